@@ -1,0 +1,82 @@
+//! The index of one media file: per track, compact tables of samples and where they lie.
+
+mod packed;
+mod samples;
+
+pub use packed::Packed;
+pub use samples::{Sample, Samples, SamplesBuilder};
+
+use crate::codec::Codec;
+use crate::time::Time;
+
+/// Everything needed to package one file, without reading it again for metadata.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Tracks that can be packaged, in file order. Never empty.
+    pub tracks: Vec<Track>,
+    /// Size of the file in bytes, as it was when indexed.
+    pub file_len: u64,
+    /// Hash of all metadata bytes (moov, moofs): changes when any sample's size, time or place does.
+    pub fingerprint: u64,
+    /// Things a player may stumble over, found while indexing, for people to read.
+    pub notes: Vec<Note>,
+}
+
+/// One track of a file.
+#[derive(Debug, Clone)]
+pub struct Track {
+    /// `track_ID` of the tkhd box.
+    pub id: u32,
+    /// Ticks a second of every time in this track; never zero.
+    pub timescale: u32,
+    /// ISO 639-2/T code or a BCP 47 tag from elng; `und` if not said.
+    pub language: String,
+    /// Name given by whoever made the file (`udta/name`, or hdlr when it is not a stock phrase).
+    pub name: Option<String>,
+    /// Whether the tkhd enabled flag is set: the file's idea of a default track.
+    pub enabled: bool,
+    /// What it is coded with, and how its init segment describes it.
+    pub codec: Codec,
+    /// The samples that the edit list keeps. Never empty. Their dts begin at 0.
+    pub samples: Samples,
+    /// Presentation time of a decode time of 0, in ticks, with the edit list resolved:
+    /// a sample is shown at `dts + cts + origin`. Negative for priming, positive for a late start.
+    pub origin: i64,
+}
+
+/// Something legal but unfortunate in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The track it concerns.
+    pub track: u32,
+    /// When in the track, in its own ticks, where it makes sense.
+    pub at: Option<u64>,
+    /// What it is, as one sentence.
+    pub what: String,
+}
+
+impl Track {
+    /// When sample `n` is shown, on the film's own timeline.
+    pub fn shown(&self, n: u32) -> Time {
+        let sample = self.samples.get(n);
+        Time::new(
+            sample.dts as i64 + i64::from(sample.cts) + self.origin,
+            self.timescale,
+        )
+    }
+
+    /// Length of all samples together.
+    pub fn duration(&self) -> Time {
+        Time::new(self.samples.end() as i64, self.timescale)
+    }
+}
+
+impl Index {
+    /// Bytes of memory that this index holds, for cache budgets.
+    pub fn heap_bytes(&self) -> usize {
+        let tracks = self.tracks.iter().map(|track| {
+            size_of::<Track>() + track.samples.heap_bytes() + track.codec.heap_bytes()
+        });
+        size_of::<Index>() + tracks.sum::<usize>()
+    }
+}

@@ -1,0 +1,94 @@
+//! Unsigned numbers in as few whole bytes as the largest needs.
+
+/// A list of `u32` in 0 to 4 bytes each; a list of one repeated value takes none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    len: u32,
+    width: u8,
+    /// The repeated value where `width` is 0.
+    constant: u32,
+    /// Little-endian values of `width` bytes, and padding so that four bytes can always be read.
+    bytes: Box<[u8]>,
+}
+
+impl Packed {
+    /// Packs `values`. At most `u32::MAX` of them are kept.
+    pub fn new(values: &[u32]) -> Packed {
+        let len = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        let constant = values.first().copied().unwrap_or(0);
+        if values.iter().all(|value| *value == constant) {
+            return Packed {
+                len,
+                width: 0,
+                constant,
+                bytes: Box::default(),
+            };
+        }
+        let largest = values.iter().copied().max().unwrap_or(0);
+        let width = 4 - (largest.leading_zeros() / 8) as u8;
+        let mut bytes = Vec::with_capacity(values.len() * width as usize + 4);
+        for value in values {
+            bytes.extend_from_slice(&value.to_le_bytes()[..width as usize]);
+        }
+        bytes.extend_from_slice(&[0; 4][width as usize..]);
+        Packed {
+            len,
+            width,
+            constant,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// How many values.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Value `n`; 0 past the end.
+    pub fn get(&self, n: u32) -> u32 {
+        if n >= self.len {
+            return 0;
+        }
+        if self.width == 0 {
+            return self.constant;
+        }
+        let at = n as usize * self.width as usize;
+        let word = u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap_or([0; 4]));
+        word & (u32::MAX >> (32 - 8 * u32::from(self.width)))
+    }
+
+    /// Bytes of heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn gives_back_what_it_was_given(
+            values in (0u32..33).prop_flat_map(|bits| {
+                proptest::collection::vec(0..=u32::MAX.checked_shr(bits).unwrap_or(0), 0..300)
+            })
+        ) {
+            let packed = Packed::new(&values);
+            let back: Vec<u32> = (0..packed.len()).map(|n| packed.get(n)).collect();
+            prop_assert_eq!(back, values);
+        }
+    }
+
+    #[test]
+    fn a_constant_costs_nothing() {
+        assert_eq!(Packed::new(&[7; 1000]).heap_bytes(), 0);
+        assert_eq!(Packed::new(&[7; 1000]).get(999), 7);
+    }
+}

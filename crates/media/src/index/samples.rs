@@ -1,0 +1,523 @@
+//! The samples of one track: size, time, place and kind of each, at some eight bytes a sample.
+
+use super::packed::Packed;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// One access unit: a coded picture, or a frame of sound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Decode time in ticks, from the track's first sample.
+    pub dts: u64,
+    /// Ticks until the next sample is decoded.
+    pub duration: u32,
+    /// Composition offset: shown at `dts + cts + origin`.
+    pub cts: i32,
+    /// Bytes.
+    pub size: u32,
+    /// Whether decoding can start here.
+    pub sync: bool,
+    /// Where its bytes begin in the file.
+    pub offset: u64,
+}
+
+/// Samples by number, from 0. Every look-up by number or time is logarithmic at worst, plus at
+/// most one chunk or one block of [`BLOCK`] samples; none depends on the place in the film.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    len: u32,
+    end: u64,
+    durations: Durations,
+    sizes: Packed,
+    /// Distinct composition offsets, and per sample which of them.
+    cts_values: Box<[i32]>,
+    cts: Packed,
+    /// Numbers of the sync samples, ascending; `None`: all are.
+    sync: Option<Box<[u32]>>,
+    chunks: Chunks,
+}
+
+/// Samples between two absolute times or places, where they are packed one by one.
+const BLOCK: u32 = 64;
+
+#[derive(Debug, Clone)]
+enum Durations {
+    /// Runs of equal durations: first sample, its dts, the duration.
+    Runs(Box<[(u32, u64, u32)]>),
+    /// A duration a sample, and the dts of each [`BLOCK`]'s first sample.
+    Each {
+        blocks: Box<[u64]>,
+        durations: Packed,
+    },
+}
+
+/// Contiguous pieces of the file that hold consecutive samples.
+#[derive(Debug, Clone)]
+struct Chunks {
+    /// Runs of chunks with the same number of samples: first chunk, its first sample, samples each.
+    runs: Box<[(u32, u32, u32)]>,
+    /// Offset of the lowest chunk of each [`BLOCK`] of chunks.
+    blocks: Box<[u64]>,
+    /// Offset of each chunk, from its block's.
+    deltas: Packed,
+    /// Offsets as they are, where a delta would not fit in 32 bits; then the two above are empty.
+    wide: Box<[u64]>,
+}
+
+impl Samples {
+    /// How many.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Sum of all durations, in ticks.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Decode time of sample `n`; [`Samples::end`] past the last.
+    pub fn dts(&self, n: u32) -> u64 {
+        if n >= self.len {
+            return self.end;
+        }
+        match &self.durations {
+            Durations::Runs(runs) => {
+                let (first, dts, duration) = runs[runs.partition_point(|run| run.0 <= n) - 1];
+                dts + u64::from(n - first) * u64::from(duration)
+            }
+            Durations::Each { blocks, durations } => {
+                let block = n / BLOCK;
+                let before = (block * BLOCK..n).map(|n| u64::from(durations.get(n)));
+                blocks[block as usize] + before.sum::<u64>()
+            }
+        }
+    }
+
+    /// The sample being decoded at `dts`: the last that starts at or before it (0 before the
+    /// first, the last one after the end).
+    pub fn at_dts(&self, dts: u64) -> u32 {
+        let (mut low, mut high) = (0, self.len.max(1));
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.dts(middle) <= dts {
+                low = middle
+            } else {
+                high = middle
+            }
+        }
+        low
+    }
+
+    /// Ticks of sample `n`.
+    pub fn duration(&self, n: u32) -> u32 {
+        match &self.durations {
+            _ if n >= self.len => 0,
+            Durations::Runs(runs) => runs[runs.partition_point(|run| run.0 <= n) - 1].2,
+            Durations::Each { durations, .. } => durations.get(n),
+        }
+    }
+
+    /// Bytes of sample `n`.
+    pub fn size(&self, n: u32) -> u32 {
+        self.sizes.get(n)
+    }
+
+    /// Composition offset of sample `n`.
+    pub fn cts(&self, n: u32) -> i32 {
+        self.cts_values[self.cts.get(n) as usize]
+    }
+
+    /// Whether decoding can start at sample `n`.
+    pub fn is_sync(&self, n: u32) -> bool {
+        self.sync
+            .as_ref()
+            .is_none_or(|sync| sync.binary_search(&n).is_ok())
+    }
+
+    /// Whether decoding can start at every sample.
+    pub fn all_sync(&self) -> bool {
+        self.sync.is_none()
+    }
+
+    /// Numbers of the samples where decoding can start, ascending.
+    pub fn sync_samples(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match &self.sync {
+            Some(sync) => Box::new(sync.iter().copied()),
+            None => Box::new(0..self.len),
+        }
+    }
+
+    /// The first sync sample at or after `n`.
+    pub fn sync_from(&self, n: u32) -> Option<u32> {
+        match &self.sync {
+            Some(sync) => sync.get(sync.partition_point(|s| *s < n)).copied(),
+            None => (n < self.len).then_some(n),
+        }
+    }
+
+    /// The last sync sample at or before `n`.
+    pub fn sync_until(&self, n: u32) -> Option<u32> {
+        match &self.sync {
+            Some(sync) => sync
+                .partition_point(|s| *s <= n)
+                .checked_sub(1)
+                .map(|at| sync[at]),
+            None => (self.len > 0).then(|| n.min(self.len - 1)),
+        }
+    }
+
+    /// Sample `n`. For many in a row use [`Samples::range`].
+    pub fn get(&self, n: u32) -> Sample {
+        self.range(n..n.saturating_add(1)).next().unwrap_or(Sample {
+            dts: self.end,
+            duration: 0,
+            cts: 0,
+            size: 0,
+            sync: false,
+            offset: 0,
+        })
+    }
+
+    /// Samples `range`, in order, cut to those that exist.
+    pub fn range(&self, range: Range<u32>) -> impl Iterator<Item = Sample> + '_ {
+        let range = range.start.min(self.len)..range.end.min(self.len);
+        let mut dts = self.dts(range.start);
+        let mut chunk = self.chunks.locate(range.start);
+        let mut offset = self.chunks.offset(chunk.number);
+        offset += (chunk.first..range.start)
+            .map(|n| u64::from(self.size(n)))
+            .sum::<u64>();
+        range.map(move |n| {
+            if n >= chunk.end {
+                chunk = self.chunks.after(&chunk);
+                offset = self.chunks.offset(chunk.number);
+            }
+            let (duration, size) = (self.duration(n), self.size(n));
+            let (cts, sync) = (self.cts(n), self.is_sync(n));
+            let sample = Sample {
+                dts,
+                duration,
+                cts,
+                size,
+                sync,
+                offset,
+            };
+            dts += u64::from(duration);
+            offset += u64::from(size);
+            sample
+        })
+    }
+
+    /// Bytes of samples `range` together.
+    pub fn bytes(&self, range: Range<u32>) -> u64 {
+        (range.start..range.end.min(self.len))
+            .map(|n| u64::from(self.size(n)))
+            .sum()
+    }
+
+    /// Bytes of heap.
+    pub fn heap_bytes(&self) -> usize {
+        let durations = match &self.durations {
+            Durations::Runs(runs) => size_of_val(&**runs),
+            Durations::Each { blocks, durations } => {
+                size_of_val(&**blocks) + durations.heap_bytes()
+            }
+        };
+        let sync = self.sync.as_ref().map_or(0, |sync| size_of_val(&**sync));
+        let cts = size_of_val(&*self.cts_values) + self.cts.heap_bytes();
+        durations + self.sizes.heap_bytes() + cts + sync + self.chunks.heap_bytes()
+    }
+}
+
+/// One chunk: its number, and the samples `first..end` in it.
+struct Chunk {
+    number: u32,
+    first: u32,
+    end: u32,
+    run: usize,
+}
+
+impl Chunks {
+    fn new(firsts: &[u32], offsets: &[u64], samples: u32) -> Chunks {
+        let ends = firsts.iter().skip(1).copied().chain([samples]);
+        let mut runs: Vec<(u32, u32, u32)> = Vec::new();
+        for (number, (first, end)) in firsts.iter().copied().zip(ends).enumerate() {
+            if runs.last().is_none_or(|run| run.2 != end - first) {
+                runs.push((number as u32, first, end - first));
+            }
+        }
+        let lowest = |block: &[u64]| block.iter().copied().min().unwrap_or(0);
+        let blocks: Vec<u64> = offsets.chunks(BLOCK as usize).map(lowest).collect();
+        let delta = |(n, at): (usize, &u64)| u32::try_from(at - blocks[n / BLOCK as usize]).ok();
+        match offsets
+            .iter()
+            .enumerate()
+            .map(delta)
+            .collect::<Option<Vec<u32>>>()
+        {
+            Some(deltas) => Chunks {
+                runs: runs.into(),
+                deltas: Packed::new(&deltas),
+                blocks: blocks.into(),
+                wide: Box::default(),
+            },
+            None => Chunks {
+                runs: runs.into(),
+                deltas: Packed::new(&[]),
+                blocks: Box::default(),
+                wide: offsets.into(),
+            },
+        }
+    }
+
+    fn offset(&self, number: u32) -> u64 {
+        if let Some(offset) = self.wide.get(number as usize) {
+            return *offset;
+        }
+        let block = self
+            .blocks
+            .get((number / BLOCK) as usize)
+            .copied()
+            .unwrap_or(0);
+        block + u64::from(self.deltas.get(number))
+    }
+
+    fn locate(&self, sample: u32) -> Chunk {
+        let Some(run) = self
+            .runs
+            .partition_point(|run| run.1 <= sample)
+            .checked_sub(1)
+        else {
+            return Chunk {
+                number: 0,
+                first: 0,
+                end: 0,
+                run: 0,
+            };
+        };
+        let (number, first, each) = self.runs[run];
+        let chunk = (sample - first) / each;
+        let first = first + chunk * each;
+        Chunk {
+            number: number + chunk,
+            first,
+            end: first + each,
+            run,
+        }
+    }
+
+    fn after(&self, chunk: &Chunk) -> Chunk {
+        let number = chunk.number + 1;
+        let next = self.runs.get(chunk.run + 1);
+        let run = chunk.run + usize::from(next.is_some_and(|next| next.0 <= number));
+        let each = self.runs[run].2;
+        Chunk {
+            number,
+            first: chunk.end,
+            end: chunk.end + each,
+            run,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.runs)
+            + size_of_val(&*self.blocks)
+            + size_of_val(&*self.wide)
+            + self.deltas.heap_bytes()
+    }
+}
+
+/// Collects samples in decode order and packs them.
+#[derive(Debug, Default)]
+pub struct SamplesBuilder {
+    durations: Vec<u32>,
+    sizes: Vec<u32>,
+    cts: Vec<u32>,
+    cts_values: Vec<i32>,
+    /// A map, not a search: a hostile file may give every sample an offset of its own.
+    cts_known: HashMap<i32, u32>,
+    sync: Vec<u32>,
+    chunk_firsts: Vec<u32>,
+    chunk_offsets: Vec<u64>,
+    end: u64,
+    next_offset: u64,
+}
+
+impl SamplesBuilder {
+    /// How many samples so far.
+    pub fn len(&self) -> u32 {
+        self.sizes.len() as u32
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Sum of durations so far, in ticks.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Adds the next sample in decode order; its `dts` is not looked at: it is the sum of the
+    /// durations before. A sample that starts where the last one ended shares its chunk.
+    pub fn push(&mut self, sample: Sample) {
+        let n = self.len();
+        if n == 0 || sample.offset != self.next_offset {
+            self.chunk_firsts.push(n);
+            self.chunk_offsets.push(sample.offset);
+        }
+        self.next_offset = sample.offset.saturating_add(u64::from(sample.size));
+        let fresh = self.cts_values.len() as u32;
+        let value = *self.cts_known.entry(sample.cts).or_insert(fresh);
+        if value == fresh {
+            self.cts_values.push(sample.cts);
+        }
+        self.cts.push(value);
+        self.durations.push(sample.duration);
+        self.sizes.push(sample.size);
+        if sample.sync {
+            self.sync.push(n);
+        }
+        self.end += u64::from(sample.duration);
+    }
+
+    /// Changes the duration of the last sample, to close a gap or an overlap before the next.
+    pub fn set_last_duration(&mut self, duration: u32) {
+        if let Some(last) = self.durations.last_mut() {
+            self.end = self.end - u64::from(*last) + u64::from(duration);
+            *last = duration;
+        }
+    }
+
+    /// Packs what was pushed.
+    pub fn finish(self) -> Samples {
+        let len = self.len();
+        Samples {
+            len,
+            end: self.end,
+            durations: Durations::new(&self.durations),
+            sizes: Packed::new(&self.sizes),
+            cts: Packed::new(&self.cts),
+            cts_values: self.cts_values.into(),
+            sync: (self.sync.len() as u32 != len).then(|| self.sync.into()),
+            chunks: Chunks::new(&self.chunk_firsts, &self.chunk_offsets, len),
+        }
+    }
+}
+
+impl Durations {
+    fn new(durations: &[u32]) -> Durations {
+        let mut runs: Vec<(u32, u64, u32)> = Vec::new();
+        let mut dts = 0;
+        for (n, duration) in durations.iter().enumerate() {
+            if runs.last().is_none_or(|run| run.2 != *duration) {
+                runs.push((n as u32, dts, *duration));
+            }
+            dts += u64::from(*duration);
+        }
+        let packed = Packed::new(durations);
+        let each_bytes = packed.heap_bytes() + durations.len() / BLOCK as usize * 8;
+        if size_of_val(&*runs) <= each_bytes || runs.len() < 16 {
+            return Durations::Runs(runs.into());
+        }
+        let mut blocks = Vec::with_capacity(durations.len() / BLOCK as usize + 1);
+        let mut dts = 0;
+        for block in durations.chunks(BLOCK as usize) {
+            blocks.push(dts);
+            dts += block
+                .iter()
+                .map(|duration| u64::from(*duration))
+                .sum::<u64>();
+        }
+        Durations::Each {
+            blocks: blocks.into(),
+            durations: packed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        /// A legal track: any durations, sizes, gaps between chunks and sync flags.
+        fn samples()(
+            rows in proptest::collection::vec(
+                (prop_oneof![Just(512u32), 0u32..4000], -2000i32..2000, 0u32..90_000, any::<bool>(),
+                 prop_oneof![3 => Just(0u64), 1 => 1u64..9_000_000_000]),
+                0..400)
+        ) -> Vec<Sample> {
+            let (mut dts, mut offset) = (0, 48);
+            rows.into_iter().map(|(duration, cts, size, sync, gap)| {
+                offset += gap;
+                let sample = Sample { dts, duration, cts, size, sync, offset };
+                dts += u64::from(duration);
+                offset += u64::from(size);
+                sample
+            }).collect()
+        }
+    }
+
+    fn pack(samples: &[Sample]) -> Samples {
+        let mut builder = SamplesBuilder::default();
+        samples.iter().for_each(|sample| builder.push(*sample));
+        builder.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn gives_back_every_sample_from_anywhere(rows in samples(), from in 0u32..400) {
+            let packed = pack(&rows);
+            prop_assert_eq!(packed.len() as usize, rows.len());
+            let from = from.min(packed.len());
+            let back: Vec<Sample> = packed.range(from..packed.len()).collect();
+            prop_assert_eq!(&back[..], &rows[from as usize..]);
+            for (n, row) in rows.iter().enumerate() {
+                prop_assert_eq!(packed.get(n as u32), *row);
+                prop_assert_eq!(packed.dts(n as u32), row.dts);
+                let at = packed.at_dts(row.dts) as usize;
+                prop_assert!(at >= n && rows[at].dts == row.dts);
+            }
+        }
+
+        #[test]
+        fn finds_sync_samples_on_both_sides(rows in samples(), n in 0u32..400) {
+            let packed = pack(&rows);
+            let n = n.min(packed.len());
+            let sync = |n: &u32| rows.get(*n as usize).is_some_and(|row| row.sync);
+            prop_assert_eq!(packed.sync_from(n), (n..packed.len()).find(sync));
+            prop_assert_eq!(packed.sync_until(n), (0..=n).rev().find(sync));
+        }
+    }
+
+    #[test]
+    fn a_film_costs_some_eight_bytes_a_sample() {
+        let mut builder = SamplesBuilder::default();
+        for n in 0..100_000u64 {
+            let size = 4000 + (n * 7919 % 90_000) as u32;
+            let cts = [2, 5, 2, 0, 1][n as usize % 5] * 512;
+            let offset = n * 100_000;
+            builder.push(Sample {
+                dts: 0,
+                duration: 512,
+                cts,
+                size,
+                sync: n % 48 == 0,
+                offset,
+            });
+        }
+        let bytes = builder.finish().heap_bytes();
+        assert!(
+            bytes <= 850_000,
+            "{bytes} bytes for 100,000 samples, each a chunk of its own"
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! HLS playlists and DASH MPDs.

@@ -1,0 +1,129 @@
+//! Exact times: the only file that converts between timescales.
+
+use std::cmp::Ordering;
+
+/// A time or duration as a fraction of seconds: `ticks / timescale`. Never rounded.
+///
+/// `timescale` is never zero (the indexer refuses such files).
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    /// How many ticks; negative before the start of the film.
+    pub ticks: i64,
+    /// Ticks a second.
+    pub timescale: u32,
+}
+
+impl Time {
+    /// Zero seconds.
+    pub const ZERO: Time = Time {
+        ticks: 0,
+        timescale: 1,
+    };
+
+    /// `ticks / timescale` seconds. A timescale of zero is taken as one.
+    pub fn new(ticks: i64, timescale: u32) -> Time {
+        Time {
+            ticks,
+            timescale: timescale.max(1),
+        }
+    }
+
+    /// A time in milliseconds.
+    pub fn from_ms(ms: i64) -> Time {
+        Time::new(ms, 1000)
+    }
+
+    /// The nearest tick of `timescale`, halves away from zero.
+    pub fn round_to(self, timescale: u32) -> i64 {
+        let scaled = self.ticks as i128 * timescale as i128;
+        let half = self.timescale as i128 / 2;
+        let away = if scaled < 0 { -half } else { half };
+        clamp((scaled + away) / self.timescale as i128)
+    }
+
+    /// The last tick of `timescale` that is not after this time.
+    pub fn floor_to(self, timescale: u32) -> i64 {
+        let scaled = self.ticks as i128 * timescale as i128;
+        clamp(scaled.div_euclid(self.timescale as i128))
+    }
+
+    /// The first tick of `timescale` that is not before this time.
+    pub fn ceil_to(self, timescale: u32) -> i64 {
+        let scaled = self.ticks as i128 * timescale as i128;
+        clamp(-(-scaled).div_euclid(self.timescale as i128))
+    }
+
+    /// For people and for limits only; never for arithmetic on the timeline.
+    pub fn seconds(self) -> f64 {
+        self.ticks as f64 / self.timescale as f64
+    }
+
+    /// Nanoseconds, rounded to nearest: for printing decimals.
+    pub fn nanos(self) -> i64 {
+        self.round_to(1_000_000_000)
+    }
+}
+
+fn clamp(value: i128) -> i64 {
+    value.clamp(i64::MIN as i128, i64::MAX as i128) as i64
+}
+
+impl PartialEq for Time {
+    fn eq(&self, other: &Time) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Time {}
+
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Time) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Time) -> Ordering {
+        let left = self.ticks as i128 * other.timescale as i128;
+        left.cmp(&(other.ticks as i128 * self.timescale as i128))
+    }
+}
+
+/// The greatest common divisor; `gcd(0, n)` is `n`.
+pub fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_exact_and_symmetric() {
+        let third = Time::new(1, 3);
+        assert_eq!(
+            (third.floor_to(10), third.round_to(10), third.ceil_to(10)),
+            (3, 3, 4)
+        );
+        let minus = Time::new(-1, 3);
+        assert_eq!(
+            (minus.floor_to(10), minus.round_to(10), minus.ceil_to(10)),
+            (-4, -3, -3)
+        );
+        assert_eq!(Time::new(1, 2).round_to(1), 1);
+        assert_eq!(Time::new(-1, 2).round_to(1), -1);
+    }
+
+    #[test]
+    fn order_is_by_value_not_by_timescale() {
+        assert_eq!(Time::new(90_000, 90_000), Time::new(48_000, 48_000));
+        assert!(Time::new(3003, 90_000) < Time::new(1602, 48_000));
+        assert!(Time::new(i64::MAX, 1) > Time::new(i64::MAX, 2));
+    }
+
+    #[test]
+    fn gcd_of_common_timescales() {
+        assert_eq!(gcd(48_000, 12_800), 3200);
+        assert_eq!(gcd(0, 7), 7);
+    }
+}

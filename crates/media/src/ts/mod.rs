@@ -1,0 +1,1 @@
+//! MPEG-2 transport streams and packed audio, from samples.
