@@ -1,0 +1,43 @@
+# What to type. Each target installs what it lacks (as root or through sudo) and may be run again.
+
+.PHONY: help run test quick fmt bench experiments judge fixtures fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+run: ## build headwater, serve the built-in film and print where to watch it
+	@scripts/install.sh run
+	@scripts/players.sh
+	cargo build --release --locked
+	@exec target/release/headwater serve
+
+test: ## everything that can be judged here: style, tests, players, licences, short fuzzing
+	@scripts/test.sh
+
+quick: ## the loop while writing: all Rust tests, nothing installed, no browser
+	cargo test --workspace --locked
+
+judge: ## only the judges that are not ours: parsers, reference packager, players
+	@scripts/install.sh test
+	@scripts/players.sh
+	cargo build --locked
+	@scripts/judge.sh
+
+fixtures: ## the small media that tests serve
+	@fixtures/make.sh
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (default 60)
+	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),60)
+
+fmt: ## format the Rust code
+	cargo fmt --all
+
+bench: ## our speed beside others' on this machine
+	@scripts/install.sh bench
+	@bench/run.sh
+
+experiments: ## the source documents' experiments
+	@echo "make experiments: none here yet; they come with headwater lab"
+
+clean: ## forget all that was built
+	cargo clean

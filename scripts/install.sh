@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Installs what is missing on a Debian machine, and nothing else. Quick when all is there.
+#
+#   scripts/install.sh run|test|bench
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=${1:?run, test or bench}
+
+packages=()
+# need COMMAND PACKAGE…: the packages are wanted when the command is absent.
+need() {
+  local command=$1
+  shift
+  command -v "$command" >/dev/null 2>&1 || packages+=("$@")
+}
+
+install_packages() {
+  [ ${#packages[@]} -gt 0 ] || return 0
+  local sudo=""
+  if [ "$(id -u)" != 0 ]; then
+    sudo=$(command -v sudo) || {
+      echo "These packages are missing and there is no sudo: ${packages[*]}" >&2
+      return 1
+    }
+  fi
+  command -v apt-get >/dev/null || {
+    echo "Not a Debian machine. Please install what gives: ${packages[*]}" >&2
+    return 1
+  }
+  echo "installing: ${packages[*]}"
+  local apt=($sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  "${apt[@]}" update || true
+  "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
+}
+
+# Rust: rustup's stable, unless a cargo at least as new as Cargo.toml asks for is there.
+rust() {
+  local wanted have
+  wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2 || true)
+  if [ -n "$have" ] && printf '%s\n%s\n' "$wanted" "$have" | sort -CV; then return; fi
+  echo "installing Rust (found: ${have:-none}, wanted: $wanted or newer)"
+  if command -v rustup >/dev/null; then
+    rustup update stable
+  else
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal -c rustfmt -c clippy
+  fi
+}
+
+# A C toolchain and the means to fetch; npm only for the players of others.
+need cc gcc libc6-dev
+need curl curl ca-certificates
+need npm nodejs npm
+if [ "$purpose" != run ]; then
+  need ffmpeg ffmpeg
+  need chromium chromium
+  need xmllint libxml2-utils
+  need nginx nginx-light
+  need perl perl
+  need g++ g++
+  python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
+fi
+if [ "$purpose" = bench ]; then need wrk wrk; fi
+if [ "$purpose" = run ]; then
+  # The page works without the players of others, so their absence is no reason to stop.
+  needed=()
+  for package in "${packages[@]}"; do
+    case $package in nodejs | npm) optional=1 ;; *) needed+=("$package") ;; esac
+  done
+  if [ -n "${optional:-}" ]; then
+    install_packages || { packages=("${needed[@]}"); install_packages; }
+  else
+    install_packages
+  fi
+else
+  install_packages
+fi
+rust

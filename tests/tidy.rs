@@ -1,0 +1,206 @@
+//! Checks properties of the code itself: who may import whom, file length, banned words.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::{fs, process::Command};
+
+/// The whole architecture, as a table. To add an arrow, edit this line and ARCHITECTURE.md.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("media", &[]),
+    ("net", &[]),
+    ("store", &[]),
+    ("origin", &["media", "net", "store"]),
+    ("edge", &["net", "store"]),
+    ("load", &["media", "net"]),
+    ("lab", &["net"]),
+];
+
+/// What the binary is made of: programs only, it holds no logic.
+const PROGRAMS: &[&str] = &["origin", "edge", "load", "lab"];
+
+/// External crates that must never appear below a pure crate, at any depth.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "hyper",
+    "socket2",
+    "mio",
+    "memmap2",
+    "reqwest",
+    "object_store",
+];
+
+/// What the source of a pure crate must not name: files, sockets, clocks, processes.
+const IMPURE_WORDS: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "Instant::now",
+    "SystemTime::now",
+];
+
+const FILE_LINES_MAX: usize = 600;
+
+/// Unfinished work, and the whereabouts of the machine that it was written on.
+const BANNED: &[&str] = &[
+    "dbg!(",
+    "todo!(",
+    "FIXME",
+    "/work/",
+    "/farm/",
+    "/tmp/hw",
+    "/root/",
+    "/.library",
+    "artifactory",
+];
+
+/// Files that are text and ours.
+const TEXT: &[&str] = &[
+    "rs", "toml", "md", "sh", "pl", "js", "mjs", "json", "html", "css", "yml", "c", "py", "lock",
+];
+
+/// Folders that hold nothing of ours.
+const NOT_OURS: &[&str] = &[
+    "target",
+    ".git",
+    "node_modules",
+    "corpus",
+    "artifacts",
+    ".cache",
+];
+
+#[test]
+fn crates_import_only_what_the_architecture_allows() {
+    for (name, allowed) in MAY_IMPORT {
+        let dir = root().join("crates").join(name);
+        for found in local_dependencies(&dir) {
+            assert!(
+                allowed.contains(&found.as_str()),
+                "crates/{name} may not import {found}; see ARCHITECTURE.md"
+            );
+        }
+    }
+    for found in local_dependencies(&root()) {
+        assert!(
+            PROGRAMS.contains(&found.as_str()),
+            "the binary may not import {found}; see ARCHITECTURE.md"
+        );
+    }
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let listed = MAY_IMPORT.iter().any(|(listed, _)| *listed == name);
+        assert!(listed, "crates/{name} is not in MAY_IMPORT");
+    }
+}
+
+#[test]
+fn media_is_pure() {
+    let tree = cargo(&[
+        "tree", "-p", "media", "--edges", "normal", "--prefix", "none",
+    ]);
+    assert!(tree.starts_with("media "), "{tree}");
+    for line in tree.lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        assert!(!IMPURE.contains(&name), "media depends on {name}");
+    }
+    for (path, text) in files(&root().join("crates/media/src"), &["rs"]) {
+        for word in IMPURE_WORDS {
+            let found = without_tests(&text).contains(word);
+            assert!(!found, "{}: {word} in a pure crate", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_are_short() {
+    for (path, text) in files(&root(), &["rs"]) {
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn files_are_finished_and_name_no_machine() {
+    let mut seen = 0;
+    for (path, text) in files(&root(), TEXT) {
+        seen += 1;
+        if path.ends_with("tests/tidy.rs") {
+            continue;
+        }
+        for word in BANNED {
+            assert!(!text.contains(word), "{}: {word}", path.display());
+        }
+        let lock = path.ends_with("package-lock.json");
+        assert!(
+            !(lock && text.contains("\"resolved\"")),
+            "{}: names a registry; write it with --omit-lockfile-registry-resolved",
+            path.display()
+        );
+    }
+    assert!(seen > 20, "only {seen} files found: the walk is broken");
+}
+
+/// The part of a file before its tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap()
+}
+
+/// Which of our own crates this one imports (not counting what only its tests import). Crates
+/// that do not exist yet import nothing.
+fn local_dependencies(dir: &Path) -> Vec<String> {
+    let text = fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
+    let is_local = |key: &str| MAY_IMPORT.iter().any(|(name, _)| *name == key);
+    let mut section = "";
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        } else if section.ends_with("dependencies]")
+            && !section.contains("dev-")
+            && !section.contains("workspace")
+        {
+            let key = line.split(['=', '.', ' ']).next().unwrap();
+            found.extend(is_local(key).then(|| key.to_string()));
+        }
+    }
+    found
+}
+
+/// Our files below a folder with one of these extensions, with their text.
+fn files(dir: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && !path.is_symlink() {
+            if !NOT_OURS.contains(&name.as_str()) {
+                found.extend(files(&path, extensions));
+            }
+        } else if extensions.contains(&&*extension) {
+            let text = fs::read(&path).unwrap_or_default();
+            found.push((path, String::from_utf8_lossy(&text).into_owned()));
+        }
+    }
+    found
+}
+
+fn cargo(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(args)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
