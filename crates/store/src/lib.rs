@@ -1,1 +1,23 @@
-//! store
+//! Objects by name: the library's files, read or mapped.
+//!
+//! A [`Folder`] is a library. A [`Key`] names something in it, and cannot be spelled so that it
+//! leaves the library. [`Folder::open`] gives an [`Object`]: bytes with an [`Identity`], which
+//! knows whether the file was changed under us.
+//!
+//! Everything here blocks, except [`Object::slice`], [`Object::resident`] and
+//! [`Object::changed`]: call the rest from a thread that may wait.
+//!
+//! What is *not* here: no HTTP, no media, no async.
+
+mod error;
+mod folder;
+mod key;
+mod map;
+mod meter;
+mod object;
+
+pub use error::Error;
+pub use folder::{Entry, Folder};
+pub use key::{BadKey, Key};
+pub use meter::{Meter, Reason};
+pub use object::{Identity, Object};

@@ -1,0 +1,52 @@
+//! Why an object could not be had.
+
+use std::fmt;
+use std::io;
+
+/// Why an object could not be had.
+#[derive(Debug)]
+pub enum Error {
+    /// Nothing of that name, or not of the kind that was asked for.
+    NotFound,
+    /// It is there, but not for us: permissions, or a link that leaves the library.
+    Refused(&'static str),
+    /// The object is not any more what it was when it was opened.
+    Changed,
+    /// The storage failed; trying again may help.
+    Io(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotFound => f.write_str("there is no such file"),
+            Error::Refused(why) => f.write_str(why),
+            Error::Changed => f.write_str("the file was changed while it was in use"),
+            Error::Io(error) => write!(f, "storage: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound,
+            io::ErrorKind::PermissionDenied => Error::Refused("permission denied by the storage"),
+            _ => Error::Io(error),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(error: rustix::io::Errno) -> Error {
+        use rustix::io::Errno;
+        match error {
+            Errno::XDEV => Error::Refused("a link leads out of the library"),
+            Errno::LOOP => Error::Refused("links lead in a circle"),
+            Errno::NAMETOOLONG | Errno::NXIO => Error::NotFound,
+            _ => Error::from(io::Error::from(error)),
+        }
+    }
+}

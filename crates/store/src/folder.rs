@@ -1,0 +1,296 @@
+//! A library: a local folder, or one file of it.
+
+use crate::{Error, Identity, Key, Meter, Object};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder whose files are served, or a single file. Nothing outside it can be reached through
+/// it: links are followed only as long as they stay inside.
+pub struct Folder {
+    root: OwnedFd,
+    path: PathBuf,
+    only: Option<Key>,
+    meter: Arc<Meter>,
+}
+
+/// Something in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, which a [`Key`] can hold.
+    pub name: String,
+    /// A file's identity; `None` for a folder.
+    pub file: Option<Identity>,
+}
+
+/// Most entries read from one folder.
+const ENTRIES_MAX: usize = 65_536;
+const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
+
+impl Folder {
+    /// Opens `path`: a folder, or a file that will be the only one.
+    ///
+    /// # Errors
+    /// When it is not there, may not be read, or is a file whose name cannot be served (not
+    /// UTF-8, or beginning with a dot).
+    pub fn new(path: &Path) -> io::Result<Folder> {
+        let path = path.canonicalize()?;
+        let (path, only) = if path.is_dir() {
+            (path, None)
+        } else {
+            let key = path.file_name().and_then(|name| name.to_str());
+            let key = key.and_then(|name| Key::parse(name).ok());
+            let key = key.ok_or_else(|| io::Error::other("a file name that cannot be served"))?;
+            (path.parent().unwrap_or(&path).to_owned(), Some(key))
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(CWD, &path, flags, Mode::empty())?;
+        let meter = Arc::default();
+        Ok(Folder {
+            root,
+            path,
+            only,
+            meter,
+        })
+    }
+
+    /// What has been asked of this library.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What `key` names now: a file's identity, or `None` for a folder. Blocks.
+    ///
+    /// # Errors
+    /// [`Error`]; what is neither file nor folder is [`Error::NotFound`].
+    pub fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
+        let fd = self.beneath(key, OFlags::PATH)?;
+        kind(&rustix::fs::fstat(fd)?)
+    }
+
+    /// Opens a file. Blocks.
+    ///
+    /// # Errors
+    /// [`Error`]; a folder is [`Error::NotFound`].
+    pub fn open(&self, key: &Key) -> Result<Object, Error> {
+        // Without waiting: a named pipe would wait for a writer for ever.
+        let fd = self.beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        match kind(&rustix::fs::fstat(&fd)?)? {
+            Some(identity) => Ok(Object::new(File::from(fd), identity, self.meter.clone())),
+            None => Err(Error::NotFound),
+        }
+    }
+
+    /// What is in a folder, by name, without what is hidden, cannot be named or cannot be
+    /// reached. Blocks.
+    ///
+    /// # Errors
+    /// [`Error`]; also when there are over 65 536 entries.
+    pub fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
+        if let (Some(only), true) = (&self.only, key.is_root()) {
+            let file = self.look(only)?;
+            let name = only.as_str().to_owned();
+            return Ok(vec![Entry { name, file }]);
+        }
+        let fd = self.beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut entries = Vec::new();
+        for (n, found) in Dir::read_from(&fd)?.enumerate() {
+            if n >= ENTRIES_MAX {
+                return Err(Error::Refused(ENTRIES_TOO_MANY));
+            }
+            let found = found?;
+            entries.extend(
+                found
+                    .file_name()
+                    .to_str()
+                    .ok()
+                    .and_then(|name| self.entry(key, name)),
+            );
+        }
+        entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    fn entry(&self, folder: &Key, name: &str) -> Option<Entry> {
+        let key = folder.join(name).ok()?;
+        let file = self.look(&key).ok()?;
+        let name = name.to_owned();
+        Some(Entry { name, file })
+    }
+
+    fn beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
+        if self
+            .only
+            .as_ref()
+            .is_some_and(|only| only != key && !key.is_root())
+        {
+            return Err(Error::NotFound);
+        }
+        let name = if key.is_root() { "." } else { key.as_str() };
+        match self.resolve(name.as_ref(), flags) {
+            // Links with absolute targets are refused by the kernel even if they stay inside.
+            Err(Errno::XDEV) => self.beneath_by_name(key, flags),
+            // No openat2 (before 5.6, or a seccomp filter that does not know it).
+            Err(Errno::NOSYS) => self.beneath_by_name(key, flags),
+            result => Ok(result?),
+        }
+    }
+
+    /// Follows links by name first, then opens what they lead to, if that is inside.
+    fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
+        let target = self.path.join(key.as_str()).canonicalize()?;
+        let inside = target
+            .strip_prefix(&self.path)
+            .map_err(|_| Error::from(Errno::XDEV))?;
+        match self.resolve(inside, flags) {
+            Err(Errno::NOSYS) => {
+                let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                Ok(rustix::fs::openat(CWD, &target, flags, Mode::empty())?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::CLOEXEC;
+        // EAGAIN: something was renamed during the walk, and the kernel cannot vouch for `..`.
+        for _ in 0..8 {
+            match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), how) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+}
+
+fn kind(stat: &Stat) -> Result<Option<Identity>, Error> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(Some(Identity::of(stat))),
+        FileType::Directory => Ok(None),
+        _ => Err(Error::NotFound),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn library() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("films");
+        fs::create_dir_all(root.join("tos/deep")).unwrap();
+        fs::write(dir.path().join("secret.txt"), "secret").unwrap();
+        fs::write(root.join("a.mp4"), "a").unwrap();
+        fs::write(root.join(".hidden"), "h").unwrap();
+        fs::write(root.join("tos/b.mp4"), "bb").unwrap();
+        fs::create_dir(root.join("folder.mp4")).unwrap();
+        dir
+    }
+
+    fn key(path: &str) -> Key {
+        Key::parse(path).unwrap()
+    }
+
+    fn text(folder: &Folder, path: &str) -> Result<String, Error> {
+        let object = folder.open(&key(path))?;
+        let bytes = object.read(0..object.len(), Reason::Plain)?;
+        Ok(String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn files_are_opened_and_listed() {
+        let dir = library();
+        let folder = Folder::new(&dir.path().join("films")).unwrap();
+        assert_eq!(text(&folder, "a.mp4").unwrap(), "a");
+        assert_eq!(text(&folder, "tos/b.mp4").unwrap(), "bb");
+        let listed = folder.list(&Key::ROOT).unwrap();
+        let names: Vec<_> = listed
+            .iter()
+            .map(|e| (e.name.as_str(), e.file.is_some()))
+            .collect();
+        assert_eq!(
+            names,
+            [("a.mp4", true), ("folder.mp4", false), ("tos", false)]
+        );
+        for missing in ["b.mp4", "tos", "folder.mp4", "a.mp4/x"] {
+            assert!(
+                matches!(folder.open(&key(missing)), Err(Error::NotFound)),
+                "{missing}"
+            );
+        }
+        assert!(matches!(folder.list(&key("a.mp4")), Err(Error::NotFound)));
+        assert_eq!(folder.look(&key("tos")).unwrap(), None);
+        assert_eq!(folder.look(&key("a.mp4")).unwrap().unwrap().len, 1);
+    }
+
+    #[test]
+    fn links_stay_inside() {
+        let dir = library();
+        let root = dir.path().join("films");
+        symlink("tos/b.mp4", root.join("inside.mp4")).unwrap();
+        symlink(root.join("tos"), root.join("absolute")).unwrap();
+        symlink("../secret.txt", root.join("outside.txt")).unwrap();
+        symlink("/etc", root.join("etc")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        symlink("gone", root.join("dangling")).unwrap();
+        let folder = Folder::new(&root).unwrap();
+        assert_eq!(text(&folder, "inside.mp4").unwrap(), "bb");
+        assert_eq!(text(&folder, "absolute/b.mp4").unwrap(), "bb");
+        for out in ["outside.txt", "etc/hostname", "etc"] {
+            let error = text(&folder, out).unwrap_err();
+            assert!(matches!(error, Error::Refused(_)), "{out}: {error}");
+        }
+        assert!(matches!(text(&folder, "loop"), Err(Error::Refused(_))));
+        assert!(matches!(text(&folder, "dangling"), Err(Error::NotFound)));
+        let listed = folder.list(&Key::ROOT).unwrap();
+        assert!(
+            listed
+                .iter()
+                .all(|entry| !["outside.txt", "etc", "loop"].contains(&&*entry.name))
+        );
+    }
+
+    #[test]
+    fn what_is_neither_file_nor_folder_is_not_there() {
+        let dir = library();
+        let root = dir.path().join("films");
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+        rustix::fs::mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let folder = Folder::new(&root).unwrap();
+        assert!(matches!(folder.open(&key("socket")), Err(Error::NotFound)));
+        assert!(matches!(folder.open(&key("pipe")), Err(Error::NotFound)));
+        assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_single_file_is_a_library_of_one() {
+        let dir = library();
+        let folder = Folder::new(&dir.path().join("films/a.mp4")).unwrap();
+        assert_eq!(text(&folder, "a.mp4").unwrap(), "a");
+        assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 1);
+        for other in ["tos/b.mp4", "tos", "folder.mp4"] {
+            assert!(matches!(folder.look(&key(other)), Err(Error::NotFound)));
+        }
+        assert!(Folder::new(&dir.path().join("films/.hidden")).is_err());
+        assert!(Folder::new(&dir.path().join("nothing")).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Names of objects, which cannot be spelled so that they leave the library.
+
+use std::fmt;
+
+/// A path inside the library: names joined by `/`, without one at either end. Empty: the root.
+///
+/// No name is empty, `.`, `..` or any other that begins with a dot (those are hidden), none holds
+/// NUL or a backslash, none is longer than 255 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Key(String);
+
+/// Why a string is no [`Key`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadKey {
+    /// An empty name: `a//b`, or a slash at an end.
+    Empty,
+    /// A name that begins with a dot; `.` and `..` among them.
+    Hidden,
+    /// NUL, another control character, or a backslash.
+    Character,
+    /// A name over 255 bytes, or a key over 4096.
+    TooLong,
+}
+
+/// Longest name, in bytes: what Linux file systems take.
+const NAME_BYTES_MAX: usize = 255;
+/// Longest key, in bytes.
+const KEY_BYTES_MAX: usize = 4096;
+
+impl Key {
+    /// The library's root.
+    pub const ROOT: Key = Key(String::new());
+
+    /// Reads a path that has been percent-decoded once, if it came from a URL.
+    ///
+    /// # Errors
+    /// [`BadKey`] when a name is not one of those described at [`Key`].
+    pub fn parse(path: &str) -> Result<Key, BadKey> {
+        if path.len() > KEY_BYTES_MAX {
+            return Err(BadKey::TooLong);
+        }
+        if !path.is_empty() {
+            path.split('/').try_for_each(check_name)?;
+        }
+        Ok(Key(path.to_owned()))
+    }
+
+    /// The key of something in this folder.
+    ///
+    /// # Errors
+    /// As [`Key::parse`]; a `/` in `name` is a [`BadKey::Character`].
+    pub fn join(&self, name: &str) -> Result<Key, BadKey> {
+        if name.contains('/') {
+            return Err(BadKey::Character);
+        }
+        if self.0.is_empty() {
+            check_name(name)?;
+            return Key::parse(name);
+        }
+        Key::parse(&format!("{}/{name}", self.0))
+    }
+
+    /// Whether this is the library's root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The last name; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The folder it is in; `None` for the root.
+    pub fn parent(&self) -> Option<Key> {
+        if self.is_root() {
+            return None;
+        }
+        let cut = self.0.rfind('/').unwrap_or(0);
+        Some(Key(self.0[..cut].to_owned()))
+    }
+
+    /// As a path with `/` between names.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_name(name: &str) -> Result<(), BadKey> {
+    match name.as_bytes() {
+        [] => Err(BadKey::Empty),
+        [b'.', ..] => Err(BadKey::Hidden),
+        bytes if bytes.len() > NAME_BYTES_MAX => Err(BadKey::TooLong),
+        bytes if bytes.iter().any(|&b| b < 0x20 || b == 0x7f || b == b'\\') => {
+            Err(BadKey::Character)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BadKey::Empty => "the path has an empty name in it",
+            BadKey::Hidden => "names that begin with a dot are not served",
+            BadKey::Character => "the path has a control character or a backslash in it",
+            BadKey::TooLong => "the path is over 4096 bytes, or a name in it over 255",
+        })
+    }
+}
+
+impl std::error::Error for BadKey {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_a_key() {
+        for good in [
+            "",
+            "a",
+            "a/b.mp4",
+            "films/Das Boot (1981).mp4",
+            "ü/é",
+            "a..b",
+            "a/b.",
+        ] {
+            assert_eq!(Key::parse(good).map(|key| key.0), Ok(good.to_owned()));
+        }
+        for (bad, why) in [
+            ("/", BadKey::Empty),
+            ("/a", BadKey::Empty),
+            ("a/", BadKey::Empty),
+            ("a//b", BadKey::Empty),
+            ("..", BadKey::Hidden),
+            ("a/../b", BadKey::Hidden),
+            ("a/./b", BadKey::Hidden),
+            (".git/config", BadKey::Hidden),
+            ("a\0b", BadKey::Character),
+            ("a\\..\\b", BadKey::Character),
+            ("a\nb", BadKey::Character),
+        ] {
+            assert_eq!(Key::parse(bad), Err(why), "{bad:?}");
+        }
+        assert_eq!(Key::parse(&"a".repeat(256)), Err(BadKey::TooLong));
+        assert_eq!(Key::parse(&"a/".repeat(3000)), Err(BadKey::TooLong));
+    }
+
+    #[test]
+    fn parents_and_names() {
+        let key = Key::parse("a/b/c.mp4").unwrap();
+        assert_eq!(key.name(), "c.mp4");
+        assert_eq!(key.parent(), Some(Key::parse("a/b").unwrap()));
+        assert_eq!(Key::parse("a").unwrap().parent(), Some(Key::ROOT));
+        assert_eq!(Key::ROOT.parent(), None);
+        assert_eq!(Key::ROOT.join("x").unwrap().as_str(), "x");
+        assert!(Key::ROOT.join("").is_err());
+        assert!(Key::ROOT.join("a/b").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_never_leaves_the_library(path in "[a./\\\\\0]{0,12}") {
+            if let Ok(key) = Key::parse(&path) {
+                prop_assert!(!key.as_str().starts_with('/'));
+                for name in key.as_str().split('/') {
+                    prop_assert!(name != ".." && name != ".");
+                }
+            }
+        }
+
+        #[test]
+        fn join_then_parent(folder in "[a-z]{1,3}(/[a-z]{1,3}){0,3}", name in "[a-z]{1,5}") {
+            let folder = Key::parse(&folder).unwrap();
+            let key = folder.join(&name).unwrap();
+            prop_assert_eq!(key.name(), name.as_str());
+            prop_assert_eq!(key.parent(), Some(folder));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What was asked of the storage, and why.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Why bytes are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// To build an index.
+    Index,
+    /// To answer with a segment.
+    Segment,
+    /// To answer with a file as it is.
+    Plain,
+}
+
+impl Reason {
+    /// All reasons, for whoever prints counters.
+    pub const ALL: [Reason; 3] = [Reason::Index, Reason::Segment, Reason::Plain];
+
+    /// As metrics label it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Reason::Index => "index",
+            Reason::Segment => "segment",
+            Reason::Plain => "plain",
+        }
+    }
+}
+
+/// Counts by reason. One range of one object is one request, however many system calls it takes.
+#[derive(Debug, Default)]
+pub struct Meter {
+    rows: [Row; 3],
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl Meter {
+    /// A request for `bytes` bytes.
+    pub fn count(&self, reason: Reason, bytes: u64) {
+        let row = &self.rows[reason as usize];
+        row.requests.fetch_add(1, Relaxed);
+        row.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// A request whose bytes were not in memory, so that a thread waited for the storage.
+    pub fn count_wait(&self, reason: Reason) {
+        self.rows[reason as usize].waits.fetch_add(1, Relaxed);
+    }
+
+    /// Requests so far.
+    pub fn requests(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].requests.load(Relaxed)
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].bytes.load(Relaxed)
+    }
+
+    /// Requests so far that had to wait for the storage.
+    pub fn waits(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].waits.load(Relaxed)
+    }
+}
