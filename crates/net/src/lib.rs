@@ -1,1 +1,25 @@
-//! net
+//! Sockets, requests, and what we write down about them.
+//!
+//! A connection's journey: [`server`] accepts it, a worker's own runtime speaks HTTP/1.1, HTTP/2 or
+//! TLS on it through [`conn`]'s socket wrapper, the program's handler sees each request together
+//! with its [`Conn`] and answers with a [`Body`]; while the body leaves, it counts itself, and when
+//! it ends, [`record`] writes the line and [`metrics`] the numbers.
+//!
+//! What is *not* here: no routes, no files, no cache, no media. The parts that only compute
+//! ([`range`], [`conditional`], [`encoding`]) know neither sockets nor a clock.
+
+pub mod body;
+pub mod conditional;
+pub mod conn;
+pub mod encoding;
+pub mod error;
+pub mod headers;
+pub mod metrics;
+pub mod range;
+pub mod record;
+pub mod server;
+
+pub use body::{Body, Chunk};
+pub use conn::Conn;
+pub use error::Error;
+pub use server::{Limits, Listen, Server, Shutdown};

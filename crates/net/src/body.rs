@@ -1,0 +1,245 @@
+//! Bodies of known length: from memory, from many slices at once, or from a stream.
+//!
+//! The length is always exact, so every response carries `Content-Length`, and a body that ends
+//! early is seen by the client as cut, never as complete.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Frame, SizeHint};
+
+pub use self::chunk::Chunk;
+pub use self::ended::End;
+use self::ended::Progress;
+use crate::conn::InFlight;
+
+mod chunk;
+mod ended;
+
+/// Why a body could not be finished. The connection (HTTP/2: the stream) is cut.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    why: Arc<str>,
+}
+
+impl Cut {
+    /// A cut for this reason; the reason is for the record, the client sees only the cut.
+    pub fn new(why: impl fmt::Display) -> Cut {
+        Cut {
+            why: why.to_string().into(),
+        }
+    }
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "body cut: {}", self.why)
+    }
+}
+
+impl std::error::Error for Cut {}
+
+impl From<std::io::Error> for Cut {
+    fn from(error: std::io::Error) -> Cut {
+        Cut::new(error)
+    }
+}
+
+/// A producer of chunks, each handed to the socket as it comes.
+type Source = Pin<Box<dyn Stream<Item = Result<Chunk, Cut>> + Send>>;
+
+enum Kind {
+    /// Nothing, or nothing any more.
+    Done,
+    /// One frame.
+    Once(Chunk),
+    /// As many frames as the source gives; `left` bytes are still owed.
+    Stream { source: Source, left: u64 },
+}
+
+/// A response body of exactly known length.
+pub struct Body {
+    kind: Kind,
+    progress: Option<Arc<Progress>>,
+    /// Tells the connection that this response is still leaving.
+    in_flight: Option<InFlight>,
+}
+
+impl Body {
+    /// No bytes.
+    pub fn empty() -> Body {
+        Body::of(Kind::Done)
+    }
+
+    /// One buffer, sent as it is.
+    pub fn full(bytes: impl Into<Bytes>) -> Body {
+        Body::once(Chunk::from(bytes.into()))
+    }
+
+    /// Many buffers as one frame: they leave together with the response's head in one vectored
+    /// write, uncopied. Empty pieces are allowed.
+    pub fn pieces(pieces: Vec<Bytes>) -> Body {
+        Body::once(Chunk::pieces(pieces))
+    }
+
+    /// Exactly `len` bytes from an asynchronous producer. If it gives fewer, more or an error, the
+    /// body is cut.
+    pub fn stream<S, C, E>(len: u64, source: S) -> Body
+    where
+        S: Stream<Item = Result<C, E>> + Send + 'static,
+        C: Into<Chunk>,
+        E: Into<Cut>,
+    {
+        if len == 0 {
+            return Body::empty();
+        }
+        let source = Box::pin(Converted {
+            source: Box::pin(source),
+        });
+        Body::of(Kind::Stream { source, left: len })
+    }
+
+    /// Bytes still to be sent.
+    pub fn len(&self) -> u64 {
+        match &self.kind {
+            Kind::Done => 0,
+            Kind::Once(chunk) => chunk.len(),
+            Kind::Stream { left, .. } => *left,
+        }
+    }
+
+    /// True when nothing is left to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `hook` once, when the last byte was written to the connection or the body was dropped
+    /// before that. Call it on a whole body; a second hook replaces nothing, both are called.
+    #[must_use]
+    pub fn on_end(mut self, hook: impl FnOnce(&End) + Send + Sync + 'static) -> Body {
+        let inner = self.progress.take();
+        self.progress = Some(Arc::new(Progress::new(self.len(), inner, Box::new(hook))));
+        self
+    }
+
+    /// Keeps `guard` until the response has left.
+    pub(crate) fn guarded(mut self, guard: InFlight) -> Body {
+        self.in_flight = Some(guard);
+        self
+    }
+
+    fn once(chunk: Chunk) -> Body {
+        if chunk.len() == 0 {
+            Body::empty()
+        } else {
+            Body::of(Kind::Once(chunk))
+        }
+    }
+
+    fn of(kind: Kind) -> Body {
+        Body {
+            kind,
+            progress: None,
+            in_flight: None,
+        }
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Cut>>> {
+        let Kind::Stream { source, left } = &mut self.kind else {
+            return match std::mem::replace(&mut self.kind, Kind::Done) {
+                Kind::Once(chunk) => Poll::Ready(Some(Ok(chunk))),
+                _ => Poll::Ready(None),
+            };
+        };
+        let answer = loop {
+            match std::task::ready!(source.as_mut().poll_next(cx)) {
+                Some(Ok(chunk)) if chunk.len() == 0 => continue,
+                Some(Ok(chunk)) if chunk.len() <= *left => {
+                    *left -= chunk.len();
+                    break Ok(chunk);
+                }
+                Some(Ok(_)) => break Err(Cut::new("the source gave more bytes than promised")),
+                Some(Err(cut)) => break Err(cut),
+                None => {
+                    break Err(Cut::new(format_args!(
+                        "the source ended {left} bytes early"
+                    )));
+                }
+            }
+        };
+        if answer.is_err() || *left == 0 {
+            self.kind = Kind::Done;
+        }
+        Poll::Ready(Some(answer))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Chunk;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Chunk>, Cut>>> {
+        let answer = std::task::ready!(self.poll_chunk(cx));
+        Poll::Ready(answer.map(|result| match result {
+            Ok(chunk) => Ok(Frame::data(chunk.watched(self.progress.clone()))),
+            Err(cut) => {
+                if let Some(progress) = &self.progress {
+                    progress.fail(&cut);
+                }
+                Err(cut)
+            }
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.kind, Kind::Done)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({} bytes)", self.len())
+    }
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::empty()
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Body {
+    fn from(bytes: T) -> Body {
+        Body::full(bytes)
+    }
+}
+
+/// A stream whose items become ours.
+struct Converted<S> {
+    source: Pin<Box<S>>,
+}
+
+impl<S, C, E> Stream for Converted<S>
+where
+    S: Stream<Item = Result<C, E>>,
+    C: Into<Chunk>,
+    E: Into<Cut>,
+{
+    type Item = Result<Chunk, Cut>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let item = std::task::ready!(self.source.as_mut().poll_next(cx));
+        Poll::Ready(item.map(|result| result.map(Into::into).map_err(Into::into)))
+    }
+}

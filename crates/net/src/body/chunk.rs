@@ -1,0 +1,135 @@
+//! One frame of a body: a buffer, or many that leave in one vectored write.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+
+use super::ended::Progress;
+
+/// Bytes on their way to a socket.
+#[derive(Debug)]
+pub struct Chunk {
+    parts: Parts,
+    progress: Option<Arc<Progress>>,
+}
+
+#[derive(Debug)]
+enum Parts {
+    One(Bytes),
+    Many(Pieces),
+}
+
+/// Non-empty buffers, of which those before `first` are spent.
+#[derive(Debug)]
+struct Pieces {
+    pieces: Vec<Bytes>,
+    first: usize,
+    left: usize,
+}
+
+impl Chunk {
+    /// Many buffers in a row; empty ones are left out.
+    pub fn pieces(mut pieces: Vec<Bytes>) -> Chunk {
+        pieces.retain(|piece| !piece.is_empty());
+        let left = pieces.iter().map(Bytes::len).sum();
+        Chunk {
+            parts: Parts::Many(Pieces {
+                pieces,
+                first: 0,
+                left,
+            }),
+            progress: None,
+        }
+    }
+
+    /// Bytes left in it.
+    pub fn len(&self) -> u64 {
+        self.remaining() as u64
+    }
+
+    /// True when nothing is left in it.
+    pub fn is_empty(&self) -> bool {
+        !self.has_remaining()
+    }
+
+    /// The same, telling `progress` of each byte that leaves.
+    pub(super) fn watched(mut self, progress: Option<Arc<Progress>>) -> Chunk {
+        self.progress = progress;
+        self
+    }
+}
+
+impl From<Bytes> for Chunk {
+    fn from(bytes: Bytes) -> Chunk {
+        Chunk {
+            parts: Parts::One(bytes),
+            progress: None,
+        }
+    }
+}
+
+impl From<Vec<Bytes>> for Chunk {
+    fn from(pieces: Vec<Bytes>) -> Chunk {
+        Chunk::pieces(pieces)
+    }
+}
+
+impl Buf for Chunk {
+    fn remaining(&self) -> usize {
+        match &self.parts {
+            Parts::One(bytes) => bytes.len(),
+            Parts::Many(pieces) => pieces.left,
+        }
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match &self.parts {
+            Parts::One(bytes) => bytes,
+            Parts::Many(pieces) => pieces.pieces.get(pieces.first).map_or(&[], |piece| piece),
+        }
+    }
+
+    fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
+        match &self.parts {
+            Parts::One(bytes) => bytes.chunks_vectored(into),
+            Parts::Many(pieces) => pieces.chunks_vectored(into),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match &mut self.parts {
+            Parts::One(bytes) => bytes.advance(count),
+            Parts::Many(pieces) => pieces.advance(count),
+        }
+        if let Some(progress) = &self.progress {
+            progress.sent(count as u64);
+        }
+    }
+}
+
+impl Pieces {
+    fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
+        let unsent = self.pieces.get(self.first..).unwrap_or(&[]);
+        let slots = into.iter_mut().zip(unsent);
+        slots
+            .map(|(slot, piece)| *slot = IoSlice::new(piece))
+            .count()
+    }
+
+    fn advance(&mut self, count: usize) {
+        assert!(count <= self.left, "advanced past the end of a chunk");
+        self.left -= count;
+        let mut count = count;
+        while let Some(piece) = self.pieces.get_mut(self.first) {
+            if count < piece.len() {
+                piece.advance(count);
+                return;
+            }
+            count -= piece.len();
+            // A spent piece lets go of its memory at once.
+            *piece = Bytes::new();
+            self.first += 1;
+        }
+    }
+}

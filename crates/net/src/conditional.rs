@@ -1,0 +1,1 @@
+//! Conditional requests (RFC 9110 section 13).

@@ -1,0 +1,1 @@
+//! Content codings (RFC 9110 section 12.5.3).

@@ -1,0 +1,61 @@
+//! Headers that many answers share.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+
+use crate::Body;
+
+/// Why a request failed: `side; reason`.
+pub const ERROR: HeaderName = HeaderName::from_static("headwater-error");
+
+/// What a page of another origin may read of our answers.
+const EXPOSED: &str = "Content-Length, Content-Range, ETag, Headwater-Error, Link";
+
+/// Lets pages of any origin read the answer (the Fetch standard, section 3.3).
+pub fn allow_any_origin(headers: &mut HeaderMap) {
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(EXPOSED),
+    );
+}
+
+/// The answer to `OPTIONS`: what may be asked, also from pages of another origin.
+pub fn options() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_any_origin(headers);
+    let rows = [
+        (header::ALLOW, "GET, HEAD, OPTIONS"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "*, Range, If-None-Match, If-Range",
+        ),
+        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
+    ];
+    for (name, value) in rows {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preflight_for_a_range_is_allowed() {
+        let response = options();
+        assert_eq!(response.status(), 204);
+        assert_eq!(response.headers()["access-control-allow-origin"], "*");
+        let allowed = response.headers()["access-control-allow-headers"]
+            .to_str()
+            .unwrap();
+        assert!(allowed.contains("Range"));
+    }
+}

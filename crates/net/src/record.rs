@@ -1,0 +1,1 @@
+//! Records: one JSON object a line.
