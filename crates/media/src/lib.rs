@@ -16,6 +16,8 @@ pub mod bmff;
 pub mod bytes;
 pub mod codec;
 pub mod error;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod index;
 pub mod manifest;
 pub mod plan;

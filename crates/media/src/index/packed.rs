@@ -1,5 +1,7 @@
 //! Unsigned numbers in as few whole bytes as the largest needs.
 
+use std::ops::Range;
+
 /// A list of `u32` in 0 to 4 bytes each; a list of one repeated value takes none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
@@ -60,6 +62,37 @@ impl Packed {
         let at = n as usize * self.width as usize;
         let word = u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap_or([0; 4]));
         word & (u32::MAX >> (32 - 8 * u32::from(self.width)))
+    }
+
+    /// The value that all of `range` have, if there are any and they agree.
+    pub fn shared(&self, range: Range<u32>) -> Option<u32> {
+        let range = range.start..range.end.min(self.len);
+        if range.is_empty() {
+            return None;
+        }
+        let first = self.get(range.start);
+        let same = self.width == 0 || range.clone().all(|n| self.get(n) == first);
+        same.then_some(first)
+    }
+
+    /// Sum of values `range`, cut to those that exist.
+    pub fn sum(&self, range: Range<u32>) -> u64 {
+        let range = range.start.min(self.len)..range.end.min(self.len);
+        let width = self.width as usize;
+        if width == 0 {
+            return u64::from(range.end.saturating_sub(range.start)) * u64::from(self.constant);
+        }
+        let bytes = self
+            .bytes
+            .get(range.start as usize * width..range.end as usize * width);
+        let values = bytes.unwrap_or_default().chunks_exact(width);
+        let value = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+        };
+        values.map(value).sum()
     }
 
     /// Bytes of heap.

@@ -215,9 +215,49 @@ impl Samples {
 
     /// Bytes of samples `range` together.
     pub fn bytes(&self, range: Range<u32>) -> u64 {
-        (range.start..range.end.min(self.len))
-            .map(|n| u64::from(self.size(n)))
-            .sum()
+        self.sizes.sum(range)
+    }
+
+    /// The duration that all of `range` share, if they do. Cheap where durations come in runs.
+    pub fn shared_duration(&self, range: Range<u32>) -> Option<u32> {
+        let range = range.start..range.end.min(self.len);
+        if range.is_empty() {
+            return None;
+        }
+        match &self.durations {
+            Durations::Runs(runs) => {
+                let run = |n| runs.partition_point(|run| run.0 <= n) - 1;
+                let first = run(range.start);
+                (first == run(range.end - 1)).then(|| runs[first].2)
+            }
+            Durations::Each { durations, .. } => durations.shared(range),
+        }
+    }
+
+    /// The size that all of `range` share, if they do.
+    pub fn shared_size(&self, range: Range<u32>) -> Option<u32> {
+        self.sizes.shared(range)
+    }
+
+    /// The composition offset that all of `range` share, if they do.
+    pub fn shared_cts(&self, range: Range<u32>) -> Option<i32> {
+        let value = self.cts.shared(range)?;
+        self.cts_values.get(value as usize).copied()
+    }
+
+    /// How many of `range` are sync samples.
+    pub fn sync_count(&self, range: Range<u32>) -> u32 {
+        let range = range.start.min(self.len)..range.end.min(self.len);
+        let before = |n: u32| match &self.sync {
+            Some(sync) => sync.partition_point(|s| *s < n) as u32,
+            None => n,
+        };
+        before(range.end).saturating_sub(before(range.start))
+    }
+
+    /// The smallest composition offset of the track; 0 if it has no samples.
+    pub fn cts_min(&self) -> i32 {
+        self.cts_values.iter().copied().min().unwrap_or(0)
     }
 
     /// Bytes of heap.
@@ -486,6 +526,25 @@ mod tests {
                 let at = packed.at_dts(row.dts) as usize;
                 prop_assert!(at >= n && rows[at].dts == row.dts);
             }
+        }
+
+        #[test]
+        fn knows_what_a_range_shares(rows in samples(), from in 0u32..400, len in 0u32..20) {
+            let packed = pack(&rows);
+            let range = from..from + len;
+            let slice = rows.iter().skip(from as usize).take(len as usize);
+            let shared = |field: fn(&Sample) -> i64| {
+                let mut values = slice.clone().map(field);
+                let first = values.next()?;
+                values.all(|value| value == first).then_some(first)
+            };
+            prop_assert_eq!(packed.bytes(range.clone()), slice.clone().map(|s| u64::from(s.size)).sum::<u64>());
+            prop_assert_eq!(packed.sync_count(range.clone()) as usize, slice.clone().filter(|s| s.sync).count());
+            prop_assert_eq!(packed.shared_size(range.clone()).map(i64::from), shared(|s| s.size.into()));
+            prop_assert_eq!(packed.shared_cts(range.clone()).map(i64::from), shared(|s| s.cts.into()));
+            let duration = packed.shared_duration(range).map(i64::from);
+            // Runs of equal durations are maximal, so nothing that is shared is missed.
+            prop_assert_eq!(duration, shared(|s| s.duration.into()));
         }
 
         #[test]

@@ -1,8 +1,28 @@
 //! Indexes plus rules become renditions on one grid of segment boundaries.
 
+mod bandwidth;
+mod build;
+mod grid;
+mod lookup;
+mod names;
+mod shift;
+#[cfg(test)]
+mod tests;
+mod tracks;
+
+pub use bandwidth::Bandwidth;
+
+use crate::error::Result;
 use crate::index::{Index, Track};
 use crate::time::Time;
 use std::sync::Arc;
+
+/// How a title is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Wished segment length, in milliseconds. Zero is taken as one.
+    pub segment_ms: u32,
+}
 
 /// What a title looks like to players. Built once for a title and a set of rules, then only read.
 #[derive(Debug, Clone)]
@@ -16,6 +36,8 @@ pub struct Presentation {
     pub zero: Time,
     /// From `zero` to the end of the longest rendition.
     pub duration: Time,
+    /// HLS `EXT-X-TARGETDURATION` of all playlists, in seconds: the longest segment, rounded.
+    pub target_duration: u32,
     /// Wished segment length, in milliseconds.
     pub segment_ms: u32,
     /// Names this exact set of segments: hash of the files' fingerprints and the rules.
@@ -32,26 +54,22 @@ pub struct Rendition {
     pub file: usize,
     /// Which of its tracks (a position, not a track_ID).
     pub track: usize,
-    /// Served decode time of the first sample, in ticks; later ones add their durations.
+    /// Served decode time of the track's sample 0, in ticks; later ones add their durations.
+    /// Where leading samples are not served (see `cuts`) it may be negative.
     pub start: i64,
     /// Added to a sample's `cts`, so that the first sample is shown when it is decoded.
     pub cts_shift: i32,
+    /// How long before it is shown a sample must be decoded where decoding may not come after
+    /// showing (transport streams), in ticks: the deepest reordering of the track.
+    pub delay: u32,
     /// First sample of each segment, and the number of samples at the end: segment `n` holds
-    /// samples `cuts[n]..cuts[n + 1]`, never none.
+    /// samples `cuts[n]..cuts[n + 1]`, never none. Video before its first sync sample cannot be
+    /// decoded and is left out, so `cuts[0]` need not be 0.
     pub cuts: Vec<u32>,
     /// Renditions of one group switch seamlessly: their segments begin at the same times.
     pub group: usize,
     /// Measured over its CMAF segments.
     pub bandwidth: Bandwidth,
-}
-
-/// Bits a second, over the segments as served (headers included).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bandwidth {
-    /// The largest of any segment.
-    pub peak: u64,
-    /// All bytes over all time.
-    pub average: u64,
 }
 
 impl Rendition {
@@ -62,8 +80,45 @@ impl Rendition {
 }
 
 impl Presentation {
+    /// Cuts the title that `files` are the renditions of.
+    ///
+    /// Video is listed with the rendition nearest to 2 Mbit/s first, since players begin with
+    /// the first one, then from the highest bitrate down; audio in the order of the files, each
+    /// track once, even if every file carries a copy.
+    ///
+    /// # Errors
+    /// `Malformed` when lengths differ by more than 2 s and 5 % (the files are no renditions of
+    /// one title) or a video track has no sync sample; `Empty` when nothing lasts any time;
+    /// `TooLarge` past the bounds of [`shift::LIMIT_HOURS`] and [`build::SEGMENT_SAMPLES_MAX`].
+    pub fn new(files: Vec<Arc<Index>>, rules: &Rules) -> Result<Presentation> {
+        build::presentation(files, rules)
+    }
+
     /// The track behind a rendition.
     pub fn track(&self, rendition: &Rendition) -> &Track {
         &self.files[rendition.file].tracks[rendition.track]
+    }
+
+    /// Names this exact set of segments in URLs, such as `6000-0123456789abcdef`.
+    pub fn set_name(&self) -> String {
+        format!("{}-{:016x}", self.segment_ms, self.version)
+    }
+
+    /// The rendition of this name, and its place in [`Presentation::renditions`].
+    pub fn rendition(&self, name: &str) -> Option<(usize, &Rendition)> {
+        let mut renditions = self.renditions.iter().enumerate();
+        renditions.find(|(_, rendition)| rendition.name == name)
+    }
+
+    /// The renditions that show pictures, in order.
+    pub fn videos(&self) -> impl Iterator<Item = &Rendition> {
+        let is_video = |r: &&Rendition| self.track(r).codec.video().is_some();
+        self.renditions.iter().filter(is_video)
+    }
+
+    /// The renditions that sound, in order.
+    pub fn audios(&self) -> impl Iterator<Item = &Rendition> {
+        let is_audio = |r: &&Rendition| self.track(r).codec.audio().is_some();
+        self.renditions.iter().filter(is_audio)
     }
 }

@@ -1,0 +1,65 @@
+//! A segment as access units with clocks of 90 kHz: what transport streams and packed audio want.
+
+use super::moof::extend;
+use crate::presentation::{Presentation, Rendition};
+use crate::time::Time;
+use std::ops::Range;
+
+/// One access unit of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessUnit {
+    /// When it is shown on the served timeline, in 1/90000 s.
+    pub pts: i64,
+    /// When it is decoded, never after `pts`. Negative for the first pictures where pictures
+    /// are reordered: whoever writes a stream adds an offset to both.
+    pub dts: i64,
+    /// Bytes.
+    pub size: u32,
+    /// Whether decoding can start here.
+    pub sync: bool,
+}
+
+/// The access units of one segment and where their bytes lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessUnits {
+    /// Which of the presentation's files the ranges are of.
+    pub file: usize,
+    /// Byte ranges of the file, in order; touching ones are merged. The units lie in them one
+    /// after another.
+    pub ranges: Vec<Range<u64>>,
+    /// In decode order; their sizes add up to the ranges'.
+    pub units: Vec<AccessUnit>,
+}
+
+impl Presentation {
+    /// The access units of segment `n`, from 0. None past the last.
+    pub fn units(&self, rendition: &Rendition, n: usize) -> AccessUnits {
+        let track = self.track(rendition);
+        let cut = |n: usize| {
+            rendition
+                .cuts
+                .get(n)
+                .copied()
+                .unwrap_or(track.samples.len())
+        };
+        let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
+        let range = cut(n)..cut(n.saturating_add(1));
+        let (mut ranges, mut units) = (Vec::new(), Vec::with_capacity(range.len()));
+        for sample in track.samples.range(range) {
+            let decoded = rendition.start + sample.dts as i64;
+            let cts = sample.cts.saturating_add(rendition.cts_shift);
+            units.push(AccessUnit {
+                pts: clock(decoded + i64::from(cts)),
+                dts: clock(decoded - i64::from(rendition.delay)),
+                size: sample.size,
+                sync: sample.sync || track.codec.audio().is_some(),
+            });
+            extend(&mut ranges, &sample);
+        }
+        AccessUnits {
+            file: rendition.file,
+            ranges,
+            units,
+        }
+    }
+}
