@@ -1,1 +1,3 @@
-//! origin
+//! The origin: URLs to manifests and segments.
+
+pub mod route;

@@ -14,7 +14,9 @@ pub struct Key(String);
 pub enum BadKey {
     /// An empty name: `a//b`, or a slash at an end.
     Empty,
-    /// A name that begins with a dot; `.` and `..` among them.
+    /// `.` or `..`.
+    Dots,
+    /// Another name that begins with a dot.
     Hidden,
     /// NUL, another control character, or a backslash.
     Character,
@@ -88,6 +90,7 @@ impl Key {
 fn check_name(name: &str) -> Result<(), BadKey> {
     match name.as_bytes() {
         [] => Err(BadKey::Empty),
+        [b'.'] | [b'.', b'.'] => Err(BadKey::Dots),
         [b'.', ..] => Err(BadKey::Hidden),
         bytes if bytes.len() > NAME_BYTES_MAX => Err(BadKey::TooLong),
         bytes if bytes.iter().any(|&b| b < 0x20 || b == 0x7f || b == b'\\') => {
@@ -107,6 +110,7 @@ impl fmt::Display for BadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             BadKey::Empty => "the path has an empty name in it",
+            BadKey::Dots => "the path has `.` or `..` in it",
             BadKey::Hidden => "names that begin with a dot are not served",
             BadKey::Character => "the path has a control character or a backslash in it",
             BadKey::TooLong => "the path is over 4096 bytes, or a name in it over 255",
@@ -139,9 +143,9 @@ mod tests {
             ("/a", BadKey::Empty),
             ("a/", BadKey::Empty),
             ("a//b", BadKey::Empty),
-            ("..", BadKey::Hidden),
-            ("a/../b", BadKey::Hidden),
-            ("a/./b", BadKey::Hidden),
+            ("..", BadKey::Dots),
+            ("a/../b", BadKey::Dots),
+            ("a/./b", BadKey::Dots),
             (".git/config", BadKey::Hidden),
             ("a\0b", BadKey::Character),
             ("a\\..\\b", BadKey::Character),

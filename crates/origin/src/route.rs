@@ -1,0 +1,720 @@
+//! URL ↔ [`Request`]: syntax only. Nothing is looked up here, and every URL that we print is read
+//! back as the same request.
+//!
+//! A URL is a title's path and, behind it, what is wanted of the title. The second part exists
+//! on no disk, and is recognised from the end, so that titles may be named as they like.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use store::{BadKey, Key};
+
+/// What a URL asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// The page.
+    Page,
+    /// Something the page needs, by its name below `/-/`.
+    Asset(String),
+    /// The list of titles, for the page.
+    Library,
+    /// Whether the process lives.
+    Health,
+    /// Whether it takes new work.
+    Ready,
+    /// Counters, for Prometheus.
+    Metrics,
+    /// A text about a title.
+    Manifest {
+        /// The title.
+        title: Key,
+        /// Which text.
+        manifest: Manifest,
+        /// The path as a file's, where it could be one: a real file of that name goes first.
+        file: Option<Key>,
+    },
+    /// Media of a title.
+    Segment(Segment),
+    /// A file as it is.
+    File(Key),
+}
+
+/// Texts about a title.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Manifest {
+    /// HLS multivariant playlist.
+    Multivariant(Packing),
+    /// HLS media playlist of a rendition.
+    Media(Packing, String),
+    /// HLS I-frame playlist of a rendition.
+    KeyFrames(String),
+    /// DASH MPD.
+    Dash(Addressing),
+    /// What we know about the title, as JSON.
+    Description,
+}
+
+/// How HLS segments are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Fragmented MP4.
+    Cmaf,
+    /// Transport streams for video, packed audio for sound.
+    Ts,
+}
+
+/// How DASH names segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Addressing {
+    /// `$Time$`.
+    Time,
+    /// `$Number$`.
+    Number,
+}
+
+/// Names a set of segments: `6000-9f86d081884c7d65`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Set {
+    /// Wished segment length, in milliseconds.
+    pub segment_ms: u32,
+    /// Content and rules.
+    pub version: u64,
+}
+
+/// A piece of media.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// The title.
+    pub title: Key,
+    /// Which state of it.
+    pub set: Set,
+    /// Which rendition, by name.
+    pub rendition: String,
+    /// Which piece.
+    pub part: Part,
+}
+
+/// Pieces of a rendition. Times are decode times of the first sample, in the track's ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The CMAF header.
+    Init,
+    /// The segment that begins at this time.
+    At(u64, Form),
+    /// The CMAF segment with this number, from 1.
+    Number(u32),
+    /// The key frame at this time, as a CMAF segment of its own.
+    KeyFrame(u64),
+}
+
+/// How a segment is wrapped; its URL's suffix says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// CMAF.
+    Cmaf,
+    /// Transport stream.
+    Ts,
+    /// Packed audio: AAC in ADTS.
+    Aac,
+    /// Packed audio: AC-3.
+    Ac3,
+    /// Packed audio: E-AC-3.
+    Eac3,
+    /// Packed audio: MP3.
+    Mp3,
+}
+
+/// Why a URL is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bad {
+    /// Over [`URL_BYTES_MAX`].
+    TooLong,
+    /// `%` without two hexadecimal digits, or bytes that are not UTF-8.
+    Encoding,
+    /// A path that no file can have.
+    Path(BadKey),
+    /// A query that we know, with a value that we do not.
+    Query(&'static str),
+    /// Well-formed, but there cannot be anything there.
+    Nothing,
+}
+
+/// Longest path and query together, in bytes.
+pub const URL_BYTES_MAX: usize = 8192;
+
+const FORMS: [(Form, &str); 6] = [
+    (Form::Cmaf, ".m4s"),
+    (Form::Ts, ".ts"),
+    (Form::Aac, ".aac"),
+    (Form::Ac3, ".ac3"),
+    (Form::Eac3, ".ec3"),
+    (Form::Mp3, ".mp3"),
+];
+
+/// Reads the path and query of a URL.
+///
+/// # Errors
+/// [`Bad`], for what is malformed, and for what can never exist.
+pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
+    if path.len() + query.map_or(0, str::len) > URL_BYTES_MAX {
+        return Err(Bad::TooLong);
+    }
+    let path = path.strip_prefix('/').ok_or(Bad::Path(BadKey::Empty))?;
+    if let Some(request) = own(path) {
+        return request;
+    }
+    let path = decode(path)?;
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    if name.is_empty() {
+        // A folder's address with a slash behind it; the folder itself must still be sound.
+        key(folder)?;
+        return Err(Bad::Nothing);
+    }
+    match manifest(folder, name, query)? {
+        Some((title, manifest)) => Ok(Request::Manifest {
+            title,
+            manifest,
+            file: key(&path).ok(),
+        }),
+        None => match segment(folder, name)? {
+            Some(segment) => Ok(Request::Segment(segment)),
+            None => Ok(Request::File(key(&path)?)),
+        },
+    }
+}
+
+/// Addresses that are ours alone, at the root.
+fn own(path: &str) -> Option<Result<Request, Bad>> {
+    let request = match path {
+        "" => Request::Page,
+        "healthz" => Request::Health,
+        "readyz" => Request::Ready,
+        "metrics" => Request::Metrics,
+        "-/library.json" => Request::Library,
+        _ => {
+            let asset = path.strip_prefix("-/")?;
+            return Some(key(asset).map(|key| Request::Asset(key.as_str().to_owned())));
+        }
+    };
+    Some(Ok(request))
+}
+
+fn manifest(folder: &str, name: &str, query: Option<&str>) -> Result<Option<(Key, Manifest)>, Bad> {
+    if name == ".json" {
+        return Ok(Some((key(folder)?, Manifest::Description)));
+    }
+    if let Some(stem) = name.strip_suffix(".mpd") {
+        let ours = !stem.contains('-');
+        return ours
+            .then(|| Ok((key(folder)?, Manifest::Dash(addressing(query)?))))
+            .transpose();
+    }
+    let Some(stem) = name.strip_suffix(".m3u8") else {
+        return Ok(None);
+    };
+    if stem.contains('=') {
+        return media_playlist(folder, stem);
+    }
+    let ours = !stem.contains('-');
+    ours.then(|| Ok((key(folder)?, Manifest::Multivariant(packing(query)?))))
+        .transpose()
+}
+
+fn media_playlist(folder: &str, rendition: &str) -> Result<Option<(Key, Manifest)>, Bad> {
+    let (title, kind) = folder.rsplit_once('/').unwrap_or(("", folder));
+    let rendition = rendition.to_owned();
+    let manifest = match kind {
+        "hls" => Manifest::Media(Packing::Cmaf, rendition),
+        "ts" => Manifest::Media(Packing::Ts, rendition),
+        "keyframes" => Manifest::KeyFrames(rendition),
+        _ => return Ok(None),
+    };
+    Ok(Some((key(title)?, manifest)))
+}
+
+fn segment(folder: &str, name: &str) -> Result<Option<Segment>, Bad> {
+    let mut up = folder.rsplitn(4, '/');
+    let (a, b, c, d) = (up.next(), up.next(), up.next(), up.next());
+    // title/set/rendition, or title/set/rendition/n: what is behind the title is never empty.
+    let near = (a.unwrap_or_default(), b.and_then(Set::parse), 1);
+    let far = (b.unwrap_or_default(), c.and_then(Set::parse), 2);
+    let ((rendition, Some(set), names), part) = (match (name, a) {
+        ("init.mp4", _) => (near, Some(Part::Init)),
+        (_, Some("n")) => (far, number_part(name)),
+        (_, Some("key")) => (far, time_part(name, Part::KeyFrame)),
+        _ => (
+            near,
+            FORMS.iter().find_map(|(form, suffix)| {
+                let time = decimal(name.strip_suffix(suffix)?)?;
+                Some(Part::At(time, *form))
+            }),
+        ),
+    }) else {
+        return Ok(None);
+    };
+    let title = if names == 1 {
+        c.map(|c| rejoin(d, c))
+    } else {
+        d.map(Cow::Borrowed)
+    };
+    let title = key(&title.unwrap_or_default())?;
+    // Inside a set there is nothing but what we make.
+    let part = part.ok_or(Bad::Nothing)?;
+    if !rendition.contains('=') {
+        return Err(Bad::Nothing);
+    }
+    let rendition = rendition.to_owned();
+    Ok(Some(Segment {
+        title,
+        set,
+        rendition,
+        part,
+    }))
+}
+
+fn rejoin<'a>(front: Option<&'a str>, back: &'a str) -> Cow<'a, str> {
+    front.map_or(Cow::Borrowed(back), |front| {
+        Cow::Owned(format!("{front}/{back}"))
+    })
+}
+
+fn number_part(name: &str) -> Option<Part> {
+    let number = decimal(name.strip_suffix(".m4s")?)?;
+    Some(Part::Number(u32::try_from(number).ok().filter(|&n| n > 0)?))
+}
+
+fn time_part(name: &str, part: fn(u64) -> Part) -> Option<Part> {
+    Some(part(decimal(name.strip_suffix(".m4s")?)?))
+}
+
+/// A decimal number in its only spelling: no sign, no leading zero, no overflow.
+fn decimal(digits: &str) -> Option<u64> {
+    let canonical = digits == "0" || !digits.starts_with('0');
+    let digits_only = digits.bytes().all(|b| b.is_ascii_digit());
+    (canonical && digits_only)
+        .then(|| digits.parse().ok())
+        .flatten()
+}
+
+fn key(path: &str) -> Result<Key, Bad> {
+    Key::parse(path).map_err(Bad::Path)
+}
+
+fn packing(query: Option<&str>) -> Result<Packing, Bad> {
+    match value(query, "format") {
+        None | Some("cmaf") => Ok(Packing::Cmaf),
+        Some("ts") => Ok(Packing::Ts),
+        Some(_) => Err(Bad::Query("format is cmaf or ts")),
+    }
+}
+
+fn addressing(query: Option<&str>) -> Result<Addressing, Bad> {
+    match value(query, "template") {
+        None | Some("time") => Ok(Addressing::Time),
+        Some("number") => Ok(Addressing::Number),
+        Some(_) => Err(Bad::Query("template is time or number")),
+    }
+}
+
+/// The last value of a query parameter. Our values need no escapes, so none are read.
+fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+        .last()
+}
+
+/// Percent-decodes once. An escaped `/` is part of a name, which no name may be.
+fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
+    if !path.contains('%') {
+        return Ok(Cow::Borrowed(path));
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (hex, after) = rest.split_first_chunk::<2>().ok_or(Bad::Encoding)?;
+        rest = after;
+        match hex_byte(*hex).ok_or(Bad::Encoding)? {
+            b'/' => return Err(Bad::Path(BadKey::Character)),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| Bad::Encoding)
+}
+
+fn hex_byte([high, low]: [u8; 2]) -> Option<u8> {
+    let digit = |b: u8| (b as char).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+impl Set {
+    fn parse(name: &str) -> Option<Set> {
+        let (ms, version) = name.split_once('-')?;
+        let lower_hex = version
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let set = Set {
+            segment_ms: u32::try_from(decimal(ms)?).ok()?,
+            version: u64::from_str_radix(version, 16).ok()?,
+        };
+        (version.len() == 16 && lower_hex).then_some(set)
+    }
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}", self.segment_ms, self.version)
+    }
+}
+
+impl Form {
+    /// The URL's suffix, with its dot.
+    pub fn suffix(self) -> &'static str {
+        FORMS
+            .iter()
+            .find(|(form, _)| *form == self)
+            .map_or("", |(_, suffix)| suffix)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Init => f.write_str("init.mp4"),
+            Part::At(time, form) => write!(f, "{time}{}", form.suffix()),
+            Part::Number(number) => write!(f, "n/{number}.m4s"),
+            Part::KeyFrame(time) => write!(f, "key/{time}.m4s"),
+        }
+    }
+}
+
+impl fmt::Display for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Manifest::Multivariant(Packing::Cmaf) => f.write_str(".m3u8"),
+            Manifest::Multivariant(Packing::Ts) => f.write_str(".m3u8?format=ts"),
+            Manifest::Media(Packing::Cmaf, name) => write!(f, "hls/{}.m3u8", Escaped(name)),
+            Manifest::Media(Packing::Ts, name) => write!(f, "ts/{}.m3u8", Escaped(name)),
+            Manifest::KeyFrames(name) => write!(f, "keyframes/{}.m3u8", Escaped(name)),
+            Manifest::Dash(Addressing::Time) => f.write_str(".mpd"),
+            Manifest::Dash(Addressing::Number) => f.write_str(".mpd?template=number"),
+            Manifest::Description => f.write_str(".json"),
+        }
+    }
+}
+
+/// A request's URL: path and query, escaped.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Page => f.write_str("/"),
+            Request::Asset(name) => write!(f, "/-/{}", Escaped(name)),
+            Request::Library => f.write_str("/-/library.json"),
+            Request::Health => f.write_str("/healthz"),
+            Request::Ready => f.write_str("/readyz"),
+            Request::Metrics => f.write_str("/metrics"),
+            Request::Manifest {
+                title, manifest, ..
+            } => write!(f, "{}{manifest}", folder(title)),
+            Request::Segment(Segment {
+                title,
+                set,
+                rendition,
+                part,
+            }) => {
+                write!(f, "{}{set}/{}/{part}", folder(title), Escaped(rendition))
+            }
+            Request::File(key) => write!(f, "/{}", Escaped(key.as_str())),
+        }
+    }
+}
+
+/// A title's path as others continue it: escaped, with a slash at both ends.
+pub fn folder(title: &Key) -> String {
+    if title.is_root() {
+        "/".to_owned()
+    } else {
+        format!("/{}/", Escaped(title.as_str()))
+    }
+}
+
+/// A path with everything escaped that a path segment may not hold (RFC 3986 §3.3); `/` stays.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.bytes().try_for_each(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => f.write_char(byte.into()),
+            _ if b"-._~!$&'()*+,;=:@/".contains(&byte) => f.write_char(byte.into()),
+            _ => write!(f, "%{byte:02X}"),
+        })
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bad::TooLong => write!(f, "the address is over {URL_BYTES_MAX} bytes"),
+            Bad::Encoding => f.write_str("the path is not percent-encoded UTF-8"),
+            Bad::Path(why) => why.fmt(f),
+            Bad::Query(why) => f.write_str(why),
+            Bad::Nothing => f.write_str("there is nothing of that name"),
+        }
+    }
+}
+
+impl std::error::Error for Bad {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(path: &str) -> Key {
+        Key::parse(path).unwrap()
+    }
+
+    fn manifest(title: &str, manifest: Manifest) -> Request {
+        Request::Manifest {
+            title: key(title),
+            manifest,
+            file: None,
+        }
+    }
+
+    fn segment(title: &str, part: Part) -> Request {
+        let set = Set {
+            segment_ms: 6000,
+            version: 0x9f,
+        };
+        Request::Segment(Segment {
+            title: key(title),
+            set,
+            rendition: "video=1".into(),
+            part,
+        })
+    }
+
+    /// As parsed, but for the file that might be there instead.
+    fn read(url: &str) -> Result<Request, Bad> {
+        let (path, query) = url
+            .split_once('?')
+            .map_or((url, None), |(p, q)| (p, Some(q)));
+        Ok(match parse(path, query)? {
+            Request::Manifest {
+                title, manifest, ..
+            } => Request::Manifest {
+                title,
+                manifest,
+                file: None,
+            },
+            other => other,
+        })
+    }
+
+    #[test]
+    fn what_urls_mean() {
+        use Manifest::{Dash, Description, KeyFrames, Media, Multivariant};
+        let video = || "video=1".to_owned();
+        for (url, request) in [
+            ("/", Request::Page),
+            ("/healthz", Request::Health),
+            ("/readyz", Request::Ready),
+            ("/metrics", Request::Metrics),
+            ("/-/library.json", Request::Library),
+            ("/-/vendor/hls.js", Request::Asset("vendor/hls.js".into())),
+            ("/a.mp4", Request::File(key("a.mp4"))),
+            ("/a/b%20c.mp4?x=1", Request::File(key("a/b c.mp4"))),
+            (
+                "/a.mp4/.m3u8",
+                manifest("a.mp4", Multivariant(Packing::Cmaf)),
+            ),
+            (
+                "/a.mp4/.m3u8?x&format=ts&y=1",
+                manifest("a.mp4", Multivariant(Packing::Ts)),
+            ),
+            (
+                "/a.mp4/any.m3u8",
+                manifest("a.mp4", Multivariant(Packing::Cmaf)),
+            ),
+            (
+                "/hls/any.m3u8",
+                manifest("hls", Multivariant(Packing::Cmaf)),
+            ),
+            ("/.m3u8", manifest("", Multivariant(Packing::Cmaf))),
+            (
+                "/a/hls/video=1.m3u8",
+                manifest("a", Media(Packing::Cmaf, video())),
+            ),
+            (
+                "/a/hls/video%3D1.m3u8",
+                manifest("a", Media(Packing::Cmaf, video())),
+            ),
+            (
+                "/a/ts/video=1.m3u8",
+                manifest("a", Media(Packing::Ts, video())),
+            ),
+            (
+                "/hls/video=1.m3u8",
+                manifest("", Media(Packing::Cmaf, video())),
+            ),
+            (
+                "/a/keyframes/video=1.m3u8",
+                manifest("a", KeyFrames(video())),
+            ),
+            ("/a/.mpd", manifest("a", Dash(Addressing::Time))),
+            (
+                "/a/b.mpd?template=number",
+                manifest("a", Dash(Addressing::Number)),
+            ),
+            ("/a/.json", manifest("a", Description)),
+            (
+                "/a/6000-000000000000009f/video=1/init.mp4",
+                segment("a", Part::Init),
+            ),
+            (
+                "/6000-000000000000009f/video=1/init.mp4",
+                segment("", Part::Init),
+            ),
+            (
+                "/a/b/6000-000000000000009f/video=1/0.m4s?q",
+                segment("a/b", Part::At(0, Form::Cmaf)),
+            ),
+            (
+                "/a/6000-000000000000009f/video=1/7.ts",
+                segment("a", Part::At(7, Form::Ts)),
+            ),
+            (
+                "/a/6000-000000000000009f/video=1/n/1.m4s",
+                segment("a", Part::Number(1)),
+            ),
+            (
+                "/a/6000-000000000000009f/video=1/key/5.m4s",
+                segment("a", Part::KeyFrame(5)),
+            ),
+            // A tree of ready-made segments.
+            ("/ready/init.mp4", Request::File(key("ready/init.mp4"))),
+            ("/ready/n/1.m4s", Request::File(key("ready/n/1.m4s"))),
+            ("/ready/v-1.m3u8", Request::File(key("ready/v-1.m3u8"))),
+        ] {
+            assert_eq!(read(url), Ok(request), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_urls_do_not_mean() {
+        const SET: &str = "6000-000000000000009f";
+        for (url, bad) in [
+            ("", Bad::Path(BadKey::Empty)),
+            ("*", Bad::Path(BadKey::Empty)),
+            ("//a.mp4", Bad::Path(BadKey::Empty)),
+            ("/a//b", Bad::Path(BadKey::Empty)),
+            ("/a/", Bad::Nothing),
+            ("/a/../b", Bad::Path(BadKey::Dots)),
+            ("/a/%2e%2e/b", Bad::Path(BadKey::Dots)),
+            ("/%2e%2E/.m3u8", Bad::Path(BadKey::Dots)),
+            ("/-/../x", Bad::Path(BadKey::Dots)),
+            ("/a%2fb", Bad::Path(BadKey::Character)),
+            ("/a%00.mp4", Bad::Path(BadKey::Character)),
+            ("/a%5Cb", Bad::Path(BadKey::Character)),
+            ("/.git/config", Bad::Path(BadKey::Hidden)),
+            ("/%", Bad::Encoding),
+            ("/%4", Bad::Encoding),
+            ("/%zz", Bad::Encoding),
+            ("/%+1", Bad::Encoding),
+            ("/%ff", Bad::Encoding),
+            ("/a/.m3u8?format=webm", Bad::Query("format is cmaf or ts")),
+            (
+                "/a/.mpd?template=",
+                Bad::Query("template is time or number"),
+            ),
+            (&format!("/a/{SET}/video=1/042.m4s"), Bad::Nothing),
+            (&format!("/a/{SET}/video=1/+1.m4s"), Bad::Nothing),
+            (&format!("/a/{SET}/video=1/-1.m4s"), Bad::Nothing),
+            (&format!("/a/{SET}/video=1/.m4s"), Bad::Nothing),
+            (
+                &format!("/a/{SET}/video=1/18446744073709551616.m4s"),
+                Bad::Nothing,
+            ),
+            (&format!("/a/{SET}/video=1/n/0.m4s"), Bad::Nothing),
+            (&format!("/a/{SET}/video=1/n/4294967297.m4s"), Bad::Nothing),
+            (&format!("/a/{SET}/video=1/n/1.ts"), Bad::Nothing),
+            (&format!("/a/{SET}/video/1.m4s"), Bad::Nothing),
+            (&"/a".repeat(4097), Bad::TooLong),
+        ] {
+            assert_eq!(read(url), Err(bad), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_set_has_one_spelling() {
+        for name in [
+            "6000-9f",
+            "06000-000000000000009f",
+            "6000-000000000000009F",
+            "6000-+00000000000009f",
+        ] {
+            assert_eq!(Set::parse(name), None, "{name}");
+        }
+    }
+
+    prop_compose! {
+        fn any_title()(path in "([a-zA-Z0-9 %?#é=_][a-zA-Z0-9 .%?#é=+_-]{0,6}(/[a-z]{1,4}){0,2})?") -> Key {
+            key(&path)
+        }
+    }
+
+    fn any_manifest() -> impl Strategy<Value = Manifest> {
+        let name = "[a-z_]{1,8}=[0-9]{1,7}";
+        prop_oneof![
+            Just(Manifest::Multivariant(Packing::Cmaf)),
+            Just(Manifest::Multivariant(Packing::Ts)),
+            name.prop_map(|name| Manifest::Media(Packing::Cmaf, name)),
+            name.prop_map(|name| Manifest::Media(Packing::Ts, name)),
+            name.prop_map(Manifest::KeyFrames),
+            Just(Manifest::Dash(Addressing::Time)),
+            Just(Manifest::Dash(Addressing::Number)),
+            Just(Manifest::Description),
+        ]
+    }
+
+    fn any_part() -> impl Strategy<Value = Part> {
+        prop_oneof![
+            Just(Part::Init),
+            (any::<u64>(), prop::sample::select(&FORMS[..])).prop_map(|(t, f)| Part::At(t, f.0)),
+            (1..=u32::MAX).prop_map(Part::Number),
+            any::<u64>().prop_map(Part::KeyFrame),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(
+            title in any_title(), wanted in any_manifest(), part in any_part(),
+            segment_ms: u32, version: u64, rendition in "[a-z_]{1,8}=[0-9]{1,7}",
+        ) {
+            let set = Set { segment_ms, version };
+            let segment = Segment { title: title.clone(), set, rendition, part };
+            let manifest = Request::Manifest { title, manifest: wanted, file: None };
+            for request in [manifest, Request::Segment(segment)] {
+                prop_assert_eq!(read(&request.to_string()), Ok(request));
+            }
+        }
+
+        #[test]
+        fn anything_is_answered(path in "/[-a-z0-9./%=]{0,60}|\\PC{0,40}", query in "\\PC{0,20}") {
+            if let Ok(request) = parse(&path, Some(&query)) {
+                let printed = request.to_string();
+                let again = read(&printed);
+                prop_assert!(again.is_ok(), "{} then {}: {:?}", path, printed, again);
+            }
+        }
+    }
+}
