@@ -1,7 +1,32 @@
 //! What a track is coded with: the sample entry we serve, its RFC 6381 string, and the facts
 //! that manifests state.
 
-use crate::error::Result;
+mod aac;
+mod ac3;
+mod asc;
+mod av1;
+mod avc;
+mod bits;
+mod channels;
+mod color;
+mod dovi;
+mod eac3;
+mod entry;
+mod esds;
+mod flac;
+mod hevc;
+mod hevc_sps;
+mod opus;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;
+mod vp9;
+mod vvc;
+
+use crate::error::{Error, Result, fourcc};
+use color::Sps;
+use entry::{AudioEntry, VisualEntry};
 
 /// A track's coding. Made from a sample entry of the stsd box by [`Codec::parse`].
 #[derive(Debug, Clone)]
@@ -108,8 +133,24 @@ impl Codec {
     /// `Unsupported`, naming the four-letter code, for what we do not package (encrypted
     /// entries included); `Malformed` or `Truncated` where the entry or its configuration is broken.
     pub fn parse(entry: &[u8]) -> Result<Codec> {
-        let _ = entry;
-        Err(crate::Error::unsupported("codecs are not read yet"))
+        let (code, body) = entry::open(entry)?;
+        let visual = || VisualEntry::read(code, body);
+        let audio = || AudioEntry::read(code, body);
+        let codec = match &code {
+            b"avc1" | b"avc3" | b"dva1" | b"dvav" => visual().and_then(|entry| avc::parse(&entry)),
+            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => visual().and_then(|entry| hevc::parse(&entry)),
+            b"av01" | b"dav1" => visual().and_then(|entry| av1::parse(&entry)),
+            b"vp09" => visual().and_then(|entry| vp9::parse(&entry)),
+            b"vvc1" | b"vvi1" => visual().and_then(|entry| vvc::parse(&entry)),
+            b"ac-3" => audio().and_then(|entry| ac3::parse(&entry)),
+            b"ec-3" => audio().and_then(|entry| eac3::parse(&entry)),
+            b"Opus" => audio().and_then(|entry| opus::parse(&entry)),
+            b"fLaC" => audio().and_then(|entry| flac::parse(&entry)),
+            b"mp4a" => audio().and_then(|entry| aac::parse(&entry)),
+            b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
+            _ => return Err(refuse(code)),
+        };
+        codec.map_err(|error| error.inside(code))
     }
 
     /// Pictures, if it is video.
@@ -132,4 +173,39 @@ impl Codec {
     pub fn heap_bytes(&self) -> usize {
         self.sample_entry.len() * 2 + self.string.len()
     }
+}
+
+/// Puts together what every video entry has in common. `sps` and `color` come from the decoder
+/// configuration; the entry's own boxes go before them, but for the size, which the pictures know.
+fn visual(entry: &VisualEntry<'_>, string: String, sps: Option<Sps>, nal: Option<Nal>) -> Codec {
+    let dolby = dovi::strings(entry);
+    Codec {
+        fourcc: entry.code,
+        sample_entry: entry.write(),
+        string: dolby.main.unwrap_or(string),
+        supplemental: dolby.supplemental,
+        media: Media::Video(Video {
+            width: sps.map_or(entry.width, |sps| sps.width),
+            height: sps.map_or(entry.height, |sps| sps.height),
+            sar: color::sar(&entry.children, sps.and_then(|sps| sps.sar)),
+            color: color::color(&entry.children, sps.and_then(|sps| sps.color)),
+            nal,
+        }),
+    }
+}
+
+/// Why the entry `code` is not packaged, and what its owner can do.
+fn refuse(code: [u8; 4]) -> Error {
+    let hint = match &code {
+        b"encv" | b"enca" => "is already encrypted; give the clear file",
+        b"mp4v" | b"s263" | b"ap4h" | b"apch" | b"apcn" | b"apcs" | b"apco" | b"jpeg" | b"mjpa" => {
+            "cannot be played by browsers; encode the video as AVC, HEVC or AV1"
+        }
+        b"alac" | b"twos" | b"sowt" | b"lpcm" | b"ipcm" | b"fpcm" | b"in24" | b"fl32" | b"samr"
+        | b"dtsc" | b"dtse" | b"dtsh" | b"dtsl" | b"mlpa" => {
+            "cannot be played by browsers; encode the audio as AAC, or as FLAC without loss"
+        }
+        _ => "is not among the codecs that are packaged",
+    };
+    Error::unsupported(format!("codec {} {hint}", fourcc(code)))
 }
