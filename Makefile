@@ -34,7 +34,7 @@ fmt: ## format the Rust code
 
 bench: ## our speed beside others' on this machine
 	@scripts/install.sh bench
-	@bench/run.sh
+	python3 bench/run.py
 
 experiments: ## the source documents' experiments
 	@echo "make experiments: none here yet; they come with headwater lab"
