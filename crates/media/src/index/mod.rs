@@ -1,10 +1,21 @@
 //! The index of one media file: per track, compact tables of samples and where they lie.
 
+mod builder;
+mod draft;
+mod edit;
+mod fingerprint;
+mod fragment;
+mod movie;
 mod packed;
+mod reader;
 mod samples;
+mod table;
+mod track;
 
+pub use builder::SamplesBuilder;
 pub use packed::Packed;
-pub use samples::{Sample, Samples, SamplesBuilder};
+pub use reader::{Indexer, index_bytes};
+pub use samples::{Sample, Samples};
 
 use crate::codec::Codec;
 use crate::time::Time;

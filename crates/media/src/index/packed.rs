@@ -19,12 +19,7 @@ impl Packed {
         let len = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let constant = values.first().copied().unwrap_or(0);
         if values.iter().all(|value| *value == constant) {
-            return Packed {
-                len,
-                width: 0,
-                constant,
-                bytes: Box::default(),
-            };
+            return Packed::same(constant, len);
         }
         let largest = values.iter().copied().max().unwrap_or(0);
         let width = 4 - (largest.leading_zeros() / 8) as u8;
@@ -38,6 +33,16 @@ impl Packed {
             width,
             constant,
             bytes: bytes.into(),
+        }
+    }
+
+    /// `len` times `value`.
+    pub fn same(value: u32, len: u32) -> Packed {
+        Packed {
+            len,
+            width: 0,
+            constant: value,
+            bytes: Box::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The samples of one track: size, time, place and kind of each, at some eight bytes a sample.
 
+use super::builder::Column;
 use super::packed::Packed;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// One access unit: a coded picture, or a frame of sound.
@@ -65,6 +65,26 @@ struct Chunks {
 }
 
 impl Samples {
+    /// Packs columns of equal length. `sync` lists the sync samples; `None`: all are.
+    pub(super) fn new(
+        (durations, end): (&Column, u64),
+        sizes: &Column,
+        (cts, cts_values): (&Column, Vec<i32>),
+        sync: Option<Vec<u32>>,
+        (chunk_firsts, chunk_offsets): (&[u32], &[u64]),
+    ) -> Samples {
+        Samples {
+            len: sizes.len(),
+            end,
+            durations: Durations::new(durations),
+            sizes: sizes.pack(),
+            cts: cts.pack(),
+            cts_values: cts_values.into(),
+            sync: sync.map(Vec::into),
+            chunks: Chunks::new(chunk_firsts, chunk_offsets, sizes.len()),
+        }
+    }
+
     /// How many.
     pub fn len(&self) -> u32 {
         self.len
@@ -184,7 +204,7 @@ impl Samples {
     }
 
     /// Samples `range`, in order, cut to those that exist.
-    pub fn range(&self, range: Range<u32>) -> impl Iterator<Item = Sample> + '_ {
+    pub fn range(&self, range: Range<u32>) -> impl ExactSizeIterator<Item = Sample> + '_ {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let mut dts = self.dts(range.start);
         let mut chunk = self.chunks.locate(range.start);
@@ -192,13 +212,15 @@ impl Samples {
         offset += (chunk.first..range.start)
             .map(|n| u64::from(self.size(n)))
             .sum::<u64>();
+        let mut durations = DurationCursor::new(&self.durations, range.start);
+        let mut sync = SyncCursor::new(self.sync.as_deref(), range.start);
         range.map(move |n| {
             if n >= chunk.end {
                 chunk = self.chunks.after(&chunk);
                 offset = self.chunks.offset(chunk.number);
             }
-            let (duration, size) = (self.duration(n), self.size(n));
-            let (cts, sync) = (self.cts(n), self.is_sync(n));
+            let (duration, size) = (durations.get(n), self.size(n));
+            let (cts, sync) = (self.cts(n), sync.get(n));
             let sample = Sample {
                 dts,
                 duration,
@@ -271,6 +293,71 @@ impl Samples {
         let sync = self.sync.as_ref().map_or(0, |sync| size_of_val(&**sync));
         let cts = size_of_val(&*self.cts_values) + self.cts.heap_bytes();
         durations + self.sizes.heap_bytes() + cts + sync + self.chunks.heap_bytes()
+    }
+}
+
+/// Durations of samples in order, without a search for each.
+struct DurationCursor<'a> {
+    durations: &'a Durations,
+    run: usize,
+    /// Duration of the run, and the first sample after it.
+    current: (u32, u32),
+}
+
+impl<'a> DurationCursor<'a> {
+    fn new(durations: &'a Durations, from: u32) -> DurationCursor<'a> {
+        let run = match durations {
+            Durations::Runs(runs) => runs.partition_point(|run| run.0 <= from),
+            Durations::Each { .. } => 0,
+        };
+        DurationCursor {
+            durations,
+            run: run.saturating_sub(1),
+            current: (0, 0),
+        }
+    }
+
+    fn get(&mut self, n: u32) -> u32 {
+        match self.durations {
+            Durations::Each { durations, .. } => durations.get(n),
+            Durations::Runs(runs) => {
+                if n >= self.current.1 {
+                    let duration = runs.get(self.run).map_or(0, |run| run.2);
+                    self.run += 1;
+                    self.current = (duration, runs.get(self.run).map_or(u32::MAX, |run| run.0));
+                }
+                self.current.0
+            }
+        }
+    }
+}
+
+/// Whether samples in order are sync samples, without a search for each.
+struct SyncCursor<'a> {
+    /// The sync samples that are still ahead.
+    ahead: Option<&'a [u32]>,
+}
+
+impl<'a> SyncCursor<'a> {
+    fn new(sync: Option<&'a [u32]>, from: u32) -> SyncCursor<'a> {
+        let ahead = sync.map(|sync| {
+            sync.get(sync.partition_point(|n| *n < from)..)
+                .unwrap_or_default()
+        });
+        SyncCursor { ahead }
+    }
+
+    fn get(&mut self, n: u32) -> bool {
+        let Some(ahead) = self.ahead else {
+            return true;
+        };
+        match ahead.split_first() {
+            Some((first, rest)) if *first == n => {
+                self.ahead = Some(rest);
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -372,87 +459,13 @@ impl Chunks {
     }
 }
 
-/// Collects samples in decode order and packs them.
-#[derive(Debug, Default)]
-pub struct SamplesBuilder {
-    durations: Vec<u32>,
-    sizes: Vec<u32>,
-    cts: Vec<u32>,
-    cts_values: Vec<i32>,
-    /// A map, not a search: a hostile file may give every sample an offset of its own.
-    cts_known: HashMap<i32, u32>,
-    sync: Vec<u32>,
-    chunk_firsts: Vec<u32>,
-    chunk_offsets: Vec<u64>,
-    end: u64,
-    next_offset: u64,
-}
-
-impl SamplesBuilder {
-    /// How many samples so far.
-    pub fn len(&self) -> u32 {
-        self.sizes.len() as u32
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
-    }
-
-    /// Sum of durations so far, in ticks.
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Adds the next sample in decode order; its `dts` is not looked at: it is the sum of the
-    /// durations before. A sample that starts where the last one ended shares its chunk.
-    pub fn push(&mut self, sample: Sample) {
-        let n = self.len();
-        if n == 0 || sample.offset != self.next_offset {
-            self.chunk_firsts.push(n);
-            self.chunk_offsets.push(sample.offset);
-        }
-        self.next_offset = sample.offset.saturating_add(u64::from(sample.size));
-        let fresh = self.cts_values.len() as u32;
-        let value = *self.cts_known.entry(sample.cts).or_insert(fresh);
-        if value == fresh {
-            self.cts_values.push(sample.cts);
-        }
-        self.cts.push(value);
-        self.durations.push(sample.duration);
-        self.sizes.push(sample.size);
-        if sample.sync {
-            self.sync.push(n);
-        }
-        self.end += u64::from(sample.duration);
-    }
-
-    /// Changes the duration of the last sample, to close a gap or an overlap before the next.
-    pub fn set_last_duration(&mut self, duration: u32) {
-        if let Some(last) = self.durations.last_mut() {
-            self.end = self.end - u64::from(*last) + u64::from(duration);
-            *last = duration;
-        }
-    }
-
-    /// Packs what was pushed.
-    pub fn finish(self) -> Samples {
-        let len = self.len();
-        Samples {
-            len,
-            end: self.end,
-            durations: Durations::new(&self.durations),
-            sizes: Packed::new(&self.sizes),
-            cts: Packed::new(&self.cts),
-            cts_values: self.cts_values.into(),
-            sync: (self.sync.len() as u32 != len).then(|| self.sync.into()),
-            chunks: Chunks::new(&self.chunk_firsts, &self.chunk_offsets, len),
-        }
-    }
-}
-
 impl Durations {
-    fn new(durations: &[u32]) -> Durations {
+    fn new(column: &Column) -> Durations {
+        let durations = match column.values() {
+            Ok(durations) => durations,
+            Err((_, 0)) => return Durations::Runs(Box::default()),
+            Err((duration, _)) => return Durations::Runs(Box::new([(0, 0, duration)])),
+        };
         let mut runs: Vec<(u32, u64, u32)> = Vec::new();
         let mut dts = 0;
         for (n, duration) in durations.iter().enumerate() {
@@ -460,12 +473,20 @@ impl Durations {
                 runs.push((n as u32, dts, *duration));
             }
             dts += u64::from(*duration);
+            // Some 20 bytes a run: more than a duration each.
+            if runs.len() > 16 + durations.len() / 8 {
+                return Durations::each(durations);
+            }
         }
         let packed = Packed::new(durations);
         let each_bytes = packed.heap_bytes() + durations.len() / BLOCK as usize * 8;
         if size_of_val(&*runs) <= each_bytes || runs.len() < 16 {
             return Durations::Runs(runs.into());
         }
+        Durations::each(durations)
+    }
+
+    fn each(durations: &[u32]) -> Durations {
         let mut blocks = Vec::with_capacity(durations.len() / BLOCK as usize + 1);
         let mut dts = 0;
         for block in durations.chunks(BLOCK as usize) {
@@ -477,13 +498,14 @@ impl Durations {
         }
         Durations::Each {
             blocks: blocks.into(),
-            durations: packed,
+            durations: Packed::new(durations),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::SamplesBuilder;
     use super::*;
     use proptest::prelude::*;
 

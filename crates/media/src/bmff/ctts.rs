@@ -1,0 +1,36 @@
+//! `ctts`: composition offsets (8.6.1.3).
+
+use super::table::{entries, word};
+use super::version_and_flags;
+use crate::bytes::Reader;
+use crate::error::Result;
+
+/// Reads the body of the box: runs of (samples, offset in ticks).
+///
+/// Offsets are taken as signed in version 0 too: QuickTime and others write negative ones
+/// there, and no real offset needs the 32nd bit.
+///
+/// # Errors
+/// `Truncated` if there are fewer runs than it claims.
+pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, i32)> + Clone + '_> {
+    let mut reader = Reader::new(body);
+    version_and_flags(&mut reader);
+    let count = reader.u32();
+    let runs = entries::<8>(&mut reader, count)?;
+    Ok(runs.iter().map(|run| (word(run, 0), word(run, 4) as i32)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_signed_in_both_versions() {
+        for version in [0, 1] {
+            let mut body = *b"\0\0\0\0\0\0\0\x02\0\0\0\x05\0\0\x02\0\0\0\0\x01\xff\xff\xff\xfe";
+            body[0] = version;
+            let runs: Vec<_> = parse(&body).unwrap().collect();
+            assert_eq!(runs, [(5, 512), (1, -2)]);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `mvhd`: movie header (8.2.2).
+
+use super::version_and_flags;
+use crate::bytes::Reader;
+use crate::error::Result;
+
+/// Facts of the whole film.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mvhd {
+    /// Ticks a second of durations in edit lists; a broken file may say 0.
+    pub timescale: u32,
+    /// In those ticks; 0 or all ones where not known.
+    pub duration: u64,
+}
+
+impl Mvhd {
+    /// Reads the body of the box.
+    ///
+    /// # Errors
+    /// `Truncated` if it is too short.
+    pub fn parse(body: &[u8]) -> Result<Mvhd> {
+        let mut reader = Reader::new(body);
+        let wide = version_and_flags(&mut reader).0 == 1;
+        reader.skip(if wide { 16 } else { 8 });
+        let timescale = reader.u32();
+        let duration = if wide {
+            reader.u64()
+        } else {
+            u64::from(reader.u32())
+        };
+        reader.done()?;
+        Ok(Mvhd {
+            timescale,
+            duration,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions() {
+        let mut narrow = vec![0; 20];
+        narrow[14..16].copy_from_slice(&600u16.to_be_bytes());
+        narrow[19] = 7;
+        let expected = Mvhd {
+            timescale: 600,
+            duration: 7,
+        };
+        assert_eq!(Mvhd::parse(&narrow), Ok(expected));
+        let mut wide = vec![0; 32];
+        wide[0] = 1;
+        wide[22..24].copy_from_slice(&600u16.to_be_bytes());
+        wide[31] = 7;
+        assert_eq!(Mvhd::parse(&wide), Ok(expected));
+        assert!(Mvhd::parse(&wide[..31]).is_err());
+    }
+}
