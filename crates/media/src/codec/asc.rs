@@ -11,7 +11,7 @@ const PS: u32 = 29;
 /// Object types whose configuration is `GASpecificConfig` (4.4.1).
 const GENERAL_AUDIO: [u32; 12] = [1, 2, 3, 4, 6, 7, 17, 19, 20, 21, 22, 23];
 /// Samples a second, by `samplingFrequencyIndex`.
-pub const RATES: [u32; 13] = [
+const RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
     7_350,
 ];
@@ -71,6 +71,12 @@ impl AudioSpecificConfig {
         }
         asc.read_sync_extension(&mut bits);
         Ok(asc)
+    }
+
+    /// `samplingFrequencyIndex` of the core rate; none if it is not listed.
+    pub fn rate_index(&self) -> Option<u8> {
+        let index = RATES.iter().position(|rate| *rate == self.core_rate)?;
+        Some(index as u8)
     }
 
     /// `GASpecificConfig`.

@@ -18,11 +18,13 @@ mod hevc;
 mod hevc_sps;
 mod opus;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;
 mod vp9;
 mod vvc;
+
+pub use asc::AudioSpecificConfig;
 
 use crate::error::{Error, Result, fourcc};
 use color::Sps;

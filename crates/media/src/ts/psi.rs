@@ -1,0 +1,88 @@
+//! Programme tables (ISO/IEC 13818-1, 2.4.4): one PAT and one PMT packet, made at compile time.
+
+use super::crc::crc32;
+use super::packet::{PACKET, VIDEO_PID};
+
+/// PID of the programme map.
+const PMT_PID: u16 = 0x1000;
+/// `program_number`, and `transport_stream_id`.
+const PROGRAM: u8 = 1;
+/// `stream_type` (Table 2-34).
+const AVC: u8 = 0x1b;
+const HEVC: u8 = 0x24;
+
+/// The packet of the programme association table.
+pub const PAT: [u8; PACKET] = table(
+    0,
+    &[
+        0x00,
+        0xb0,
+        13,
+        0,
+        PROGRAM,
+        0xc1,
+        0,
+        0, // table_id to last_section_number
+        0,
+        PROGRAM,
+        0xe0 | (PMT_PID >> 8) as u8,
+        PMT_PID as u8,
+    ],
+);
+
+const PMT_AVC: [u8; PACKET] = pmt(AVC);
+const PMT_HEVC: [u8; PACKET] = pmt(HEVC);
+
+/// The packet of the programme map table.
+pub fn program_map(hevc: bool) -> &'static [u8; PACKET] {
+    if hevc { &PMT_HEVC } else { &PMT_AVC }
+}
+
+/// The video stream, which carries the clock too.
+const fn pmt(stream_type: u8) -> [u8; PACKET] {
+    let (high, low) = (0xe0 | (VIDEO_PID >> 8) as u8, VIDEO_PID as u8);
+    let section = [
+        0x02,
+        0xb0,
+        18,
+        0,
+        PROGRAM,
+        0xc1,
+        0,
+        0, // table_id to last_section_number
+        high,
+        low,
+        0xf0,
+        0, // PCR_PID, program_info_length
+        stream_type,
+        high,
+        low,
+        0xf0,
+        0, // ES_info_length
+    ];
+    table(PMT_PID, &section)
+}
+
+/// A packet with one section: pointer_field, `section`, CRC, stuffing. Its continuity counter is
+/// 0 in every segment.
+const fn table(pid: u16, section: &[u8]) -> [u8; PACKET] {
+    let mut packet = [0xff; PACKET];
+    let head = [0x47, 0x40 | (pid >> 8) as u8, pid as u8, 0x10, 0];
+    let mut n = 0;
+    while n < head.len() {
+        packet[n] = head[n];
+        n += 1;
+    }
+    let mut k = 0;
+    while k < section.len() {
+        packet[n + k] = section[k];
+        k += 1;
+    }
+    let crc = crc32(section, section.len()).to_be_bytes();
+    let mut c = 0;
+    while c < 4 {
+        packet[n + k + c] = crc[c];
+        c += 1;
+    }
+    packet
+}
