@@ -9,7 +9,7 @@ pub const fn crc32(bytes: &[u8], len: usize) -> u32 {
         let mut bit = 0;
         while bit < 8 {
             let carry = crc >> 31;
-            crc = crc << 1 ^ carry * 0x04c1_1db7;
+            crc = (crc << 1) ^ (carry * 0x04c1_1db7);
             bit += 1;
         }
         n += 1;
