@@ -14,11 +14,13 @@ mod packed;
 mod packet;
 mod pes;
 mod psi;
+mod served;
 #[cfg(test)]
 mod tests;
 
 pub use mux::{video_segment, video_segment_len_estimate};
 pub use packed::{packed_audio, packed_audio_len, packed_extension};
+pub use served::wrap;
 
 use crate::codec::Codec;
 
