@@ -1,7 +1,8 @@
 //! AAC in mp4a entries (ISO/IEC 14496-14, 5.6), and MP3 in them or in QuickTime's own.
 
 use super::asc::AudioSpecificConfig;
-use super::entry::{AudioEntry, Child, Children};
+use super::audio_entry::AudioEntry;
+use super::entry::{Child, Children};
 use super::esds::{self, Esds};
 use super::{Audio, AudioCoding, Codec, Media, channels};
 use crate::error::{Error, Result};

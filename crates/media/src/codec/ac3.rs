@@ -1,7 +1,7 @@
 //! AC-3 in ac-3 entries: `AC3SpecificBox` (ETSI TS 102 366, F.4).
 
+use super::audio_entry::AudioEntry;
 use super::bits::Bits;
-use super::entry::AudioEntry;
 use super::{Audio, AudioCoding, Codec, Media, channels};
 use crate::error::{Error, Result};
 

@@ -3,7 +3,7 @@
 
 use super::bits::{Bits, unescape};
 use super::color::Sps;
-use super::entry::VisualEntry;
+use super::visual_entry::VisualEntry;
 use super::{Codec, Nal, visual};
 use crate::bytes::Reader;
 use crate::error::{Error, Result, fourcc};

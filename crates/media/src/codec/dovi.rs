@@ -3,7 +3,7 @@
 //! "Dolby Vision Profiles and Levels"; HLS `SUPPLEMENTAL-CODECS`, RFC 8216bis 4.4.6.2).
 
 use super::bits::Bits;
-use super::entry::VisualEntry;
+use super::visual_entry::VisualEntry;
 
 /// Codec strings that a Dolby Vision configuration gives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! object coding (ETSI TS 103 420, 8.3): Atmos.
 
 use super::ac3::{channel_map, codec, sample_rate};
+use super::audio_entry::AudioEntry;
 use super::bits::Bits;
-use super::entry::AudioEntry;
 use super::{Audio, AudioCoding, Codec, channels};
 use crate::error::{Error, Result};
 

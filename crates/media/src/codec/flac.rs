@@ -2,8 +2,8 @@
 //! Format", 3.3.2) with STREAMINFO (RFC 9639, 8.2).
 
 use super::ac3::codec;
+use super::audio_entry::AudioEntry;
 use super::bits::Bits;
-use super::entry::AudioEntry;
 use super::{Audio, AudioCoding, Codec, channels};
 use crate::error::{Error, Result};
 

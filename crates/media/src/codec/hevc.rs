@@ -2,7 +2,7 @@
 //! (annex E.3).
 
 use super::avc::length_bytes;
-use super::entry::VisualEntry;
+use super::visual_entry::VisualEntry;
 use super::{Codec, Nal, hevc_sps, visual};
 use crate::bytes::Reader;
 use crate::error::{Error, Result, fourcc};

@@ -4,7 +4,9 @@
 mod aac;
 mod ac3;
 mod asc;
+mod audio_entry;
 mod av1;
+mod av1_sequence;
 mod avc;
 mod bits;
 mod channels;
@@ -21,14 +23,16 @@ mod opus;
 pub(crate) mod tests;
 #[cfg(test)]
 pub(crate) mod vectors;
+mod visual_entry;
 mod vp9;
 mod vvc;
 
 pub use asc::AudioSpecificConfig;
 
 use crate::error::{Error, Result, fourcc};
+use audio_entry::AudioEntry;
 use color::Sps;
-use entry::{AudioEntry, VisualEntry};
+use visual_entry::VisualEntry;
 
 /// A track's coding. Made from a sample entry of the stsd box by [`Codec::parse`].
 #[derive(Debug, Clone)]

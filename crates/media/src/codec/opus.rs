@@ -2,7 +2,7 @@
 //! Format", 4.3.2).
 
 use super::ac3::codec;
-use super::entry::AudioEntry;
+use super::audio_entry::AudioEntry;
 use super::{Audio, AudioCoding, Codec, channels};
 use crate::bytes::Reader;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::color::Sps;
-use super::entry::VisualEntry;
+use super::visual_entry::VisualEntry;
 use super::{Cicp, Codec, visual};
 use crate::error::{Error, Result};
 

@@ -2,7 +2,7 @@
 //! (annex E.6). Colour comes from the colr box alone.
 
 use super::bits::Bits;
-use super::entry::VisualEntry;
+use super::visual_entry::VisualEntry;
 use super::{Codec, visual};
 use crate::error::{Error, Result, fourcc};
 
