@@ -139,6 +139,9 @@ impl Window {
 
     /// The first sample to keep.
     fn first(&self, samples: &Samples, base: i64, is_video: bool, timescale: u32) -> Option<u32> {
+        if self.start == 0 {
+            return Some(0);
+        }
         let shown = samples.range(0..samples.len()).position(|sample| {
             let end = shown_at(&sample, base).saturating_add(i64::from(sample.duration));
             end > self.start

@@ -10,6 +10,10 @@ mod packed;
 mod reader;
 mod samples;
 mod table;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod track;
 
 pub use builder::SamplesBuilder;

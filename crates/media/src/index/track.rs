@@ -145,7 +145,7 @@ const NAME_MAX: usize = 200;
 
 /// Whether a person gave this name, rather than the program that wrote the file.
 fn is_given(name: &str) -> bool {
-    const STOCK: [&str; 14] = [
+    const STOCK: [&str; 15] = [
         "handler",
         "handle",
         "core media",
@@ -160,6 +160,7 @@ fn is_given(name: &str) -> bool {
         "muxer",
         "mp4 ",
         "created with",
+        "google inc",
     ];
     let lower = name.to_lowercase();
     !matches!(
@@ -189,6 +190,7 @@ mod tests {
             "SoundHandle",
             "ISO Media file produced by Google Inc.",
             "L-SMASH Audio Handler",
+            "(C) 2007 Google Inc. v08.13.2007.",
             "a\nb",
         ];
         for name in stock {

@@ -1,0 +1,76 @@
+//! No bytes can make a box parser panic, or give more than the bytes hold.
+
+use media::bmff::stco::Offsets;
+use media::bmff::stsz::Sizes;
+use media::bmff::trun::Trun;
+use media::bmff::*;
+
+/// How many entries of a table are looked at.
+const SOME: usize = 1000;
+
+pub fn run(data: &[u8]) {
+    if let Ok(lines) = outline(data, 0) {
+        let end = data.len() as u64;
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.at + line.size <= end && line.depth <= DEPTH_MAX)
+        );
+    }
+    headers(data);
+    tables(data);
+    if let Ok(run) = Trun::parse(data) {
+        let rows = run.rows().take(SOME).count();
+        assert_eq!(rows, SOME.min(run.count as usize));
+        if run.count < 1_000_000 {
+            run.bytes(7);
+        }
+    }
+    for child in Children::new(data, 0).flatten() {
+        let _ = stsd::parse(&child);
+        let _ = dref::is_self_contained(&child, 1);
+        let _ = udta::name(&child);
+        let _ = media::codec::Codec::parse(child.whole);
+    }
+}
+
+fn headers(data: &[u8]) {
+    let _ = ftyp::Ftyp::parse(data);
+    let _ = mvhd::Mvhd::parse(data);
+    let _ = tkhd::Tkhd::parse(data).map(|tkhd| tkhd.is_upright());
+    if let Ok(mdhd) = mdhd::Mdhd::parse(data) {
+        for quicktime in [false, true] {
+            assert!(
+                mdhd.language(quicktime)
+                    .is_none_or(|letters| letters.len() == 3)
+            );
+        }
+    }
+    let _ = hdlr::Hdlr::parse(data);
+    let _ = elng::parse(data);
+    let _ = tfhd::Tfhd::parse(data);
+    let _ = tfdt::parse(data);
+    let _ = trex::Trex::parse(data);
+}
+
+fn tables(data: &[u8]) {
+    let room = data.len();
+    assert!(stts::parse(data).map_or(0, Iterator::count) * 8 <= room);
+    assert!(ctts::parse(data).map_or(0, Iterator::count) * 8 <= room);
+    assert!(stsc::parse(data).map_or(0, Iterator::count) * 12 <= room);
+    assert!(stss::parse(data).map_or(0, Iterator::count) * 4 <= room);
+    assert!(elst::parse(data).map_or(0, |edits| edits.len()) * 12 <= room);
+    assert!(sidx::Sidx::parse(data).map_or(0, |sidx| sidx.references.len()) * 12 <= room);
+    for sizes in [Sizes::stsz(data), Sizes::stz2(data)].into_iter().flatten() {
+        let some = sizes.len().min(SOME as u32);
+        (0..some).for_each(|n| assert!(u64::from(sizes.get(n)) <= sizes.sum()));
+        assert_eq!(sizes.get(sizes.len()), 0);
+    }
+    for offsets in [Offsets::stco(data), Offsets::co64(data)]
+        .into_iter()
+        .flatten()
+    {
+        assert!(offsets.len() as usize * 4 <= room);
+        assert_eq!(offsets.get(offsets.len()), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! No file can make the indexer panic, ask for nothing, or promise bytes that are not there;
+//! and how it is fed makes no difference.
+
+use media::Result;
+use media::index::{Index, Indexer, Sample, index_bytes};
+
+/// The last byte of `data` says how it is cut into pieces; all of it is the file.
+pub fn run(data: &[u8]) {
+    let whole = index_bytes(data);
+    let pieces = index_pieces(data, data.last().copied().unwrap_or(0));
+    match (&whole, &pieces) {
+        (Ok(whole), Ok(pieces)) => {
+            assert_eq!(whole.fingerprint, pieces.fingerprint);
+            assert_eq!(whole.notes, pieces.notes);
+            let samples = |index: &Index| index.tracks.iter().map(check_track).collect::<Vec<_>>();
+            assert_eq!(samples(whole), samples(pieces));
+            assert!(
+                whole
+                    .tracks
+                    .iter()
+                    .all(|track| lies_within(track, data.len()))
+            );
+        }
+        (Err(whole), Err(pieces)) => assert_eq!(whole, pieces),
+        _ => panic!("whole: {whole:?}, in pieces: {pieces:?}"),
+    }
+}
+
+fn index_pieces(data: &[u8], seed: u8) -> Result<Index> {
+    let mut indexer = Indexer::new(data.len() as u64);
+    let mut state = u64::from(seed) | 1;
+    while let Some(range) = indexer.need() {
+        assert!(
+            range.start < range.end && range.end <= data.len() as u64,
+            "{range:?}"
+        );
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let start = range.start as usize;
+        // From a byte to somewhat more than asked.
+        let most = 1 + (range.end - range.start) + u64::from(seed);
+        let len = 1 + ((state >> 33) % most) as usize;
+        indexer.feed(&data[start..data.len().min(start + len)])?;
+    }
+    indexer.finish()
+}
+
+fn lies_within(track: &media::index::Track, len: usize) -> bool {
+    let mut samples = track.samples.range(0..track.samples.len());
+    samples.all(|sample| sample.offset + u64::from(sample.size) <= len as u64)
+}
+
+/// Checks that a track's tables agree with themselves, and gives what tells it from others.
+fn check_track(track: &media::index::Track) -> (u32, i64, u64, Vec<Sample>) {
+    let samples = &track.samples;
+    assert!(!samples.is_empty() && track.timescale > 0);
+    let rows: Vec<Sample> = samples.range(0..samples.len()).collect();
+    assert_eq!(rows.len(), samples.len() as usize);
+    let mut dts = 0;
+    for (n, row) in rows.iter().enumerate() {
+        assert_eq!(row.dts, dts);
+        dts += u64::from(row.duration);
+        if n % 17 == 0 {
+            assert_eq!(samples.get(n as u32), *row);
+            assert_eq!(samples.is_sync(n as u32), row.sync);
+            let at = samples.at_dts(row.dts) as usize;
+            assert!(at >= n && rows[at].dts == row.dts);
+        }
+    }
+    assert_eq!(samples.end(), dts);
+    (track.id, track.origin, dts, rows)
+}
