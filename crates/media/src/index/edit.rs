@@ -189,3 +189,157 @@ fn slice(samples: &Samples, range: Range<u32>) -> Samples {
     samples.range(range).for_each(|sample| builder.push(sample));
     builder.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use crate::index::index_bytes;
+    use crate::index::testing::{Base, Fragment, Layout, MuxTrack, fragmented, progressive, row};
+
+    fn edit(duration: u64, media_time: i64) -> Edit {
+        let rate = NORMAL_RATE;
+        Edit {
+            duration,
+            media_time,
+            rate,
+        }
+    }
+
+    #[test]
+    fn lists_that_are_one_window() {
+        let window = |edits: &[Edit]| {
+            let window = resolve(edits, 1000, 48_000).unwrap();
+            (window.lead, window.start, window.end)
+        };
+        assert_eq!(window(&[]), (0, 0, None));
+        assert_eq!(window(&[edit(0, 1024)]), (0, 1024, None));
+        assert_eq!(window(&[edit(100, 1024)]), (0, 1024, Some(5824)));
+        let late = [edit(500, -1), edit(250, -1), edit(100, 0)];
+        assert_eq!(window(&late), (36_000, 0, Some(4800)));
+        assert_eq!(window(&[edit(500, -1)]), (24_000, 0, None));
+        assert_eq!(window(&[edit(100, 0), edit(100, -1)]), (0, 0, Some(4800)));
+        // Contiguous, but for the rounding of lengths to milliseconds.
+        assert_eq!(window(&[edit(100, 0), edit(100, 4823)]), (0, 0, Some(9623)));
+    }
+
+    #[test]
+    fn lists_that_are_not() {
+        let slow = Edit {
+            rate: 0x8000,
+            ..edit(100, 0)
+        };
+        for (edits, word) in [
+            (vec![edit(100, 0), edit(100, 9600)], "several stretches"),
+            (vec![edit(100, 0), edit(100, 0)], "several stretches"),
+            (
+                vec![edit(100, 0), edit(100, -1), edit(100, 4800)],
+                "gap between",
+            ),
+            (vec![slow], "speed"),
+        ] {
+            let error = resolve(&edits, 1000, 48_000).unwrap_err();
+            assert_eq!(error.kind, Kind::Unsupported, "{error}");
+            assert!(error.what.contains(word), "{error}");
+        }
+        for edits in [[edit(1, -2)], [edit(1, i64::MAX)], [edit(u64::MAX, -1)]] {
+            let error = resolve(&edits, 1000, 48_000).unwrap_err();
+            assert_eq!(error.kind, Kind::Malformed, "{error}");
+        }
+        let error = resolve(&[edit(1, 0)], 0, 48_000).unwrap_err();
+        assert!(error.what.contains("timescale is 0"), "{error}");
+    }
+
+    /// Key frames at every fourth sample, 512 ticks (40 ms) each, shown two frames later.
+    fn video(edits: &[(u32, i32)]) -> MuxTrack {
+        let rows = (0..24).map(|n| row(512, 1024, 10 + n, n % 4 == 0));
+        MuxTrack {
+            edits: edits.to_vec(),
+            ..MuxTrack::video(1, rows.collect())
+        }
+    }
+
+    /// 1024 ticks at 48 kHz each.
+    fn audio(edits: &[(u32, i32)]) -> MuxTrack {
+        let rows = (0..60).map(|n| row(1024, 0, 10 + n, true));
+        MuxTrack {
+            edits: edits.to_vec(),
+            ..MuxTrack::audio(1, rows.collect())
+        }
+    }
+
+    /// Samples kept (told by their sizes), origin, and when the first is shown.
+    fn kept(track: MuxTrack) -> (Range<u32>, i64, i64) {
+        let index = index_bytes(&progressive(&[track], &Layout::default()).file()).unwrap();
+        let track = &index.tracks[0];
+        let first = track.samples.get(0);
+        let from = first.size - 10;
+        assert_eq!(first.dts, 0);
+        let shown = i64::from(first.cts) + track.origin;
+        (from..from + track.samples.len(), track.origin, shown)
+    }
+
+    #[test]
+    fn video_keeps_what_its_first_picture_needs() {
+        assert_eq!(kept(video(&[])), (0..24, 0, 1024));
+        assert_eq!(kept(video(&[(960, 1024)])), (0..24, -1024, 0));
+        assert_eq!(
+            kept(video(&[(500, -1), (960, 1024)])),
+            (0..24, 6400 - 1024, 6400)
+        );
+        // The edit begins with sample 6, which needs those from 4 on.
+        let from = 6 * 512 + 1024;
+        assert_eq!(
+            kept(video(&[(0, from)])),
+            (4..24, 4 * 512 - i64::from(from), -1024)
+        );
+        // Within sample 7: it is still shown.
+        assert_eq!(kept(video(&[(0, from + 700)])).0, 4..24);
+        assert_eq!(kept(video(&[(0, from + 1024)])).0, 8..24);
+    }
+
+    #[test]
+    fn samples_after_the_edit_are_dropped() {
+        assert_eq!(kept(video(&[(400, 1024)])).0, 0..10);
+        // A millisecond of rounding, up or down, neither keeps nor drops a sample.
+        assert_eq!(kept(video(&[(401, 1024)])).0, 0..10);
+        assert_eq!(kept(video(&[(399, 1024)])).0, 0..10);
+        assert_eq!(kept(video(&[(420, 1024)])).0, 0..11);
+        assert_eq!(kept(audio(&[(64, 0)])).0, 0..3);
+        assert_eq!(kept(audio(&[(65, 0)])).0, 0..3);
+        assert_eq!(kept(audio(&[(70, 0)])).0, 0..4);
+    }
+
+    #[test]
+    fn sound_keeps_a_quarter_second_of_pre_roll() {
+        assert_eq!(kept(audio(&[(0, 1024)])), (0..60, -1024, -1024));
+        let (range, origin, _) = kept(audio(&[(0, 30 * 1024)]));
+        assert_eq!(range, 19..60, "11 frames of 21.3 ms are under 250 ms");
+        assert_eq!(origin, -11 * 1024);
+    }
+
+    #[test]
+    fn an_edit_beyond_the_end_shows_nothing() {
+        let file = progressive(&[audio(&[(0, 60 * 1024)])], &Layout::default()).file();
+        let error = index_bytes(&file).unwrap_err();
+        assert_eq!(error.kind, Kind::Empty);
+    }
+
+    #[test]
+    fn the_length_of_an_edit_means_nothing_in_fragments() {
+        let track = MuxTrack {
+            base: 9000,
+            ..audio(&[(1, 9000 + 1024)])
+        };
+        let all = Fragment {
+            base: Base::Moof,
+            explicit: true,
+            tfdt: true,
+            stray: 0,
+            trafs: vec![(0, vec![60])],
+        };
+        let index = index_bytes(&fragmented(&[track], 0, &[all]).file()).unwrap();
+        assert_eq!(index.tracks[0].samples.len(), 60);
+        assert_eq!(index.tracks[0].origin, -1024);
+    }
+}

@@ -3,6 +3,8 @@
 mod builder;
 mod draft;
 mod edit;
+#[cfg(test)]
+mod faults;
 mod fingerprint;
 mod fragment;
 mod movie;

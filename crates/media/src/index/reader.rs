@@ -23,6 +23,12 @@ const MOOF_MAX: u64 = 64 << 20;
 /// How many boxes a file may have at its top level.
 const BOXES_MAX: u32 = 8_000_000;
 
+/// Boxes that files begin with.
+const FIRST: [&[u8; 4]; 18] = [
+    b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid",
+    b"sidx", b"ssix", b"prft", b"emsg", b"meta", b"junk", b"mfra", b"udta",
+];
+
 /// Indexes one file, without doing IO: ask [`Indexer::need`], bring those bytes to
 /// [`Indexer::feed`], until nothing is needed; then [`Indexer::finish`].
 ///
@@ -255,13 +261,13 @@ impl Indexer {
             return Err(Error::new(Kind::TooLarge, what).at(self.at));
         }
         let legal = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xa9;
+        let name = fourcc(header.name);
+        if self.at == 0 && !FIRST.contains(&&header.name) {
+            let what = format!("this is not an MP4 or QuickTime file: it begins with {name}");
+            return Err(Error::malformed(what).at(self.at));
+        }
         if !header.name.iter().all(legal) {
-            let name = fourcc(header.name);
-            let what = if self.at == 0 {
-                "this is not an MP4 or QuickTime file".to_owned()
-            } else {
-                format!("there is no box here, but {left} bytes beginning with {name}")
-            };
+            let what = format!("there is no box here, but {left} bytes beginning with {name}");
             return Err(Error::malformed(what).at(self.at));
         }
         Ok(())

@@ -356,13 +356,17 @@ pub fn fragmented(tracks: &[MuxTrack], in_moov: u32, fragments: &[Fragment]) -> 
     let start = progressive(&heads, &layout);
     let mut file = start.file();
     let mut expected = start.expected;
+    let mut cursor = Cursor::new(&expected);
     for fragment in fragments {
         for (n, name) in STRAY.iter().enumerate() {
             if fragment.stray & (1 << n) != 0 {
                 write_box(&mut file, name, |out| out.extend([7; 21]));
             }
         }
-        append(&mut file, tracks, fragment, &mut expected);
+        append(&mut file, tracks, fragment, &mut cursor);
+        for (track, row) in cursor.rows.drain(..) {
+            expected[track].push(row);
+        }
     }
     Muxed {
         before: file,
@@ -378,24 +382,49 @@ fn head(track: &MuxTrack, samples: u32) -> MuxTrack {
     track
 }
 
-fn append(
-    file: &mut Vec<u8>,
-    tracks: &[MuxTrack],
-    fragment: &Fragment,
-    expected: &mut [Vec<Sample>],
-) {
+/// How far each track is written, and the rows of the fragment at hand.
+#[derive(Clone)]
+struct Cursor {
+    /// Per track: rows written, and their ticks.
+    done: Vec<(usize, u64)>,
+    rows: Vec<(usize, Sample)>,
+}
+
+impl Cursor {
+    fn new(expected: &[Vec<Sample>]) -> Cursor {
+        let ticks = |rows: &Vec<Sample>| rows.iter().map(|row| u64::from(row.duration)).sum();
+        Cursor {
+            done: expected
+                .iter()
+                .map(|rows| (rows.len(), ticks(rows)))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, track: usize, row: &Sample, offset: u64) {
+        let (done, dts) = &mut self.done[track];
+        let dts_now = *dts;
+        *done += 1;
+        *dts += u64::from(row.duration);
+        let dts = dts_now;
+        self.rows.push((
+            track,
+            Sample {
+                dts,
+                offset,
+                ..*row
+            },
+        ));
+    }
+}
+
+fn append(file: &mut Vec<u8>, tracks: &[MuxTrack], fragment: &Fragment, cursor: &mut Cursor) {
     let at = file.len() as u64;
-    let size = moof(at, 0, tracks, fragment, &mut expected.to_vec()).len() as u64;
-    file.extend(moof(at, at + size + 8, tracks, fragment, expected));
-    let media = expected
-        .iter()
-        .flatten()
-        .map(|row| row.offset + u64::from(row.size))
-        .max();
-    let media = media.unwrap_or(0).saturating_sub(at + size + 8);
-    write_box(file, b"mdat", |out| {
-        out.resize(out.len() + media as usize, 0)
-    });
+    let size = moof(at, 0, tracks, fragment, &mut cursor.clone()).len() as u64;
+    file.extend(moof(at, at + size + 8, tracks, fragment, cursor));
+    let media: usize = cursor.rows.iter().map(|(_, row)| row.size as usize).sum();
+    write_box(file, b"mdat", |out| out.resize(out.len() + media, 0));
 }
 
 fn moof(
@@ -403,7 +432,7 @@ fn moof(
     media: u64,
     tracks: &[MuxTrack],
     fragment: &Fragment,
-    expected: &mut [Vec<Sample>],
+    cursor: &mut Cursor,
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let mut next = media;
@@ -415,16 +444,9 @@ fn moof(
                 Base::Implicit if n > 0 => next,
                 _ => at,
             };
+            let (which, track) = (*track, &tracks[*track]);
             write_box(out, b"traf", |out| {
-                next = traf(
-                    out,
-                    base,
-                    next,
-                    &tracks[*track],
-                    runs,
-                    fragment,
-                    &mut expected[*track],
-                );
+                next = traf(out, (base, next), (which, track), runs, fragment, cursor);
             });
         }
     });
@@ -520,22 +542,18 @@ impl Shared {
 /// Writes one traf whose bytes begin at `next`, and tells where they end.
 fn traf(
     out: &mut Vec<u8>,
-    base: u64,
-    mut next: u64,
-    track: &MuxTrack,
+    (base, mut next): (u64, u64),
+    (which, track): (usize, &MuxTrack),
     runs: &[u32],
     fragment: &Fragment,
-    expected: &mut Vec<Sample>,
+    cursor: &mut Cursor,
 ) -> u64 {
-    let mut rest = &track.rows[expected.len()..];
+    let (done, dts) = cursor.done[which];
+    let mut rest = &track.rows[done..];
     let count = runs.iter().sum::<u32>() as usize;
-    let shared = Shared::new(
-        &rest[..count.min(rest.len())],
-        fragment.explicit,
-        runs.len(),
-    );
+    let rows = &rest[..count.min(rest.len())];
+    let shared = Shared::new(rows, fragment.explicit, runs.len());
     shared.tfhd(out, track.id, base, fragment.base);
-    let mut dts: u64 = expected.iter().map(|row| u64::from(row.duration)).sum();
     if fragment.tfdt {
         let tfdt = (track.base + dts).to_be_bytes();
         write_full_box(out, b"tfdt", 1, 0, |out| out.extend(tfdt));
@@ -544,17 +562,11 @@ fn traf(
         let (run, after) = rest.split_at((*count as usize).min(rest.len()));
         rest = after;
         // A run may leave out its offset where it follows the one before.
-        let follows = base == next || n > 0 && fragment.base == Base::Implicit;
-        let offset = (!follows || n == 0 && fragment.base != Base::Implicit)
-            .then(|| next as i64 - base as i64);
+        let follows = fragment.base == Base::Implicit && (n > 0 || base == next);
+        let offset = (!follows).then(|| next as i64 - base as i64);
         shared.trun(out, run, offset);
         for row in run {
-            expected.push(Sample {
-                dts,
-                offset: next,
-                ..*row
-            });
-            dts += u64::from(row.duration);
+            cursor.push(which, row, next);
             next += u64::from(row.size);
         }
     }
