@@ -250,6 +250,25 @@ fn a_film_without_samples() {
 }
 
 #[test]
+fn a_moov_after_its_fragments_or_compressed() {
+    let file = fragments();
+    let moof = file
+        .windows(4)
+        .position(|window| window == b"moof")
+        .unwrap()
+        - 4;
+    let turned = [&file[moof..], &file[..moof]].concat();
+    fails(
+        &turned,
+        Kind::Malformed,
+        &["fragments come before the moov"],
+    );
+    let mut file = plain(true);
+    body(&mut file, b"moov")[4..8].copy_from_slice(b"cmov");
+    fails(&file, Kind::Unsupported, &["compressed"]);
+}
+
+#[test]
 fn one_empty_track_is_left_out_and_noted() {
     let mut film = tracks();
     film[0].rows.clear();

@@ -35,6 +35,10 @@ impl Movie {
         file_len: u64,
         notes: &mut Vec<Note>,
     ) -> Result<Movie> {
+        if moov.find(b"cmov")?.is_some() {
+            let what = "the moov box is compressed (cmov): write the film anew with any muxer";
+            return Err(Error::unsupported(what).at(moov.at));
+        }
         let mvhd = moov
             .need(b"mvhd")?
             .read(Mvhd::parse)

@@ -12,6 +12,8 @@ use std::ops::Range;
 const FIRST_READ: u64 = 64 << 10;
 /// Bytes asked after a jump over the media, where the moov or its beginning is likely to lie.
 const TAIL_READ: u64 = 1 << 20;
+/// What follows the media is asked whole where it is no more than this: it is the moov.
+const LAST_READ: u64 = 16 << 20;
 /// Bytes asked at least for a fragment's metadata.
 const FRAGMENT_READ: u64 = 4 << 10;
 /// Fragments that are smaller than this, media included, are read several at once.
@@ -241,6 +243,7 @@ impl Indexer {
     /// How much to ask at the start of an unknown box.
     fn guess(&self, left: u64) -> u64 {
         match self.last_moof_at {
+            _ if self.movie.is_none() && left <= LAST_READ => left,
             _ if self.movie.is_none() => TAIL_READ,
             // A box more than the last fragment's, so that its mdat's header comes along.
             Some(at) if self.at - at <= SMALL_FRAGMENT => TAIL_READ / 2,
@@ -306,6 +309,10 @@ impl Indexer {
         let found = Mp4Box::first(bytes.get(..left).unwrap_or(bytes), self.at)?;
         match &found.name {
             b"ftyp" => self.quicktime = Ftyp::parse(found.body)?.is_quicktime(),
+            b"moov" if self.last_moof_at.is_some() && self.movie.is_none() => {
+                let what = "fragments come before the moov box that describes them";
+                return Err(Error::malformed(what).at(found.at));
+            }
             b"moov" if self.movie.is_none() => {
                 self.fingerprint.add(found.at, found.whole);
                 self.movie = Some(Movie::parse(

@@ -133,3 +133,58 @@ proptest! {
         check(&muxed, &index_pieces(&muxed, seed).unwrap(), &tracks);
     }
 }
+
+/// The ranges that are read of a file.
+fn reads(muxed: &Muxed) -> Vec<std::ops::Range<u64>> {
+    let mut indexer = Indexer::new(muxed.len());
+    let mut reads = Vec::new();
+    while let Some(range) = indexer.need() {
+        reads.push(range.clone());
+        indexer.feed(&muxed.read(range)).unwrap();
+    }
+    indexer.finish().unwrap();
+    reads
+}
+
+#[test]
+fn a_moov_costs_a_read_or_two_and_the_media_none() {
+    let film = |samples: u32, moov_first| {
+        let rows = (0..samples).map(|n| row(512, 0, 5000 + n % 9, n % 48 == 0));
+        let layout = Layout {
+            moov_first,
+            wide: true,
+            ..Layout::default()
+        };
+        progressive(&[MuxTrack::video(1, rows.collect())], &layout)
+    };
+    let once = reads(&film(2000, true));
+    assert_eq!((once.len(), &once[0]), (1, &(0..65_536)));
+    let small = film(2000, false);
+    let moov = small.before.len() as u64 + small.media;
+    assert_eq!(reads(&small), [0..65_536, moov..small.len()]);
+    let large = film(100_000, true);
+    let moov = large.before.len() as u64 - 16;
+    assert_eq!(reads(&large), [0..65_536, 65_536..moov]);
+}
+
+#[test]
+fn a_fragment_costs_one_read_and_small_ones_less() {
+    let film = |size| {
+        let rows = (0..2000).map(|n| row(512, 0, size + n as u32 % 9, n % 50 == 0));
+        let one = Fragment {
+            base: Base::Moof,
+            explicit: true,
+            tfdt: true,
+            stray: 1 | 2 | 4,
+            trafs: vec![(0, vec![50])],
+        };
+        fragmented(&[MuxTrack::video(1, rows.collect())], 0, &vec![one; 40])
+    };
+    let large = film(6000);
+    let found = reads(&large);
+    assert!(found.len() <= 41, "{} reads", found.len());
+    let bytes: u64 = found.iter().map(|range| range.end - range.start).sum();
+    assert!(bytes < 65_536 + 40 * 4200, "{bytes} bytes");
+    let small = film(600);
+    assert!(reads(&small).len() <= 4, "{:?}", reads(&small));
+}
