@@ -86,6 +86,8 @@ impl<'a> Sizes<'a> {
                 u32::from(u16::from_be_bytes(half))
             }
             Sizes::Bytes(bytes) => u32::from(bytes.get(at).copied().unwrap_or(0)),
+            // Of an odd number the last byte has a half too many.
+            Sizes::Nibbles(_, count) if n >= *count => 0,
             Sizes::Nibbles(bytes, _) => {
                 let byte = bytes.get(at / 2).copied().unwrap_or(0);
                 u32::from(if n.is_multiple_of(2) {
@@ -129,6 +131,7 @@ mod tests {
         let nibbles = b"\0\0\0\0\0\0\0\x04\0\0\0\x03\x7f\x10";
         let nibbles = Sizes::stz2(nibbles).unwrap();
         assert_eq!(all(nibbles), [7, 15, 1]);
+        assert_eq!(Sizes::Nibbles(&[0x12], 1).get(1), 0);
         assert_eq!(nibbles.sum(), 23);
         assert!(Sizes::stz2(b"\0\0\0\0\0\0\0\x05\0\0\0\x01\x07").is_err());
     }
