@@ -67,7 +67,7 @@ $(text 'the river' 24 31 "$thin" 110 h*0.16),
 $(text 'the sea' 36 45 "$thin" 110 h*0.16),
 fade=in:st=0:d=0.6,fade=out:st=46.5:d=1.5,
 drawtext=fontfile=$mono:text='%{pts\:hms}':fontsize=h/22:fontcolor=white@0.85:shadowcolor=black@0.4:shadowx=1:shadowy=1:x=w-tw-h/20:y=h-lh-h/24,
-format=yuv420p,split=3 [a][b][c];
+format=yuv420p,setsar=1,split=3 [a][b][c];
 [a] scale=320:180:flags=lanczos,$(label 180p) [v180];
 [b] scale=640:360:flags=lanczos,$(label 360p) [v360];
 [c] scale=960:540:flags=lanczos,$(label 540p) [v540]"

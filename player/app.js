@@ -1,0 +1,72 @@
+// Routing by the address's hash, and `window.headwater`, which tests and scripts use.
+//
+//   #/                                   the library
+//   #/play/<title>?player=hls&variant=ts the player; also muted=1, autoplay=0, t=12, quality=0
+
+import { el } from './format.js';
+import { showLibrary } from './library.js';
+import { PlayView } from './play.js';
+
+const main = document.querySelector('#main');
+let view = null;
+let turn = 0;
+
+function parse(hash) {
+  const [, path, query = ''] = /^#?([^?]*)(?:\?(.*))?$/.exec(hash);
+  const options = Object.fromEntries(new URLSearchParams(query));
+  const play = /^\/play\/(.*)$/.exec(path);
+  if (!play) return { title: null, options };
+  return { title: play[1].split('/').map(decodeURIComponent).join('/'), options };
+}
+
+async function route() {
+  const mine = ++turn;
+  view?.close();
+  view = null;
+  try {
+    const { title, options } = parse(location.hash);
+    if (title === null) await showLibrary(main);
+    else {
+      view = new PlayView(main, title, options);
+      await view.open();
+    }
+  } catch (error) {
+    if (mine === turn) showError(error);
+  }
+  if (mine === turn) window.scrollTo(0, 0);
+}
+
+function showError(error) {
+  main.replaceChildren(el('h1', {}, 'That did not work'), el('p', { class: 'bad', role: 'alert' }, error.message),
+    el('p', {}, el('a', { class: 'button', href: '#/' }, 'Back to the library')));
+}
+
+window.addEventListener('hashchange', route);
+
+const idle = {
+  title: null, engine: null, playing: false, ended: false, currentTime: 0, duration: 0, buffered: 0, stalls: 0,
+  errors: [], warnings: 0, bitrate: null, throughput: null, levels: [], level: -1, audios: [], audio: -1, texts: [],
+  droppedFrames: 0, startup_ms: null,
+};
+
+/** Kept stable: browser tests and experiments rest on it. */
+window.headwater = {
+  /** What plays and how well: see `idle` above and PlayView.state. */
+  state: () => view?.state() ?? { ...idle },
+  /** Opens a title with an engine (mse, hls, dash, shaka, native, consumer); resolves when it is attached. */
+  load: (title, engine = 'mse', options = {}) => {
+    const query = new URLSearchParams({ player: engine, ...options });
+    history.pushState(null, '', `#/play/${title.split('/').map(encodeURIComponent).join('/')}?${query}`);
+    return route();
+  },
+  play: () => view?.video.play(),
+  pause: () => view?.video.pause(),
+  seek: (t) => { if (view) view.video.currentTime = t; },
+  quality: (index) => view?.choose('quality', index),
+  audio: (index) => view?.choose('audio', index),
+  text: (index) => view?.choose('text', index),
+  /** Every step so far: [{ ms, kind, text }]. */
+  log: () => view?.report?.log ?? [],
+};
+
+route();

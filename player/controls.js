@@ -1,0 +1,70 @@
+// The menus under the picture: player, manifest, quality, sound, subtitles, and the consumer's own.
+
+import { bitrate, el, size } from './format.js';
+
+const RANGES = [[65536, '64 KiB'], [262144, '256 KiB'], [1048576, '1 MiB']];
+
+export class Controls {
+  /** `choose(name, value)` is called with what the viewer picks. */
+  constructor(engines, choose) {
+    this.choose = choose;
+    this.players = Object.entries(engines).map(([id, engine]) => {
+      const input = el('input', { type: 'radio', name: 'player', value: id, onchange: () => choose('player', id) });
+      return { id, input, label: el('label', {}, input, el('span', {}, engine.name)) };
+    });
+    this.engines = engines;
+    this.menus = {
+      variant: this.menu('variant', 'Asks for'),
+      quality: this.menu('quality', 'Quality'),
+      audio: this.menu('audio', 'Sound'),
+      text: this.menu('text', 'Subtitles'),
+      range: this.menu('range', 'Range size'),
+    };
+    this.append = el('input', { type: 'checkbox', onchange: () => choose('append', this.append.checked ? '1' : '0') });
+    this.appendLabel = el('label', { class: 'check' }, this.append, 'Append what comes');
+    this.element = el('form', { class: 'controls', onsubmit: (event) => event.preventDefault() },
+      el('fieldset', { class: 'players' }, el('legend', {}, 'Player'), ...this.players.map((p) => p.label)),
+      el('div', { class: 'menus' }, ...Object.values(this.menus).map((m) => m.label), this.appendLabel));
+  }
+
+  menu(name, words) {
+    const select = el('select', { onchange: () => this.choose(name, select.value) });
+    return { select, label: el('label', {}, el('span', {}, words), select), shown: '' };
+  }
+
+  /** A player was chosen: its variants, and nothing yet of what it will find. */
+  show({ name, variant, options }) {
+    for (const player of this.players) player.input.checked = player.id === name;
+    this.fill('variant', this.engines[name].variants.map((v) => [v.id, v.label]), variant);
+    this.consuming = name === 'consumer';
+    this.append.checked = options.append !== '0';
+    this.appendLabel.hidden = !this.consuming;
+    const ranges = this.consuming && variant === 'ranges' ? RANGES : [];
+    this.fill('range', ranges, Number(options.range) || 262144);
+    for (const name of ['quality', 'audio', 'text']) this.fill(name, [], '');
+  }
+
+  /** What the engine now offers and plays. */
+  update(engine, quality, state) {
+    if (!engine) return;
+    const now = state.levels[state.level];
+    const auto = now && quality === 'auto' && !this.consuming ? `Automatic (${size(now)})` : 'Automatic';
+    const levels = state.levels.map((level, i) => [i, `${size(level)} · ${bitrate(level.bitrate)}`]);
+    const known = state.levels.length > 1;
+    if (this.consuming) this.fill('quality', known ? levels : [], state.level);
+    else this.fill('quality', known ? [['auto', auto], ...levels] : [], quality);
+    this.fill('audio', state.audios.length > 1 ? state.audios.map((a, i) => [i, a.label]) : [], state.audio);
+    this.fill('text', state.texts.length > 0 ? [[-1, 'None'], ...state.texts.map((t, i) => [i, t.label])] : [], state.text);
+  }
+
+  /** Fills a menu, hides an empty one; touches the page only when something changed. */
+  fill(name, choices, chosen) {
+    const menu = this.menus[name];
+    const shown = JSON.stringify([choices, chosen]);
+    if (menu.shown === shown || menu.select === document.activeElement && menu.select.matches(':open')) return;
+    menu.shown = shown;
+    menu.select.replaceChildren(...choices.map(([value, label]) => el('option', { value: String(value) }, label)));
+    menu.select.value = String(chosen);
+    menu.label.hidden = choices.length === 0;
+  }
+}

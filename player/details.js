@@ -1,0 +1,86 @@
+// What can be seen of the work: counters, the live plot, the segments, every step, and addresses.
+
+import { bitrate, bytes, codecName, el, language, seconds, titleUrl } from './format.js';
+import { Plot, drawBars } from './plot.js';
+
+const TILES = [
+  ['buffered', 'Buffer', (s) => seconds(s.buffered)],
+  ['bitrate', 'Bitrate', (s) => bitrate(s.bitrate ?? NaN)],
+  ['throughput', 'Throughput', (s) => bitrate(s.throughput ?? NaN)],
+  ['stalls', 'Stalls', (s) => (s.stalls === 0 ? 'none' : `${s.stalls} · ${seconds(s.stalled_ms / 1000)}`)],
+  ['startup', 'Start-up', (s) => (s.startup_ms === null ? '–' : `${s.startup_ms} ms`)],
+  ['picture', 'Picture', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
+  ['dropped', 'Dropped frames', (s) => String(s.droppedFrames)],
+  ['fetched', 'Fetched', (s) => `${bytes(s.bytes)} · ${s.requests}`],
+];
+const LINES_SHOWN = 400;
+
+export class Details {
+  constructor() {
+    this.tiles = TILES.map(([id, name, value]) => ({ value, dd: el('dd', { 'data-tile': id }, '–'), name }));
+    const canvas = el('canvas', { class: 'plot', role: 'img', 'aria-label': 'Buffer, bitrate, throughput and stalls over the last minute' });
+    this.plot = new Plot(canvas);
+    this.bars = el('canvas', { class: 'segments', role: 'img', 'aria-label': 'Bytes of each segment; what is held is marked' });
+    this.lines = el('ol', { class: 'lines', tabindex: '0', 'aria-label': 'Every step' });
+    this.served = el('div', {});
+    const legend = ['Buffer', 'Bitrate', 'Throughput', 'Stall'].map((word) => el('span', { class: `key ${word.toLowerCase()}` }, word));
+    this.element = el('div', { class: 'details' },
+      el('dl', { class: 'tiles' }, ...this.tiles.map((t) => el('div', {}, el('dt', {}, t.name), t.dd))),
+      el('figure', {}, canvas, el('figcaption', {}, ...legend)),
+      el('figure', {}, this.bars, el('figcaption', {}, 'Bytes of each segment; held ones are marked')),
+      el('details', { open: matchMedia('(min-width: 60rem)').matches }, el('summary', {}, 'Every step'), this.lines),
+      el('details', {}, el('summary', {}, 'What is served'), this.served));
+  }
+
+  /** The title itself: its renditions and addresses. */
+  describe(path, title) {
+    this.title = title;
+    const rows = title.renditions.map((r) => el('tr', {}, el('td', {}, r.name),
+      el('td', {}, [codecName(r.codecs), r.height && `${r.width} × ${r.height}`, language(r.language)].filter(Boolean).join(' · ')),
+      el('td', {}, bitrate(r.average_bandwidth ?? r.bandwidth)), el('td', {}, bitrate(r.bandwidth)), el('td', {}, String(r.segments.length))));
+    const head = ['Rendition', 'What', 'Average', 'Peak', 'Segments'].map((word) => el('th', { scope: 'col' }, word));
+    const links = [['HLS', title.hls ?? '.m3u8'], ['DASH', title.dash ?? '.mpd'], ['JSON', '.json']].map(([word, under]) => {
+      const url = titleUrl(path, under);
+      const copy = el('button', { type: 'button', onclick: () => copied(copy, url) }, 'Copy');
+      return el('li', {}, el('a', { href: url }, word), ' ', el('code', {}, decodeURI(new URL(url).pathname)), copy);
+    });
+    const notes = (title.notes ?? []).map((note) => el('li', {}, String(note)));
+    this.served.replaceChildren(el('ul', { class: 'links' }, ...links),
+      notes.length > 0 ? el('ul', { class: 'notes' }, ...notes) : '',
+      el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))));
+  }
+
+  /** Shows the steps of a new report. */
+  follow(report) {
+    this.lines.replaceChildren();
+    this.plot.samples = [];
+    report.addEventListener('step', ({ detail }) => this.line(detail));
+  }
+
+  line({ ms, kind, text }) {
+    const { lines } = this;
+    const below = lines.scrollHeight - lines.scrollTop - lines.clientHeight < 40;
+    lines.append(el('li', { class: `step ${kind}` }, el('time', {}, (ms / 1000).toFixed(2)), el('b', {}, kind), el('span', {}, text)));
+    while (lines.childElementCount > LINES_SHOWN) lines.firstElementChild.remove();
+    if (below) lines.scrollTop = lines.scrollHeight;
+  }
+
+  /** Four times a second. */
+  sample(state, video, report) {
+    for (const tile of this.tiles) {
+      const text = tile.value(state);
+      if (tile.dd.textContent !== text) tile.dd.textContent = text;
+    }
+    if (!video.ended) this.plot.add({ buffered: state.buffered, bitrate: state.bitrate, throughput: report?.throughput ?? state.throughput, stalled: state.stalled });
+    const pictures = this.title.renditions.filter((r) => r.kind === 'video');
+    const shown = pictures.find((r) => r.height === state.height && r.bandwidth === state.bitrate)
+      ?? pictures.find((r) => r.height === state.height) ?? pictures[0] ?? this.title.renditions[0];
+    const held = Array.from({ length: video.buffered.length }, (_, i) => [video.buffered.start(i), video.buffered.end(i)]);
+    if (shown) drawBars(this.bars, shown, { held, time: state.currentTime, offset: (this.title.zero_ms ?? 0) / 1000 });
+  }
+}
+
+async function copied(button, url) {
+  await navigator.clipboard?.writeText(url).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Not allowed'; });
+  setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+}

@@ -1,0 +1,27 @@
+// The paper's consumer behind the same few calls as the players.
+import { Consumer } from '../consumer.js';
+import { MediaSourceClass, playable } from '../source.js';
+import { levelOf } from './common.js';
+
+export const name = 'Consumer';
+export const variants = [{ id: 'segments', label: 'Whole segments' }, { id: 'ranges', label: 'Ranges of one file' }];
+
+export async function start({ video, path, title, report, variant, kind, options }) {
+  const append = options.append !== '0';
+  if (append && !MediaSourceClass) throw new Error('This browser has no Media Source Extensions. Choose to fetch without appending.');
+  const rangeBytes = Math.min(Math.max(Number(options.range) || 262144, 1024), 64 * 1024 * 1024);
+  const consumer = new Consumer(video, path, kind, title, report, { mode: variant, append, rangeBytes });
+  await consumer.open();
+  const lane = () => consumer.lanes.find((l) => l.kind === 'video');
+  if (!append) report.held = () => Math.min(...consumer.lanes.map((l) => consumer.held(l)));
+  return {
+    silent: !append,
+    levels: () => lane()?.choices.map(levelOf) ?? title.renditions.filter((r) => r.kind === 'video' && playable(r)).slice(0, 1).map(levelOf),
+    level: () => (lane() ? lane().choices.indexOf(lane().rendition) : 0),
+    quality: (index) => index !== 'auto' && consumer.quality(index),
+    audios: () => [],
+    audio: () => -1,
+    chooseAudio: () => {},
+    close: () => consumer.close(),
+  };
+}

@@ -1,0 +1,50 @@
+// dash.js behind the page's few calls.
+import { titleUrl, language } from '../format.js';
+import { vendored } from './common.js';
+
+export const name = 'dash.js';
+export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', label: 'DASH, $Number$' }];
+
+export async function start({ video, path, report, variant }) {
+  await vendored('dash.all.min.js', 'dash.js');
+  const { dashjs } = globalThis;
+  const player = dashjs.MediaPlayer().create();
+  const { events } = dashjs.MediaPlayer;
+  const ready = new Promise((done, failed) => {
+    player.on(events.STREAM_INITIALIZED, done);
+    player.on(events.ERROR, ({ error }) => failed(new Error(`dash.js: ${error.message ?? error}`)));
+  });
+  player.on(events.ERROR, ({ error }) => report.fail(`dash.js: ${error.message ?? error}`, 'Try the Headwater player, or load the title again.'));
+  player.on(events.FRAGMENT_LOADING_COMPLETED, ({ request }) => {
+    if (request.requestEndDate === null) return;
+    report.fetched(request.bytesLoaded, request.requestEndDate - request.startDate, `${request.representationId ?? request.mediaType} at ${request.startTime ?? 'init'}`);
+  });
+  player.on(events.QUALITY_CHANGE_RENDERED, ({ mediaType, newRepresentation }) => report.step('switch', `${mediaType}: ${newRepresentation?.id ?? ''}`));
+  player.initialize();
+  player.updateSettings({ streaming: { buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 } } });
+  player.attachView(video);
+  player.setAutoPlay(false);
+  player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
+  await ready;
+  const auto = (on) => player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: on } } } });
+  const tracks = (kind) => player.getTracksFor(kind);
+  const label = (t) => ({ label: t.labels?.[0]?.text || language(t.lang) || `Track ${t.index}`, language: t.lang });
+  const current = (kind) => tracks(kind).findIndex((t) => t.index === player.getCurrentTrackFor(kind)?.index);
+  const representations = () => player.getRepresentationsByType('video') ?? [];
+  return {
+    levels: () => representations().map((r) => ({ label: `${r.height}p`, width: r.width, height: r.height, bitrate: r.bandwidth, codecs: r.codecs })),
+    level: () => representations().findIndex((r) => r.id === player.getCurrentRepresentationForType('video')?.id),
+    quality: (index) => {
+      auto(index === 'auto');
+      if (index !== 'auto') player.setRepresentationForTypeByIndex('video', index, false);
+    },
+    audios: () => tracks('audio').map(label),
+    audio: () => current('audio'),
+    chooseAudio: (index) => { report.expect('audio'); player.setCurrentTrack(tracks('audio')[index]); },
+    texts: () => tracks('text').map(label),
+    text: () => player.getCurrentTextTrackIndex(),
+    chooseText: (index) => player.setTextTrack(index),
+    throughput: () => player.getAverageThroughput('video') * 1000,
+    close: () => player.destroy(),
+  };
+}

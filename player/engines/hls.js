@@ -1,0 +1,56 @@
+// hls.js behind the page's few calls.
+import { titleUrl, language } from '../format.js';
+import { vendored } from './common.js';
+
+export const name = 'hls.js';
+export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
+
+export async function start({ video, path, report, variant }) {
+  await vendored('hls.min.js', 'hls.js');
+  const { Hls } = globalThis;
+  if (!Hls.isSupported()) throw new Error('hls.js needs Media Source Extensions, which this browser lacks.');
+  const hls = new Hls({ maxBufferLength: 15, backBufferLength: 30 });
+  hls.on(Hls.Events.ERROR, (_, data) => onError(hls, report, data));
+  hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => {
+    const { loaded, loading } = frag.stats;
+    report.fetched(loaded, loading.end - loading.start, `${frag.type} ${frag.sn} of level ${frag.level}`);
+  });
+  hls.on(Hls.Events.LEVEL_SWITCHED, (_, { level }) => report.step('switch', `level ${level}`));
+  hls.on(Hls.Events.BUFFER_APPENDED, (_, { type }) => report.step('append', `${type}, ${report.buffered().toFixed(1)} s held`));
+  const parsed = new Promise((done, failed) => {
+    hls.once(Hls.Events.MANIFEST_PARSED, done);
+    hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(words(data))));
+  });
+  hls.loadSource(titleUrl(path, variant === 'ts' ? '.m3u8?format=ts' : '.m3u8'));
+  hls.attachMedia(video);
+  await parsed;
+  return {
+    levels: () => hls.levels.map((l) => ({ label: l.height ? `${l.height}p` : l.name, width: l.width, height: l.height, bitrate: l.bitrate, codecs: l.codecs })),
+    level: () => hls.currentLevel,
+    quality: (index) => { hls.nextLevel = index === 'auto' ? -1 : index; },
+    audios: () => hls.audioTracks.map((t) => ({ label: t.name || language(t.lang), language: t.lang })),
+    audio: () => hls.audioTrack,
+    chooseAudio: (index) => { report.expect('audio'); hls.audioTrack = index; },
+    texts: () => hls.subtitleTracks.map((t) => ({ label: t.name || language(t.lang), language: t.lang })),
+    text: () => hls.subtitleTrack,
+    chooseText: (index) => { hls.subtitleTrack = index; },
+    throughput: () => hls.bandwidthEstimate,
+    close: () => hls.destroy(),
+  };
+}
+
+const words = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
+
+let recovered = 0;
+
+function onError(hls, report, data) {
+  if (!data.fatal) {
+    report.warn(words(data));
+    return;
+  }
+  report.fail(`${words(data)}.`, 'Try the Headwater player, or load the title again.');
+  if (data.type === 'mediaError' && recovered < 3) {
+    recovered += 1;
+    hls.recoverMediaError();
+  }
+}

@@ -1,0 +1,24 @@
+// Our own player behind the same few calls as the others.
+import { MsePlayer } from '../mse.js';
+import { MediaSourceClass } from '../source.js';
+import { levelOf, soundOf } from './common.js';
+
+export const name = 'Headwater';
+export const variants = [];
+
+export async function start({ video, path, title, report }) {
+  if (!MediaSourceClass) throw new Error('This browser has no Media Source Extensions. Choose the browser’s own player.');
+  const player = new MsePlayer(video, path, title, report);
+  await player.open();
+  const picture = player.track('video');
+  const sound = player.track('audio');
+  return {
+    levels: () => picture?.choices.map(levelOf) ?? [],
+    level: () => picture?.level() ?? -1,
+    quality: (index) => picture?.choose(index),
+    audios: () => sound?.choices.map(soundOf) ?? [],
+    audio: () => (sound?.chosen === 'auto' ? sound.current : sound?.chosen ?? -1),
+    chooseAudio: (index) => { report.expect('audio'); sound?.choose(index); },
+    close: () => player.close(),
+  };
+}

@@ -1,0 +1,102 @@
+// Addresses, numbers in words, and elements. Nothing here touches the network or the player.
+
+/** A title's path as a URL relative to the page: each component encoded, slashes kept. */
+export function encodePath(path) {
+  return path.split('/').map(encodeURIComponent).join('/');
+}
+
+/** Address of something under a title (`.json`, `.m3u8`, `<set>/…`); the root folder's path is ''. */
+export function titleUrl(path, under = '') {
+  const prefix = path === '' ? '' : encodePath(path) + (under === '' ? '' : '/');
+  return new URL(prefix + under, new URL('.', location.href)).href;
+}
+
+/** Address in this page of the player for a title. */
+export function playHash(path, options = {}) {
+  const query = new URLSearchParams(options).toString();
+  return `#/play/${encodePath(path)}${query ? `?${query}` : ''}`;
+}
+
+/** Milliseconds as 1:02:03 or 2:03. */
+export function duration(ms) {
+  if (!Number.isFinite(ms)) return '–';
+  const seconds = Math.round(ms / 1000);
+  const parts = [Math.floor(seconds / 60) % 60, seconds % 60].map((n) => String(n).padStart(2, '0'));
+  const hours = Math.floor(seconds / 3600);
+  return hours > 0 ? `${hours}:${parts.join(':')}` : `${Number(parts[0])}:${parts[1]}`;
+}
+
+/** Seconds to a tenth, for the log and the plot. */
+export function seconds(value) {
+  return Number.isFinite(value) ? `${value.toFixed(1)} s` : '–';
+}
+
+const scaled = (value, step, units) => {
+  if (!Number.isFinite(value)) return '–';
+  let unit = 0;
+  while (value >= step && unit < units.length - 1) {
+    value /= step;
+    unit += 1;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toPrecision(3)} ${units[unit]}`;
+};
+
+/** Bytes, in powers of 1024. */
+export const bytes = (n) => scaled(n, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+
+/** Bits a second, in powers of 1000. */
+export const bitrate = (n) => scaled(n, 1000, ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s']);
+
+/** A language tag in the reader's words: "eng" → "English". Empty for none or undetermined. */
+export function language(tag) {
+  if (!tag || tag === 'und') return '';
+  try {
+    return new Intl.DisplayNames(undefined, { type: 'language' }).of(tag) ?? tag;
+  } catch {
+    return tag;
+  }
+}
+
+/** What a codecs string means to people: "avc1.64001F" → "AVC". */
+export function codecName(codecs = '') {
+  const names = {
+    avc1: 'AVC', avc3: 'AVC', hvc1: 'HEVC', hev1: 'HEVC', dvh1: 'Dolby Vision', av01: 'AV1',
+    vp08: 'VP8', vp09: 'VP9', vvc1: 'VVC', vvi1: 'VVC', mp4a: 'AAC', 'ac-3': 'AC-3',
+    'ec-3': 'E-AC-3', Opus: 'Opus', opus: 'Opus', fLaC: 'FLAC', flac: 'FLAC', mp3: 'MP3',
+  };
+  if (codecs === 'mp4a.40.34' || codecs === 'mp4a.6B' || codecs === 'mp4a.69') return 'MP3';
+  const code = codecs.split('.')[0];
+  return names[code] ?? code;
+}
+
+/** What to call a picture size: 540p, or 4K as 2160p. */
+export const size = (level) => (level?.height ? `${level.height}p` : level?.label ?? '');
+
+/** An element: attributes, properties (`onclick`) and children; text only ever as text. */
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, '');
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** GETs JSON; the error says what was asked and what came, in words. */
+export async function getJson(url, signal) {
+  const answer = await fetch(url, { signal }).catch((error) => {
+    if (error.name === 'AbortError') throw error;
+    throw new Error('The server cannot be reached. Is headwater still running?');
+  });
+  if (!answer.ok) throw new Error(await refusal(answer));
+  return answer.json();
+}
+
+/** What a failed answer says: the server's own reason when it gave one. */
+export async function refusal(answer) {
+  const reason = answer.headers.get('Headwater-Error');
+  return `${answer.status} ${answer.statusText} for ${new URL(answer.url).pathname}${reason ? `: ${reason}` : ''}`;
+}

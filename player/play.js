@@ -1,0 +1,188 @@
+// The player view: a video element, an engine that feeds it, and what can be seen of its work.
+//
+// An engine is a module of engines/ that exports `name`, `variants` and
+// `start({ video, path, kind, title, report, variant, options })`, which resolves to
+//   levels() [{ label, height, bitrate }], level(), quality(index | 'auto'),
+//   audios() [{ label, language }], audio(), chooseAudio(index),
+//   texts(), text(), chooseText(index | -1)   where it has any,
+//   throughput() in bit/s                      where it measures its own,
+//   close().
+
+import * as mse from './engines/mse.js';
+import * as hls from './engines/hls.js';
+import * as dash from './engines/dash.js';
+import * as shaka from './engines/shaka.js';
+import * as native from './engines/native.js';
+import * as consumer from './engines/consumer.js';
+import { Controls } from './controls.js';
+import { Details } from './details.js';
+import { el, getJson, playHash, titleUrl } from './format.js';
+import { Report } from './report.js';
+import { MediaSourceClass } from './source.js';
+
+export const ENGINES = { mse, hls, dash, shaka, native, consumer };
+const SAMPLE_MS = 250;
+
+export class PlayView {
+  constructor(main, path, options) {
+    Object.assign(this, { main, path, options, engine: null, turn: 0 });
+    this.video = document.createElement('video');
+    this.stage = el('div', { class: 'stage' }, this.video);
+    this.alert = el('div', { role: 'alert' });
+    this.controls = new Controls(ENGINES, (name, value) => this.choose(name, value));
+    this.details = new Details();
+  }
+
+  /** Loads T/.json, shows the view, starts the engine that the address asks for. */
+  async open() {
+    document.title = `${this.path.split('/').pop() || 'Headwater'} · Headwater`;
+    this.title = await getJson(titleUrl(this.path, '.json'));
+    this.kind = await this.kindOfTitle();
+    if (this.closed) return;
+    const name = this.title.name || this.path || 'All files';
+    document.title = `${name} · Headwater`;
+    this.main.replaceChildren(
+      el('div', { class: 'row' }, el('a', { class: 'back', href: '#/', 'aria-label': 'Back to the library' }, '‹'), el('h1', {}, name)),
+      el('div', { class: 'view' },
+        el('div', { class: 'watch' }, this.stage, this.alert, this.controls.element),
+        this.details.element),
+    );
+    this.details.describe(this.path, this.title);
+    const wanted = this.options.player;
+    const first = MediaSourceClass ? 'mse' : 'native';
+    await this.start(ENGINES[wanted] ? wanted : first, this.options.variant);
+  }
+
+  /** 'file' or 'folder', as T/.json says; otherwise a file answers at its own address. */
+  async kindOfTitle() {
+    if (this.title.kind) return this.title.kind;
+    if (this.path === '') return 'folder';
+    const answer = await fetch(titleUrl(this.path), { method: 'HEAD' }).catch(() => null);
+    return answer?.ok ? 'file' : 'folder';
+  }
+
+  /** Starts an engine on a fresh video element, at the given second. */
+  async start(name, variant, at = Number(this.options.t) || 0) {
+    this.stop();
+    const mine = ++this.turn;
+    const { variants } = ENGINES[name];
+    this.name = name;
+    this.variant = variants.find((v) => v.id === variant)?.id ?? variants[0]?.id;
+    this.freshVideo();
+    const report = new Report(this.video);
+    this.report = report;
+    this.details.follow(report);
+    report.addEventListener('fail', ({ detail }) => mine === this.turn && this.showError(detail));
+    this.controls.show(this);
+    report.step('start', `${ENGINES[name].name}${this.variant ? `, ${this.variant}` : ''}`);
+    try {
+      const { video, path, kind, title, options } = this;
+      const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options });
+      if (mine !== this.turn) { engine.close(); return; }
+      this.engine = engine;
+      if (this.options.quality !== undefined) this.choose('quality', this.options.quality);
+      if (at > 0) this.video.currentTime = at;
+      if (this.options.autoplay !== '0' && !engine.silent) this.play();
+    } catch (error) {
+      if (mine === this.turn) report.fail(error.message);
+    }
+    if (mine !== this.turn) return;
+    this.stage.classList.toggle('silent', this.engine?.silent === true);
+    this.tick();
+    this.timer = setInterval(() => this.tick(), SAMPLE_MS);
+  }
+
+  freshVideo() {
+    const { muted, volume } = this.video;
+    const video = el('video', { controls: true, playsinline: true, tabindex: '0' });
+    video.muted = this.options.muted === '1' || muted;
+    video.volume = volume;
+    this.video.replaceWith(video);
+    this.video = video;
+  }
+
+  /** Browsers may refuse to begin with sound unless the viewer has touched the page. */
+  async play() {
+    this.report.started = performance.now();
+    await this.video.play().catch((error) => {
+      if (error.name === 'NotAllowedError') this.report.step('paused', 'the browser waits for you to press play');
+      else if (error.name !== 'AbortError') this.report.step('play', error.message);
+    });
+  }
+
+  /** The viewer (or a script) chose something. */
+  choose(name, value) {
+    const at = this.video.ended ? 0 : this.video.currentTime;
+    const number = value === 'auto' ? value : Number(value);
+    if (name === 'player') return this.restart(value, undefined, at);
+    if (name === 'variant') return this.restart(this.name, value, at);
+    if (name === 'append' || name === 'range') {
+      this.options[name] = value;
+      return this.restart(this.name, this.variant, 0);
+    }
+    if (!this.engine) return undefined;
+    this.report.step(name, value === 'auto' ? 'automatic' : `choice ${value}`);
+    if (name === 'quality') { this.quality = number; this.engine.quality(number); }
+    if (name === 'audio') this.engine.chooseAudio(number);
+    if (name === 'text') this.engine.chooseText?.(number);
+    return undefined;
+  }
+
+  restart(name, variant, at) {
+    this.quality = 'auto';
+    const { append, range } = this.options;
+    const query = { player: name, ...(variant && { variant }), ...(append && { append }), ...(range && { range }) };
+    history.replaceState(null, '', playHash(this.path, query));
+    delete this.options.quality;
+    return this.start(name, variant, at);
+  }
+
+  showError({ what, advice }) {
+    this.alert.replaceChildren(el('p', { class: 'bad' }, what, advice && el('span', {}, ` ${advice}`)));
+  }
+
+  tick() {
+    const state = this.state();
+    this.controls.update(this.engine, this.quality ?? 'auto', state);
+    this.details.sample(state, this.video, this.report);
+  }
+
+  state() {
+    const { video, engine, report } = this;
+    const levels = engine?.levels() ?? [];
+    const level = engine?.level() ?? -1;
+    return {
+      title: this.path, engine: this.name ?? null, variant: this.variant ?? null,
+      playing: !video.paused && !video.ended && video.readyState > 2,
+      ended: video.ended, currentTime: video.currentTime,
+      duration: Number.isFinite(video.duration) ? video.duration : 0,
+      buffered: report?.buffered() ?? 0,
+      stalls: report?.stalls ?? 0, stalled_ms: report?.stalled_ms ?? 0, stalled: report?.stalledSince != null,
+      errors: report?.errors.map((e) => e.what) ?? [], warnings: report?.warnings ?? 0,
+      bitrate: levels[level]?.bitrate ?? null,
+      throughput: engine?.throughput?.() || report?.throughput || null,
+      levels, level, audios: engine?.audios() ?? [], audio: engine?.audio() ?? -1,
+      texts: engine?.texts?.() ?? [], text: engine?.text?.() ?? -1,
+      width: video.videoWidth, height: video.videoHeight,
+      droppedFrames: report?.droppedFrames() ?? 0, startup_ms: report?.startup_ms ?? null,
+      requests: report?.requests ?? 0, bytes: report?.bytes ?? 0,
+    };
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.alert.replaceChildren();
+    this.engine?.close();
+    this.engine = null;
+    this.report?.close();
+  }
+
+  close() {
+    this.closed = true;
+    this.turn += 1;
+    this.stop();
+    this.video.pause();
+    this.video.removeAttribute('src');
+    this.video.load();
+  }
+}

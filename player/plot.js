@@ -1,0 +1,132 @@
+// Two pictures on canvas: the live plot of a minute, and a title's bytes per segment as bars.
+
+const WINDOW_S = 60;
+const EVERY_MS = 250;
+
+/** A canvas as sharp as the screen; returns its context and size in CSS pixels. */
+function surface(canvas) {
+  const ratio = globalThis.devicePixelRatio || 1;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+/** The page's own colours, so that dark and light both fit. */
+function colours(canvas) {
+  const style = getComputedStyle(canvas);
+  return (name) => style.getPropertyValue(`--${name}`).trim();
+}
+
+/** The smallest round number (1, 2, 5 × 10ⁿ) at or above a value. */
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
+}
+
+/** Buffer, bitrate, throughput and stalls over the last minute. */
+export class Plot {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.samples = [];
+  }
+
+  /** Takes { buffered, bitrate, throughput, stalled } and draws. */
+  add(sample) {
+    this.samples.push({ at: performance.now(), ...sample });
+    if (this.samples.length > (WINDOW_S * 1000) / EVERY_MS + 8) this.samples.shift();
+    this.draw();
+  }
+
+  draw() {
+    const { context, width, height } = surface(this.canvas);
+    const colour = colours(this.canvas);
+    const now = performance.now();
+    const box = { left: 34, right: width - 58, top: 10, bottom: height - 18 };
+    const x = (at) => box.right - ((now - at) / 1000 / WINDOW_S) * (box.right - box.left);
+    const scale = (top) => (value) => box.bottom - (Math.min(value, top) / top) * (box.bottom - box.top);
+    const most = (name, least) => Math.max(least, ...this.samples.map((s) => s[name] ?? 0));
+    const heldTop = Math.max(20, Math.ceil(most('buffered', 0) / 10) * 10);
+    // Throughput on loopback dwarfs everything; it is cut at four times the bitrate.
+    const rateTop = roundUp(Math.max(most('bitrate', 1e5) * 1.25, Math.min(most('throughput', 0), most('bitrate', 1e5) * 4)));
+    this.axes(context, colour, box, heldTop, rateTop);
+    context.save();
+    context.beginPath();
+    context.rect(box.left, 0, box.right - box.left, height);
+    context.clip();
+    const line = (name, y) => {
+      context.beginPath();
+      this.samples.filter((s) => s[name] !== null && s[name] !== undefined)
+        .forEach((s, i) => context[i === 0 ? 'moveTo' : 'lineTo'](x(s.at), y(s[name])));
+    };
+    context.fillStyle = colour('stall');
+    for (const s of this.samples.filter((one) => one.stalled)) context.fillRect(x(s.at) - 1, box.top, 4, box.bottom - box.top);
+    if (this.samples.length > 1) {
+      line('buffered', scale(heldTop));
+      context.lineTo(x(this.samples.at(-1).at), box.bottom);
+      context.lineTo(x(this.samples[0].at), box.bottom);
+      context.globalAlpha = 0.25;
+      context.fillStyle = colour('buffer');
+      context.fill();
+      context.globalAlpha = 1;
+    }
+    context.lineWidth = 2;
+    context.lineJoin = 'round';
+    for (const [name, top, shade] of [['buffered', heldTop, 'buffer'], ['throughput', rateTop, 'throughput'], ['bitrate', rateTop, 'bitrate']]) {
+      line(name, scale(top));
+      context.strokeStyle = colour(shade);
+      context.stroke();
+    }
+    context.restore();
+  }
+
+  axes(context, colour, box, heldTop, rateTop) {
+    context.font = '11px system-ui, sans-serif';
+    context.fillStyle = colour('quiet');
+    context.strokeStyle = colour('line');
+    context.lineWidth = 1;
+    const unit = rateTop >= 1e6 ? [1e6, 'Mbit/s'] : [1e3, 'kbit/s'];
+    for (const part of [0, 0.5, 1]) {
+      const y = Math.round(box.bottom - part * (box.bottom - box.top)) + 0.5;
+      context.beginPath();
+      context.moveTo(box.left, y);
+      context.lineTo(box.right, y);
+      context.stroke();
+      context.textAlign = 'right';
+      context.fillText(`${heldTop * part} s`, box.left - 6, y + 4);
+      context.textAlign = 'left';
+      context.fillText(part === 0 ? '0' : `${(rateTop * part) / unit[0]}${part === 1 ? ` ${unit[1]}` : ''}`, box.right + 6, y + 4);
+    }
+    context.fillText('a minute ago', box.left, box.bottom + 14);
+    context.textAlign = 'right';
+    context.fillText('now', box.right, box.bottom + 14);
+  }
+}
+
+/** Bars of a rendition's segments: width by duration, height by bit rate; `held` ranges stand out. */
+export function drawBars(canvas, rendition, { offset = 0, held = [], time = null } = {}) {
+  const { context, width, height } = surface(canvas);
+  const colour = colours(canvas);
+  const { segments, timescale } = rendition;
+  if (segments.length === 0) return;
+  const first = segments[0].t;
+  const total = segments.at(-1).t + segments.at(-1).duration - first;
+  const rate = (s) => s.bytes / Math.max(s.duration, 1);
+  const top = segments.reduce((most, s) => Math.max(most, rate(s)), 0);
+  for (const s of segments) {
+    const left = ((s.t - first) / total) * width;
+    const wide = (s.duration / total) * width;
+    const tall = Math.max(2, (rate(s) / top) * height);
+    const middle = (s.t + s.duration / 2) / timescale - offset;
+    context.fillStyle = held.some(([from, to]) => from <= middle && middle <= to) ? colour('buffer') : colour('bar');
+    context.fillRect(left, height - tall, wide > 3 ? wide - 1 : wide, tall);
+  }
+  if (time === null) return;
+  context.fillStyle = colour('accent');
+  context.fillRect((((time + offset) * timescale - first) / total) * width - 1, 0, 2, height);
+}
