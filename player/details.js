@@ -24,10 +24,12 @@ export class Details {
     this.lines = el('ol', { class: 'lines', tabindex: '0', 'aria-label': 'Every step' });
     this.served = el('div', {});
     const legend = ['Buffer', 'Bitrate', 'Throughput', 'Stall'].map((word) => el('span', { class: `key ${word.toLowerCase()}` }, word));
-    this.element = el('div', { class: 'details' },
-      el('dl', { class: 'tiles' }, ...this.tiles.map((t) => el('div', {}, el('dt', {}, t.name), t.dd))),
+    this.figures = [
       el('figure', {}, canvas, el('figcaption', {}, ...legend)),
       el('figure', {}, this.bars, el('figcaption', {}, 'Bytes of each segment; held ones are marked')),
+    ];
+    this.element = el('div', { class: 'details' },
+      el('dl', { class: 'tiles' }, ...this.tiles.map((t) => el('div', {}, el('dt', {}, t.name), t.dd))),
       el('details', { open: matchMedia('(min-width: 60rem)').matches }, el('summary', {}, 'Every step'), this.lines),
       el('details', {}, el('summary', {}, 'What is served'), this.served));
   }

@@ -44,7 +44,7 @@ export class PlayView {
     this.main.replaceChildren(
       el('div', { class: 'row' }, el('a', { class: 'back', href: '#/', 'aria-label': 'Back to the library' }, '‹'), el('h1', {}, name)),
       el('div', { class: 'view' },
-        el('div', { class: 'watch' }, this.stage, this.alert, this.controls.element),
+        el('div', { class: 'watch' }, this.stage, this.alert, this.controls.element, ...this.details.figures),
         this.details.element),
     );
     this.details.describe(this.path, this.title);

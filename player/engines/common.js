@@ -10,12 +10,15 @@ export const levelOf = (rendition) => ({
   codecs: rendition.codecs,
 });
 
-/** A rendition of the sound as the menu shows it. */
-export const soundOf = (rendition) => ({
-  label: [rendition.label || language(rendition.language) || 'Sound', codecName(rendition.codecs),
-    channels(rendition.channels)].filter(Boolean).join(' · '),
-  language: rendition.language,
-});
+/** Renditions of the sound as the menu shows them; codec and channels only where words are alike. */
+export function soundsOf(renditions) {
+  const words = renditions.map((r) => r.label || language(r.language) || 'Sound');
+  return renditions.map((r, i) => {
+    const alike = words.filter((word) => word === words[i]).length > 1;
+    const more = [codecName(r.codecs), channels(r.channels)].filter(Boolean);
+    return { label: [words[i], ...(alike ? more : [])].join(' · '), language: r.language };
+  });
+}
 
 /** "2" → stereo; what is not common stays as it is. */
 export function channels(count) {

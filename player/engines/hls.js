@@ -9,7 +9,7 @@ export async function start({ video, path, report, variant }) {
   await vendored('hls.min.js', 'hls.js');
   const { Hls } = globalThis;
   if (!Hls.isSupported()) throw new Error('hls.js needs Media Source Extensions, which this browser lacks.');
-  const hls = new Hls({ maxBufferLength: 15, backBufferLength: 30 });
+  const hls = new Hls({ maxBufferLength: 15, maxMaxBufferLength: 15, backBufferLength: 30 });
   hls.on(Hls.Events.ERROR, (_, data) => onError(hls, report, data));
   hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => {
     const { loaded, loading } = frag.stats;

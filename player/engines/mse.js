@@ -1,7 +1,7 @@
 // Our own player behind the same few calls as the others.
 import { MsePlayer } from '../mse.js';
 import { MediaSourceClass } from '../source.js';
-import { levelOf, soundOf } from './common.js';
+import { levelOf, soundsOf } from './common.js';
 
 export const name = 'Headwater';
 export const variants = [];
@@ -16,7 +16,7 @@ export async function start({ video, path, title, report }) {
     levels: () => picture?.choices.map(levelOf) ?? [],
     level: () => picture?.level() ?? -1,
     quality: (index) => picture?.choose(index),
-    audios: () => sound?.choices.map(soundOf) ?? [],
+    audios: () => soundsOf(sound?.choices ?? []),
     audio: () => (sound?.chosen === 'auto' ? sound.current : sound?.chosen ?? -1),
     chooseAudio: (index) => { report.expect('audio'); sound?.choose(index); },
     close: () => player.close(),
