@@ -5,8 +5,8 @@
 // that is a fragmented MP4 (one SourceBuffer for picture and sound, as in the paper) or where
 // nothing is appended; otherwise of our CMAF segments, since browsers take no progressive MP4.
 
-import { titleUrl, refusal, bytes } from './format.js';
-import { AHEAD_S, endOfBuffer, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep } from './source.js';
+import { bytes, get, titleUrl } from './format.js';
+import { AHEAD_S, endOfBuffer, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How much of a file tells whether it is fragmented; a progressive film's moov is larger. */
 const HEAD_BYTES = 65536;
@@ -37,8 +37,8 @@ export class Consumer {
     const { mode, append, rangeBytes } = this.options;
     if (mode !== 'ranges' || this.kind !== 'file') return null;
     const url = titleUrl(this.path);
-    const head = await fetch(url, { headers: { Range: `bytes=0-${HEAD_BYTES - 1}` } });
-    if (head.status !== 206) throw new Error(`The server gave no range of the file: ${await refusal(head)}`);
+    const head = await get(url, { headers: { Range: `bytes=0-${HEAD_BYTES - 1}` } });
+    if (head.status !== 206) throw new Error('The server gave the whole file where a range was asked for.');
     const size = Number(head.headers.get('Content-Range').split('/')[1]);
     const fragmented = isFragmented(new DataView(await head.arrayBuffer()));
     this.report.step('open', `${bytes(size)}, ${fragmented ? 'fragmented' : 'progressive'} MP4`);
@@ -98,6 +98,7 @@ export class Consumer {
       while (!this.closed && lane.pieces.length > 0) {
         const [piece] = lane.pieces;
         const longer = Math.max(0, piece.end - lane.fetched);
+        if (this.options.append) stepOver(this.video);
         const held = this.held(lane);
         if (held > 0 && held + longer > AHEAD_S) await sleep(100);
         else await this.consume(lane, lane.pieces.shift());
@@ -112,10 +113,9 @@ export class Consumer {
   }
 
   async consume(lane, piece) {
-    const wanted = piece.url && piece.last !== undefined ? { Range: `bytes=${piece.first}-${piece.last - 1}` } : {};
+    const wanted = piece.last !== undefined ? { Range: `bytes=${piece.first}-${piece.last - 1}` } : {};
     const begun = performance.now();
-    const answer = await fetch(piece.url, { headers: wanted });
-    if (!answer.ok) throw new Error(await refusal(answer));
+    const answer = await get(piece.url, { headers: wanted });
     if (wanted.Range && answer.status !== 206) throw new Error(`The server ignored the range of ${piece.url}.`);
     const body = await answer.arrayBuffer();
     this.report.fetched(body.byteLength, performance.now() - begun, `${lane.kind} ${wanted.Range ?? piece.url.split('/').pop()}`);

@@ -85,18 +85,17 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** GETs JSON; the error says what was asked and what came, in words. */
-export async function getJson(url, signal) {
-  const answer = await fetch(url, { signal }).catch((error) => {
+/** GETs a body; an error says in words what was asked and what came. */
+export async function get(url, { signal, headers } = {}) {
+  const answer = await fetch(url, { signal, headers }).catch((error) => {
     if (error.name === 'AbortError') throw error;
     throw new Error('The server cannot be reached. Is headwater still running?');
   });
-  if (!answer.ok) throw new Error(await refusal(answer));
-  return answer.json();
+  if (answer.ok) return answer;
+  const reason = answer.headers.get('Headwater-Error');
+  const gone = answer.status === 410 ? ' The film has changed since this page was loaded: load it again.' : '';
+  throw new Error(`${answer.status} ${answer.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
 }
 
-/** What a failed answer says: the server's own reason when it gave one. */
-export async function refusal(answer) {
-  const reason = answer.headers.get('Headwater-Error');
-  return `${answer.status} ${answer.statusText} for ${new URL(answer.url).pathname}${reason ? `: ${reason}` : ''}`;
-}
+/** GETs JSON. */
+export const getJson = async (url) => (await get(url)).json();

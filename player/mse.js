@@ -11,13 +11,14 @@
 // Seeking needs no code of its own: the next segment is always found from the playhead and the
 // buffer. Changing quality is choosing another rendition before step 5.
 
-import { titleUrl, refusal, seconds } from './format.js';
-import { AHEAD_S, SLACK_S, endOfBuffer, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep } from './source.js';
+import { get, seconds, titleUrl } from './format.js';
+import { AHEAD_S, SLACK_S, endOfBuffer, evict, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How far behind the playhead we keep. */
 const BEHIND_S = 30;
-/** A hole that the playhead may step over, such as sound that begins a little later. */
-const HOLE_S = 0.5;
+/** How often a segment is asked for before the viewer hears of it; the waits between double. */
+const TRIES = 4;
+const FIRST_WAIT_MS = 400;
 
 export class MsePlayer {
   constructor(video, path, title, report) {
@@ -60,7 +61,7 @@ export class MsePlayer {
 
 class Track {
   constructor(player, kind, choices) {
-    Object.assign(this, { player, kind, choices, chosen: 'auto', current: 0, inited: null, last: -1, done: false });
+    Object.assign(this, { player, kind, choices, chosen: 'auto', current: 0, inited: null, last: -1, failures: 0, done: false });
     this.held = []; // what was appended: { start, end, level }
     this.abort = new AbortController();
     this.mime = mimeOf(choices[0]);
@@ -87,6 +88,7 @@ class Track {
   seek() {
     this.last = -1;
     this.done = false;
+    this.failures = 0;
     this.abort.abort();
   }
 
@@ -103,17 +105,23 @@ class Track {
     while (!this.player.closed) {
       try {
         if (this.flush) await this.makeRoom();
-        const n = this.next();
+        const n = this.failures < TRIES ? this.next() : null;
         if (n === null) await sleep(100);
         else await this.load(n);
+        if (n !== null) this.failures = 0;
       } catch (error) {
-        if (this.player.closed) return;
-        if (error.name === 'AbortError') continue;
-        if (error.name === 'QuotaExceededError') { await this.evict(5); await sleep(500); continue; }
-        this.player.report.fail(error.message, 'Seek or load the title again to retry.');
-        return;
+        if (!this.player.closed && error.name !== 'AbortError') await this.recover(error);
       }
     }
+  }
+
+  /** After a failure: make room, or wait and try again; in the end tell, and wait for a seek. */
+  async recover(error) {
+    if (error.name === 'QuotaExceededError') await evict(this.buffer, this.player.video.currentTime - 5);
+    this.failures += 1;
+    if (this.failures >= TRIES) return this.player.report.fail(error.message, 'Seek to try again.');
+    this.player.report.warn(`${error.message} Trying again.`);
+    return sleep(FIRST_WAIT_MS * 2 ** this.failures);
   }
 
   /** Which segment to fetch now; null to wait. */
@@ -131,19 +139,9 @@ class Track {
       return null;
     }
     this.done = false;
-    this.stepOver(time);
+    stepOver(video);
     const ahead = end - time;
     return ahead > 0 && ahead + this.end(n) - this.start(n) > AHEAD_S ? null : n;
-  }
-
-  /** Moves the playhead over a small hole that all tracks have behind them. */
-  stepOver(time) {
-    const { buffered, readyState, seeking } = this.player.video;
-    if (seeking || readyState > 2) return;
-    for (let i = 0; i < buffered.length; i += 1) {
-      const hole = buffered.start(i) - time;
-      if (hole > 0 && hole < HOLE_S) this.player.video.currentTime = buffered.start(i);
-    }
   }
 
   /** The rendition for the next segment: as chosen, or the best that 0.8 of the throughput carries. */
@@ -179,14 +177,13 @@ class Track {
     this.last = n;
     this.held = this.held.filter((h) => h.start !== this.start(n)).concat({ start: this.start(n), end: this.end(n), level });
     this.player.report.step('append', `${this.kind} holds ${inWords(this.buffer.buffered)}`);
-    await this.evict(BEHIND_S);
+    await evict(this.buffer, this.player.video.currentTime - BEHIND_S);
   }
 
   async fetch(url, what) {
     this.abort = new AbortController();
     const begun = performance.now();
-    const answer = await fetch(titleUrl(this.player.path, url), { signal: this.abort.signal });
-    if (!answer.ok) throw new Error(await refusal(answer));
+    const answer = await get(titleUrl(this.player.path, url), { signal: this.abort.signal });
     const body = await answer.arrayBuffer();
     this.player.report.fetched(body.byteLength, performance.now() - begun, what);
     return body;
@@ -201,12 +198,6 @@ class Track {
     if (from === Infinity) return;
     await settle(this.buffer, () => this.buffer.remove(from, Infinity));
     if (this.kind === 'audio') await this.load(n);
-  }
-
-  async evict(behind) {
-    const until = this.player.video.currentTime - behind;
-    if (until <= 1 || this.buffer.buffered.length === 0 || this.buffer.buffered.start(0) > until - 1) return;
-    await settle(this.buffer, () => this.buffer.remove(0, until));
   }
 
   /** Index of the rendition under the playhead. */

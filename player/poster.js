@@ -1,6 +1,6 @@
 // A title's poster, made by the browser: one key frame from our own segments, drawn on a canvas.
 
-import { getJson, refusal, titleUrl } from './format.js';
+import { get, getJson, titleUrl } from './format.js';
 import { MediaSourceClass, mimeOf, openSource, playable, settle } from './source.js';
 import { drawBars } from './plot.js';
 
@@ -42,8 +42,9 @@ async function drawKeyFrame(path, title, canvas) {
   const rendition = choices.reduce((best, r) => (enough(r) < enough(best) ? r : best));
   const segment = rendition.segments[Math.floor(rendition.segments.length * WHERE)];
   const media = rendition.media.replace('{t}', segment.t);
-  const init = await get(titleUrl(path, rendition.init));
-  const frame = await get(titleUrl(path, media.replace(/([^/]+)$/, 'key/$1'))).catch(() => get(titleUrl(path, media)));
+  const bytes = async (under) => (await get(titleUrl(path, under))).arrayBuffer();
+  const init = await bytes(rendition.init);
+  const frame = await bytes(media.replace(/([^/]+)$/, 'key/$1')).catch(() => bytes(media));
   const video = document.createElement('video');
   video.muted = true;
   try {
@@ -68,10 +69,4 @@ async function drawKeyFrame(path, title, canvas) {
     video.removeAttribute('src');
     video.load();
   }
-}
-
-async function get(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(await refusal(answer));
-  return answer.arrayBuffer();
 }

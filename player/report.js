@@ -4,6 +4,7 @@
 /** Waits within this time of the end are the end arriving, not a stall. */
 const END_S = 0.3;
 const LOG_MAX = 2000;
+const SMALL_BYTES = 8192;
 
 export class Report extends EventTarget {
   constructor(video) {
@@ -70,13 +71,18 @@ export class Report extends EventTarget {
     this.step('stall', `at ${video.currentTime.toFixed(2)} s: the buffer is empty`);
   }
 
-  /** A body that an engine fetched; `throughput` in bit/s is smoothed, heavier for longer ones. */
+  /**
+   * A body that an engine fetched. `throughput` (bit/s) is a smoothed harmonic mean: it falls at
+   * once when the link does, and rises by and by. Small bodies measure delay, so they count not.
+   */
   fetched(bytes, ms, what) {
     this.bytes += bytes;
     this.requests += 1;
-    const rate = (bytes * 8000) / Math.max(ms, 1);
-    const weight = Math.min(0.5, bytes / 400_000 + 0.1);
-    this.throughput = this.throughput === null ? rate : this.throughput + weight * (rate - this.throughput);
+    const pace = Math.max(ms, 1) / (bytes * 8000); // seconds a bit
+    if (bytes >= SMALL_BYTES) {
+      const mean = this.throughput === null ? pace : 0.4 / this.throughput + 0.6 * pace;
+      this.throughput = 1 / mean;
+    }
     if (what) this.step('fetch', `${what}: ${bytes} bytes in ${Math.round(ms)} ms`);
   }
 

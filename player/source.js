@@ -52,6 +52,25 @@ export function endOfBuffer(ranges, time) {
   return time;
 }
 
+/** A hole that the playhead may step over, such as sound that begins a little later. */
+const HOLE_S = 0.5;
+
+/** Moves a waiting playhead over a small hole, if all tracks have something behind it. */
+export function stepOver(video) {
+  const { buffered, currentTime, readyState, seeking } = video;
+  if (seeking || readyState > 2) return;
+  for (let i = 0; i < buffered.length; i += 1) {
+    const hole = buffered.start(i) - currentTime;
+    if (hole > 0 && hole < HOLE_S) video.currentTime = buffered.start(i);
+  }
+}
+
+/** Removes what lies before a time, once that is more than a second. */
+export async function evict(buffer, until) {
+  if (until <= 1 || buffer.buffered.length === 0 || buffer.buffered.start(0) > until - 1) return;
+  await settle(buffer, () => buffer.remove(0, until));
+}
+
 /** Ranges as "0.00–6.00, 8.00–9.50". */
 export const inWords = (ranges) => Array.from({ length: ranges.length },
   (_, i) => `${ranges.start(i).toFixed(2)}–${ranges.end(i).toFixed(2)}`).join(', ') || 'nothing';
