@@ -1,6 +1,6 @@
 //! Tracks and indexes made by hand, for tests of what comes after the index.
 
-use crate::codec::{Audio, AudioCoding, Cicp, Codec, Media, Video};
+use crate::codec::{Audio, AudioCoding, Cicp, Codec, Media, Nal, Video};
 use crate::index::{Index, Sample, SamplesBuilder, Track};
 use std::sync::Arc;
 
@@ -23,7 +23,11 @@ pub(crate) fn avc(width: u32, height: u32) -> Codec {
                 matrix: 1,
                 full_range: false,
             }),
-            nal: None,
+            nal: Some(Nal {
+                hevc: false,
+                length_bytes: 4,
+                parameter_sets: vec![vec![0x67], vec![0x68]],
+            }),
         }),
     }
 }

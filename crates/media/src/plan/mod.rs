@@ -53,15 +53,7 @@ impl Presentation {
     }
 
     fn fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> Fragment<'a> {
-        let track = self.track(rendition);
-        let cut = |n: usize| {
-            rendition
-                .cuts
-                .get(n)
-                .copied()
-                .unwrap_or(track.samples.len())
-        };
-        self.fragment_of(rendition, cut(n)..cut(n.saturating_add(1)), n as u32)
+        self.fragment_of(rendition, self.samples_of(rendition, n), n as u32)
     }
 
     fn key_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> Fragment<'a> {

@@ -35,15 +35,8 @@ impl Presentation {
     /// The access units of segment `n`, from 0. None past the last.
     pub fn units(&self, rendition: &Rendition, n: usize) -> AccessUnits {
         let track = self.track(rendition);
-        let cut = |n: usize| {
-            rendition
-                .cuts
-                .get(n)
-                .copied()
-                .unwrap_or(track.samples.len())
-        };
         let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
-        let range = cut(n)..cut(n.saturating_add(1));
+        let range = self.samples_of(rendition, n);
         let (mut ranges, mut units) = (Vec::new(), Vec::with_capacity(range.len()));
         for sample in track.samples.range(range) {
             let decoded = rendition.start + sample.dts as i64;

@@ -1,5 +1,7 @@
 //! What a rendition costs to stream: measured, never declared.
 
+use super::{Presentation, Rendition};
+
 /// Bits a second, over the segments as served (headers included).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bandwidth {
@@ -10,12 +12,43 @@ pub struct Bandwidth {
     pub average: u64,
 }
 
+impl Presentation {
+    /// Bandwidth of a rendition whose segment `n` has `len(n)` bytes.
+    pub(crate) fn bandwidth_of(
+        &self,
+        rendition: &Rendition,
+        len: impl Fn(usize) -> u64,
+    ) -> Bandwidth {
+        let ticks = |n| self.segment_ticks(rendition, n);
+        let segments = (0..rendition.segments()).map(|n| (ticks(n), len(n)));
+        self.bandwidth_over(rendition, segments.collect())
+    }
+
+    /// Bandwidth of a video rendition's key frames, as trick play fetches them.
+    pub(crate) fn keys_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
+        let keys: Vec<u32> = self.keys(rendition).collect();
+        let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
+        let dts = |sample| self.served_dts(rendition, sample);
+        let segments = keys
+            .iter()
+            .zip(nexts)
+            .map(|(key, next)| (dts(next) - dts(*key), self.key_segment_len(rendition, *key)));
+        self.bandwidth_over(rendition, segments.collect())
+    }
+
+    fn bandwidth_over(&self, rendition: &Rendition, segments: Vec<(u64, u64)>) -> Bandwidth {
+        let timescale = self.track(rendition).timescale;
+        let target = u64::from(self.target_duration) * u64::from(timescale);
+        measure(&segments, target, timescale)
+    }
+}
+
 /// How many runs are looked at from each segment on. Ordinary segments last about a target
 /// duration, so one or two fit; only odd titles with very short ones among long ones have more.
 const RUNS: usize = 16;
 
 /// Measures segments given as (ticks, bytes); `target` is the target duration in ticks.
-pub(crate) fn peak(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
+fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
     let sum = |segments: &[(u64, u64)]| {
         segments
             .iter()
@@ -69,7 +102,7 @@ mod tests {
     fn equal_segments_peak_at_the_largest() {
         let segments = [(6, 600), (6, 900), (6, 300)];
         assert_eq!(
-            peak(&segments, 6, 1),
+            measure(&segments, 6, 1),
             Bandwidth {
                 peak: 1200,
                 average: 800
@@ -81,13 +114,13 @@ mod tests {
     fn a_short_segment_counts_only_with_its_neighbours() {
         // The last second alone would be 8000 bit/s, but it is shorter than half the target.
         let segments = [(6, 600), (6, 600), (1, 1000)];
-        assert_eq!(peak(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
+        assert_eq!(measure(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
     }
 
     #[test]
     fn a_title_shorter_than_half_the_target_peaks_at_its_average() {
-        assert_eq!(peak(&[(2, 100)], 6, 1).peak, 400);
-        assert_eq!(peak(&[], 6, 1), Bandwidth::default());
+        assert_eq!(measure(&[(2, 100)], 6, 1).peak, 400);
+        assert_eq!(measure(&[], 6, 1), Bandwidth::default());
     }
 
     proptest! {
@@ -105,7 +138,7 @@ mod tests {
                     }
                 }
             }
-            let measured = peak(&segments, target, 1);
+            let measured = measure(&segments, target, 1);
             prop_assert_eq!(measured.peak, expected.max(measured.average));
         }
     }

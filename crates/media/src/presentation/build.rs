@@ -3,7 +3,7 @@
 use super::grid::{self, Keys};
 use super::shift::Shift;
 use super::tracks::{self, Chosen};
-use super::{Bandwidth, Presentation, Rendition, Rules, bandwidth, names};
+use super::{Bandwidth, Presentation, Rendition, Rules, names};
 use crate::error::{Error, Kind, Result};
 use crate::index::Index;
 use crate::time::Time;
@@ -280,7 +280,9 @@ impl Presentation {
             .renditions
             .iter()
             .flat_map(|r| (0..r.segments()).map(|n| self.segment_time(r, n)).max());
-        let target = longest.max().unwrap_or(Time::ZERO).round_to(1).max(1);
+        // As playlists print it, with decimals that may be one unit too long.
+        let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;
+        let target = Time::new(printed, 1_000_000).round_to(1).max(1);
         self.target_duration = u32::try_from(target).unwrap_or(u32::MAX);
         let measured: Vec<Bandwidth> = self.renditions.iter().map(|r| self.measured(r)).collect();
         for (rendition, bandwidth) in self.renditions.iter_mut().zip(measured) {
@@ -289,16 +291,6 @@ impl Presentation {
     }
 
     fn measured(&self, rendition: &Rendition) -> Bandwidth {
-        let timescale = self.track(rendition).timescale;
-        let segments: Vec<(u64, u64)> = (0..rendition.segments())
-            .map(|n| {
-                (
-                    self.segment_ticks(rendition, n),
-                    self.segment_len(rendition, n),
-                )
-            })
-            .collect();
-        let target = u64::from(self.target_duration) * u64::from(timescale);
-        bandwidth::peak(&segments, target, timescale)
+        self.bandwidth_of(rendition, |n| self.segment_len(rendition, n))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Presentation, Rendition};
 use crate::time::Time;
+use std::ops::Range;
 
 /// Key frames closer to the one before them than this are not offered for trick play, in
 /// seconds: more than one picture a second helps nobody, and all-intra films have many.
@@ -20,6 +21,13 @@ impl Presentation {
     /// Ticks that segment `n` lasts; 0 if there is none.
     pub fn segment_ticks(&self, rendition: &Rendition, n: usize) -> u64 {
         self.segment_start(rendition, n + 1) - self.segment_start(rendition, n)
+    }
+
+    /// The samples of segment `n`; an empty range past the last.
+    pub fn samples_of(&self, rendition: &Rendition, n: usize) -> Range<u32> {
+        let end = rendition.cuts.last().copied().unwrap_or(0);
+        let cut = |n: usize| rendition.cuts.get(n).copied().unwrap_or(end);
+        cut(n)..cut(n.saturating_add(1))
     }
 
     /// How long segment `n` is said to last (EXTINF). A rendition that begins more than 250 ms

@@ -1,0 +1,57 @@
+//! Every URL that manifests print. The origin's routes are the other half of this agreement.
+//!
+//! All are relative: a title can be moved, or mounted under any prefix, with its manifests.
+
+use super::Format;
+use crate::presentation::Rendition;
+use std::fmt::{Display, Formatter, Result};
+
+/// Prints by a function: URLs are written into manifests without being built first.
+struct Url<F: Fn(&mut Formatter<'_>) -> Result>(F);
+
+impl<F: Fn(&mut Formatter<'_>) -> Result> Display for Url<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        self.0(f)
+    }
+}
+
+/// An HLS media playlist, from the multivariant one.
+pub fn playlist(format: Format, rendition: &Rendition) -> impl Display {
+    let folder = match format {
+        Format::Cmaf => "hls",
+        Format::Ts => "ts",
+    };
+    Url(move |f| write!(f, "{folder}/{}.m3u8", rendition.name))
+}
+
+/// An HLS I-frame playlist, from the multivariant one.
+pub fn iframes(rendition: &Rendition) -> impl Display {
+    Url(move |f| write!(f, "keyframes/{}.m3u8", rendition.name))
+}
+
+/// The folder of a rendition's segments, from a media playlist.
+pub fn folder(set: &str, rendition: &Rendition) -> String {
+    format!("../{set}/{}", rendition.name)
+}
+
+/// An init segment in such a folder, or in a Representation's.
+pub const INIT: &str = "init.mp4";
+
+/// A media segment by its time, in such a folder.
+pub fn segment(tfdt: u64, extension: &str) -> impl Display {
+    Url(move |f| write!(f, "{tfdt}.{extension}"))
+}
+
+/// The fragment of one key frame, in such a folder.
+pub fn key(tfdt: u64) -> impl Display {
+    Url(move |f| write!(f, "key/{tfdt}.m4s"))
+}
+
+/// `SegmentTemplate@initialization`, from an MPD's BaseURL.
+pub const INIT_TEMPLATE: &str = "$RepresentationID$/init.mp4";
+
+/// `SegmentTemplate@media` with `$Time$`, from an MPD's BaseURL.
+pub const TIME_TEMPLATE: &str = "$RepresentationID$/$Time$.m4s";
+
+/// `SegmentTemplate@media` with `$Number$`, from an MPD's BaseURL.
+pub const NUMBER_TEMPLATE: &str = "$RepresentationID$/n/$Number$.m4s";
