@@ -1,55 +1,53 @@
 //! Tracks and indexes made by hand, for tests of what comes after the index.
 
-use crate::codec::{Audio, AudioCoding, Cicp, Codec, Media, Nal, Video};
+use crate::codec::{Cicp, Codec, Media, vectors};
 use crate::index::{Index, Sample, SamplesBuilder, Track};
+use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A sample as tests write it: (duration, cts, size, sync). Offsets are made up: contiguous.
 pub(crate) type Row = (u32, i32, u32, bool);
 
-pub(crate) fn avc(width: u32, height: u32) -> Codec {
-    Codec {
-        fourcc: *b"avc1",
-        sample_entry: b"\0\0\0\x18avc1\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\0".to_vec(),
-        string: "avc1.64001F".into(),
-        supplemental: None,
-        media: Media::Video(Video {
-            width,
-            height,
-            sar: (1, 1),
-            color: Some(Cicp {
-                primaries: 1,
-                transfer: 1,
-                matrix: 1,
-                full_range: false,
-            }),
-            nal: Some(Nal {
-                hevc: false,
-                length_bytes: 4,
-                parameter_sets: vec![vec![0x67], vec![0x68]],
-            }),
-        }),
-    }
+fn parse(hex: &str) -> Codec {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).expect("ASCII");
+        u8::from_str_radix(pair, 16).expect("hexadecimal")
+    };
+    let entry: Vec<u8> = digits.chunks(2).map(byte).collect();
+    Codec::parse(&entry).expect("a sample entry as FFmpeg writes it")
 }
 
-pub(crate) fn aac(channels: u32) -> Codec {
-    Codec {
-        fourcc: *b"mp4a",
-        sample_entry: b"\0\0\0\x10mp4a\0\0\0\0\0\0\0\x01".to_vec(),
-        string: "mp4a.40.2".into(),
-        supplemental: None,
-        media: Media::Audio(Audio {
-            coding: AudioCoding::Aac,
-            sample_rate: 48_000,
-            channels,
-            hls_channels: channels.to_string(),
-            dash_channels: (
-                "urn:mpeg:mpegB:cicp:ChannelConfiguration",
-                channels.to_string(),
-            ),
-            aac_config: vec![0x11, 0x90],
-        }),
+/// AVC; the manifests' facts say the size given.
+pub(crate) fn avc(width: u32, height: u32) -> Codec {
+    let mut codec = parse(vectors::AVC);
+    if let Media::Video(video) = &mut codec.media {
+        (video.width, video.height) = (width, height);
+        video.color = Some(Cicp {
+            primaries: 1,
+            transfer: 1,
+            matrix: 1,
+            full_range: false,
+        });
     }
+    codec
+}
+
+/// HEVC with PQ and BT.2020.
+pub(crate) fn hevc() -> Codec {
+    parse(vectors::HVC1_PQ)
+}
+
+pub(crate) fn aac() -> Codec {
+    parse(vectors::AAC)
+}
+
+pub(crate) fn ac3() -> Codec {
+    parse(vectors::AC3)
+}
+
+pub(crate) fn opus() -> Codec {
+    parse(vectors::OPUS)
 }
 
 pub(crate) fn track(codec: Codec, timescale: u32, origin: i64, rows: &[Row]) -> Track {
@@ -96,7 +94,7 @@ pub(crate) fn audio(seconds: u32, size: u32) -> Track {
     let rows: Vec<Row> = (0..seconds * 48_000 / 1024 + 1)
         .map(|n| (1024, 0, size + n % 3, true))
         .collect();
-    track(aac(2), 48_000, -1024, &rows)
+    track(aac(), 48_000, -1024, &rows)
 }
 
 pub(crate) fn index(tracks: Vec<Track>) -> Arc<Index> {
@@ -109,4 +107,59 @@ pub(crate) fn index(tracks: Vec<Track>) -> Arc<Index> {
         fingerprint,
         notes: Vec::new(),
     })
+}
+
+prop_compose! {
+    /// Any legal video track: constant or varying durations (some of them zero), any reordering,
+    /// any key frames, leading samples that cannot be decoded.
+    pub(crate) fn any_video()(
+        timescale in prop_oneof![Just(12_800u32), Just(90_000), Just(24_000), Just(1000), Just(10_000_000)],
+        frame in prop_oneof![Just((1, 25)), Just((1001, 30_000)), Just((1, 60))],
+        varying in prop_oneof![3 => Just(0u32), 1 => Just(3u32)],
+        origin in -5000i64..5000,
+        leading in 0usize..3,
+        rows in proptest::collection::vec((0u32..=3, -3i32..6, 0u32..900, prop_oneof![7 => Just(false), 1 => Just(true)]), 4..250),
+    ) -> Track {
+        let tick = (u64::from(timescale) * frame.0 / frame.1) as u32;
+        let rows: Vec<Row> = rows.iter().enumerate().map(|(n, (duration, cts, size, sync))| {
+            let duration = if varying > 0 { tick * duration } else { tick };
+            let last = n + 1 == rows.len();
+            (duration + u32::from(last), cts * tick as i32, *size, *sync || n == leading)
+        }).collect();
+        track(avc(640, 360), timescale, origin, &rows)
+    }
+}
+
+prop_compose! {
+    /// Any legal audio track.
+    pub(crate) fn any_audio()(
+        timescale in prop_oneof![Just(48_000u32), Just(44_100), Just(90_000)],
+        duration in prop_oneof![Just(1024u32), Just(1536), Just(960)],
+        origin in -3000i64..200_000,
+        language in prop_oneof![Just("und"), Just("eng"), Just("fr"), Just("\"x")],
+        sizes in proptest::collection::vec(0u32..900, 1..400),
+    ) -> Track {
+        let rows: Vec<Row> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
+        let mut track = track(aac(), timescale, origin, &rows);
+        track.language = language.into();
+        track
+    }
+}
+
+/// Any legal title: a few video tracks, a few audio tracks, in one file or more. Lengths are
+/// near enough to each other, being short.
+pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
+    let videos = proptest::collection::vec(any_video(), 0..4);
+    let audios = proptest::collection::vec(any_audio(), 0..3);
+    (videos, audios, any::<bool>())
+        .prop_filter("a track at least", |(v, a, _)| {
+            !v.is_empty() || !a.is_empty()
+        })
+        .prop_map(|(videos, audios, together)| {
+            let tracks: Vec<Track> = videos.into_iter().chain(audios).collect();
+            match together {
+                true => vec![index(tracks)],
+                false => tracks.into_iter().map(|track| index(vec![track])).collect(),
+            }
+        })
 }

@@ -2,6 +2,8 @@
 
 mod init;
 mod moof;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use units::{AccessUnit, AccessUnits};

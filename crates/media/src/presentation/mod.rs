@@ -5,6 +5,8 @@ mod build;
 mod grid;
 mod lookup;
 mod names;
+#[cfg(test)]
+mod properties;
 mod shift;
 #[cfg(test)]
 mod tests;
