@@ -66,6 +66,10 @@ impl Column {
     }
 }
 
+/// Longer chunks are split: the place of a sample is found by adding up sizes from its chunk's
+/// first, and a file of one track may be one chunk.
+const CHUNK_SAMPLES_MAX: u32 = 128;
+
 /// Collects samples in decode order and packs them.
 #[derive(Debug, Default)]
 pub struct SamplesBuilder {
@@ -109,7 +113,9 @@ impl SamplesBuilder {
     /// durations before. A sample that starts where the last one ended shares its chunk.
     pub fn push(&mut self, sample: Sample) {
         let n = self.len();
-        if n == 0 || sample.offset != self.next_offset {
+        let first = self.chunk_firsts.last();
+        let is_full = first.is_none_or(|first| n - first >= CHUNK_SAMPLES_MAX);
+        if is_full || sample.offset != self.next_offset {
             self.chunk_firsts.push(n);
             self.chunk_offsets.push(sample.offset);
         }

@@ -46,24 +46,26 @@ impl Presentation {
     /// One key frame as a CMAF fragment of its own, lasting until the next one that
     /// [`Presentation::keys`] lists.
     pub fn key_segment(&self, rendition: &Rendition, key: u32) -> Plan {
-        self.key_fragment(rendition, key).plan(rendition.file)
+        let next = self.key_after(rendition, key);
+        self.key_fragment(rendition, key, next).plan(rendition.file)
     }
 
-    /// Length in bytes of what [`Presentation::key_segment`] plans.
-    pub fn key_segment_len(&self, rendition: &Rendition, key: u32) -> u64 {
-        self.key_fragment(rendition, key).len()
+    /// Length in bytes of what [`Presentation::key_segment`] plans, where `next` is the key frame
+    /// after `key`.
+    pub(crate) fn key_segment_len(&self, rendition: &Rendition, key: u32, next: u32) -> u64 {
+        self.key_fragment(rendition, key, next).len()
     }
 
     fn fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> Fragment<'a> {
         self.fragment_of(rendition, self.samples_of(rendition, n), n as u32)
     }
 
-    fn key_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> Fragment<'a> {
-        let next = self.key_after(rendition, key);
+    fn key_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32, next: u32) -> Fragment<'a> {
         let from = self.served_dts(rendition, key);
         let ticks = self.served_dts(rendition, next).saturating_sub(from);
         Fragment {
             duration: Some(u32::try_from(ticks).unwrap_or(u32::MAX)),
+            all_sync: true,
             ..self.fragment_of(rendition, key..key.saturating_add(1), key)
         }
     }

@@ -73,12 +73,14 @@ impl Fragment<'_> {
 
     fn layout(&self) -> Layout {
         let count = self.range.end.saturating_sub(self.range.start);
-        let sync = self.samples.sync_count(self.range.clone());
-        let flags = match sync {
-            _ if self.all_sync || sync == count => Flags::All(SYNC),
-            0 => Flags::All(NON_SYNC),
-            1 if self.samples.is_sync(self.range.start) => Flags::FirstSync,
-            _ => Flags::Each,
+        let flags = match count {
+            _ if self.all_sync => Flags::All(SYNC),
+            count => match self.samples.sync_count(self.range.clone()) {
+                sync if sync == count => Flags::All(SYNC),
+                0 => Flags::All(NON_SYNC),
+                1 if self.samples.is_sync(self.range.start) => Flags::FirstSync,
+                _ => Flags::Each,
+            },
         };
         let range = || self.range.clone();
         let cts = self.samples.shared_cts(range());

@@ -147,7 +147,7 @@ proptest! {
                 let sample = Sample { duration, ..track.samples.get(key) };
                 let expected = naive(&[sample], rendition.cts_shift, tfdt, key + 1, true);
                 prop_assert_eq!(bytes(&plan), expected);
-                prop_assert_eq!(plan.len, title.key_segment_len(rendition, key));
+                prop_assert_eq!(plan.len, title.key_segment_len(rendition, key, next));
             }
         }
     }

@@ -29,10 +29,12 @@ impl Presentation {
         let keys: Vec<u32> = self.keys(rendition).collect();
         let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
         let dts = |sample| self.served_dts(rendition, sample);
-        let segments = keys
-            .iter()
-            .zip(nexts)
-            .map(|(key, next)| (dts(next) - dts(*key), self.key_segment_len(rendition, *key)));
+        let segments = keys.iter().zip(nexts).map(|(key, next)| {
+            (
+                dts(next) - dts(*key),
+                self.key_segment_len(rendition, *key, next),
+            )
+        });
         self.bandwidth_over(rendition, segments.collect())
     }
 

@@ -70,14 +70,14 @@ pub(super) fn presentation(files: Vec<Arc<Index>>, rules: &Rules) -> Result<Pres
 /// in the order of the files.
 fn sort(chosen: &mut [Chosen]) {
     chosen.sort_by_cached_key(|track| {
-        let bitrate = if track.is_video() { track.bitrate() } else { 0 };
+        let bitrate = if track.is_video() { track.bitrate } else { 0 };
         (!track.is_video(), std::cmp::Reverse(bitrate))
     });
     let videos = chosen.partition_point(Chosen::is_video);
     let start = (0..videos).min_by_key(|n| {
         let track = &chosen[*n];
         let widely_played = track.of.codec.string.starts_with("avc1");
-        (!widely_played, track.bitrate().abs_diff(START_BITRATE))
+        (!widely_played, track.bitrate.abs_diff(START_BITRATE))
     });
     if let Some(start) = start {
         chosen[..=start].rotate_right(1);

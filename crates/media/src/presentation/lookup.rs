@@ -108,9 +108,11 @@ impl Presentation {
         let first = rendition.cuts.get(n).copied().filter(|_| end > 0);
         std::iter::successors(first, move |key| {
             let from = track.samples.dts(*key) + spacing;
-            let mut at = track
-                .samples
-                .sync_from(track.samples.at_dts(from).max(*key + 1))?;
+            let mut at = track.samples.sync_from(*key + 1)?;
+            // Mostly that is it; else the first sync sample decoded at `from` or later.
+            if track.samples.dts(at) < from {
+                at = track.samples.sync_from(track.samples.at_dts(from))?;
+            }
             if track.samples.dts(at) < from {
                 at = track.samples.sync_from(at + 1)?;
             }

@@ -11,7 +11,7 @@ pub(super) fn names(tracks: &[Chosen]) -> Vec<String> {
     for track in tracks {
         let kind = if track.is_video() { "video" } else { "audio" };
         let language = language(&track.of.language);
-        let bitrate = kilobits(track.bitrate());
+        let bitrate = kilobits(track.bitrate);
         let first = format!("{kind}{language}={bitrate}");
         let numbered = (1..).map(|n| format!("{kind}{language}_{n}={bitrate}"));
         let mut free = std::iter::once(first).chain(numbered);

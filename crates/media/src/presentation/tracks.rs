@@ -13,6 +13,8 @@ pub(super) struct Chosen<'a> {
     pub(super) of: &'a Track,
     /// The first sample that is served.
     pub(super) first: u32,
+    /// Mean bits a second of its samples alone.
+    pub(super) bitrate: u64,
 }
 
 /// How many samples from the first are looked at for one that is shown earlier: pictures that
@@ -31,14 +33,13 @@ impl Chosen<'_> {
     pub(super) fn is_video(&self) -> bool {
         self.of.codec.video().is_some()
     }
+}
 
-    /// Mean bits a second of its samples alone.
-    pub(super) fn bitrate(&self) -> u64 {
-        let samples = &self.of.samples;
-        let bits = u128::from(samples.bytes(self.first..samples.len())) * 8;
-        let ticks = samples.end().saturating_sub(samples.dts(self.first)).max(1);
-        u64::try_from(bits * u128::from(self.of.timescale) / u128::from(ticks)).unwrap_or(u64::MAX)
-    }
+fn bitrate(track: &Track, first: u32) -> u64 {
+    let samples = &track.samples;
+    let bits = u128::from(samples.bytes(first..samples.len())) * 8;
+    let ticks = samples.end().saturating_sub(samples.dts(first)).max(1);
+    u64::try_from(bits * u128::from(track.timescale) / u128::from(ticks)).unwrap_or(u64::MAX)
 }
 
 /// The tracks to serve, in file order.
@@ -54,6 +55,7 @@ pub(super) fn choose(files: &[Arc<Index>]) -> Result<Vec<Chosen<'_>>> {
                 track,
                 of,
                 first,
+                bitrate: bitrate(of, first),
             };
             if !chosen
                 .iter()
@@ -94,7 +96,7 @@ fn is_copy(old: &Chosen, new: &Chosen) -> bool {
         && old.of.language == new.of.language
         && old.of.name == new.of.name
         && (a.channels, a.sample_rate) == (b.channels, b.sample_rate);
-    same && near(old.bitrate(), new.bitrate()) && same_length(old.of, new.of)
+    same && near(old.bitrate, new.bitrate) && same_length(old.of, new.of)
 }
 
 /// Within 1 %.
