@@ -1,1 +1,141 @@
-//! Records: one JSON object a line.
+//! Records: one JSON object a line, written by a thread of its own so that no request waits for a
+//! disk. Reports are made from these lines, never from memory.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+pub use self::recorder::Recorder;
+
+mod recorder;
+mod time;
+
+/// The most characters kept of a path, an error or a user agent.
+const CHARS_MAX: usize = 512;
+
+/// One request answered by a server. The fields and their units are the contract of the file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Access {
+    /// When the request's header had been read, RFC 3339 in UTC.
+    #[serde(serialize_with = "time::rfc3339")]
+    pub time: SystemTime,
+    /// `access`, so that files of several records can be mixed.
+    pub record: &'static str,
+    /// The request's name, passed on to every hop.
+    pub request_id: Bounded,
+    /// The connection's number in its process.
+    pub connection: u64,
+    /// The request's number on its connection, from 1.
+    pub request: u64,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// `GET`, …
+    pub method: Bounded,
+    /// Path and query as asked.
+    pub path: Bounded,
+    /// `HTTP/1.1`, …
+    pub version: &'static str,
+    /// The answer's status.
+    pub status: u16,
+    /// Bytes of the body that were sent.
+    pub bytes: u64,
+    /// What was asked for, in the server's own words (`segment`, `playlist`, …).
+    pub kind: &'static str,
+    /// From `time` to the first byte of the body; null if none was sent.
+    pub first_byte_us: Option<u64>,
+    /// From `time` to the last byte.
+    pub total_us: u64,
+    /// The whole body was sent.
+    pub complete: bool,
+    /// What went wrong.
+    pub error: Option<Bounded>,
+    /// The client's name for itself.
+    pub user_agent: Option<Bounded>,
+}
+
+/// Whole microseconds, as records count them.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The version as written in a record.
+pub fn version_name(version: http::Version) -> &'static str {
+    match version {
+        http::Version::HTTP_10 => "HTTP/1.0",
+        http::Version::HTTP_11 => "HTTP/1.1",
+        http::Version::HTTP_2 => "HTTP/2",
+        _ => "other",
+    }
+}
+
+/// Text from outside: cut to 512 characters, control characters replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Bounded(String);
+
+impl Bounded {
+    /// The text, as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Bounded {
+    fn from(text: T) -> Bounded {
+        let kept = text.as_ref().chars().take(CHARS_MAX);
+        Bounded(
+            kept.map(|c| if c.is_control() { '\u{fffd}' } else { c })
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each field, for tests.
+    pub(super) fn sample() -> Access {
+        Access {
+            time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_709_251_199_000_042),
+            record: "access",
+            request_id: "a1".into(),
+            connection: 7,
+            request: 2,
+            peer: ([127, 0, 0, 1], 4000).into(),
+            method: "GET".into(),
+            path: "/film.mp4/a\"b\n.m3u8?x=1".into(),
+            version: "HTTP/1.1",
+            status: 200,
+            bytes: 512,
+            kind: "playlist",
+            first_byte_us: Some(80),
+            total_us: 120,
+            complete: true,
+            error: None,
+            user_agent: Some("player/1".into()),
+        }
+    }
+
+    #[test]
+    fn the_line_is_the_contract() {
+        let line = serde_json::to_string(&sample()).unwrap();
+        let golden = concat!(
+            r#"{"time":"2024-02-29T23:59:59.000042Z","record":"access","request_id":"a1","#,
+            r#""connection":7,"request":2,"peer":"127.0.0.1:4000","method":"GET","#,
+            "\"path\":\"/film.mp4/a\\\"b\u{fffd}.m3u8?x=1\",\"version\":\"HTTP/1.1\",",
+            r#""status":200,"bytes":512,"kind":"playlist","first_byte_us":80,"total_us":120,"#,
+            r#""complete":true,"error":null,"user_agent":"player/1"}"#,
+        );
+        assert_eq!(line, golden);
+    }
+
+    #[test]
+    fn text_from_outside_is_bounded() {
+        assert_eq!(
+            Bounded::from("é".repeat(1000)).as_str(),
+            "é".repeat(CHARS_MAX)
+        );
+    }
+}

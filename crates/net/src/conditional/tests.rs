@@ -1,0 +1,128 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const EARLY: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+const EXACT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const LATE: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+
+/// Strong tag "v1", changed at EXACT and a fraction.
+fn ours() -> Validators {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_900);
+    Validators::strong("\"v1\"").modified_at(time)
+}
+
+fn given(rows: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in rows {
+        let name: HeaderName = name.parse().unwrap();
+        headers.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+#[test]
+fn every_condition_and_their_precedence() {
+    use Verdict::{Failed, NotModified, Proceed};
+    let cases: &[(&[(&str, &str)], Verdict)] = &[
+        (&[], Proceed),
+        (&[("if-none-match", "\"v1\"")], NotModified),
+        (&[("if-none-match", "W/\"v1\"")], NotModified),
+        (&[("if-none-match", "*")], NotModified),
+        (&[("if-none-match", "\"a,b\" , \"v1\"")], NotModified),
+        (
+            &[("if-none-match", "\"x\""), ("if-none-match", "\"v1\"")],
+            NotModified,
+        ),
+        (&[("if-none-match", "\"v2\"")], Proceed),
+        (&[("if-none-match", "v1")], Proceed),
+        (&[("if-none-match", "\"v1")], Proceed),
+        // A tag outranks a date.
+        (
+            &[("if-none-match", "\"v2\""), ("if-modified-since", LATE)],
+            Proceed,
+        ),
+        (&[("if-modified-since", EARLY)], Proceed),
+        (&[("if-modified-since", EXACT)], NotModified),
+        (&[("if-modified-since", LATE)], NotModified),
+        (&[("if-modified-since", "yesterday")], Proceed),
+        (&[("if-match", "\"v1\"")], Proceed),
+        (&[("if-match", "*")], Proceed),
+        (&[("if-match", "W/\"v1\"")], Failed),
+        (&[("if-match", "\"v2\"")], Failed),
+        (
+            &[("if-match", "\"v1\""), ("if-unmodified-since", EARLY)],
+            Proceed,
+        ),
+        (
+            &[("if-match", "\"v1\""), ("if-none-match", "\"v1\"")],
+            NotModified,
+        ),
+        (&[("if-unmodified-since", EARLY)], Failed),
+        (&[("if-unmodified-since", EXACT)], Proceed),
+    ];
+    for (rows, expected) in cases {
+        assert_eq!(
+            evaluate(&Method::GET, &given(rows), &ours()),
+            *expected,
+            "{rows:?}"
+        );
+    }
+    let put = evaluate(&Method::PUT, &given(&[("if-none-match", "*")]), &ours());
+    assert_eq!(put, Failed);
+}
+
+#[test]
+fn if_range_needs_a_strong_tag_or_the_very_date() {
+    let cases = [
+        ("\"v1\"", true),
+        ("W/\"v1\"", false),
+        ("\"v2\"", false),
+        ("\"v1\", \"v2\"", false),
+        (EXACT, true),
+        (EARLY, false),
+        (LATE, false),
+        ("", false),
+        ("v1", false),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(
+            range_holds(&given(&[("if-range", value)]), &ours()),
+            expected,
+            "{value}"
+        );
+    }
+    assert!(range_holds(&HeaderMap::new(), &ours()));
+    assert!(!range_holds(
+        &given(&[("if-range", "rubbish")]),
+        &Validators::default()
+    ));
+}
+
+#[test]
+fn validators_print_as_headers() {
+    let mut headers = HeaderMap::new();
+    ours().print(&mut headers);
+    assert_eq!(headers["etag"], "\"v1\"");
+    assert_eq!(headers["last-modified"], EXACT);
+}
+
+#[test]
+fn times_without_an_http_date_have_none() {
+    let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+    let beyond = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+    assert_eq!(date_value(before), None);
+    assert_eq!(date_value(beyond), None);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_survived(text in "[\\x20-\\x7e]{0,60}") {
+        for name in ["if-match", "if-none-match", "if-range", "if-modified-since"] {
+            let headers = given(&[(name, &text)]);
+            evaluate(&Method::GET, &headers, &ours());
+            range_holds(&headers, &ours());
+        }
+        prop_assert!(tags(&text).count() <= text.len());
+    }
+}
