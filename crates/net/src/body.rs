@@ -132,6 +132,15 @@ impl Body {
         self
     }
 
+    /// Promises the length, but sends nothing: the answer to HEAD.
+    pub(crate) fn silenced(mut self) -> Body {
+        self.kind = Kind::Done;
+        if let Some(progress) = &self.progress {
+            progress.waive();
+        }
+        self
+    }
+
     fn once(chunk: Chunk) -> Body {
         if chunk.len() == 0 {
             Body::empty()

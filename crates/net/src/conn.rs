@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use http::Version;
 
-pub use self::shared::InFlight;
-pub(crate) use self::shared::Shared;
+pub(crate) use self::io::Io;
+pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
 
+mod io;
 mod shared;
 
 /// The connection that a request came by. Cheap to clone.

@@ -25,7 +25,7 @@ type Hook = Box<dyn FnOnce(&End) + Send + Sync>;
 
 /// Shared by a body and the chunks it has given out; the last one to go tells the hook.
 pub(super) struct Progress {
-    expected: u64,
+    expected: AtomicU64,
     sent: AtomicU64,
     first_byte: OnceLock<Instant>,
     error: OnceLock<Cut>,
@@ -37,7 +37,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(expected: u64, inner: Option<Arc<Progress>>, hook: Hook) -> Progress {
         Progress {
-            expected,
+            expected: AtomicU64::new(expected),
             sent: AtomicU64::new(0),
             first_byte: OnceLock::new(),
             error: OnceLock::new(),
@@ -56,6 +56,14 @@ impl Progress {
         }
     }
 
+    /// No bytes are expected after all.
+    pub(super) fn waive(&self) {
+        self.expected.store(0, Ordering::Relaxed);
+        if let Some(inner) = &self.inner {
+            inner.waive();
+        }
+    }
+
     pub(super) fn fail(&self, cut: &Cut) {
         // Only the first reason counts; a body fails once.
         let _ = self.error.set(cut.clone());
@@ -70,7 +78,7 @@ impl Drop for Progress {
         let bytes = *self.sent.get_mut();
         let end = End {
             bytes,
-            complete: bytes == self.expected,
+            complete: bytes == *self.expected.get_mut(),
             first_byte: self.first_byte.get().copied(),
             error: self.error.take(),
         };
@@ -82,11 +90,6 @@ impl Drop for Progress {
 
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Progress({} of {})",
-            self.sent.load(Ordering::Relaxed),
-            self.expected
-        )
+        write!(f, "Progress({:?} of {:?})", self.sent, self.expected)
     }
 }

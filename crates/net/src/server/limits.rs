@@ -45,3 +45,23 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// How often a worker looks for connections that have waited too long.
+    pub(super) fn sweep_period(&self) -> Duration {
+        let shortest = self
+            .header_timeout
+            .min(self.idle_timeout)
+            .min(self.stall_timeout);
+        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+}
+
+/// Raises the soft limit of open descriptors to the hard one, and returns it. Call it once, early.
+pub fn raise_descriptor_limit() -> std::io::Result<Option<u64>> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit.clone())?;
+    Ok(limit.current)
+}

@@ -1,0 +1,127 @@
+//! Listening sockets: one per worker and address, sharing the port.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that may wait to be accepted, per worker; the kernel caps it (`somaxconn`).
+const BACKLOG: i32 = 4096;
+
+/// The addresses bound, and for each worker a listener for each address.
+type Bound = (Vec<SocketAddr>, Vec<Vec<TcpListener>>);
+
+pub(super) fn all(names: &[String], workers: usize, share: bool) -> io::Result<Bound> {
+    if names.is_empty() {
+        return Err(io::Error::other("no address to listen on"));
+    }
+    let mut addresses = Vec::new();
+    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    for name in names {
+        let first = first_of(name, share)
+            .map_err(|error| io::Error::new(error.kind(), format!("listen on {name}: {error}")))?;
+        // With port 0 the first socket picks, and the others follow.
+        let address = first.local_addr()?;
+        addresses.push(address);
+        let mut first = Some(first);
+        for worker in &mut listeners {
+            worker.push(first.take().map_or_else(|| listener(address), Ok)?);
+        }
+    }
+    Ok((addresses, listeners))
+}
+
+/// The first of a name's addresses that can be bound.
+fn first_of(name: &str, share: bool) -> io::Result<TcpListener> {
+    let mut failure = io::Error::other("the name has no address");
+    for address in resolve(name)? {
+        let bound = probe(address, share).and_then(|()| listener(address));
+        match bound {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
+    match name.strip_prefix(':') {
+        Some(port) => {
+            let port = port.parse().map_err(|_| io::Error::other("not a port"))?;
+            let (v6, v4) = (
+                std::net::Ipv6Addr::UNSPECIFIED,
+                std::net::Ipv4Addr::UNSPECIFIED,
+            );
+            Ok(vec![(v6, port).into(), (v4, port).into()])
+        }
+        None => Ok(name.to_socket_addrs()?.collect()),
+    }
+}
+
+/// Fails when somebody listens there already, which sharing would hide.
+fn probe(address: SocketAddr, share: bool) -> io::Result<()> {
+    if share || address.port() == 0 {
+        return Ok(());
+    }
+    let socket = socket(address)?;
+    socket.bind(&address.into())
+}
+
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(address)?;
+    socket.set_reuse_port(true)?;
+    // Accepted sockets inherit it, which saves a call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        // The unspecified address takes IPv4 too.
+        socket.set_only_v6(false)?;
+    }
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_workers_of_an_address_share_its_port() {
+        let names = ["127.0.0.1:0".to_owned(), "localhost:0".to_owned()];
+        let (addresses, listeners) = all(&names, 3, false).unwrap();
+        assert_eq!(listeners.len(), 3);
+        assert!(addresses.iter().all(|address| address.port() != 0));
+        for worker in &listeners {
+            let own: Vec<_> = worker.iter().map(|one| one.local_addr().unwrap()).collect();
+            assert_eq!(own, addresses);
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_an_error_unless_shared() {
+        let (addresses, _held) = all(&["127.0.0.1:0".to_owned()], 1, false).unwrap();
+        let name = [addresses[0].to_string()];
+        let error = all(&name, 1, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+        assert!(all(&name, 1, true).is_ok());
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for name in ["", ":", "nowhere", ":99999", "127.0.0.1:x"] {
+            assert!(all(&[name.to_owned()], 1, false).is_err(), "{name}");
+        }
+        assert!(all(&[], 1, false).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! One connection's life: handshake, HTTP, the handler's answers.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Common, Limits, Shutdown};
+use crate::conn::{InFlight, Io, Shared};
+use crate::{Body, Conn, Error};
+
+/// The least that hyper takes as the bound of its buffers.
+const BUFFER_MIN: usize = 8192;
+
+/// What a worker's connections have in common.
+#[derive(Clone)]
+pub(super) struct Service<H> {
+    pub(super) common: Arc<Common>,
+    pub(super) protocol: Arc<Builder<TokioExecutor>>,
+    pub(super) shutdown: Shutdown,
+    pub(super) handler: H,
+}
+
+/// The protocols' settings.
+pub(super) fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .max_buf_size(limits.header_bytes_max.max(BUFFER_MIN));
+    let list_max = u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX);
+    builder
+        .http2()
+        .max_header_list_size(list_max)
+        .max_concurrent_streams(limits.streams_max);
+    builder
+}
+
+impl<H, R> Service<H>
+where
+    H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response<Body>> + Send + 'static,
+{
+    /// Runs until either side ends the connection.
+    pub(super) async fn connection(self, io: Io, shared: Arc<Shared>) {
+        let result = match &self.common.tls {
+            None => self.http(io, &shared).await,
+            Some(tls) => match tls.accept(io).await {
+                Ok(stream) => self.http(stream, &shared).await,
+                Err(error) => Err(error.into()),
+            },
+        };
+        if let Err(error) = result {
+            tracing::debug!(connection = shared.id, peer = %shared.peer, %error, "connection ended");
+        }
+    }
+
+    async fn http<T>(
+        &self,
+        io: T,
+        shared: &Arc<Shared>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request| self.answer(request, shared));
+        let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
+        let mut told = false;
+        std::future::poll_fn(|cx| {
+            if shared.poll_closing(cx.waker()) && !told {
+                told = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            connection.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// One request.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        shared: &Arc<Shared>,
+    ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + use<H, R> {
+        let (number, in_flight) = shared.begin(request.version());
+        let head = request.method() == Method::HEAD;
+        let version = request.version();
+        let conn = Conn {
+            shared: Arc::clone(shared),
+            request: number,
+        };
+        let answer = match self.refusal(&request) {
+            None => Ok((self.handler)(request, conn)),
+            Some(error) => Err(error),
+        };
+        let shutdown = self.shutdown.clone();
+        async move {
+            let response = match answer {
+                Ok(answer) => answer.await,
+                Err(error) => error.response(),
+            };
+            let last = version < Version::HTTP_2 && shutdown.is_draining();
+            Ok(finish(response, head, last, in_flight))
+        }
+    }
+
+    /// What no handler should have to see.
+    fn refusal(&self, request: &Request<Incoming>) -> Option<Error> {
+        let max = self.common.limits.target_bytes_max;
+        let bytes = request
+            .uri()
+            .path_and_query()
+            .map_or(0, |target| target.as_str().len());
+        (bytes > max).then(|| {
+            let context = format_args!("the target has {bytes} bytes, the limit is {max}");
+            Error::client(StatusCode::URI_TOO_LONG, context)
+        })
+    }
+}
+
+/// What every response needs before it leaves.
+fn finish(
+    mut response: Response<Body>,
+    head: bool,
+    last: bool,
+    mut in_flight: InFlight,
+) -> Response<Body> {
+    if last {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if head {
+        let len = response.body().len();
+        if len > 0 {
+            response
+                .headers_mut()
+                .entry(CONTENT_LENGTH)
+                .or_insert_with(|| len.into());
+        }
+    }
+    in_flight.answered();
+    response.map(|body| if head { body.silenced() } else { body }.guarded(in_flight))
+}
+
+/// Says that there is no room, without waiting for a request.
+pub(super) fn refuse(stream: &tokio::net::TcpStream) -> io::Result<usize> {
+    const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
+        Headwater-Error: internal; too many connections\r\nRetry-After: 1\r\n\
+        Content-Length: 0\r\n\r\n";
+    socket2::SockRef::from(stream).send(BUSY)
+}

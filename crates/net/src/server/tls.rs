@@ -1,0 +1,58 @@
+//! TLS by rustls.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate chain and its key, in PEM.
+#[derive(Clone)]
+pub struct Tls {
+    /// The chain, the server's own certificate first.
+    pub cert: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+pub(super) fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
+    let wrong = |what: &str, error: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("TLS {what}: {error}"))
+    };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&tls.cert)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong("certificate", &error))?;
+    let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| wrong("key", &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(|error| wrong("configuration", &error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // Lets clients resume without our keeping a session for each.
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_file_is_an_error_that_says_which() {
+        let tls = Tls {
+            cert: b"no PEM".to_vec(),
+            key: b"nor here".to_vec(),
+        };
+        let error = acceptor(&tls).err().unwrap().to_string();
+        assert!(error.starts_with("TLS key"), "{error}");
+    }
+}
