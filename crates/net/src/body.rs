@@ -142,7 +142,7 @@ impl Body {
     }
 
     fn once(chunk: Chunk) -> Body {
-        if chunk.len() == 0 {
+        if chunk.is_empty() {
             Body::empty()
         } else {
             Body::of(Kind::Once(chunk))
@@ -166,7 +166,7 @@ impl Body {
         };
         let answer = loop {
             match std::task::ready!(source.as_mut().poll_next(cx)) {
-                Some(Ok(chunk)) if chunk.len() == 0 => continue,
+                Some(Ok(chunk)) if chunk.is_empty() => continue,
                 Some(Ok(chunk)) if chunk.len() <= *left => {
                     *left -= chunk.len();
                     break Ok(chunk);
@@ -252,3 +252,6 @@ where
         Poll::Ready(item.map(|result| result.map(Into::into).map_err(Into::into)))
     }
 }
+
+#[cfg(test)]
+mod tests;

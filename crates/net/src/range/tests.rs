@@ -1,3 +1,6 @@
+// One range in a list is what these tests are about.
+#![allow(clippy::single_range_in_vec_init)]
+
 use http::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use proptest::prelude::*;
 

@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn dates_follow_one_another_for_a_thousand_years() {
-        let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let divides = |by: u64, year: u64| year.is_multiple_of(by);
+        let leap = |year| divides(4, year) && (!divides(100, year) || divides(400, year));
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..365_243 {
             assert_eq!(date(days), (year, month, day), "day {days}");

@@ -62,6 +62,6 @@ pub fn raise_descriptor_limit() -> std::io::Result<Option<u64>> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit.clone())?;
+    setrlimit(Resource::Nofile, limit)?;
     Ok(limit.current)
 }

@@ -1,1 +1,7 @@
+//! Real sockets, raw bytes: what a client sees.
 
+mod drain;
+mod http1;
+mod http2;
+mod limits;
+mod support;

@@ -1,0 +1,62 @@
+//! The least server on `net`, for measuring what the layer itself costs.
+//!
+//! `cargo run --release -p net --example send -- 127.0.0.1:0 1` prints its address; then
+//! `wrk -c 32 -d 5 http://…/small` (5 KB from memory) or `/large` (1 MB in 16 pieces of a 200 MB
+//! buffer, a different place each time).
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::Response;
+use net::{Body, Listen, Server, Shutdown};
+
+const SMALL: usize = 5_000;
+const LARGE: usize = 1_000_000;
+const PIECES: usize = 16;
+const MEDIA: usize = 200_000_000;
+
+fn main() -> std::io::Result<()> {
+    let mut words = std::env::args().skip(1);
+    let address = words.next().unwrap_or_else(|| "127.0.0.1:0".into());
+    let workers = words
+        .next()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(0);
+    net::server::raise_descriptor_limit()?;
+    let server = Server::bind(Listen {
+        addresses: vec![address],
+        workers,
+        ..Listen::default()
+    })?;
+    for address in server.addresses() {
+        println!("listening on http://{address}");
+    }
+    std::io::stdout().flush()?;
+    let small = Bytes::from(vec![b'#'; SMALL]);
+    let media = Bytes::from((0..MEDIA).map(|at| at as u8).collect::<Vec<_>>());
+    let count = Arc::new(AtomicUsize::new(0));
+    let factory = |_worker| {
+        let (small, media, count) = (small.clone(), media.clone(), Arc::clone(&count));
+        move |request: http::Request<_>, _conn| {
+            let body = match request.uri().path() {
+                "/large" => Body::pieces(large(&media, count.fetch_add(1, Ordering::Relaxed))),
+                _ => Body::full(small.clone()),
+            };
+            async move { Response::new(body) }
+        }
+    };
+    server.run(factory, Shutdown::on_signals()?)
+}
+
+/// The n-th megabyte, in pieces that do not quite touch.
+fn large(media: &Bytes, n: usize) -> Vec<Bytes> {
+    const STEP: usize = LARGE + 4097;
+    let start = n * STEP % (MEDIA - 2 * LARGE);
+    let piece = LARGE / PIECES;
+    (0..PIECES)
+        .map(|at| start + at * (piece + 7))
+        .map(|at| media.slice(at..at + piece))
+        .collect()
+}

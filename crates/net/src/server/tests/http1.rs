@@ -1,0 +1,171 @@
+use super::support::*;
+use crate::server::{Limits, Tls};
+
+#[test]
+fn bodies_of_odd_sizes_arrive_whole_on_one_connection() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    let sizes = ["1", "0,1,0", "7,13,4096", "65536", "1,100000", "3"];
+    let lens = [0, 1, 2, 63, 64, 65, 4095, 4097, 30_000, 262_145];
+    for kind in ["pieces", "stream", "full"] {
+        for len in lens {
+            for size in sizes.iter().filter(|size| len < 5000 || size.len() > 3) {
+                let answer = client.get(&format!("/{kind}/{len}/{size}"));
+                assert_eq!(answer.status, 200);
+                assert_eq!(answer.header("content-length"), Some(&*len.to_string()));
+                assert!(answer.body == pattern(len), "{kind} {len} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn thousands_of_pieces_and_millions_of_bytes_arrive_whole() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    for (len, size) in [
+        (5000, "1"),
+        (65 * 7, "7"),
+        (3_000_000, "999,1,1500"),
+        (4_000_000, "4096"),
+    ] {
+        assert!(
+            client.get(&format!("/pieces/{len}/{size}")).body == pattern(len),
+            "{len} {size}"
+        );
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    let lens = [10, 5000, 0, 100_000, 1];
+    let requests: String = lens
+        .iter()
+        .map(|len| format!("GET /pieces/{len}/77 HTTP/1.1\r\nHost: x\r\n\r\n"))
+        .collect();
+    client.send(&requests);
+    for len in lens {
+        assert_eq!(client.read().body, pattern(len));
+    }
+}
+
+#[test]
+fn head_has_the_length_and_no_body() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    for kind in ["full", "pieces", "stream"] {
+        client.send(&format!(
+            "HEAD /{kind}/12345/100 HTTP/1.1\r\nHost: x\r\n\r\n"
+        ));
+        assert_eq!(client.read_head().header("content-length"), Some("12345"));
+    }
+    assert_eq!(
+        client.get("/full/5").body,
+        pattern(5),
+        "the connection is in step"
+    );
+}
+
+#[test]
+fn a_source_that_ends_early_cuts_the_connection() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    client.send("GET /short HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(client.read_head().header("content-length"), Some("1000"));
+    assert!(client.rest().len() < 1000);
+    assert_eq!(server.connect().get("/full/3").status, 200, "others go on");
+}
+
+#[test]
+fn a_handler_that_panics_ends_its_connection_only() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    client.send("GET /panic HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(client.rest(), b"");
+    assert_eq!(server.connect().get("/full/3").status, 200);
+}
+
+#[test]
+fn a_body_that_nobody_reads_hangs_nothing() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    client.send("POST /full/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(client.read().status, 200);
+    let mut client = server.connect();
+    client.send("POST /full/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nhello");
+    assert_eq!(client.read().status, 200);
+    client
+        .stream
+        .get_ref()
+        .shutdown(std::net::Shutdown::Write)
+        .unwrap();
+    assert_eq!(client.rest(), b"");
+}
+
+#[test]
+fn the_handler_knows_its_connection() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    assert_eq!(client.get("/conn").body, b"127.0.0.1 false 1 false");
+    assert_eq!(client.get("/conn").body, b"127.0.0.1 false 2 false");
+}
+
+#[test]
+fn nobody_can_smuggle_a_request() {
+    let server = start(Limits::default());
+    let bad = [
+        "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\r\n c: d\r\n\r\n",
+        "GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",
+    ];
+    for request in bad {
+        let mut client = server.connect();
+        client.send(request);
+        let rest = client.rest();
+        let text = String::from_utf8_lossy(&rest);
+        let answers = text.matches("HTTP/1.1 ").count();
+        assert!(
+            answers <= 1 && !text.starts_with("HTTP/1.1 2"),
+            "{request:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let tls = Tls {
+        cert: made.cert.pem().into_bytes(),
+        key: made.signing_key.serialize_pem().into_bytes(),
+    };
+    let server = start_with(Limits::default(), Some(tls));
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+    let socket = std::net::TcpStream::connect(server.address).unwrap();
+    let mut stream = rustls::StreamOwned::new(session, socket);
+    use std::io::{Read, Write};
+    let request = "GET /conn HTTP/1.1\r\nHost: x\r\n\r\n\
+                   GET /pieces/300000/70,7000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    let text = String::from_utf8_lossy(&all);
+    assert!(text.contains("127.0.0.1 true 1 true"), "{}", &text[..300]);
+    assert!(all.ends_with(&pattern(300_000)));
+}

@@ -1,0 +1,110 @@
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::support::*;
+use crate::server::Limits;
+
+type Sender = hyper::client::conn::http2::SendRequest<Empty<bytes::Bytes>>;
+
+async fn connect(server: &Running) -> Sender {
+    let stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .unwrap();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn ask(
+    sender: &mut Sender,
+    method: &str,
+    path: &str,
+) -> hyper::Result<http::Response<Vec<u8>>> {
+    let uri = format!("http://x{path}");
+    let request = http::Request::builder()
+        .method(method)
+        .uri(uri)
+        .body(Empty::new())
+        .unwrap();
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    let body = body.collect().await?.to_bytes().to_vec();
+    Ok(http::Response::from_parts(head, body))
+}
+
+#[tokio::test]
+async fn many_streams_at_once_arrive_whole() {
+    let server = start(Limits::default());
+    let sender = connect(&server).await;
+    let tasks: Vec<_> = (0..40)
+        .map(|number| {
+            let mut sender = sender.clone();
+            let (kind, len) = (["pieces", "stream", "full"][number % 3], number * 9973);
+            tokio::spawn(async move {
+                let answer = ask(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
+                let answer = answer.unwrap();
+                // An empty body ends with its head, which then needs no length.
+                let said = answer.headers().get("content-length");
+                assert!(said.is_some_and(|said| *said == *len.to_string()) || len == 0);
+                assert!(*answer.body() == pattern(len), "{kind} {len}");
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn head_has_the_length_and_no_body_and_the_handler_knows() {
+    let server = start(Limits::default());
+    let mut sender = connect(&server).await;
+    let answer = ask(&mut sender, "HEAD", "/pieces/12345/100").await.unwrap();
+    assert_eq!(answer.headers()["content-length"], "12345");
+    assert!(answer.body().is_empty());
+    let answer = ask(&mut sender, "GET", "/conn").await.unwrap();
+    assert_eq!(answer.body(), b"127.0.0.1 false 2 true");
+}
+
+#[tokio::test]
+async fn a_source_that_ends_early_resets_its_stream_only() {
+    let server = start(Limits::default());
+    let mut sender = connect(&server).await;
+    assert!(ask(&mut sender, "GET", "/short").await.is_err());
+    let answer = ask(&mut sender, "GET", "/full/5").await.unwrap();
+    assert_eq!(*answer.body(), pattern(5));
+}
+
+#[tokio::test]
+async fn a_long_target_and_a_panic_leave_the_connection_alive() {
+    let server = start(Limits::default());
+    let mut sender = connect(&server).await;
+    let answer = ask(&mut sender, "GET", &format!("/{}", "a".repeat(16_384)))
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 414);
+    assert!(ask(&mut sender, "GET", "/panic").await.is_err());
+    assert_eq!(
+        ask(&mut sender, "GET", "/full/5").await.unwrap().status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_drain_answers_the_streams_in_flight() {
+    let server = start(Limits::default());
+    let mut sender = connect(&server).await;
+    let mut second = sender.clone();
+    let waiting = tokio::spawn(async move { ask(&mut second, "GET", "/gate").await });
+    server.gate.reached.notified().await;
+    server.shutdown.drain();
+    server.gate.open.notify_one();
+    assert_eq!(waiting.await.unwrap().unwrap().body(), b"through");
+    tokio::task::spawn_blocking(move || server.join())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(ask(&mut sender, "GET", "/full/5").await.is_err());
+}

@@ -1,0 +1,240 @@
+//! A server in this process on a free port, and a client that reads answers off a raw stream.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::Notify;
+
+use crate::metrics::Metrics;
+use crate::server::{Limits, Listen, Server, Shutdown, Tls};
+use crate::{Body, Conn};
+
+/// A running server; dropping it stops it.
+pub struct Running {
+    pub address: SocketAddr,
+    pub shutdown: Shutdown,
+    pub metrics: Metrics,
+    pub gate: Arc<Gate>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+/// Holds `/gate` back until it is opened, and says that somebody waits.
+#[derive(Default)]
+pub struct Gate {
+    pub open: Notify,
+    pub reached: Notify,
+}
+
+pub fn start(limits: Limits) -> Running {
+    start_with(limits, None)
+}
+
+pub fn start_with(limits: Limits, tls: Option<Tls>) -> Running {
+    let metrics = Metrics::new();
+    let listen = Listen {
+        addresses: vec!["127.0.0.1:0".into()],
+        limits,
+        tls,
+        workers: 2,
+        metrics: metrics.clone(),
+        share: false,
+    };
+    let server = Server::bind(listen).unwrap();
+    let address = server.addresses()[0];
+    let (shutdown, gate) = (Shutdown::new(), Arc::new(Gate::default()));
+    let (theirs, held) = (shutdown.clone(), Arc::clone(&gate));
+    let factory = move |_worker| {
+        let gate = Arc::clone(&held);
+        move |request, conn| answer(request, conn, Arc::clone(&gate))
+    };
+    let thread = std::thread::spawn(move || server.run(factory, theirs));
+    Running {
+        address,
+        shutdown,
+        metrics,
+        gate,
+        thread: Some(thread),
+    }
+}
+
+impl Running {
+    pub fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        // Only so that a broken server fails the test instead of hanging it.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Client {
+            stream: BufReader::new(stream),
+        }
+    }
+
+    /// Waits until the server has ended by itself.
+    pub fn join(mut self) -> std::io::Result<()> {
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+/// `len` bytes that differ by place.
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
+}
+
+/// The same cut into pieces of these sizes, one after the other, again and again.
+pub fn cut(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
+    let mut rest = Bytes::copy_from_slice(whole);
+    let mut pieces = Vec::new();
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        pieces.push(rest.split_to((*size).min(rest.len())));
+    }
+    pieces
+}
+
+/// `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/short` (a stream that ends early), `/gate`,
+/// `/conn`, `/full/LEN`, `/panic`.
+async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    let mut parts = path.split('/').skip(1);
+    let kind = parts.next().unwrap_or_default();
+    let len: usize = parts.next().and_then(|len| len.parse().ok()).unwrap_or(0);
+    let sizes: Vec<usize> = parts
+        .next()
+        .unwrap_or("1000")
+        .split(',')
+        .map(|size| size.parse().unwrap())
+        .collect();
+    let body = match kind {
+        "full" => Body::full(pattern(len)),
+        "pieces" => Body::pieces(cut(&pattern(len), &sizes)),
+        "stream" => Body::stream(len as u64, Steps::new(cut(&pattern(len), &sizes))),
+        "short" => Body::stream(1000, Steps::new(vec![Bytes::from_static(b"0123456789")])),
+        "gate" => {
+            gate.reached.notify_one();
+            gate.open.notified().await;
+            Body::full("through")
+        }
+        "conn" => Body::full(format!(
+            "{} {} {} {}",
+            conn.peer().ip(),
+            conn.secure(),
+            conn.request,
+            conn.touches_bytes(request.version())
+        )),
+        "panic" => panic!("as asked"),
+        _ => return crate::Error::client(StatusCode::NOT_FOUND, "nothing here").response(),
+    };
+    Response::new(body)
+}
+
+/// A stream of chunks, each pending once before it comes.
+struct Steps {
+    chunks: std::vec::IntoIter<Bytes>,
+    waited: bool,
+}
+
+impl Steps {
+    fn new(chunks: Vec<Bytes>) -> Steps {
+        Steps {
+            chunks: chunks.into_iter(),
+            waited: false,
+        }
+    }
+}
+
+impl futures_core::Stream for Steps {
+    type Item = Result<Bytes, crate::body::Cut>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.waited = !self.waited;
+        if self.waited {
+            cx.waker().wake_by_ref();
+            return std::task::Poll::Pending;
+        }
+        std::task::Poll::Ready(self.chunks.next().map(Ok))
+    }
+}
+
+/// One HTTP/1.1 connection.
+pub struct Client {
+    pub stream: BufReader<TcpStream>,
+}
+
+/// An answer as read off the wire.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Client {
+    pub fn send(&mut self, text: &str) {
+        self.stream.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    pub fn get(&mut self, path: &str) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        self.read()
+    }
+
+    pub fn read(&mut self) -> Answer {
+        let answer = self.read_head();
+        let len = answer
+            .header("content-length")
+            .map_or(0, |len| len.parse().unwrap());
+        let mut body = vec![0; len];
+        self.stream.read_exact(&mut body).unwrap();
+        Answer { body, ..answer }
+    }
+
+    pub fn read_head(&mut self) -> Answer {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let count = self.stream.read_line(&mut head).unwrap();
+            assert!(count > 0, "closed within a head: {head:?}");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer {
+            status,
+            head,
+            body: Vec::new(),
+        }
+    }
+
+    /// Everything until the end; a reset counts as the end.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest);
+        rest
+    }
+}
