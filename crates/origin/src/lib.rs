@@ -1,4 +1,143 @@
-//! The origin: URLs to manifests and segments.
+//! The origin: URLs to manifests and segments, packaged as they are asked for.
+//!
+//! The path of a request, as a list:
+//!
+//! 1. `serve` hands it over with its connection; [`route`] reads the URL, or it ends here;
+//! 2. the catalog gives the title: built once, kept while it is in use and unchanged;
+//! 3. a manifest is written once per state of the title; a segment is planned;
+//! 4. `respond` applies what all answers share: conditions, ranges, headers;
+//! 5. `pieces` brings the bytes: what we made, and slices of the file;
+//! 6. when the body has left, `observe` writes the record and counts.
+//!
+//! What is *not* here: no box, no socket option, no system call.
 
+mod catalog;
 pub mod config;
+mod demo;
+mod describe;
+mod error;
+mod indexer;
+mod library;
+mod manifest;
+mod observe;
+mod page;
+mod pieces;
+mod plain;
+mod respond;
 pub mod route;
+mod segment;
+mod serve;
+mod title;
+
+pub use serve::{Failed, Running, serve, start};
+pub use title::Lengths;
+
+use crate::catalog::Catalog;
+use crate::library::Library;
+use crate::observe::{Kind, Observer};
+use crate::page::Page;
+use crate::plain::Files;
+use crate::respond::Ask;
+use crate::route::Request;
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, Response, StatusCode};
+use net::{Body, Conn, Error, Shutdown, headers};
+use std::sync::Arc;
+
+/// All that answering needs. One a process.
+pub(crate) struct Origin {
+    catalog: Arc<Catalog>,
+    files: Files,
+    library: Library,
+    page: Page,
+    observer: Observer,
+    shutdown: Shutdown,
+}
+
+impl Origin {
+    /// Answers one request, and sees to it that it is recorded.
+    pub(crate) async fn answer<B>(
+        self: Arc<Origin>,
+        request: http::Request<B>,
+        conn: Conn,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        // We read no request's body.
+        drop(body);
+        let seen = self.observer.begin(&parts, &conn);
+        let touched = conn.touches_bytes(parts.version);
+        let routed = route::parse(parts.uri.path(), parts.uri.query()).map_err(error::of_route);
+        let kind = routed.as_ref().map_or(Kind::Other, Kind::of);
+        let ask = Ask {
+            method: &parts.method,
+            headers: &parts.headers,
+            touched,
+        };
+        let answer = match (&parts.method, routed) {
+            (&Method::GET | &Method::HEAD, Ok(request)) => self.route(&request, &ask).await,
+            (_, Err(error)) => Err(error),
+            (&Method::OPTIONS, Ok(_)) => Ok(headers::options()),
+            (method, Ok(_)) => Ok(not_allowed(method)),
+        };
+        let (mut response, error) = match answer {
+            Ok(response) => (response, None),
+            Err(error) => (error.response(), Some(error)),
+        };
+        if response.status().is_client_error() || response.status().is_server_error() {
+            headers::allow_any_origin(response.headers_mut());
+        }
+        self.observer.end(seen, kind, response, error)
+    }
+
+    async fn route(&self, request: &Request, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
+        match request {
+            Request::Segment(segment) => segment::answer(&self.catalog, segment, ask).await,
+            Request::Manifest {
+                title,
+                manifest,
+                file,
+            } => {
+                if let Some(file) = file
+                    && self.files.has(file).await
+                {
+                    return self.files.answer(file, ask).await;
+                }
+                manifest::answer(&self.catalog, title, manifest, ask).await
+            }
+            Request::File(key) => self.files.answer(key, ask).await,
+            Request::Page => self.page.answer("index.html", ask).await,
+            Request::Asset(name) => self.page.answer(name, ask).await,
+            Request::Library => self.library.answer(ask).await,
+            Request::Health => Ok(short("ok\n")),
+            Request::Ready if self.shutdown.is_draining() => Err(Error {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                ..Error::internal("shutting down")
+            }),
+            Request::Ready => Ok(short("ready\n")),
+            Request::Metrics => {
+                self.observer.refresh(&self.catalog);
+                Ok(self.observer.metrics().response())
+            }
+        }
+    }
+}
+
+fn short(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn not_allowed(method: &Method) -> Response<Body> {
+    let what = format_args!("{method} is not something to do here");
+    let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+    let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}

@@ -1,0 +1,204 @@
+//! Titles by path: built once however many ask, kept while memory allows, built anew when their
+//! files change.
+
+use crate::error;
+use crate::title::{Lengths, Title};
+use net::Error;
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use store::{Folder, Key};
+use tokio::sync::Semaphore;
+
+/// How long a path is trusted to lead to the same files.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a failure is kept, so that a broken file that is asked for often costs little.
+const FAILURE_KEPT: Duration = Duration::from_secs(1);
+/// What a failure weighs in memory, in bytes.
+const FAILURE_BYTES: u64 = 1024;
+/// Titles built at the same time; more wait.
+const BUILDS_MAX: usize = 16;
+/// Parts of the cache with a lock each. Few, since no title may be larger than a part.
+const SHARDS: usize = 4;
+
+/// All titles of a library.
+pub(crate) struct Catalog {
+    folder: Arc<Folder>,
+    lengths: Lengths,
+    kept: Cache<Key, Kept, Weigh>,
+    builds: Arc<Semaphore>,
+    built: AtomicU64,
+    started: Instant,
+}
+
+/// What is known of a path.
+#[derive(Clone)]
+struct Kept {
+    outcome: Result<Arc<Title>, Arc<Error>>,
+    /// When the path was last looked at, in milliseconds since the catalog began.
+    looked_ms: Arc<AtomicU64>,
+}
+
+#[derive(Clone)]
+struct Weigh {
+    most: u64,
+}
+
+impl Weighter<Key, Kept> for Weigh {
+    fn weight(&self, _: &Key, kept: &Kept) -> u64 {
+        let bytes = kept
+            .outcome
+            .as_ref()
+            .map_or(FAILURE_BYTES, |title| title.bytes() as u64);
+        // A title larger than its part of the cache shall be kept alone rather than never.
+        bytes.clamp(1, self.most)
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(folder: Arc<Folder>, lengths: Lengths, memory_bytes: u64) -> Catalog {
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(1024)
+            .weight_capacity(memory_bytes)
+            .build()
+            .unwrap_or_else(|_| unreachable!("all that the builder asks for is given"));
+        let weigh = Weigh {
+            most: (memory_bytes / SHARDS as u64).max(1),
+        };
+        let hash = DefaultHashBuilder::default();
+        Catalog {
+            folder,
+            lengths,
+            kept: Cache::with_options(options, weigh, hash, Default::default()),
+            builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            built: AtomicU64::new(0),
+            started: Instant::now(),
+        }
+    }
+
+    /// The library that the titles are of.
+    pub(crate) fn folder(&self) -> &Arc<Folder> {
+        &self.folder
+    }
+
+    /// How many titles were built so far, those that failed included.
+    pub(crate) fn built(&self) -> u64 {
+        self.built.load(Relaxed)
+    }
+
+    /// Memory that titles take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.kept.weight()
+    }
+
+    /// How many titles are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The title of a path, as its files are now (or were up to a second ago).
+    pub(crate) async fn title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
+        if let Some(kept) = self.kept.get(key)
+            && self.holds(key, &kept).await
+        {
+            return kept.outcome.map_err(|error| Error::clone(&error));
+        }
+        self.build(key).await
+    }
+
+    /// The title again, after one of its files was found to be overwritten.
+    pub(crate) async fn again(self: &Arc<Catalog>, old: &Arc<Title>) -> Result<Arc<Title>, Error> {
+        self.forget(&old.key, old);
+        self.title(&old.key).await
+    }
+
+    /// Whether what is kept may still be told.
+    async fn holds(self: &Arc<Catalog>, key: &Key, kept: &Kept) -> bool {
+        let now_ms = self.now_ms();
+        let looked_ms = kept.looked_ms.load(Relaxed);
+        let age = Duration::from_millis(now_ms.saturating_sub(looked_ms));
+        let title = match &kept.outcome {
+            Err(_) if age < FAILURE_KEPT => return true,
+            Err(_) => {
+                let same = |other: &Kept| Arc::ptr_eq(&other.looked_ms, &kept.looked_ms);
+                self.kept.remove_if(key, same);
+                return false;
+            }
+            Ok(_) if age < LOOK_EVERY => return true,
+            Ok(title) => title.clone(),
+        };
+        // One of those who ask looks; the others go on with what is there.
+        if kept
+            .looked_ms
+            .compare_exchange(looked_ms, now_ms, Relaxed, Relaxed)
+            .is_err()
+        {
+            return true;
+        }
+        let (folder, looked_at) = (self.folder.clone(), title.clone());
+        let look = tokio::task::spawn_blocking(move || looked_at.is_current(&folder));
+        let current = look.await.unwrap_or(false);
+        if !current {
+            self.forget(key, &title);
+        }
+        current
+    }
+
+    fn forget(&self, key: &Key, old: &Arc<Title>) {
+        let same = |kept: &Kept| {
+            kept.outcome
+                .as_ref()
+                .is_ok_and(|title| Arc::ptr_eq(title, old))
+        };
+        self.kept.remove_if(key, same);
+    }
+
+    /// Builds a title, or waits for whoever builds it already.
+    async fn build(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
+        let (catalog, key) = (self.clone(), key.clone());
+        // A task of its own: the flight goes on when the one who began it goes away.
+        let flight = tokio::spawn(async move {
+            let make = catalog.make(&key);
+            let kept = catalog.kept.get_or_insert_async(&key, async {
+                Ok::<_, std::convert::Infallible>(make.await)
+            });
+            let Ok(kept) = kept.await;
+            kept.outcome.map_err(|error| Error::clone(&error))
+        });
+        flight.await.unwrap_or_else(|e| Err(error::of_task(&e)))
+    }
+
+    async fn make(self: &Arc<Catalog>, key: &Key) -> Kept {
+        let outcome = self.build_title(key).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(title = key.as_str(), %error, "title cannot be served");
+        }
+        Kept {
+            outcome: outcome.map(Arc::new).map_err(Arc::new),
+            looked_ms: Arc::new(AtomicU64::new(self.now_ms())),
+        }
+    }
+
+    async fn build_title(self: &Arc<Catalog>, key: &Key) -> Result<Title, Error> {
+        // Never closed, so this only waits.
+        let _permit = self.builds.clone().acquire_owned().await;
+        let (catalog, key) = (self.clone(), key.clone());
+        let build = move || {
+            let built = Title::build(&catalog.folder, &key, catalog.lengths);
+            // What is not there costs no index.
+            if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
+                catalog.built.fetch_add(1, Relaxed);
+            }
+            built
+        };
+        let task = tokio::task::spawn_blocking(build);
+        task.await.unwrap_or_else(|e| Err(error::of_task(&e)))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

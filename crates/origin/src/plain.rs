@@ -1,0 +1,152 @@
+//! Files as they are: ranges of one file, and trees of ready-made segments.
+
+use crate::error;
+use crate::pieces::{Piece, Source};
+use crate::respond::{Ask, Facts};
+use http::Response;
+use http::header::HeaderValue;
+use net::conditional::Validators;
+use net::{Body, Error};
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use store::{Folder, Key, Object, Reason};
+
+/// Files kept open.
+const OPEN_MAX: usize = 4096;
+/// How long a path is trusted to lead to the same file.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The file of that name may become another at any time.
+const SOON: HeaderValue =
+    HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
+
+/// Content types by the end of a name.
+const TYPES: [(&str, &str); 29] = [
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("mpd", "application/dash+xml"),
+    ("mp4", "video/mp4"),
+    ("m4v", "video/mp4"),
+    ("m4s", "video/iso.segment"),
+    ("cmfv", "video/mp4"),
+    ("cmfa", "audio/mp4"),
+    ("cmft", "application/mp4"),
+    ("m4a", "audio/mp4"),
+    ("ismv", "video/mp4"),
+    ("isma", "audio/mp4"),
+    ("mov", "video/quicktime"),
+    ("3gp", "video/3gpp"),
+    ("ts", "video/mp2t"),
+    ("aac", "audio/aac"),
+    ("ac3", "audio/ac3"),
+    ("ec3", "audio/eac3"),
+    ("mp3", "audio/mpeg"),
+    ("webm", "video/webm"),
+    ("vtt", "text/vtt; charset=utf-8"),
+    ("srt", "application/x-subrip; charset=utf-8"),
+    ("ttml", "application/ttml+xml"),
+    ("json", "application/json"),
+    ("xml", "application/xml"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("png", "image/png"),
+    ("webp", "image/webp"),
+];
+
+/// Files of the library that were asked for as they are.
+pub(crate) struct Files {
+    folder: Arc<Folder>,
+    open: Cache<Key, Open>,
+    started: Instant,
+}
+
+#[derive(Clone)]
+struct Open {
+    object: Arc<Object>,
+    looked_ms: Arc<AtomicU64>,
+}
+
+impl Files {
+    pub(crate) fn new(folder: Arc<Folder>) -> Files {
+        Files {
+            folder,
+            open: Cache::new(OPEN_MAX),
+            started: Instant::now(),
+        }
+    }
+
+    /// Answers with a file.
+    pub(crate) async fn answer(&self, key: &Key, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
+        let object = self.object(key).await.map_err(|e| error::of_store(&e))?;
+        let pieces = vec![Piece::Of(0..object.len())];
+        let facts = facts(key, &object);
+        let source = Source {
+            object,
+            reason: Reason::Plain,
+            touched: ask.touched,
+        };
+        ask.pieces(&facts, source, pieces).await
+    }
+
+    /// Whether there is such a file.
+    pub(crate) async fn has(&self, key: &Key) -> bool {
+        self.object(key).await.is_ok()
+    }
+
+    async fn object(&self, key: &Key) -> Result<Arc<Object>, store::Error> {
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if let Some(open) = self.open.get(key) {
+            let age = elapsed.saturating_sub(open.looked_ms.load(Relaxed));
+            if Duration::from_millis(age) < LOOK_EVERY && !open.object.changed() {
+                return Ok(open.object);
+            }
+        }
+        let (folder, name) = (self.folder.clone(), key.clone());
+        let old = self.open.peek(key);
+        let look = tokio::task::spawn_blocking(move || match old {
+            // The same file as before: its mapping stays.
+            Some(old) if folder.look(&name)? == Some(*old.object.identity()) => Ok(old.object),
+            _ => folder.open(&name).map(Arc::new),
+        });
+        let looked = look
+            .await
+            .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))));
+        match looked {
+            Ok(object) => {
+                let looked_ms = Arc::new(AtomicU64::new(elapsed));
+                self.open.insert(
+                    key.clone(),
+                    Open {
+                        object: object.clone(),
+                        looked_ms,
+                    },
+                );
+                Ok(object)
+            }
+            Err(error) => {
+                self.open.remove(key);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn facts(key: &Key, object: &Object) -> Facts {
+    let identity = object.identity();
+    let etag = format!("\"{:x}-{:x}\"", identity.len, identity.mtime_ns);
+    Facts {
+        content_type: HeaderValue::from_static(content_type(key.name())),
+        cache: SOON,
+        validators: Validators::strong(&etag).modified_at(identity.modified()),
+    }
+}
+
+/// The content type of a file of this name.
+pub(crate) fn content_type(name: &str) -> &'static str {
+    let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+    let known = TYPES
+        .iter()
+        .find(|(known, _)| suffix.eq_ignore_ascii_case(known));
+    known.map_or("application/octet-stream", |(_, name)| name)
+}

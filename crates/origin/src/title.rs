@@ -1,0 +1,206 @@
+//! A title: its open files, their indexes, and how it is cut.
+
+use crate::error;
+use crate::indexer;
+use crate::manifest::Texts;
+use crate::route::Set;
+use media::presentation::{Presentation, Rules};
+use net::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::SystemTime;
+use store::{Folder, Identity, Key, Object};
+
+/// How long segments are wished to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Lengths {
+    /// For HLS, in milliseconds.
+    pub hls_ms: u32,
+    /// For DASH, in milliseconds.
+    pub dash_ms: u32,
+}
+
+/// One state of a title. Nothing in it changes; when its files do, another one takes its place.
+pub(crate) struct Title {
+    pub(crate) key: Key,
+    /// In the order of [`Presentation::files`].
+    pub(crate) files: Vec<File>,
+    /// Cut for HLS.
+    pub(crate) hls: Arc<Presentation>,
+    /// Cut for DASH; the same one if wished alike.
+    pub(crate) dash: Arc<Presentation>,
+    /// When the youngest file was changed.
+    pub(crate) modified: SystemTime,
+    /// Playlists and MPDs made so far.
+    pub(crate) texts: Texts,
+    found: Found,
+}
+
+/// One file of a title.
+pub(crate) struct File {
+    pub(crate) key: Key,
+    pub(crate) object: Arc<Object>,
+}
+
+/// What a title's path leads to: its files, by name, and which state they are in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Found(Vec<(Key, Identity)>);
+
+/// Files that a folder title is made of, by the end of their names.
+const SUFFIXES: [&str; 11] = [
+    "mp4", "m4v", "m4a", "mov", "cmfv", "cmfa", "ismv", "isma", "mp4a", "f4v", "3gp",
+];
+
+/// Most files of one title.
+const FILES_MAX: usize = 64;
+/// Memory that a segment costs in manifests, all kinds and codings together, in bytes: estimated
+/// high, since they are made later than the title is weighed.
+const SEGMENT_TEXT_BYTES: usize = 600;
+/// Memory that a file costs beside its tables: the descriptor, the mapping's page tables.
+const FILE_BYTES: usize = 32 << 10;
+
+impl Found {
+    /// Looks where a title's files are. Blocks.
+    pub(crate) fn look(folder: &Folder, title: &Key) -> Result<Found, Error> {
+        if let Some(identity) = folder.look(title).map_err(|e| error::of_store(&e))? {
+            return Ok(Found(vec![(title.clone(), identity)]));
+        }
+        let entries = folder.list(title).map_err(|e| error::of_store(&e))?;
+        let media = entries.into_iter().filter(|entry| is_media(&entry.name));
+        let files: Vec<_> = media
+            .filter_map(|entry| Some((title.join(&entry.name).ok()?, entry.file?)))
+            .take(FILES_MAX + 1)
+            .collect();
+        match files.len() {
+            0 => Err(error::not_found("the folder holds no film")),
+            n if n > FILES_MAX => {
+                let what = media::Error::unsupported("a title has at most 64 files");
+                Err(error::of_media(title.as_str(), &what))
+            }
+            _ => Ok(Found(files)),
+        }
+    }
+
+    /// The one file's or all files' keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    /// Tells states apart.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Whether a file of this name is taken for a part of a film.
+pub(crate) fn is_media(name: &str) -> bool {
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    suffix.is_some_and(|suffix| {
+        SUFFIXES
+            .iter()
+            .any(|known| suffix.eq_ignore_ascii_case(known))
+    })
+}
+
+/// A path's last name, without the suffix if it is a film's.
+pub(crate) fn name_of(key: &Key) -> &str {
+    let name = key.name();
+    if is_media(name) {
+        name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+    } else {
+        name
+    }
+}
+
+impl Title {
+    /// Opens, indexes and cuts a title. Blocks.
+    pub(crate) fn build(folder: &Folder, key: &Key, lengths: Lengths) -> Result<Title, Error> {
+        let found = Found::look(folder, key)?;
+        let (mut files, mut indexes) = (Vec::new(), Vec::new());
+        for key in found.keys() {
+            let object = Arc::new(folder.open(key).map_err(|e| error::of_store(&e))?);
+            indexes.push(Arc::new(indexer::index(key, &object)?));
+            files.push(File {
+                key: key.clone(),
+                object,
+            });
+        }
+        let opened = files
+            .iter()
+            .map(|file| (file.key.clone(), *file.object.identity()));
+        let found = Found(opened.collect());
+        let cut = |segment_ms| {
+            let presentation = Presentation::new(indexes.clone(), &Rules { segment_ms });
+            presentation
+                .map(Arc::new)
+                .map_err(|e| error::of_media(key.as_str(), &e))
+        };
+        let hls = cut(lengths.hls_ms)?;
+        let dash = if lengths.dash_ms == lengths.hls_ms {
+            hls.clone()
+        } else {
+            cut(lengths.dash_ms)?
+        };
+        let modified = files
+            .iter()
+            .map(|file| file.object.identity().modified())
+            .max();
+        Ok(Title {
+            key: key.clone(),
+            files,
+            hls,
+            dash,
+            modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
+            texts: Texts::default(),
+            found,
+        })
+    }
+
+    /// Whether the files are the same as when this was built. Blocks.
+    pub(crate) fn is_current(&self, folder: &Folder) -> bool {
+        Found::look(folder, &self.key).is_ok_and(|now| now == self.found) && !self.overwritten()
+    }
+
+    /// Whether any open file was changed in place: an `fstat` for each.
+    pub(crate) fn overwritten(&self) -> bool {
+        self.files.iter().any(|file| file.object.changed())
+    }
+
+    /// The presentation whose segments are of this set.
+    pub(crate) fn presentation(&self, set: Set) -> Option<&Arc<Presentation>> {
+        let is =
+            |p: &&Arc<Presentation>| p.segment_ms == set.segment_ms && p.version == set.version;
+        [&self.hls, &self.dash].into_iter().find(is)
+    }
+
+    /// The file of a rendition.
+    pub(crate) fn object(&self, file: usize) -> Result<&Arc<Object>, Error> {
+        let file = self.files.get(file).map(|file| &file.object);
+        file.ok_or_else(|| Error::internal("a rendition without a file"))
+    }
+
+    /// What people may call it: the path's last name without its suffix.
+    pub(crate) fn name(&self) -> &str {
+        name_of(&self.key)
+    }
+
+    /// `file` or `folder`.
+    pub(crate) fn kind(&self) -> &'static str {
+        let is_file = self.files.first().is_some_and(|file| file.key == self.key);
+        if is_file { "file" } else { "folder" }
+    }
+
+    /// Memory, estimated once.
+    pub(crate) fn bytes(&self) -> usize {
+        let indexes = self
+            .hls
+            .files
+            .iter()
+            .map(|index| index.heap_bytes() + FILE_BYTES);
+        let segments = |p: &Presentation| p.renditions.iter().map(|r| r.segments()).sum::<usize>();
+        let segments = segments(&self.hls) + segments(&self.dash);
+        indexes.sum::<usize>() + segments * SEGMENT_TEXT_BYTES
+    }
+}
