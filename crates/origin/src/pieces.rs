@@ -128,18 +128,22 @@ impl Source {
         }
     }
 
-    /// Reads pieces into memory, and makes sure that the file did not change meanwhile.
-    pub(crate) async fn read(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {
-        let len: u64 = ranges(&pieces).map(|range| range.end - range.start).sum();
-        let now = len <= READ_NOW_BYTES_MAX && ranges(&pieces).all(|r| self.object.resident(&r));
-        if now {
+    async fn read(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {
+        if self.is_quick(&pieces) {
             return self.read_now(&pieces);
         }
         let source = self.clone();
         blocking(move || source.read_now(&pieces)).await
     }
 
-    fn read_now(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
+    /// Whether reading these takes so little that no other thread need be asked to.
+    pub(crate) fn is_quick(&self, pieces: &[Piece]) -> bool {
+        let len: u64 = ranges(pieces).map(|range| range.end - range.start).sum();
+        len <= READ_NOW_BYTES_MAX && ranges(pieces).all(|range| self.object.resident(&range))
+    }
+
+    /// Reads pieces into memory, and makes sure that the file did not change meanwhile. Blocks.
+    pub(crate) fn read_now(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
         let bytes = pieces
             .iter()
             .map(|piece| match piece {

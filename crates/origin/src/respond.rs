@@ -72,7 +72,7 @@ impl Ask<'_> {
     }
 
     /// The answer that conditions ask for instead of the thing itself.
-    fn condition(&self, facts: &Facts) -> Option<Response<Body>> {
+    pub(crate) fn condition(&self, facts: &Facts) -> Option<Response<Body>> {
         let status = evaluate(self.method, self.headers, &facts.validators).status()?;
         if status == StatusCode::NOT_MODIFIED {
             return Some(facts.response(status, Body::empty()));

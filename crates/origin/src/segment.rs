@@ -3,14 +3,17 @@
 use crate::catalog::Catalog;
 use crate::error;
 use crate::pieces::{Piece, Source};
+use crate::plain::content_type;
 use crate::respond::{Ask, Facts};
 use crate::route::{self, Form, Part, Segment, Set};
 use crate::title::Title;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
+use media::manifest::{Format, hls};
 use media::plan::Plan;
 use media::presentation::{Presentation, Rendition};
+use media::ts;
 use net::conditional::Validators;
 use net::{Body, Error};
 use std::sync::Arc;
@@ -106,7 +109,7 @@ impl Found<'_> {
         Ok(response)
     }
 
-    /// Transport streams and packed audio.
+    /// Transport streams and packed audio: every byte is looked at.
     async fn packed(
         &self,
         title: &Title,
@@ -115,8 +118,24 @@ impl Found<'_> {
         ask: &Ask<'_>,
     ) -> Result<Response<Body>, Error> {
         let n = self.number_at(time)?;
-        let _ = (form, n, ask, title);
-        Err(error::not_found("transport streams are not made yet"))
+        let codec = &self.presentation.track(self.rendition).codec;
+        let extension = hls::extension(Format::Ts, codec).unwrap_or_default();
+        if form.suffix().strip_prefix('.') != Some(extension) {
+            return Err(error::not_found("the rendition is not packed so"));
+        }
+        let content_type = HeaderValue::from_static(content_type(form.suffix()));
+        let facts = self.facts(title, content_type, "t", n as u64);
+        let mut response = match ask.condition(&facts) {
+            Some(response) => response,
+            None => {
+                let source = self.source(title, ask)?;
+                let packed = pack(source, self.presentation.clone(), self.place, n).await?;
+                self.send(title, &facts, vec![Piece::Made(packed)], ask)
+                    .await?
+            }
+        };
+        self.link_next(title, n, |time, _| Part::At(time, form), &mut response);
+        Ok(response)
     }
 
     async fn send(
@@ -126,13 +145,17 @@ impl Found<'_> {
         pieces: Vec<Piece>,
         ask: &Ask<'_>,
     ) -> Result<Response<Body>, Error> {
+        ask.pieces(facts, self.source(title, ask)?, pieces).await
+    }
+
+    fn source(&self, title: &Title, ask: &Ask<'_>) -> Result<Source, Error> {
         let object = title.object(self.rendition.file)?.clone();
-        let source = Source {
+        let (reason, touched) = (Reason::Segment, ask.touched);
+        Ok(Source {
             object,
-            reason: Reason::Segment,
-            touched: ask.touched,
-        };
-        ask.pieces(facts, source, pieces).await
+            reason,
+            touched,
+        })
     }
 
     fn number_at(&self, time: u64) -> Result<usize, Error> {
@@ -197,6 +220,32 @@ fn pieces(plan: Plan) -> Vec<Piece> {
     std::iter::once(head)
         .chain(plan.ranges.into_iter().map(Piece::Of))
         .collect()
+}
+
+/// Reads a segment's samples and packs them.
+async fn pack(
+    source: Source,
+    presentation: Arc<Presentation>,
+    place: usize,
+    n: usize,
+) -> Result<Bytes, Error> {
+    let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
+    let units = presentation.units(rendition, n);
+    let pieces: Vec<_> = units.ranges.iter().cloned().map(Piece::Of).collect();
+    let now = source.is_quick(&pieces);
+    let work = move || {
+        let parts = source.read_now(&pieces).map_err(|e| error::of_store(&e))?;
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
+        let codec = &presentation.track(rendition).codec;
+        let packed = ts::wrap(codec, &units, &parts).map_err(|e| error::of_media("", &e))?;
+        Ok(Bytes::from(packed))
+    };
+    if now {
+        return work();
+    }
+    let task = tokio::task::spawn_blocking(work);
+    task.await.unwrap_or_else(|e| Err(error::of_task(&e)))
 }
 
 fn no_segment() -> Error {

@@ -120,14 +120,14 @@ impl fmt::Display for Layers {
                 writeln!(f, "# {} is not set", knob.name)?;
                 continue;
             };
-            let values = set
+            let mut values = set
                 .values
                 .iter()
                 .map(|value| toml::Value::from(value.as_str()));
             let value = if knob.list {
                 toml::Value::Array(values.collect())
             } else {
-                values.last().unwrap_or_else(|| "".into())
+                values.next_back().unwrap_or_else(|| "".into())
             };
             writeln!(f, "{} = {value}  # {}", knob.name, set.by)?;
         }
