@@ -16,7 +16,11 @@ function parse(hash) {
   const options = Object.fromEntries(new URLSearchParams(query));
   const play = /^\/play\/(.*)$/.exec(path);
   if (!play) return { title: null, options };
-  return { title: play[1].split('/').map(decodeURIComponent).join('/'), options };
+  try {
+    return { title: play[1].split('/').map(decodeURIComponent).join('/'), options };
+  } catch {
+    throw new Error('The address of this title is written wrongly: a % in it is not followed by two digits.');
+  }
 }
 
 async function route() {

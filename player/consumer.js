@@ -23,7 +23,7 @@ export class Consumer {
     const { append } = this.options;
     if (append) this.source = await openSource(this.video);
     if (append) this.source.duration = this.duration;
-    this.lanes = (await this.fileLane()) ?? this.segmentLanes();
+    this.lanes = (await this.fileLanes()) ?? this.segmentLanes();
     this.report.step('open', append ? 'fetching and appending' : 'fetching only: nothing will be shown');
     for (const lane of this.lanes) {
       if (append) lane.buffer = this.source.addSourceBuffer(lane.mime);
@@ -32,25 +32,32 @@ export class Consumer {
     }
   }
 
-  /** One lane over the title's own file, if that is wanted and can work; otherwise null. */
-  async fileLane() {
-    const { mode, append, rangeBytes } = this.options;
-    if (mode !== 'ranges' || this.kind !== 'file') return null;
-    const url = titleUrl(this.path);
+  /** A lane for each of the title's own files, if that is wanted and can work; otherwise null. */
+  async fileLanes() {
+    if (this.options.mode !== 'ranges') return null;
+    const pick = (kind, n) => { const all = this.title.renditions.filter((r) => r.kind === kind); return all[n] ?? all[0]; };
+    const chosen = [pick('video', this.options.level ?? 0), pick('audio', 0)].filter(Boolean);
+    const paths = chosen.map((r) => this.title.files?.[r.file]?.path ?? (this.kind === 'file' ? this.path : null));
+    if (paths.includes(null)) return null;
+    const lanes = await Promise.all([...new Set(paths)].map((path) => (
+      this.fileLane(path, chosen.filter((_, i) => paths[i] === path)))));
+    if (!this.options.append || lanes.every((lane) => lane.fragmented)) return lanes;
+    this.report.step('open', 'MSE takes fragmented MP4 only: asking for ranges of the segments instead');
+    return null;
+  }
+
+  /** What is asked of one file, and whether it is fragmented. */
+  async fileLane(path, renditions) {
+    const url = titleUrl(path);
     const head = await get(url, { headers: { Range: `bytes=0-${HEAD_BYTES - 1}` } });
     if (head.status !== 206) throw new Error('The server gave the whole file where a range was asked for.');
     const size = Number(head.headers.get('Content-Range').split('/')[1]);
     const fragmented = isFragmented(new DataView(await head.arrayBuffer()));
-    this.report.step('open', `${bytes(size)}, ${fragmented ? 'fragmented' : 'progressive'} MP4`);
-    if (append && !fragmented) {
-      this.report.step('open', 'MSE takes fragmented MP4 only: asking for ranges of the segments instead');
-      return null;
-    }
-    const chosen = ['video', 'audio'].map((kind) => this.title.renditions.find((r) => r.kind === kind)).filter(Boolean);
-    const kind = chosen[0].kind;
-    const mime = `${kind}/mp4; codecs="${chosen.map((r) => r.codecs).join(', ')}"`;
-    const pieces = ranges(url, size, rangeBytes).map((piece) => ({ ...piece, end: (piece.last / size) * this.duration, segment: 0 }));
-    return [{ kind: 'file', mime, pieces, offset: 0, fetched: 0 }];
+    this.report.step('open', `${path}: ${bytes(size)}, ${fragmented ? 'fragmented' : 'progressive'} MP4`);
+    const mime = `${renditions[0].kind}/mp4; codecs="${renditions.map((r) => r.codecs).join(', ')}"`;
+    const pieces = ranges(url, size, this.options.rangeBytes)
+      .map((piece) => ({ ...piece, end: (piece.last / size) * this.duration, segment: 0 }));
+    return { kind: 'file', mime, pieces, offset: 0, fetched: 0, fragmented };
   }
 
   segmentLanes() {

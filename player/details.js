@@ -11,7 +11,8 @@ const TILES = [
   ['startup', 'Start-up', (s) => (s.startup_ms === null ? '–' : `${s.startup_ms} ms`)],
   ['picture', 'Picture', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
   ['dropped', 'Dropped frames', (s) => String(s.droppedFrames)],
-  ['fetched', 'Fetched', (s) => `${bytes(s.bytes)} · ${s.requests}`],
+  ['fetched', 'Fetched', (s) => bytes(s.bytes)],
+  ['requests', 'Requests', (s) => String(s.requests)],
 ];
 const LINES_SHOWN = 400;
 

@@ -31,24 +31,20 @@ export class MsePlayer {
     this.source.duration = this.title.duration_ms / 1000;
     this.report.step('open', `MediaSource, ${seconds(this.source.duration)}`);
     for (const kind of ['video', 'audio']) {
-      const choices = renditions.filter((r) => r.kind === kind && playable(r));
-      const unplayable = renditions.filter((r) => r.kind === kind && !playable(r));
-      for (const r of unplayable) this.report.step('skip', `${r.name}: this browser has no ${r.codecs}`);
+      const all = renditions.filter((r) => r.kind === kind);
+      const choices = all.filter(playable);
+      for (const r of all.filter((one) => !playable(one))) this.report.step('skip', `${r.name}: this browser has no ${r.codecs}`);
       if (choices.length > 0) this.tracks.push(new Track(this, kind, choices));
-      else if (unplayable.length > 0) this.report.fail(`This browser has no decoder for ${unplayable[0].codecs}.`, 'Try another browser.');
+      else if (all.length > 0) this.report.fail(`This browser has no decoder for ${all[0].codecs}.`, 'Try another browser.');
     }
     if (this.tracks.length === 0) throw new Error('Nothing in this title can be played by this browser.');
     this.video.addEventListener('seeking', () => this.tracks.forEach((track) => track.seek()));
     this.tracks.forEach((track) => track.run());
   }
 
-  track(kind) {
-    return this.tracks.find((track) => track.kind === kind);
-  }
-
   /** Ends the stream once every track has its last segment. */
   finish() {
-    if (this.source.readyState !== 'open' || !this.tracks.every((t) => t.done && !t.buffer.updating)) return;
+    if (this.source.readyState !== 'open' || this.tracks.some((t) => !t.done || t.buffer.updating)) return;
     this.source.endOfStream();
     this.report.step('end', 'all segments are in: endOfStream');
   }
@@ -126,22 +122,19 @@ class Track {
 
   /** Which segment to fetch now; null to wait. */
   next() {
-    const { video } = this.player;
-    const time = video.currentTime;
-    const { buffered } = this.buffer;
-    const end = endOfBuffer(buffered, time);
+    const time = this.player.video.currentTime;
+    const end = endOfBuffer(this.buffer.buffered, time);
     const { segments } = this.choices[this.current];
     let n = this.at(end);
     if (n === this.last && n >= 0) n += 1; // appended, and yet a hole: go on behind it
-    if (n < 0 || n >= segments.length) {
-      this.done = true;
+    this.done = n < 0 || n >= segments.length;
+    if (this.done) {
       this.player.finish();
       return null;
     }
-    this.done = false;
-    stepOver(video);
-    const ahead = end - time;
-    return ahead > 0 && ahead + this.end(n) - this.start(n) > AHEAD_S ? null : n;
+    stepOver(this.player.video);
+    const after = end - time + this.end(n) - this.start(n);
+    return end > time && after > AHEAD_S ? null : n;
   }
 
   /** The rendition for the next segment: as chosen, or the best that 0.8 of the throughput carries. */

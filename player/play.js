@@ -73,6 +73,7 @@ export class PlayView {
     this.report = report;
     this.details.follow(report);
     report.addEventListener('fail', ({ detail }) => mine === this.turn && this.showError(detail));
+    this.video.addEventListener('playing', () => this.alert.replaceChildren());
     this.controls.show(this);
     report.step('start', `${ENGINES[name].name}${this.variant ? `, ${this.variant}` : ''}`);
     try {

@@ -10,8 +10,7 @@ export async function start({ video, path, title, report }) {
   if (!MediaSourceClass) throw new Error('This browser has no Media Source Extensions. Choose the browser’s own player.');
   const player = new MsePlayer(video, path, title, report);
   await player.open();
-  const picture = player.track('video');
-  const sound = player.track('audio');
+  const [picture, sound] = ['video', 'audio'].map((kind) => player.tracks.find((track) => track.kind === kind));
   return {
     levels: () => picture?.choices.map(levelOf) ?? [],
     level: () => picture?.level() ?? -1,
