@@ -3,10 +3,13 @@
 import { bytes, codecName, duration, el, getJson, language, playHash } from './format.js';
 import { poster } from './poster.js';
 
+/** Cards that are shown before the viewer asks for more. */
+const PAGE = 120;
+
 /** Shows the library in `main`. */
 export async function showLibrary(main) {
   document.title = 'Headwater';
-  const { titles } = await getJson(new URL('-/library.json', new URL('.', location.href)).href);
+  const { titles, truncated } = await getJson(new URL('-/library.json', new URL('.', location.href)).href);
   if (titles.length === 0) {
     main.replaceChildren(el('h1', {}, 'Library'), el('p', { class: 'note' }, 'There is nothing to play here yet. '
       + 'Put MP4 files into the folder that headwater serves, then reload this page.'));
@@ -20,8 +23,18 @@ export async function showLibrary(main) {
   const show = (wanted) => {
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
     const found = titles.filter((t) => words.every((word) => t.path.toLowerCase().includes(word)));
-    cards.replaceChildren(...found.map((title) => card(title, seen)));
-    count.textContent = found.length === 1 ? '1 title' : `${found.length} titles`;
+    cards.replaceChildren();
+    const more = () => {
+      button?.remove();
+      const from = cards.childElementCount;
+      cards.append(...found.slice(from, from + PAGE).map((title) => card(title, seen)));
+      if (from + PAGE >= found.length) return;
+      button = el('li', {}, el('button', { type: 'button', onclick: more }, `Show more of ${found.length}`));
+      cards.append(button);
+    };
+    let button = null;
+    more();
+    count.textContent = `${found.length === 1 ? '1 title' : `${found.length} titles`}${truncated ? ', and more that are not listed' : ''}`;
   };
   const count = el('span', { class: 'quiet', role: 'status' });
   const search = el('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search the library', oninput: () => show(search.value) });
@@ -33,7 +46,7 @@ function card(title, seen) {
   const picture = el('canvas', { class: 'poster', 'aria-hidden': 'true' });
   const bars = el('canvas', { class: 'bars', 'aria-hidden': 'true' });
   const art = el('div', { class: 'art' }, el('span', { class: 'initial', 'aria-hidden': 'true' }, initial(title)), picture, bars,
-    title.error === null && el('span', { class: 'badge' }, duration(title.duration_ms)));
+    !title.error && el('span', { class: 'badge' }, duration(title.duration_ms)));
   const folder = title.path.split('/').slice(0, -1).join(' / ');
   const words = el('div', { class: 'words' },
     el('h2', { title: title.path }, title.name || title.path || 'All files'),

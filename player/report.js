@@ -3,6 +3,8 @@
 
 /** Waits within this time of the end are the end arriving, not a stall. */
 const END_S = 0.3;
+/** A wait within this time of a seek or another choice of the viewer's comes from that. */
+const CAUSE_MS = 5000;
 const LOG_MAX = 2000;
 const SMALL_BYTES = 8192;
 
@@ -23,7 +25,7 @@ export class Report extends EventTarget {
     this.requests = 0;
     this.throughput = null;
     this.stalledSince = null;
-    this.expected = null;
+    this.expectedUntil = 0;
     this.listen();
   }
 
@@ -40,7 +42,7 @@ export class Report extends EventTarget {
 
   /** The next wait has a cause that the viewer chose, and is not a stall. */
   expect(cause) {
-    this.expected = cause;
+    this.expectedUntil = performance.now() + CAUSE_MS;
     if (this.stalledSince === null) this.step(cause, `to ${this.video.currentTime.toFixed(2)} s`);
   }
 
@@ -55,14 +57,14 @@ export class Report extends EventTarget {
       this.stalledSince = null;
       this.step('stall', `over after ${Math.round(ms)} ms`);
     }
-    this.expected = null;
+    this.expectedUntil = 0;
   }
 
   onWaiting() {
     const { video } = this;
     const ending = video.ended || video.duration - video.currentTime < END_S;
     if (this.startup_ms === null || ending || this.stalledSince !== null) return;
-    if (this.expected !== null || video.seeking) {
+    if (performance.now() < this.expectedUntil || video.seeking) {
       this.waits += 1;
       return;
     }
