@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use store::{Folder, Key};
 use tokio::sync::Semaphore;
 
-/// How long a path is trusted to lead to the same files.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a failure is kept, so that a broken file that is asked for often costs little.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 /// What a failure weighs in memory, in bytes.
@@ -27,6 +25,8 @@ const SHARDS: usize = 4;
 pub(crate) struct Catalog {
     folder: Arc<Folder>,
     lengths: Lengths,
+    /// How long a path is trusted to lead to the same files.
+    recheck: Duration,
     kept: Cache<Key, Kept, Weigh>,
     builds: Arc<Semaphore>,
     built: AtomicU64,
@@ -58,7 +58,12 @@ impl Weighter<Key, Kept> for Weigh {
 }
 
 impl Catalog {
-    pub(crate) fn new(folder: Arc<Folder>, lengths: Lengths, memory_bytes: u64) -> Catalog {
+    pub(crate) fn new(
+        folder: Arc<Folder>,
+        lengths: Lengths,
+        recheck: Duration,
+        memory_bytes: u64,
+    ) -> Catalog {
         let options = OptionsBuilder::new()
             .shards(SHARDS)
             .estimated_items_capacity(1024)
@@ -72,6 +77,7 @@ impl Catalog {
         Catalog {
             folder,
             lengths,
+            recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
             builds: Arc::new(Semaphore::new(BUILDS_MAX)),
             built: AtomicU64::new(0),
@@ -127,7 +133,7 @@ impl Catalog {
                 self.kept.remove_if(key, same);
                 return false;
             }
-            Ok(_) if age < LOOK_EVERY => return true,
+            Ok(_) if age < self.recheck => return true,
             Ok(title) => title.clone(),
         };
         // One of those who ask looks; the others go on with what is there.

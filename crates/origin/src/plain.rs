@@ -15,8 +15,6 @@ use store::{Folder, Key, Object, Reason};
 
 /// Files kept open.
 const OPEN_MAX: usize = 4096;
-/// How long a path is trusted to lead to the same file.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The file of that name may become another at any time.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
@@ -58,6 +56,8 @@ const TYPES: [(&str, &str); 29] = [
 pub(crate) struct Files {
     folder: Arc<Folder>,
     open: Cache<Key, Open>,
+    /// How long a path is trusted to lead to the same file.
+    recheck: Duration,
     started: Instant,
 }
 
@@ -68,10 +68,11 @@ struct Open {
 }
 
 impl Files {
-    pub(crate) fn new(folder: Arc<Folder>) -> Files {
+    pub(crate) fn new(folder: Arc<Folder>, recheck: Duration) -> Files {
         Files {
             folder,
             open: Cache::new(OPEN_MAX),
+            recheck,
             started: Instant::now(),
         }
     }
@@ -98,7 +99,7 @@ impl Files {
         let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(open) = self.open.get(key) {
             let age = elapsed.saturating_sub(open.looked_ms.load(Relaxed));
-            if Duration::from_millis(age) < LOOK_EVERY && !open.object.changed() {
+            if Duration::from_millis(age) < self.recheck && !open.object.changed() {
                 return Ok(open.object);
             }
         }

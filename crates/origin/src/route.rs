@@ -150,6 +150,9 @@ const FORMS: [(Form, &str); 6] = [
     (Form::Mp3, ".mp3"),
 ];
 
+/// Manifests that are only a suffix.
+const NAMELESS: [&str; 3] = [".m3u8", ".mpd", ".json"];
+
 /// Reads the path and query of a URL.
 ///
 /// # Errors
@@ -170,11 +173,16 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
         return Err(Bad::Nothing);
     }
     match manifest(folder, name, query)? {
-        Some((title, manifest)) => Ok(Request::Manifest {
-            title,
-            manifest,
-            file: key(&path).ok(),
-        }),
+        Some((title, manifest)) => {
+            // A manifest without a name can be no file's; any other could be.
+            let named = !NAMELESS.contains(&name);
+            let file = named.then(|| key(&path)).transpose()?;
+            Ok(Request::Manifest {
+                title,
+                manifest,
+                file,
+            })
+        }
         None => match segment(folder, name)? {
             Some(segment) => Ok(Request::Segment(segment)),
             None => Ok(Request::File(key(&path)?)),

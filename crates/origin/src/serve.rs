@@ -156,6 +156,7 @@ fn origin(
     let catalog = Arc::new(Catalog::new(
         folder.clone(),
         lengths,
+        settings.recheck,
         settings.index_memory_bytes,
     ));
     let recorder = match &settings.records {
@@ -166,7 +167,7 @@ fn origin(
         None => None,
     };
     Ok(Origin {
-        files: Files::new(folder),
+        files: Files::new(folder, settings.recheck),
         library: Library::new(catalog.clone()),
         page: Page::new(),
         observer: Observer::new(metrics.clone(), recorder),

@@ -84,6 +84,12 @@ pub(super) const KNOBS: &[Knob] = &[
         "Most memory for indexes and manifests; a two-hour film takes about 5 MiB",
     ),
     knob(
+        "recheck",
+        "DURATION",
+        "1s",
+        "How long a path is trusted to lead to the same files; 0s: look at each request",
+    ),
+    knob(
         "log-format",
         "text|json",
         "text",

@@ -12,6 +12,7 @@ pub use layers::{Layers, Sources};
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What `headwater serve` was told, as it is meant.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct Settings {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Bound on all indexes, presentations and manifests in memory.
     pub index_memory_bytes: u64,
+    /// How long a path is trusted to lead to the same files.
+    pub recheck: Duration,
     /// How the log is written.
     pub log_format: LogFormat,
     /// What is logged: a level, or `tracing`'s directives.
@@ -88,6 +91,7 @@ impl Settings {
             workers: layers.with("workers", units::count)?.unwrap_or(0),
             tls,
             index_memory_bytes: layers.with("index-memory", units::bytes)?.unwrap_or(0),
+            recheck: layers.with("recheck", units::duration)?.unwrap_or_default(),
             log_format: layers
                 .with("log-format", log_format)?
                 .unwrap_or(LogFormat::Text),

@@ -157,6 +157,8 @@ fn what_urls_do_not_mean() {
         ("/a%00.mp4", Bad::Path(BadKey::Character)),
         ("/a%5Cb", Bad::Path(BadKey::Character)),
         ("/.git/config", Bad::Path(BadKey::Hidden)),
+        ("/a/.b.m3u8", Bad::Path(BadKey::Hidden)),
+        ("/a%00.m3u8", Bad::Path(BadKey::Character)),
         ("/%", Bad::Encoding),
         ("/%4", Bad::Encoding),
         ("/%zz", Bad::Encoding),

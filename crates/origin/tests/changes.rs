@@ -1,0 +1,221 @@
+//! Files that change while they are served, many who ask at once, and the end.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::sync::Barrier;
+use support::{Served, demo};
+
+fn segments(server: &Served, title: &str) -> Vec<String> {
+    let film: serde_json::Value =
+        serde_json::from_str(&server.text(&format!("/{title}/.json"))).unwrap();
+    let rendition = &film["renditions"][0];
+    let media = rendition["media"].as_str().unwrap();
+    let all = rendition["segments"].as_array().unwrap().iter();
+    all.map(|s| format!("/{title}/{}", media.replace("{t}", &s["t"].to_string())))
+        .collect()
+}
+
+#[test]
+fn many_who_ask_at_once_cost_one_index_and_a_warm_title_none() {
+    let server = Served::new(&[]);
+    const ASKERS: usize = 24;
+    let ready = Barrier::new(ASKERS);
+    std::thread::scope(|scope| {
+        for n in 0..ASKERS {
+            let (server, ready) = (&server, &ready);
+            let target = ["/film/.m3u8", "/film/.mpd", "/film/.json"][n % 3];
+            scope.spawn(move || {
+                ready.wait();
+                assert_eq!(server.get(target).status, 200);
+            });
+        }
+    });
+    assert_eq!(server.metric("headwater_index_builds_total"), 1);
+    let index = "headwater_storage_requests_total{reason=\"index\"}";
+    let (index_reads, urls) = (server.metric(index), segments(&server, "film"));
+    let segment = "headwater_storage_requests_total{reason=\"segment\"}";
+    assert!(index_reads > 0);
+    assert_eq!(server.metric(segment), 0);
+    for url in &urls {
+        assert_eq!(server.get(url).status, 200);
+    }
+    assert_eq!(
+        server.metric(index),
+        index_reads,
+        "no metadata is read once a title is indexed"
+    );
+    assert_eq!(
+        server.metric(segment),
+        urls.len() as u64,
+        "one read a segment"
+    );
+    assert_eq!(server.metric("headwater_index_builds_total"), 1);
+}
+
+#[test]
+fn a_file_that_is_replaced_is_another_film() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let old = segments(&server, "film.mp4");
+    let before = server.get(&old[0]);
+    let next = server.path("next");
+    fs::copy(demo().join("video-360p.mp4"), &next).unwrap();
+    fs::rename(&next, server.path("film.mp4")).unwrap();
+    assert_eq!(server.get(&old[0]).status, 410);
+    let new = segments(&server, "film.mp4");
+    assert_ne!(old[0], new[0]);
+    let after = server.get(&new[0]);
+    assert_eq!(after.status, 200);
+    assert_ne!(before.header("etag"), after.header("etag"));
+    assert_eq!(
+        server.get("/film.mp4").body,
+        fs::read(demo().join("video-360p.mp4")).unwrap()
+    );
+}
+
+#[test]
+fn the_same_film_put_there_again_keeps_its_names() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let old = segments(&server, "film.mp4");
+    fs::copy(server.path("film.mp4"), server.path("next")).unwrap();
+    fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
+    assert_eq!(server.get(&old[0]).status, 200);
+    assert_eq!(segments(&server, "film.mp4"), old);
+}
+
+#[test]
+fn a_file_that_is_added_or_removed_changes_a_folder() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let count = |server: &Served| {
+        server
+            .text("/film/.m3u8")
+            .matches("EXT-X-STREAM-INF")
+            .count()
+    };
+    assert_eq!(count(&server), 2);
+    fs::copy(
+        demo().join("video-540p.mp4"),
+        server.path("film/video-540p.mp4"),
+    )
+    .unwrap();
+    assert_eq!(count(&server), 3);
+    fs::remove_file(server.path("film/video-180p.mp4")).unwrap();
+    assert_eq!(count(&server), 2);
+    fs::remove_dir_all(server.path("film")).unwrap();
+    assert_eq!(server.get("/film/.m3u8").status, 404);
+}
+
+#[test]
+fn a_file_that_is_overwritten_in_place_is_noticed_at_the_next_segment() {
+    // Paths are trusted for long: only the open file can tell.
+    let server = Served::new(&["--recheck", "1h"]);
+    let old = segments(&server, "film.mp4");
+    assert_eq!(server.get(&old[0]).status, 200);
+    fs::copy(demo().join("video-360p.mp4"), server.path("film.mp4")).unwrap();
+    assert_eq!(server.get(&old[1]).status, 410);
+    let new = segments(&server, "film.mp4");
+    assert_eq!(server.get(&new[1]).status, 200);
+    assert_eq!(server.metric("headwater_index_builds_total"), 2);
+}
+
+#[test]
+fn a_file_that_is_cut_is_refused_and_does_not_end_the_process() {
+    let server = Served::new(&["--recheck", "1h"]);
+    let urls = segments(&server, "film.mp4");
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(server.path("film.mp4"))
+        .unwrap();
+    file.set_len(100_000).unwrap();
+    let last = server.get(urls.last().unwrap());
+    assert!([410, 415].contains(&last.status), "{last:?}");
+    assert_eq!(server.get("/film.mp4").body.len(), 100_000);
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_sent_ends_the_connection() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("long.bin");
+    const LEN: u64 = 256 << 20;
+    fs::File::create(&path).unwrap().set_len(LEN).unwrap();
+    let server = Served::over(root, &[]);
+    let mut stream = server.send("GET /long.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut begin = [0; 4096];
+    stream.read_exact(&mut begin).unwrap();
+    assert!(begin.starts_with(b"HTTP/1.1 200 "));
+    // Nothing more is read until the file is cut, and sockets hold far less than is left.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(1000)
+        .unwrap();
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(
+        (rest.len() as u64) < LEN - 4096,
+        "a cut file must not look complete"
+    );
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_broken_file_is_not_indexed_at_each_request() {
+    let server = Served::new(&[]);
+    fs::write(server.path("broken.mp4"), vec![1; 100_000]).unwrap();
+    let began = std::time::Instant::now();
+    for _ in 0..20 {
+        assert_eq!(server.get("/broken.mp4/.m3u8").status, 415);
+    }
+    // Failures are kept for a second each.
+    let most = 1 + began.elapsed().as_secs() + 1;
+    assert!(server.metric("headwater_index_builds_total") <= most);
+}
+
+#[test]
+fn readiness_ends_before_the_server_does() {
+    let server = Served::new(&["--announce", "1h"]);
+    assert_eq!(server.get("/readyz").status, 200);
+    server.running().shutdown().drain();
+    let answer = server.get("/readyz");
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.get("/film.mp4/.m3u8").status, 200);
+}
+
+#[test]
+fn records_say_what_was_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("records");
+    let server = Served::new(&["--records", path.to_str().unwrap()]);
+    let answer = server.ask(
+        "GET",
+        "/film.mp4/.mpd?x=1",
+        "X-Request-Id: abc\r\nUser-Agent: test\r\n",
+    );
+    assert_eq!(answer.header("x-request-id"), "abc");
+    server.get("/missing");
+    // The last to hold the file waits until all is written.
+    drop(server);
+    let text = fs::read_to_string(path).unwrap();
+    let mut records = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mpd = records.find(|r| r["path"] == "/film.mp4/.mpd?x=1").unwrap();
+    assert_eq!((&mpd["status"], &mpd["kind"]), (&200.into(), &"mpd".into()));
+    assert_eq!(
+        (&mpd["request_id"], &mpd["user_agent"]),
+        (&"abc".into(), &"test".into())
+    );
+    assert_eq!(
+        (&mpd["bytes"], &mpd["complete"]),
+        (&answer.body.len().into(), &true.into())
+    );
+    let missing = records.find(|r| r["path"] == "/missing").unwrap();
+    assert_eq!(missing["status"], 404);
+    assert_eq!(missing["error"], "there is no such file");
+}
