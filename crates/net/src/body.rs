@@ -197,7 +197,12 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Chunk>, Cut>>> {
         let answer = std::task::ready!(self.poll_chunk(cx));
         Poll::Ready(answer.map(|result| match result {
-            Ok(chunk) => Ok(Frame::data(chunk.watched(self.progress.clone()))),
+            Ok(chunk) => {
+                // HTTP/2 drops a body once it has its last chunk, long before that has left.
+                let done = matches!(self.kind, Kind::Done);
+                let in_flight = if done { self.in_flight.take() } else { None };
+                Ok(Frame::data(chunk.watched(self.progress.clone(), in_flight)))
+            }
             Err(cut) => {
                 if let Some(progress) = &self.progress {
                     progress.fail(&cut);

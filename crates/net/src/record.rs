@@ -132,6 +132,27 @@ mod tests {
     }
 
     #[test]
+    fn every_field_is_explained() {
+        let page = include_str!("../../../docs/records.md");
+        let serde_json::Value::Object(line) = serde_json::to_value(sample()).unwrap() else {
+            panic!("a record is an object");
+        };
+        let explained: Vec<&str> = page
+            .lines()
+            .filter_map(|row| row.strip_prefix("| `"))
+            .collect();
+        assert_eq!(explained.len(), line.len());
+        for field in line.keys() {
+            assert!(
+                explained
+                    .iter()
+                    .any(|row| row.starts_with(&format!("{field}`"))),
+                "{field}"
+            );
+        }
+    }
+
+    #[test]
     fn text_from_outside_is_bounded() {
         assert_eq!(
             Bounded::from("é".repeat(1000)).as_str(),

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 
 use super::ended::Progress;
+use crate::conn::InFlight;
 
 /// Bytes on their way to a socket.
 #[derive(Debug)]
 pub struct Chunk {
     parts: Parts,
     progress: Option<Arc<Progress>>,
+    /// With a body's last chunk: the response is in flight until it has left.
+    in_flight: Option<InFlight>,
 }
 
 #[derive(Debug)]
@@ -40,6 +43,7 @@ impl Chunk {
                 left,
             }),
             progress: None,
+            in_flight: None,
         }
     }
 
@@ -53,9 +57,14 @@ impl Chunk {
         !self.has_remaining()
     }
 
-    /// The same, telling `progress` of each byte that leaves.
-    pub(super) fn watched(mut self, progress: Option<Arc<Progress>>) -> Chunk {
+    /// The same, telling `progress` of each byte that leaves, and keeping `in_flight` until then.
+    pub(super) fn watched(
+        mut self,
+        progress: Option<Arc<Progress>>,
+        in_flight: Option<InFlight>,
+    ) -> Chunk {
         self.progress = progress;
+        self.in_flight = in_flight;
         self
     }
 }
@@ -65,6 +74,7 @@ impl From<Bytes> for Chunk {
         Chunk {
             parts: Parts::One(bytes),
             progress: None,
+            in_flight: None,
         }
     }
 }

@@ -19,6 +19,9 @@ use crate::server::Limits;
 /// from it does not make the kernel throw away our last answer.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long an idle client has to take part in an orderly close (HTTP/2 waits for its word).
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// A worker's coarse time: whole milliseconds since it began, as of its last sweep.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -198,6 +201,10 @@ impl Shared {
         let wait = self.wait.load(Relaxed);
         if wait == Wait::Header as u8 && over(&self.since_ms, limits.header_timeout) {
             Fate::Cut("header")
+        } else if wait == Wait::Idle as u8
+            && over(&self.since_ms, limits.idle_timeout.saturating_add(FAREWELL))
+        {
+            Fate::Cut("idle")
         } else if wait == Wait::Idle as u8 && over(&self.since_ms, limits.idle_timeout) {
             Fate::Close
         } else if wait == Wait::Linger as u8 && over(&self.since_ms, LINGER) {
@@ -251,7 +258,9 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.answered();
-        if self.shared.in_flight.fetch_sub(1, Relaxed) == 1 {
+        let last = self.shared.in_flight.fetch_sub(1, Relaxed) == 1;
+        // A closed connection stays closed.
+        if last && self.shared.wait.load(Relaxed) == Wait::Busy as u8 {
             self.shared.waits(Wait::Idle);
         }
     }

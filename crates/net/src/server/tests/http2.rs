@@ -108,3 +108,28 @@ async fn a_drain_answers_the_streams_in_flight() {
         .unwrap();
     assert!(ask(&mut sender, "GET", "/full/5").await.is_err());
 }
+
+#[tokio::test]
+async fn a_client_that_keeps_its_window_shut_is_cut() {
+    let stall_timeout = std::time::Duration::from_millis(40);
+    let server = start(Limits {
+        stall_timeout,
+        ..Limits::default()
+    });
+    let mut sender = connect(&server).await;
+    let uri = "http://x/pieces/60000000/100000";
+    let request = http::Request::builder()
+        .uri(uri)
+        .body(Empty::new())
+        .unwrap();
+    let mut unread = sender.send_request(request).await.unwrap().into_body();
+    let cut = "headwater_connections_cut_total{reason=\"stalled\"} 1";
+    while !server.metrics.text().unwrap().contains(cut) {
+        tokio::task::yield_now().await;
+    }
+    let mut bytes = 0;
+    while let Some(Ok(frame)) = unread.frame().await {
+        bytes += frame.into_data().map_or(0, |data| data.len());
+    }
+    assert!(bytes < 60_000_000);
+}
