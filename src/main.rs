@@ -8,9 +8,15 @@ fn main() -> ExitCode {
     let matches = command().get_matches();
     match matches.subcommand() {
         Some(("serve", flags)) => origin::serve(flags),
+        Some(("check", flags)) => origin::check::check(flags),
         Some(("completions", flags)) => {
             if let Some(shell) = flags.get_one::<Shell>("shell") {
-                clap_complete::generate(*shell, &mut command(), "headwater", &mut std::io::stdout());
+                clap_complete::generate(
+                    *shell,
+                    &mut command(),
+                    "headwater",
+                    &mut std::io::stdout(),
+                );
             }
             ExitCode::SUCCESS
         }
@@ -19,13 +25,16 @@ fn main() -> ExitCode {
 }
 
 fn command() -> Command {
-    let shell = Arg::new("shell").required(true).value_parser(value_parser!(Shell));
+    let shell = Arg::new("shell")
+        .required(true)
+        .value_parser(value_parser!(Shell));
     Command::new("headwater")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Video on demand from plain files")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(origin::config::command())
+        .subcommand(origin::check::command())
         .subcommand(
             Command::new("completions")
                 .about("Print what makes a shell complete headwater's words")

@@ -9,6 +9,7 @@
 //! ([`range`], [`conditional`], [`encoding`]) know neither sockets nor a clock.
 
 pub mod body;
+pub mod client;
 pub mod conditional;
 pub mod conn;
 pub mod encoding;

@@ -12,6 +12,7 @@
 //! What is *not* here: no box, no socket option, no system call.
 
 mod catalog;
+pub mod check;
 pub mod config;
 mod demo;
 mod describe;

@@ -47,7 +47,7 @@ pub(crate) struct File {
 pub(crate) struct Found(Vec<(Key, Identity)>);
 
 /// Files that a folder title is made of, by the end of their names.
-const SUFFIXES: [&str; 11] = [
+pub(crate) const SUFFIXES: [&str; 11] = [
     "mp4", "m4v", "m4a", "mov", "cmfv", "cmfa", "ismv", "isma", "mp4a", "f4v", "3gp",
 ];
 

@@ -125,7 +125,7 @@ fn path(layers: &Layers, name: &str) -> Option<PathBuf> {
     layers.one(name).map(PathBuf::from)
 }
 
-fn segment_ms(text: &str) -> Result<u32, String> {
+pub(crate) fn segment_ms(text: &str) -> Result<u32, String> {
     let ms = units::duration(text)?.as_millis() as u64;
     match u32::try_from(ms) {
         Ok(small) if SEGMENT_MS.contains(&ms) => Ok(small),
