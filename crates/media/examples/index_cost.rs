@@ -8,7 +8,7 @@ use std::time::Instant;
 use testing::{Base, Fragment, Layout, MuxTrack, Muxed, fragmented, progressive, row};
 
 #[allow(dead_code)]
-#[path = "../src/index/testing.rs"]
+#[path = "../src/index/testing/mod.rs"]
 mod testing;
 
 /// Runs of each film; the median is told.

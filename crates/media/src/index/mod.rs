@@ -1,7 +1,9 @@
 //! The index of one media file: per track, compact tables of samples and where they lie.
 
 mod builder;
+mod chunks;
 mod draft;
+mod durations;
 mod edit;
 #[cfg(test)]
 mod faults;

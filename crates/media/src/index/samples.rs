@@ -1,6 +1,8 @@
 //! The samples of one track: size, time, place and kind of each, at some eight bytes a sample.
 
 use super::builder::Column;
+use super::chunks::Chunks;
+use super::durations::{Cursor, Durations};
 use super::packed::Packed;
 use std::ops::Range;
 
@@ -38,31 +40,7 @@ pub struct Samples {
 }
 
 /// Samples between two absolute times or places, where they are packed one by one.
-const BLOCK: u32 = 64;
-
-#[derive(Debug, Clone)]
-enum Durations {
-    /// Runs of equal durations: first sample, its dts, the duration.
-    Runs(Box<[(u32, u64, u32)]>),
-    /// A duration a sample, and the dts of each [`BLOCK`]'s first sample.
-    Each {
-        blocks: Box<[u64]>,
-        durations: Packed,
-    },
-}
-
-/// Contiguous pieces of the file that hold consecutive samples.
-#[derive(Debug, Clone)]
-struct Chunks {
-    /// Runs of chunks with the same number of samples: first chunk, its first sample, samples each.
-    runs: Box<[(u32, u32, u32)]>,
-    /// Offset of the lowest chunk of each [`BLOCK`] of chunks.
-    blocks: Box<[u64]>,
-    /// Offset of each chunk, from its block's.
-    deltas: Packed,
-    /// Offsets as they are, where a delta would not fit in 32 bits; then the two above are empty.
-    wide: Box<[u64]>,
-}
+pub(super) const BLOCK: u32 = 64;
 
 impl Samples {
     /// Packs columns of equal length. `sync` lists the sync samples; `None`: all are.
@@ -105,17 +83,7 @@ impl Samples {
         if n >= self.len {
             return self.end;
         }
-        match &self.durations {
-            Durations::Runs(runs) => {
-                let (first, dts, duration) = runs[runs.partition_point(|run| run.0 <= n) - 1];
-                dts + u64::from(n - first) * u64::from(duration)
-            }
-            Durations::Each { blocks, durations } => {
-                let block = n / BLOCK;
-                let before = (block * BLOCK..n).map(|n| u64::from(durations.get(n)));
-                blocks[block as usize] + before.sum::<u64>()
-            }
-        }
+        self.durations.before(n)
     }
 
     /// The sample being decoded at `dts`: the last that starts at or before it (0 before the
@@ -135,11 +103,10 @@ impl Samples {
 
     /// Ticks of sample `n`.
     pub fn duration(&self, n: u32) -> u32 {
-        match &self.durations {
-            _ if n >= self.len => 0,
-            Durations::Runs(runs) => runs[runs.partition_point(|run| run.0 <= n) - 1].2,
-            Durations::Each { durations, .. } => durations.get(n),
+        if n >= self.len {
+            return 0;
         }
+        self.durations.get(n)
     }
 
     /// Bytes of sample `n`.
@@ -149,7 +116,8 @@ impl Samples {
 
     /// Composition offset of sample `n`.
     pub fn cts(&self, n: u32) -> i32 {
-        self.cts_values[self.cts.get(n) as usize]
+        let number = self.cts.get(n) as usize;
+        self.cts_values.get(number).copied().unwrap_or(0)
     }
 
     /// Whether decoding can start at sample `n`.
@@ -212,7 +180,7 @@ impl Samples {
         offset += (chunk.first..range.start)
             .map(|n| u64::from(self.size(n)))
             .sum::<u64>();
-        let mut durations = DurationCursor::new(&self.durations, range.start);
+        let mut durations = Cursor::new(&self.durations, range.start);
         let mut sync = SyncCursor::new(self.sync.as_deref(), range.start);
         range.map(move |n| {
             if n >= chunk.end {
@@ -246,14 +214,7 @@ impl Samples {
         if range.is_empty() {
             return None;
         }
-        match &self.durations {
-            Durations::Runs(runs) => {
-                let run = |n| runs.partition_point(|run| run.0 <= n) - 1;
-                let first = run(range.start);
-                (first == run(range.end - 1)).then(|| runs[first].2)
-            }
-            Durations::Each { durations, .. } => durations.shared(range),
-        }
+        self.durations.shared(range)
     }
 
     /// The size that all of `range` share, if they do.
@@ -284,51 +245,10 @@ impl Samples {
 
     /// Bytes of heap.
     pub fn heap_bytes(&self) -> usize {
-        let durations = match &self.durations {
-            Durations::Runs(runs) => size_of_val(&**runs),
-            Durations::Each { blocks, durations } => {
-                size_of_val(&**blocks) + durations.heap_bytes()
-            }
-        };
         let sync = self.sync.as_ref().map_or(0, |sync| size_of_val(&**sync));
         let cts = size_of_val(&*self.cts_values) + self.cts.heap_bytes();
-        durations + self.sizes.heap_bytes() + cts + sync + self.chunks.heap_bytes()
-    }
-}
-
-/// Durations of samples in order, without a search for each.
-struct DurationCursor<'a> {
-    durations: &'a Durations,
-    run: usize,
-    /// Duration of the run, and the first sample after it.
-    current: (u32, u32),
-}
-
-impl<'a> DurationCursor<'a> {
-    fn new(durations: &'a Durations, from: u32) -> DurationCursor<'a> {
-        let run = match durations {
-            Durations::Runs(runs) => runs.partition_point(|run| run.0 <= from),
-            Durations::Each { .. } => 0,
-        };
-        DurationCursor {
-            durations,
-            run: run.saturating_sub(1),
-            current: (0, 0),
-        }
-    }
-
-    fn get(&mut self, n: u32) -> u32 {
-        match self.durations {
-            Durations::Each { durations, .. } => durations.get(n),
-            Durations::Runs(runs) => {
-                if n >= self.current.1 {
-                    let duration = runs.get(self.run).map_or(0, |run| run.2);
-                    self.run += 1;
-                    self.current = (duration, runs.get(self.run).map_or(u32::MAX, |run| run.0));
-                }
-                self.current.0
-            }
-        }
+        let chunks = self.chunks.heap_bytes();
+        self.durations.heap_bytes() + self.sizes.heap_bytes() + cts + sync + chunks
     }
 }
 
@@ -357,148 +277,6 @@ impl<'a> SyncCursor<'a> {
                 true
             }
             _ => false,
-        }
-    }
-}
-
-/// One chunk: its number, and the samples `first..end` in it.
-struct Chunk {
-    number: u32,
-    first: u32,
-    end: u32,
-    run: usize,
-}
-
-impl Chunks {
-    fn new(firsts: &[u32], offsets: &[u64], samples: u32) -> Chunks {
-        let ends = firsts.iter().skip(1).copied().chain([samples]);
-        let mut runs: Vec<(u32, u32, u32)> = Vec::new();
-        for (number, (first, end)) in firsts.iter().copied().zip(ends).enumerate() {
-            if runs.last().is_none_or(|run| run.2 != end - first) {
-                runs.push((number as u32, first, end - first));
-            }
-        }
-        let lowest = |block: &[u64]| block.iter().copied().min().unwrap_or(0);
-        let blocks: Vec<u64> = offsets.chunks(BLOCK as usize).map(lowest).collect();
-        let delta = |(n, at): (usize, &u64)| u32::try_from(at - blocks[n / BLOCK as usize]).ok();
-        match offsets
-            .iter()
-            .enumerate()
-            .map(delta)
-            .collect::<Option<Vec<u32>>>()
-        {
-            Some(deltas) => Chunks {
-                runs: runs.into(),
-                deltas: Packed::new(&deltas),
-                blocks: blocks.into(),
-                wide: Box::default(),
-            },
-            None => Chunks {
-                runs: runs.into(),
-                deltas: Packed::new(&[]),
-                blocks: Box::default(),
-                wide: offsets.into(),
-            },
-        }
-    }
-
-    fn offset(&self, number: u32) -> u64 {
-        if let Some(offset) = self.wide.get(number as usize) {
-            return *offset;
-        }
-        let block = self
-            .blocks
-            .get((number / BLOCK) as usize)
-            .copied()
-            .unwrap_or(0);
-        block + u64::from(self.deltas.get(number))
-    }
-
-    fn locate(&self, sample: u32) -> Chunk {
-        let Some(run) = self
-            .runs
-            .partition_point(|run| run.1 <= sample)
-            .checked_sub(1)
-        else {
-            return Chunk {
-                number: 0,
-                first: 0,
-                end: 0,
-                run: 0,
-            };
-        };
-        let (number, first, each) = self.runs[run];
-        let chunk = (sample - first) / each;
-        let first = first + chunk * each;
-        Chunk {
-            number: number + chunk,
-            first,
-            end: first + each,
-            run,
-        }
-    }
-
-    fn after(&self, chunk: &Chunk) -> Chunk {
-        let number = chunk.number + 1;
-        let next = self.runs.get(chunk.run + 1);
-        let run = chunk.run + usize::from(next.is_some_and(|next| next.0 <= number));
-        let each = self.runs[run].2;
-        Chunk {
-            number,
-            first: chunk.end,
-            end: chunk.end + each,
-            run,
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.runs)
-            + size_of_val(&*self.blocks)
-            + size_of_val(&*self.wide)
-            + self.deltas.heap_bytes()
-    }
-}
-
-impl Durations {
-    fn new(column: &Column) -> Durations {
-        let durations = match column.values() {
-            Ok(durations) => durations,
-            Err((_, 0)) => return Durations::Runs(Box::default()),
-            Err((duration, _)) => return Durations::Runs(Box::new([(0, 0, duration)])),
-        };
-        let mut runs: Vec<(u32, u64, u32)> = Vec::new();
-        let mut dts = 0;
-        for (n, duration) in durations.iter().enumerate() {
-            if runs.last().is_none_or(|run| run.2 != *duration) {
-                runs.push((n as u32, dts, *duration));
-            }
-            dts += u64::from(*duration);
-            // Some 20 bytes a run: more than a duration each.
-            if runs.len() > 16 + durations.len() / 8 {
-                return Durations::each(durations);
-            }
-        }
-        let packed = Packed::new(durations);
-        let each_bytes = packed.heap_bytes() + durations.len() / BLOCK as usize * 8;
-        if size_of_val(&*runs) <= each_bytes || runs.len() < 16 {
-            return Durations::Runs(runs.into());
-        }
-        Durations::each(durations)
-    }
-
-    fn each(durations: &[u32]) -> Durations {
-        let mut blocks = Vec::with_capacity(durations.len() / BLOCK as usize + 1);
-        let mut dts = 0;
-        for block in durations.chunks(BLOCK as usize) {
-            blocks.push(dts);
-            dts += block
-                .iter()
-                .map(|duration| u64::from(*duration))
-                .sum::<u64>();
-        }
-        Durations::Each {
-            blocks: blocks.into(),
-            durations: Packed::new(durations),
         }
     }
 }
