@@ -6,13 +6,13 @@
 // nothing is appended; otherwise of our CMAF segments, since browsers take no progressive MP4.
 
 import { bytes, get, titleUrl } from './format.js';
-import { AHEAD_S, endOfBuffer, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { AHEAD_S, endOfBuffer, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How much of a file tells whether it is fragmented; a progressive film's moov is larger. */
 const HEAD_BYTES = 65536;
 
 export class Consumer {
-  /** `options`: { mode: 'segments' | 'ranges', append, rangeBytes, level }. */
+  /** `options`: { mode: 'segments' | 'ranges', append, rangeBytes }. */
   constructor(video, path, kind, title, report, options) {
     Object.assign(this, { video, path, kind, title, report, options, closed: false, lanes: [] });
     this.duration = title.duration_ms / 1000;
@@ -35,8 +35,7 @@ export class Consumer {
   /** A lane for each of the title's own files, if that is wanted and can work; otherwise null. */
   async fileLanes() {
     if (this.options.mode !== 'ranges') return null;
-    const pick = (kind, n) => { const all = this.title.renditions.filter((r) => r.kind === kind); return all[n] ?? all[0]; };
-    const chosen = [pick('video', this.options.level ?? 0), pick('audio', 0)].filter(Boolean);
+    const chosen = ['video', 'audio'].map((kind) => this.title.renditions.find((r) => r.kind === kind)).filter(Boolean);
     const paths = chosen.map((r) => this.title.files?.[r.file]?.path ?? (this.kind === 'file' ? this.path : null));
     if (paths.includes(null)) return null;
     const lanes = await Promise.all([...new Set(paths)].map((path) => (
@@ -62,10 +61,11 @@ export class Consumer {
 
   segmentLanes() {
     return ['video', 'audio'].flatMap((kind) => {
-      const choices = this.title.renditions.filter((r) => r.kind === kind && (!this.options.append || playable(r)));
-      const rendition = choices[kind === 'video' ? this.options.level ?? 0 : 0] ?? choices[0];
-      if (!rendition) return [];
-      const offset = offsetOf(this.title, rendition);
+      const listed = this.title.renditions.filter((r) => r.kind === kind && (!this.options.append || playable(r)));
+      if (listed.length === 0) return [];
+      const choices = inOrder(listed);
+      const [rendition] = listed;
+      const offset = offsetOf(this.title);
       return [{ kind, mime: mimeOf(rendition), choices, rendition, offset, fetched: 0, segment: -1, pieces: this.pieces(rendition, offset, 0) }];
     });
   }

@@ -2,6 +2,7 @@
 
 import { bitrate, bytes, codecName, el, language, seconds, titleUrl } from './format.js';
 import { Plot, drawBars } from './plot.js';
+import { offsetOf } from './source.js';
 
 const TILES = [
   ['buffered', 'Buffer', (s) => seconds(s.buffered)],
@@ -79,7 +80,7 @@ export class Details {
     const shown = pictures.find((r) => r.height === state.height && r.bandwidth === state.bitrate)
       ?? pictures.find((r) => r.height === state.height) ?? pictures[0] ?? this.title.renditions[0];
     const held = Array.from({ length: video.buffered.length }, (_, i) => [video.buffered.start(i), video.buffered.end(i)]);
-    if (shown) drawBars(this.bars, shown, { held, time: state.currentTime, offset: (this.title.zero_ms ?? 0) / 1000 });
+    if (shown) drawBars(this.bars, shown, { held, time: state.currentTime, offset: offsetOf(this.title) });
   }
 }
 

@@ -12,7 +12,7 @@
 // buffer. Changing quality is choosing another rendition before step 5.
 
 import { get, seconds, titleUrl } from './format.js';
-import { AHEAD_S, SLACK_S, endOfBuffer, evict, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { AHEAD_S, SLACK_S, endOfBuffer, evict, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How far behind the playhead we keep. */
 const BEHIND_S = 30;
@@ -56,13 +56,15 @@ export class MsePlayer {
 }
 
 class Track {
-  constructor(player, kind, choices) {
-    Object.assign(this, { player, kind, choices, chosen: 'auto', current: 0, inited: null, last: -1, failures: 0, done: false });
+  constructor(player, kind, listed) {
+    const choices = inOrder(listed);
+    const current = choices.indexOf(listed[0]); // titles list a sensible start first
+    Object.assign(this, { player, kind, choices, chosen: 'auto', current, inited: null, last: -1, failures: 0, done: false });
     this.held = []; // what was appended: { start, end, level }
     this.abort = new AbortController();
-    this.mime = mimeOf(choices[0]);
+    this.mime = mimeOf(choices[current]);
     this.buffer = player.source.addSourceBuffer(this.mime);
-    this.offset = offsetOf(player.title, choices[0]);
+    this.offset = offsetOf(player.title);
     this.buffer.timestampOffset = -this.offset;
     player.report.step('buffer', `SourceBuffer for ${this.mime}`);
   }

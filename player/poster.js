@@ -6,6 +6,8 @@ import { drawBars } from './plot.js';
 
 /** Films often begin black: the poster is of the segment at this part of the film. */
 const WHERE = 0.15;
+/** Fewer segments than these say nothing as bars. */
+const BARS_MIN = 4;
 const PATIENCE_MS = 8000;
 const AT_ONCE = 2;
 
@@ -18,7 +20,7 @@ export function poster(path, picture, bars) {
     try {
       const title = await getJson(titleUrl(path, '.json'));
       const bar = title.renditions.find((r) => r.kind === 'video') ?? title.renditions[0];
-      if (bar) drawBars(bars, bar);
+      if (bar?.segments.length >= BARS_MIN) drawBars(bars, bar);
       await drawKeyFrame(path, title, picture);
     } catch {
       picture.dataset.missing = 'yes'; // the card shows the title's initial instead
@@ -40,7 +42,8 @@ async function drawKeyFrame(path, title, canvas) {
   if (choices.length === 0) throw new Error('nothing to decode');
   const enough = (r) => (r.height >= 360 ? r.height : 10000 - r.height);
   const rendition = choices.reduce((best, r) => (enough(r) < enough(best) ? r : best));
-  const segment = rendition.segments[Math.floor(rendition.segments.length * WHERE)];
+  const { segments } = rendition;
+  const segment = segments[Math.min(segments.length - 1, Math.max(1, Math.floor(segments.length * WHERE)))];
   const media = rendition.media.replace('{t}', segment.t);
   const bytes = async (under) => (await get(titleUrl(path, under))).arrayBuffer();
   const init = await bytes(rendition.init);

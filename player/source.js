@@ -18,10 +18,15 @@ const once = (target, name) => new Promise((done) => { target.addEventListener(n
  * Seconds to take from served time to get the film's: served time begins before the film's 0 when
  * tracks have priming, and MSE cuts what lies before 0. Sound may lose that; a picture may not.
  */
-export function offsetOf(title, rendition) {
+export function offsetOf(title) {
   const zero = (title.zero_ms ?? 0) / 1000;
-  return rendition.kind === 'video' ? Math.min(zero, rendition.segments[0].t / rendition.timescale) : zero;
+  const first = title.renditions.filter((r) => r.kind === 'video').map((r) => r.segments[0].t / r.timescale);
+  return Math.min(zero, ...first);
 }
+
+/** Renditions as menus list them: pictures from small to large, sounds as the title has them. */
+export const inOrder = (renditions) => (renditions[0]?.kind === 'video'
+  ? [...renditions].sort((a, b) => a.bandwidth - b.bandwidth) : renditions);
 
 /** Opens a MediaSource on a video element. */
 export async function openSource(video) {
