@@ -6,7 +6,7 @@
 // nothing is appended; otherwise of our CMAF segments, since browsers take no progressive MP4.
 
 import { bytes, get, titleUrl } from './format.js';
-import { AHEAD_S, endOfBuffer, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { endOfBuffer, enough, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How much of a file tells whether it is fragmented; a progressive film's moov is larger. */
 const HEAD_BYTES = 65536;
@@ -107,7 +107,7 @@ export class Consumer {
         const longer = Math.max(0, piece.end - lane.fetched);
         if (this.options.append) stepOver(this.video);
         const held = this.held(lane);
-        if (held > 0 && held + longer > AHEAD_S) await sleep(100);
+        if (enough(held, longer)) await sleep(100);
         else await this.consume(lane, lane.pieces.shift());
       }
       lane.done = true;

@@ -11,7 +11,7 @@ const TILES = [
   ['stalls', 'Stalls', (s) => (s.stalls === 0 ? 'none' : `${s.stalls} · ${seconds(s.stalled_ms / 1000)}`)],
   ['startup', 'Start-up', (s) => (s.startup_ms === null ? '–' : `${s.startup_ms} ms`)],
   ['picture', 'Picture', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
-  ['dropped', 'Dropped frames', (s) => String(s.droppedFrames)],
+  ['dropped', 'Dropped', (s) => String(s.droppedFrames)],
   ['fetched', 'Fetched', (s) => bytes(s.bytes)],
   ['requests', 'Requests', (s) => String(s.requests)],
 ];

@@ -8,11 +8,11 @@
 //                              less than 15 s ahead of the playhead
 //   6. end of stream           when the last segments are in
 //
-// Seeking needs no code of its own: the next segment is always found from the playhead and the
-// buffer. Changing quality is choosing another rendition before step 5.
+// Seeking needs little code of its own: the next segment is always found from the playhead and
+// the buffer. Changing quality is choosing another rendition before step 5.
 
 import { get, seconds, titleUrl } from './format.js';
-import { AHEAD_S, SLACK_S, endOfBuffer, evict, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { SLACK_S, endOfBuffer, enough, evict, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
 
 /** How far behind the playhead we keep. */
 const BEHIND_S = 30;
@@ -93,9 +93,8 @@ class Track {
   /** The viewer chose (an index, or 'auto'): what is held ahead makes room. */
   choose(index) {
     this.chosen = index;
-    if (index === 'auto' || index === this.current) return;
-    this.flush = true;
-    this.seek();
+    this.flush = index !== 'auto' && index !== this.current;
+    if (this.flush) this.seek();
   }
 
   /** Fetches and appends until closed. One such loop per track, so its steps never overlap. */
@@ -126,17 +125,15 @@ class Track {
   next() {
     const time = this.player.video.currentTime;
     const end = endOfBuffer(this.buffer.buffered, time);
-    const { segments } = this.choices[this.current];
     let n = this.at(end);
     if (n === this.last && n >= 0) n += 1; // appended, and yet a hole: go on behind it
-    this.done = n < 0 || n >= segments.length;
+    this.done = n < 0 || n >= this.choices[this.current].segments.length;
     if (this.done) {
       this.player.finish();
       return null;
     }
     stepOver(this.player.video);
-    const after = end - time + this.end(n) - this.start(n);
-    return end > time && after > AHEAD_S ? null : n;
+    return enough(end - time, this.end(n) - this.start(n)) ? null : n;
   }
 
   /** The rendition for the next segment: as chosen, or the best that 0.8 of the throughput carries. */

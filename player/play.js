@@ -83,7 +83,8 @@ export class PlayView {
       this.engine = engine;
       if (this.options.quality !== undefined) this.choose('quality', this.options.quality);
       if (at > 0) this.video.currentTime = at;
-      if (this.options.autoplay !== '0' && !engine.silent) this.play();
+      if (this.options.autoplay === '0') report.idle = true;
+      else if (!engine.silent) this.play();
     } catch (error) {
       if (mine === this.turn) report.fail(error.message);
     }
@@ -104,8 +105,8 @@ export class PlayView {
 
   /** Browsers may refuse to begin with sound unless the viewer has touched the page. */
   async play() {
-    this.report.started = performance.now();
     await this.video.play().catch((error) => {
+      this.report.idle = true;
       if (error.name === 'NotAllowedError') this.report.step('paused', 'the browser waits for you to press play');
       else if (error.name !== 'AbortError') this.report.step('play', error.message);
     });

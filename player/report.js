@@ -17,6 +17,9 @@ export class Report extends EventTarget {
     this.errors = [];
     this.warnings = 0;
     this.started = performance.now();
+    this.asked = this.started;
+    this.held = null;
+    this.idle = false;
     this.startup_ms = null;
     this.stalls = 0;
     this.stalled_ms = 0;
@@ -31,6 +34,7 @@ export class Report extends EventTarget {
 
   listen() {
     const on = (name, act) => this.video.addEventListener(name, act, { signal: this.off.signal });
+    on('play', () => this.onPlay());
     on('playing', () => this.onPlaying());
     on('waiting', () => this.onWaiting());
     on('seeking', () => this.expect('seek'));
@@ -46,9 +50,15 @@ export class Report extends EventTarget {
     if (this.stalledSince === null) this.step(cause, `to ${this.video.currentTime.toFixed(2)} s`);
   }
 
+  /** Start-up counts from the viewer's press, where the film did not begin by itself. */
+  onPlay() {
+    if (this.idle) this.asked = performance.now();
+    this.idle = false;
+  }
+
   onPlaying() {
     if (this.startup_ms === null) {
-      this.startup_ms = Math.round(performance.now() - this.started);
+      this.startup_ms = Math.round(performance.now() - this.asked);
       this.step('playing', `${this.startup_ms} ms after it was asked for`);
     }
     if (this.stalledSince !== null) {

@@ -1,7 +1,11 @@
 // Media Source Extensions in a few promises; shared by our own player, the consumer and posters.
 
 /** How far ahead of the playhead we hold. */
-export const AHEAD_S = 15;
+const AHEAD_S = 15;
+/** With less than this ahead, more is asked for, even if a long segment then exceeds AHEAD_S. */
+const LOW_S = 4;
+/** Whether to wait before asking for `longer` more seconds when `held` are ahead. */
+export const enough = (held, longer) => held > LOW_S && held + longer > AHEAD_S;
 /** Segment times and buffered ranges may differ by rounding and by a frame of priming. */
 export const SLACK_S = 0.06;
 
