@@ -14,6 +14,11 @@ fn source(ranges: &[Range<u64>]) -> Vec<u8> {
         .collect()
 }
 
+fn media(sample: &Sample) -> Vec<u8> {
+    let end = sample.offset + u64::from(sample.size);
+    source(std::slice::from_ref(&(sample.offset..end)))
+}
+
 fn bytes(plan: &Plan) -> Vec<u8> {
     [plan.head.clone(), source(&plan.ranges)].concat()
 }
@@ -83,11 +88,9 @@ fn naive(samples: &[Sample], shift: i32, tfdt: u64, number: u32, is_video: bool)
         )
     };
     let styp = boxed(b"styp", b"msdh\0\0\0\0cmfs".to_vec());
-    let media = samples
-        .iter()
-        .flat_map(|s| source(&[s.offset..s.offset + u64::from(s.size)]));
+    let payload = samples.iter().flat_map(media);
     let moof = moof(moof(0).len() as u32 + 8);
-    [styp, moof, boxed(b"mdat", media.collect())].concat()
+    [styp, moof, boxed(b"mdat", payload.collect())].concat()
 }
 
 proptest! {
@@ -127,7 +130,7 @@ proptest! {
             let served = track.samples.range(rendition.cuts[0]..u32::MAX);
             for (a, b) in served.zip(back.samples.range(0..u32::MAX)) {
                 let end = b.offset + u64::from(b.size);
-                let expected = source(&[a.offset..a.offset + u64::from(a.size)]);
+                let expected = media(&a);
                 prop_assert_eq!(&file[b.offset as usize..end as usize], &expected[..]);
                 prop_assert_eq!((a.duration, a.cts + rendition.cts_shift, a.sync), (b.duration, b.cts, b.sync));
             }
@@ -182,7 +185,8 @@ fn a_segment_of_four_gigabytes_has_a_long_mdat_header() {
     let title = title.expect("a legal title");
     let plan = title.segment(&title.renditions[0], 0);
     let payload = 4 + 3 * u64::from(u32::MAX / 2);
-    assert_eq!(plan.ranges, [48..48 + payload]);
+    assert_eq!(plan.ranges.first(), Some(&(48..48 + payload)));
+    assert_eq!(plan.ranges.len(), 1);
     let mut header = b"\0\0\0\x01mdat".to_vec();
     header.extend((payload + 16).to_be_bytes());
     assert!(plan.head.ends_with(&header));

@@ -34,25 +34,38 @@ pub struct AccessUnits {
 impl Presentation {
     /// The access units of segment `n`, from 0. None past the last.
     pub fn units(&self, rendition: &Rendition, n: usize) -> AccessUnits {
-        let track = self.track(rendition);
-        let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
-        let range = self.samples_of(rendition, n);
-        let (mut ranges, mut units) = (Vec::new(), Vec::with_capacity(range.len()));
-        for sample in track.samples.range(range) {
-            let decoded = rendition.start + sample.dts as i64;
-            let cts = sample.cts.saturating_add(rendition.cts_shift);
-            units.push(AccessUnit {
-                pts: clock(decoded + i64::from(cts)),
-                dts: clock(decoded - i64::from(rendition.delay)),
-                size: sample.size,
-                sync: sample.sync || track.codec.audio().is_some(),
-            });
-            extend(&mut ranges, &sample);
-        }
+        let mut ranges = Vec::new();
+        let samples = self
+            .track(rendition)
+            .samples
+            .range(self.samples_of(rendition, n));
+        samples.for_each(|sample| extend(&mut ranges, &sample));
         AccessUnits {
             file: rendition.file,
             ranges,
-            units,
+            units: self.unit_times(rendition, n).collect(),
         }
+    }
+
+    /// The access units of segment `n`, without where they lie.
+    pub(crate) fn unit_times<'a>(
+        &'a self,
+        rendition: &'a Rendition,
+        n: usize,
+    ) -> impl ExactSizeIterator<Item = AccessUnit> + 'a {
+        let track = self.track(rendition);
+        let all_sync = track.codec.audio().is_some();
+        let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
+        let samples = track.samples.range(self.samples_of(rendition, n));
+        samples.map(move |sample| {
+            let decoded = rendition.start + sample.dts as i64;
+            let cts = sample.cts.saturating_add(rendition.cts_shift);
+            AccessUnit {
+                pts: clock(decoded + i64::from(cts)),
+                dts: clock(decoded - i64::from(rendition.delay)),
+                size: sample.size,
+                sync: sample.sync || all_sync,
+            }
+        })
     }
 }

@@ -71,9 +71,11 @@ impl Set<'_> {
         if let Some(tag) = language::tag(&track.language) {
             attribute(out, "lang", tag);
         }
+        let group = self.renditions[0].group;
+        let aligned = self.renditions.iter().all(|r| r.group == group);
         let _ = write!(
             out,
-            " mimeType=\"{kind}/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\""
+            " mimeType=\"{kind}/mp4\" segmentAlignment=\"{aligned}\" startWithSAP=\"1\""
         );
         if self.is_default {
             out.push_str(" selectionPriority=\"2\"");

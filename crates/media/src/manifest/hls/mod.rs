@@ -9,22 +9,17 @@ pub use media::media;
 pub use multivariant::multivariant;
 
 use super::Format;
-use crate::codec::{AudioCoding, Codec, Media};
+use crate::codec::Codec;
 use crate::presentation::{Bandwidth, Presentation, Rendition};
+use crate::ts::{self, FrameSize};
 
 /// How a rendition's segment files end, without the dot; `None` where the format cannot carry
 /// its codec.
 pub fn extension(format: Format, codec: &Codec) -> Option<&'static str> {
-    match (format, &codec.media) {
-        (Format::Cmaf, _) => Some("m4s"),
-        (Format::Ts, Media::Video(video)) => video.nal.as_ref().map(|_| "ts"),
-        (Format::Ts, Media::Audio(audio)) => match audio.coding {
-            AudioCoding::Aac => Some("aac"),
-            AudioCoding::Mp3 => Some("mp3"),
-            AudioCoding::Ac3 => Some("ac3"),
-            AudioCoding::Eac3 => Some("ec3"),
-            AudioCoding::Opus | AudioCoding::Flac => None,
-        },
+    match format {
+        Format::Cmaf => Some("m4s"),
+        Format::Ts if ts::can_ts(codec) => Some("ts"),
+        Format::Ts => ts::packed_extension(codec),
     }
 }
 
@@ -46,18 +41,21 @@ fn bandwidth(presentation: &Presentation, rendition: &Rendition, format: Format)
     }
 }
 
-/// Bytes of a transport stream or packed audio segment, nearly.
+/// Bytes of a transport stream or packed audio segment: what is sent, but for a few bytes where
+/// pictures carry parameter sets of their own.
 fn ts_len(presentation: &Presentation, rendition: &Rendition, n: usize) -> u64 {
     let track = presentation.track(rendition);
     let range = presentation.samples_of(rendition, n);
-    let payload = track.samples.bytes(range.clone());
-    let count = range.len() as u64;
-    match track.codec.audio() {
-        // ID3 timestamp, and an ADTS header a frame.
-        Some(audio) if audio.coding == AudioCoding::Aac => payload + 7 * count + 73,
-        Some(_) => payload + 73,
-        // A PES header and an access unit delimiter a picture, packets of 188 with 4 of header,
-        // half a packet of stuffing, and the tables.
-        None => (payload + 25 * count) * 188 / 184 + 94 * count + 2 * 188,
+    if track.codec.audio().is_some() {
+        let bytes = track.samples.bytes(range.clone());
+        return ts::packed_audio_len(&track.codec, range.len() as u64, bytes);
     }
+    let offset = |time: i64| time.saturating_add(ts::TS_OFFSET_90K as i64).max(0) as u64;
+    let frames = presentation.unit_times(rendition, n).map(|unit| FrameSize {
+        pts: offset(unit.pts),
+        dts: offset(unit.dts),
+        sync: unit.sync,
+        size: unit.size,
+    });
+    ts::video_segment_len_estimate(&track.codec, frames)
 }

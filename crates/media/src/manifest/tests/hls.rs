@@ -1,0 +1,374 @@
+//! HLS playlists.
+
+use super::{audio, film, title, video};
+use crate::fixtures::{self, any_title};
+use crate::index::Track;
+use crate::manifest::{Format, hls};
+use crate::presentation::{Presentation, Rules};
+use m3u8_rs::{MasterPlaylist, MediaPlaylist, VariantStream};
+use proptest::prelude::*;
+
+fn multivariant(title: &Presentation, format: Format) -> MasterPlaylist {
+    let text = hls::multivariant(title, format).expect("a format that carries it");
+    let (rest, playlist) = m3u8_rs::parse_master_playlist(text.as_bytes()).expect("a playlist");
+    assert!(rest.is_empty(), "{text}");
+    assert!(playlist.unknown_tags.is_empty(), "{text}");
+    playlist
+}
+
+fn media(text: &str) -> MediaPlaylist {
+    let (rest, playlist) = m3u8_rs::parse_media_playlist(text.as_bytes()).expect("a playlist");
+    assert!(rest.is_empty(), "{text}");
+    playlist
+}
+
+fn names(playlist: &MasterPlaylist) -> Vec<(&str, &str)> {
+    let pair = playlist.alternatives.iter();
+    pair.map(|media| (media.group_id.as_str(), media.name.as_str()))
+        .collect()
+}
+
+fn moving(playlist: &MasterPlaylist) -> Vec<&VariantStream> {
+    playlist
+        .variants
+        .iter()
+        .filter(|variant| !variant.is_i_frame)
+        .collect()
+}
+
+fn other<'a>(variant: &'a VariantStream, name: &str) -> Option<&'a str> {
+    variant
+        .other_attributes
+        .as_ref()?
+        .get(name)
+        .map(m3u8_rs::QuotedOrUnquoted::as_str)
+}
+
+#[test]
+fn a_ladder_with_two_languages() {
+    let playlist = multivariant(&film(), Format::Cmaf);
+    assert_eq!(
+        (playlist.version, playlist.independent_segments),
+        (Some(7), true)
+    );
+    let group = "audio-mp4a.40.2-1";
+    assert_eq!(names(&playlist), [(group, "English"), (group, "French")]);
+    let english = &playlist.alternatives[0];
+    assert_eq!(english.language.as_deref(), Some("en"));
+    assert_eq!((english.default, english.autoselect), (true, true));
+    assert_eq!(english.channels.as_deref(), Some("1"));
+    assert_eq!(english.uri.as_deref(), Some("hls/audio_eng=113000.m3u8"));
+    let french = &playlist.alternatives[1];
+    assert_eq!((french.default, french.autoselect), (false, true));
+
+    // The start variant is the one nearest to 2 Mbit/s, then from the highest down.
+    let variants = moving(&playlist);
+    let uris: Vec<&str> = variants
+        .iter()
+        .map(|variant| variant.uri.as_str())
+        .collect();
+    assert_eq!(
+        uris,
+        [
+            "hls/video=2053000.m3u8",
+            "hls/video=6841000.m3u8",
+            "hls/video=685000.m3u8"
+        ]
+    );
+    for variant in variants {
+        assert_eq!(variant.codecs.as_deref(), Some("avc1.64000C,mp4a.40.2"));
+        assert_eq!(variant.frame_rate, Some(25.0));
+        assert_eq!(variant.audio.as_deref(), Some(group));
+        assert_eq!(
+            variant.resolution,
+            Some(m3u8_rs::Resolution {
+                width: 1280,
+                height: 720
+            })
+        );
+        assert_eq!(other(variant, "VIDEO-RANGE"), Some("SDR"));
+        assert_eq!(
+            variant.closed_captions,
+            Some(m3u8_rs::ClosedCaptionGroupId::None)
+        );
+        assert!(
+            variant
+                .average_bandwidth
+                .is_some_and(|average| average <= variant.bandwidth)
+        );
+    }
+    let iframes = playlist
+        .variants
+        .iter()
+        .filter(|variant| variant.is_i_frame);
+    let uris: Vec<&str> = iframes.map(|variant| variant.uri.as_str()).collect();
+    assert_eq!(uris[0], "keyframes/video=2053000.m3u8");
+    assert_eq!(uris.len(), 3);
+}
+
+#[test]
+fn bandwidth_is_what_is_served() {
+    let film = film();
+    let playlist = multivariant(&film, Format::Cmaf);
+    let (_, video) = film.rendition("video=2053000").expect("it is listed");
+    let (_, audio) = film.rendition("audio_eng=113000").expect("it is listed");
+    let all = |r| -> u64 { (0..4).map(|n| film.segment(r, n).len).sum() };
+    // 20 s of video; the audio's priming makes it a little longer, 938 frames.
+    let seconds = 938.0 * 1024.0 / 48_000.0;
+    let average = (all(video) * 8) as f64 / 20.0 + (all(audio) * 8) as f64 / seconds;
+    let stated = playlist.variants[0]
+        .average_bandwidth
+        .expect("it is stated");
+    assert!(
+        stated.abs_diff(average as u64) <= 3,
+        "{stated} for {average}"
+    );
+    // All segments but the last are 6 s long and equal but for a few bytes.
+    let largest = (0..3)
+        .map(|n| film.segment(video, n).len * 8 / 6)
+        .max()
+        .expect("three");
+    assert!(video.bandwidth.peak.abs_diff(largest) <= 1);
+}
+
+#[test]
+fn qualities_of_one_language_go_into_groups_of_their_own() {
+    let files = vec![vec![
+        video(9_000),
+        audio("eng", 300),
+        audio("eng", 900),
+        audio("fra", 400),
+    ]];
+    let playlist = multivariant(&title(files), Format::Cmaf);
+    let (low, high) = ("audio-mp4a.40.2-1-2", "audio-mp4a.40.2-1");
+    assert_eq!(
+        names(&playlist),
+        [
+            (high, "English"),
+            (high, "French"),
+            (low, "English"),
+            (low, "French")
+        ]
+    );
+    let groups: Vec<_> = moving(&playlist).iter().map(|v| v.audio.clone()).collect();
+    assert_eq!(groups, [Some(high.to_owned()), Some(low.to_owned())]);
+    let uris: Vec<_> = playlist
+        .alternatives
+        .iter()
+        .map(|media| media.uri.clone())
+        .collect();
+    assert_eq!(uris[1], uris[3]);
+    assert_ne!(uris[0], uris[2]);
+}
+
+#[test]
+fn alternatives_of_one_language_are_told_apart() {
+    let commentary = Track {
+        name: Some("Director \"speaks\"\n".into()),
+        ..audio("eng", 300)
+    };
+    let unnamed = audio("und", 300);
+    let files = vec![vec![
+        video(9_000),
+        audio("eng", 300),
+        commentary,
+        audio("eng", 301),
+        unnamed,
+    ]];
+    let playlist = multivariant(&title(files), Format::Cmaf);
+    let names: Vec<&str> = playlist
+        .alternatives
+        .iter()
+        .map(|m| m.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["English", "Director 'speaks'", "English 2", "Audio"]
+    );
+    let selected: Vec<bool> = playlist.alternatives.iter().map(|m| m.autoselect).collect();
+    assert_eq!(selected, [true, false, false, true]);
+    assert_eq!(playlist.alternatives[3].language, None);
+}
+
+#[test]
+fn codecs_are_complete_for_each_group() {
+    let surround = Track {
+        codec: fixtures::ac3(),
+        ..audio("eng", 1500)
+    };
+    let mut hdr = video(20_000);
+    hdr.codec = fixtures::hevc();
+    let playlist = multivariant(
+        &title(vec![
+            vec![video(9_000), audio("eng", 300), surround],
+            vec![hdr],
+        ]),
+        Format::Cmaf,
+    );
+    let variants = moving(&playlist);
+    let codecs: Vec<&str> = variants
+        .iter()
+        .filter_map(|v| v.codecs.as_deref())
+        .collect();
+    assert_eq!(codecs.len(), 4);
+    assert!(codecs[0].starts_with("avc1.") && codecs[0].ends_with(",mp4a.40.2"));
+    assert!(codecs[1].starts_with("hvc1.") && codecs[1].ends_with(",mp4a.40.2"));
+    assert!(codecs[3].starts_with("hvc1.") && codecs[3].ends_with(",ac-3"));
+    assert_eq!(other(variants[0], "VIDEO-RANGE"), Some("SDR"));
+    assert_eq!(other(variants[1], "VIDEO-RANGE"), Some("PQ"));
+}
+
+#[test]
+fn audio_alone_is_listed_as_it_is() {
+    let playlist = multivariant(&title(vec![vec![audio("eng", 300)]]), Format::Cmaf);
+    assert!(playlist.alternatives.is_empty());
+    assert_eq!(playlist.variants.len(), 1);
+    assert_eq!(playlist.variants[0].uri, "hls/audio_eng=113000.m3u8");
+    assert_eq!(playlist.variants[0].codecs.as_deref(), Some("mp4a.40.2"));
+    assert_eq!(playlist.variants[0].audio, None);
+
+    let two = title(vec![vec![audio("eng", 300), audio("fra", 300)]]);
+    let playlist = multivariant(&two, Format::Cmaf);
+    assert_eq!(playlist.alternatives.len(), 2);
+    assert_eq!(playlist.variants.len(), 1);
+    assert_eq!(
+        playlist.variants[0].audio.as_deref(),
+        Some("audio-mp4a.40.2-1")
+    );
+}
+
+#[test]
+fn transport_streams_carry_what_they_can() {
+    let film = film();
+    let playlist = multivariant(&film, Format::Ts);
+    assert_eq!(playlist.version, Some(4));
+    assert!(
+        playlist
+            .variants
+            .iter()
+            .all(|v| !v.is_i_frame && v.uri.starts_with("ts/"))
+    );
+    let (_, rendition) = film.rendition("audio_fra=75000").expect("it is listed");
+    let text = hls::media(&film, rendition, Format::Ts).expect("AAC can be packed");
+    assert!(text.contains("#EXT-X-VERSION:3\n") && !text.contains("EXT-X-MAP"));
+    assert!(
+        media(&text)
+            .segments
+            .iter()
+            .all(|segment| segment.uri.ends_with(".aac"))
+    );
+
+    let opus = Track {
+        codec: fixtures::opus(),
+        ..audio("eng", 300)
+    };
+    let alone = title(vec![vec![opus.clone()]]);
+    assert_eq!(hls::multivariant(&alone, Format::Ts), None);
+    assert_eq!(hls::media(&alone, &alone.renditions[0], Format::Ts), None);
+    // Video whose sound cannot be carried is still listed, silent.
+    let silent = multivariant(&title(vec![vec![video(9_000), opus]]), Format::Ts);
+    assert_eq!((silent.variants.len(), silent.alternatives.len()), (1, 0));
+    let mut vp9 = video(9_000);
+    if let crate::codec::Media::Video(video) = &mut vp9.codec.media {
+        video.nal = None;
+    }
+    let blind = title(vec![vec![vp9, audio("eng", 300)]]);
+    assert_eq!(hls::multivariant(&blind, Format::Ts), None);
+}
+
+#[test]
+fn a_late_track_tells_its_lead_in_the_first_segment() {
+    let mut late = audio("eng", 300);
+    late.origin = 48_000 * 2;
+    let film = title(vec![vec![video(9_000), late]]);
+    let rendition = film.audios().next().expect("the audio");
+    let playlist = media(&hls::media(&film, rendition, Format::Cmaf).expect("CMAF carries all"));
+    // The film's boundaries are at 6, 12 and 18 s; the audio begins at 2 s.
+    assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
+    assert!((playlist.segments[1].duration - 6.0).abs() < 0.022);
+    assert_eq!(film.segment_start(rendition, 0), 96_000);
+}
+
+#[test]
+fn frame_rates_have_three_decimals() {
+    for (timescale, durations, expected) in [
+        (30_000, vec![1001; 300], "FRAME-RATE=29.970,"),
+        (24_000, vec![1001; 300], "FRAME-RATE=23.976,"),
+        (1000, [33, 33, 34].repeat(100), "FRAME-RATE=30.000,"),
+        (12_800, vec![512; 300], "FRAME-RATE=25.000,"),
+        (1000, vec![80; 300], "FRAME-RATE=12.500,"),
+    ] {
+        let row = |(n, duration): (usize, &u32)| (*duration, 0, 2000, n % 30 == 0);
+        let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
+        let track = fixtures::track(fixtures::avc(640, 360), timescale, 0, &rows);
+        let text = hls::multivariant(&title(vec![vec![track]]), Format::Cmaf).expect("CMAF");
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
+/// EXTINF in nanoseconds, as printed.
+fn durations(text: &str) -> Vec<i64> {
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("#EXTINF:")?.strip_suffix(','));
+    let parse = |line: &str| {
+        let (whole, fraction) = line.split_once('.').expect("a decimal point");
+        assert!(fraction.len() >= 6);
+        format!("{whole}{fraction:0<9}").parse().expect("digits")
+    };
+    lines.map(parse).collect()
+}
+
+proptest! {
+    #[test]
+    fn playlists_say_what_is_served(files in any_title(), segment_ms in 100u32..4000) {
+        let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
+        multivariant(&title, Format::Cmaf);
+        for rendition in &title.renditions {
+            let text = hls::media(&title, rendition, Format::Cmaf).expect("CMAF carries all");
+            let playlist = media(&text);
+            prop_assert!(playlist.end_list);
+            prop_assert_eq!(playlist.segments.len(), rendition.segments());
+            let folder = format!("../{}/{}/", title.set_name(), rendition.name);
+            prop_assert_eq!(&playlist.segments[0].map.as_ref().expect("a map").uri, &format!("{folder}init.mp4"));
+            for (n, segment) in playlist.segments.iter().enumerate() {
+                let name = segment.uri.strip_prefix(&folder).and_then(|name| name.strip_suffix(".m4s"));
+                let tfdt = name.expect("its folder").parse().expect("a time");
+                prop_assert_eq!(title.segment_at(rendition, tfdt), Some(n));
+            }
+            // The error never grows to a tick.
+            let timescale = i64::from(title.track(rendition).timescale);
+            let mut sum = 0;
+            let mut exact = title.lead(rendition) as i64;
+            for (n, nanos) in durations(&text).into_iter().enumerate() {
+                sum += nanos;
+                exact += title.segment_ticks(rendition, n) as i64;
+                let error = i128::from(sum) * i128::from(timescale) - i128::from(exact) * 1_000_000_000;
+                prop_assert!(error.abs() < 1_000_000_000, "{error} at {n}");
+                prop_assert!((nanos + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration));
+            }
+        }
+    }
+
+    #[test]
+    fn iframe_playlists_say_what_is_served(files in any_title(), segment_ms in 100u32..4000) {
+        let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
+        for rendition in &title.renditions {
+            let Some(text) = hls::iframes(&title, rendition) else {
+                prop_assert!(title.track(rendition).codec.audio().is_some());
+                continue;
+            };
+            let playlist = media(&text);
+            prop_assert!(playlist.i_frames_only && playlist.end_list);
+            prop_assert_eq!(playlist.target_duration, u64::from(title.target_duration));
+            let folder = format!("../{}/{}/key/", title.set_name(), rendition.name);
+            for segment in &playlist.segments {
+                let name = segment.uri.strip_prefix(&folder).and_then(|name| name.strip_suffix(".m4s"));
+                let tfdt = name.expect("its folder").parse().expect("a time");
+                prop_assert!(title.key_at(rendition, tfdt).is_some());
+            }
+            let longest = durations(&text).into_iter().max().unwrap_or(0);
+            prop_assert!((longest + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration));
+        }
+    }
+}
