@@ -88,8 +88,9 @@ export class Report extends EventTarget {
    * once when the link does, and rises by and by. Small bodies measure delay, so they count not.
    */
   fetched(bytes, ms, what) {
-    this.bytes += bytes;
     this.requests += 1;
+    if (!Number.isFinite(bytes) || !Number.isFinite(ms)) return; // an engine that does not say
+    this.bytes += bytes;
     const pace = Math.max(ms, 1) / (bytes * 8000); // seconds a bit
     if (bytes >= SMALL_BYTES) {
       const mean = this.throughput === null ? pace : 0.4 / this.throughput + 0.6 * pace;

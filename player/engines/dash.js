@@ -16,8 +16,9 @@ export async function start({ video, path, report, variant }) {
   });
   player.on(events.ERROR, ({ error }) => report.fail(`dash.js: ${error.message ?? error}`, 'Try the Headwater player, or load the title again.'));
   player.on(events.FRAGMENT_LOADING_COMPLETED, ({ request }) => {
-    if (request.requestEndDate === null) return;
-    report.fetched(request.bytesLoaded, request.requestEndDate - request.startDate, `${request.representationId ?? request.mediaType} at ${request.startTime ?? 'init'}`);
+    const where = Number.isFinite(request.startTime) ? `at ${request.startTime.toFixed(2)} s` : 'init';
+    const what = `${request.representation?.id ?? request.mediaType} ${where}`;
+    report.fetched(request.bytesLoaded, request.endDate - request.startDate, what);
   });
   player.on(events.QUALITY_CHANGE_RENDERED, ({ mediaType, newRepresentation }) => report.step('switch', `${mediaType}: ${newRepresentation?.id ?? ''}`));
   player.initialize();
