@@ -3,7 +3,7 @@
 use crate::manifest::Text;
 use crate::respond::Ask;
 use http::Response;
-use http::header::HeaderValue;
+use http::header::{self, HeaderValue};
 use net::{Body, Error};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +33,13 @@ const TYPES: [(&str, &str); 6] = [
 /// The page's parts have no version in their names.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
+/// What the page may do: run and fetch what we serve, and feed the player from memory.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+     media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'self'",
+);
+
 /// All parts of the page, by name.
 pub(crate) struct Page {
     parts: HashMap<String, Arc<Text>>,
@@ -56,7 +63,13 @@ impl Page {
     /// Answers with a part of the page.
     pub(crate) async fn answer(&self, name: &str, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
         match self.parts.get(name) {
-            Some(text) => Ok(text.answer(ask).await),
+            Some(text) => {
+                let mut response = text.answer(ask).await;
+                response
+                    .headers_mut()
+                    .insert(header::CONTENT_SECURITY_POLICY, POLICY);
+                Ok(response)
+            }
             None => Err(crate::error::not_found("the page has no such part")),
         }
     }

@@ -27,6 +27,7 @@ fn video_playlist(server: &Served, title: &str, folder: &str) -> String {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // A table.
 fn each_address_has_its_status() {
     let server = Served::new(&[]);
     std::fs::create_dir(server.path("empty")).unwrap();
