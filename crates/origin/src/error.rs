@@ -24,8 +24,22 @@ pub(crate) fn of_store(error: &store::Error) -> Error {
         store::Error::NotFound => Error::client(StatusCode::NOT_FOUND, error),
         store::Error::Refused(_) => Error::client(StatusCode::FORBIDDEN, error),
         store::Error::Changed => Error::upstream(StatusCode::SERVICE_UNAVAILABLE, error),
+        store::Error::Io(io) if is_ours(io) => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            Error {
+                status,
+                retry: true,
+                ..Error::internal(error)
+            }
+        }
         store::Error::Io(_) => Error::upstream(StatusCode::BAD_GATEWAY, error),
     }
+}
+
+/// Whether our own machine is short of something: descriptors or memory.
+fn is_ours(error: &std::io::Error) -> bool {
+    // ENOMEM, ENFILE, EMFILE: the same numbers on every Linux.
+    matches!(error.raw_os_error(), Some(12 | 23 | 24))
 }
 
 /// A file that cannot be packaged: it is not the client's fault, and asking again will not help.
@@ -58,4 +72,31 @@ pub(crate) fn gone() -> Error {
 /// A task of ours that ended without an answer.
 pub(crate) fn of_task(error: &tokio::task::JoinError) -> Error {
     Error::internal(format_args!("a task failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_of_the_storage_has_its_side_and_status() {
+        let io = |number| store::Error::from(std::io::Error::from_raw_os_error(number));
+        const EIO: i32 = 5;
+        for (error, side, status, retry) in [
+            (store::Error::NotFound, Side::Client, 404, false),
+            (io(2), Side::Client, 404, false),
+            (io(13), Side::Client, 403, false),
+            (store::Error::Changed, Side::Upstream, 503, true),
+            (io(EIO), Side::Upstream, 502, true),
+            (io(12), Side::Internal, 503, true),
+            (io(24), Side::Internal, 503, true),
+        ] {
+            let said = of_store(&error);
+            assert_eq!(
+                (said.side, said.status.as_u16(), said.retry),
+                (side, status, retry),
+                "{error}"
+            );
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::manifest::Text;
 use crate::respond::Ask;
 use crate::title::{self, Found, Title};
+use futures_util::stream::{self, StreamExt};
 use http::Response;
 use http::header::HeaderValue;
 use media::presentation::{Presentation, Rendition};
@@ -19,6 +20,8 @@ use tokio::sync::Mutex;
 const DEPTH_MAX: usize = 8;
 /// Titles that are listed.
 const TITLES_MAX: usize = 5000;
+/// Folders looked into at the same time.
+const AT_ONCE: usize = 8;
 /// How long a list is told again before the library is looked through anew.
 const KEPT: Duration = Duration::from_secs(2);
 
@@ -102,16 +105,17 @@ impl Library {
         let folder = self.catalog.folder().clone();
         let walk = tokio::task::spawn_blocking(move || walk(&folder));
         let places = walk.await.map_err(|e| crate::error::of_task(&e))?;
-        let mut cards = HashMap::new();
-        let (mut listed, mut truncated) = (Vec::new(), false);
-        for place in places {
-            for key in self.titles_at(place, state, &mut cards).await {
-                truncated |= listed.len() >= TITLES_MAX;
-                if !truncated {
-                    listed.push(key);
-                }
-            }
+        let (mut cards, mut listed) = (HashMap::new(), Vec::new());
+        let known = &*state;
+        let found = stream::iter(places).map(|place| self.titles_at(place, known));
+        let mut found = found.buffered(AT_ONCE);
+        while let Some((keys, looked)) = found.next().await {
+            listed.extend(keys);
+            cards.extend(looked);
         }
+        drop(found);
+        let truncated = listed.len() > TITLES_MAX;
+        listed.truncate(TITLES_MAX);
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
         let titles = titles.map(|(_, card)| &**card).collect();
@@ -122,8 +126,10 @@ impl Library {
         Ok(Arc::new(Text::new(json, SOON, None, text.into())))
     }
 
-    /// The titles of one folder: itself, if its files are one film's, else each of them.
-    async fn titles_at(&self, place: Place, state: &State, cards: &mut Cards) -> Vec<Key> {
+    /// The titles of one folder: itself, if its files are one film's, else each of them; and
+    /// what was found out on the way.
+    async fn titles_at(&self, place: Place, state: &State) -> (Vec<Key>, Cards) {
+        let mut cards = Cards::new();
         if place.files.len() > 1
             && let Some(found) = place.found
         {
@@ -131,7 +137,7 @@ impl Library {
             let one_film = card.error.is_none() && !card.several;
             cards.insert(place.folder.clone(), (found, card));
             if one_film {
-                return vec![place.folder];
+                return (vec![place.folder], cards);
             }
         }
         let mut keys = Vec::new();
@@ -140,7 +146,7 @@ impl Library {
             cards.insert(key.clone(), (found, card));
             keys.push(key);
         }
-        keys
+        (keys, cards)
     }
 
     async fn card(&self, key: &Key, found: u64, state: &State) -> Arc<Card> {

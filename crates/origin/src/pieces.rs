@@ -27,10 +27,13 @@ pub(crate) struct Source {
     pub(crate) touched: bool,
 }
 
-/// Bodies up to this are one frame, so that head and body leave in one write.
+/// Bodies up to this leave in one frame with their head; longer ones end in a tail of their own.
+const WHOLE_BYTES_MAX: u64 = 256 << 10;
+/// The end of longer bodies: read, and sent only if the file is still the same when all before
+/// it has left, so that a response which mixes two states of a file never looks complete.
+const TAIL_BYTES: u64 = 16 << 10;
+/// The longest frame before the tail.
 const FRAME_BYTES_MAX: u64 = 4 << 20;
-/// Longer ones leave in frames of this, each brought in while the one before leaves.
-const CHUNK_BYTES: u64 = 1 << 20;
 /// What is in memory and no longer than this is read at once; the rest by a thread that may wait.
 const READ_NOW_BYTES_MAX: u64 = 1 << 20;
 
@@ -69,32 +72,49 @@ pub(crate) fn cut(pieces: &[Piece], range: &Range<u64>) -> Vec<Piece> {
     out
 }
 
-/// Makes a body of pieces. Short ones are complete when this returns, so that what is wrong can
+/// Makes a body of pieces. Its first frame is there when this returns, so that what is wrong can
 /// still be said with a status.
 pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Error> {
     let len: u64 = pieces.iter().map(Piece::len).sum();
-    if len <= FRAME_BYTES_MAX {
-        let bytes = source
+    if len <= WHOLE_BYTES_MAX {
+        let whole = source
             .bring(pieces)
             .await
             .map_err(|e| error::of_store(&e))?;
-        return Ok(Body::pieces(bytes));
+        return Ok(Body::pieces(whole));
     }
-    let chunks = stream::try_unfold(
-        (source, pieces, 0),
-        move |(source, pieces, at)| async move {
-            if at >= len {
-                return Ok(None);
-            }
-            let next = len.min(at + CHUNK_BYTES);
-            let bytes = source
-                .bring(cut(&pieces, &(at..next)))
-                .await
-                .map_err(Cut::new)?;
-            Ok::<_, Cut>(Some((Chunk::pieces(bytes), (source, pieces, next))))
-        },
-    );
-    Ok(Body::stream(len, chunks))
+    let begin = frame_end(0, len);
+    let first = source.bring(cut(&pieces, &(0..begin))).await;
+    let first = Chunk::pieces(first.map_err(|e| error::of_store(&e))?);
+    let state = (Some(first), source, pieces, begin);
+    let frames = stream::try_unfold(state, move |(first, source, pieces, at)| async move {
+        if let Some(first) = first {
+            return Ok(Some((first, (None, source, pieces, at))));
+        }
+        if at >= len {
+            return Ok(None);
+        }
+        let next = frame_end(at, len);
+        let frame = cut(&pieces, &(at..next));
+        let bytes = if next == len {
+            source.read(frame).await
+        } else {
+            source.bring(frame).await
+        };
+        let chunk = Chunk::pieces(bytes.map_err(Cut::new)?);
+        Ok::<_, Cut>(Some((chunk, (None, source, pieces, next))))
+    });
+    Ok(Body::stream(len, frames))
+}
+
+/// Where the frame that begins at `at` ends, in a body of `len` bytes with a tail.
+fn frame_end(at: u64, len: u64) -> u64 {
+    let tail = len.saturating_sub(TAIL_BYTES);
+    if at >= tail {
+        len
+    } else {
+        tail.min(at + FRAME_BYTES_MAX)
+    }
 }
 
 impl Source {
@@ -178,6 +198,7 @@ async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::BodyExt;
     use proptest::prelude::*;
 
     /// What pieces stand for, over a file in which every byte is its own place.
@@ -194,6 +215,80 @@ mod tests {
             prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Piece::Made(bytes.into())),
             (0u64..200, 0u64..50).prop_map(|(start, len)| Piece::Of(start..start + len)),
         ]
+    }
+
+    /// A file of `len` bytes, and all kinds of answers about it.
+    fn file(dir: &std::path::Path, len: usize) -> (Vec<u8>, Arc<Object>) {
+        let bytes: Vec<u8> = (0..len).map(|n| (n / 3 % 251) as u8).collect();
+        std::fs::write(dir.join("film"), &bytes).unwrap();
+        let folder = store::Folder::new(dir).unwrap();
+        let object = folder.open(&store::Key::parse("film").unwrap()).unwrap();
+        (bytes, Arc::new(object))
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(work)
+    }
+
+    #[test]
+    fn bodies_of_all_lengths_are_the_same_read_and_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bytes, object) = file(dir.path(), 10 << 20);
+        for len in [
+            0,
+            1,
+            4096,
+            WHOLE_BYTES_MAX,
+            WHOLE_BYTES_MAX + 1,
+            5 << 20,
+            9 << 20,
+        ] {
+            for touched in [false, true] {
+                let source = Source {
+                    object: object.clone(),
+                    reason: Reason::Plain,
+                    touched,
+                };
+                let head = Bytes::from_static(b"head");
+                let pieces = vec![Piece::Made(head), Piece::Of(77..77 + len)];
+                let sent = run(async {
+                    let body = body(source, pieces).await.unwrap();
+                    assert_eq!(body.len(), len + 4);
+                    body.collect().await.unwrap().to_bytes()
+                });
+                assert_eq!(&sent[..4], b"head");
+                assert_eq!(&sent[4..], &bytes[77..77 + len as usize], "{len} {touched}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_over_a_file_that_is_overwritten_meanwhile_is_cut() {
+        for touched in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (bytes, object) = file(dir.path(), 1 << 20);
+            let source = Source {
+                object,
+                reason: Reason::Plain,
+                touched,
+            };
+            let pieces = vec![Piece::Of(0..bytes.len() as u64)];
+            let sent = run(async {
+                let mut body = body(source, pieces).await.unwrap();
+                assert!(body.frame().await.unwrap().is_ok());
+                let changed = std::fs::File::options()
+                    .write(true)
+                    .open(dir.path().join("film"));
+                let file = changed.unwrap();
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+                    .unwrap();
+                body.collect().await
+            });
+            assert!(sent.is_err(), "the tail must not follow");
+        }
     }
 
     proptest! {

@@ -86,6 +86,20 @@ fn the_same_film_put_there_again_keeps_its_names() {
 }
 
 #[test]
+fn other_media_under_the_same_tables_has_other_names() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let old = segments(&server, "film.mp4");
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    // The demo's films have their moov first: the second half is media.
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("next"), bytes).unwrap();
+    fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
+    assert_eq!(server.get(&old[0]).status, 410);
+    assert_ne!(segments(&server, "film.mp4")[0], old[0]);
+}
+
+#[test]
 fn a_file_that_is_added_or_removed_changes_a_folder() {
     let server = Served::new(&["--recheck", "0s"]);
     let count = |server: &Served| {
