@@ -123,7 +123,8 @@ class Track {
 
   /** Which segment to fetch now; null to wait. */
   next() {
-    const time = this.player.video.currentTime;
+    const begin = this.start(0); // sound may begin later than the film
+    const time = Math.max(this.player.video.currentTime, begin);
     const end = endOfBuffer(this.buffer.buffered, time);
     let n = this.at(end);
     if (n === this.last && n >= 0) n += 1; // appended, and yet a hole: go on behind it
@@ -132,7 +133,7 @@ class Track {
       this.player.finish();
       return null;
     }
-    stepOver(this.player.video);
+    stepOver(this.player.video, begin);
     return enough(end - time, this.end(n) - this.start(n)) ? null : n;
   }
 

@@ -64,13 +64,16 @@ export function endOfBuffer(ranges, time) {
 /** A hole that the playhead may step over, such as sound that begins a little later. */
 const HOLE_S = 0.5;
 
-/** Moves a waiting playhead over a small hole, if all tracks have something behind it. */
-export function stepOver(video) {
+/**
+ * Moves a waiting playhead over a small hole, if all tracks have something behind it; and to
+ * `begin`, where the last track begins, however far that is.
+ */
+export function stepOver(video, begin = 0) {
   const { buffered, currentTime, readyState, seeking } = video;
   if (seeking || readyState > 2) return;
   for (let i = 0; i < buffered.length; i += 1) {
     const hole = buffered.start(i) - currentTime;
-    if (hole > 0 && hole < HOLE_S) video.currentTime = buffered.start(i);
+    if (hole > 0 && hole < HOLE_S + Math.max(0, begin - currentTime)) video.currentTime = buffered.start(i);
   }
 }
 
