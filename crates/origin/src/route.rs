@@ -348,7 +348,7 @@ fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
         let (hex, after) = rest.split_first_chunk::<2>().ok_or(Bad::Encoding)?;
         rest = after;
         match hex_byte(*hex).ok_or(Bad::Encoding)? {
-            b'/' => return Err(Bad::Path(BadKey::Character)),
+            b'/' | 0..=31 | 127 => return Err(Bad::Path(BadKey::Character)),
             byte => bytes.push(byte),
         }
     }
