@@ -1,5 +1,8 @@
 # What to type. Each target installs what it lacks (as root or through sudo) and may be run again.
 
+# Where rustup puts cargo, should scripts/install.sh have to install it.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
 .PHONY: help run test quick fmt bench experiments judge fixtures fuzz clean
 
 help: ## this list

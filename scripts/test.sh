@@ -3,7 +3,7 @@
 # A section that fails does not hide the ones after it. Logs: target/test-logs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-[ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+export PATH=$HOME/.cargo/bin:$PATH
 logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
@@ -24,14 +24,13 @@ section() {
 }
 
 install() {
-  scripts/install.sh test && [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+  scripts/install.sh test || return 1
   scripts/players.sh
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
 
 section install install
-[ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
 section fixtures fixtures/make.sh
 section format cargo fmt --all --check
 section clippy cargo clippy --workspace --all-targets --locked -- -D warnings

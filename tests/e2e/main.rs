@@ -1,0 +1,13 @@
+//! Black-box tests: the real binary on a free port, judged by ffprobe, ffmpeg and plain HTTP.
+//!
+//! Media come from `fixtures/make.sh`, made once into `target/fixtures`. Where ffmpeg is not
+//! installed, the tests that need it say so and pass.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad_input;
+mod ffmpeg;
+mod hls;
+mod http;
+mod packets;
+mod support;

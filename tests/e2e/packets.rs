@@ -1,0 +1,365 @@
+//! Every packet of every fixture arrives as it left: ffprobe's list of the source against its
+//! lists of our HLS (CMAF, TS) and DASH, whole and segment by segment; decoded pictures too.
+
+use crate::ffmpeg::{Packet, Stream, keep, pictures, streams};
+use crate::hls;
+use crate::support::{Folder, Server, fixture};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a title lies in: the server that serves it, and the packets of its sources.
+struct Title {
+    server: Server,
+    /// `/` and the name, as it begins URLs.
+    target: String,
+    sources: Vec<Stream>,
+    files: Vec<PathBuf>,
+    folder: Folder,
+}
+
+/// Opens a fixture; None when it cannot be made here.
+fn open(name: &str) -> Option<Title> {
+    let path = fixture(name)?;
+    let mut files = vec![path.clone()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(&path).unwrap();
+        files = entries.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+    }
+    Some(Title {
+        server: Server::of(path.parent().unwrap()),
+        target: format!("/{name}"),
+        sources: files
+            .iter()
+            .flat_map(|file| streams(file.to_str().unwrap()))
+            .collect(),
+        files,
+        folder: Folder::new(),
+    })
+}
+
+/// A served rendition as ffprobe reads it: init and all segments behind one another.
+fn whole(title: &Title, media: &hls::Media, ending: &str) -> (String, Stream) {
+    let mut bytes = media.init(&title.server);
+    for (_, segment) in &media.segments {
+        bytes.extend(title.server.body(segment));
+    }
+    let name = media.target.replace('/', "_") + ending;
+    let file = keep(&title.folder.0, &name, &bytes);
+    let mut found = streams(&file);
+    assert_eq!(found.len(), 1, "{}: {found:?}", media.target);
+    (file, found.remove(0))
+}
+
+/// The source stream with the same content, found by its packets' hashes; the served one may
+/// end earlier.
+fn source_of<'a>(title: &'a Title, served: &Stream) -> &'a Stream {
+    let same = |source: &&Stream| {
+        let mut pairs = source.packets.iter().zip(&served.packets);
+        source.packets.len() >= served.packets.len() && pairs.all(|(a, b)| a.hash == b.hash)
+    };
+    title.sources.iter().find(same).unwrap_or_else(|| {
+        let counts: Vec<_> = title.sources.iter().map(|s| s.packets.len()).collect();
+        panic!(
+            "{}: no source begins with these {} packets of {}; sources have {counts:?}",
+            title.target,
+            served.packets.len(),
+            served.codec
+        )
+    })
+}
+
+/// By how many seconds the stream moved: every packet by the same, within `slack` ticks of the
+/// served rate. Our CMAF shows the first picture when it is decoded and later ones with signed
+/// offsets; ffmpeg adds the largest negative one to every time of such a track, so the moment of
+/// the first picture is read from its decode time.
+fn shift(source: &Stream, served: &Stream, slack: i64) -> Result<f64, String> {
+    let (from, to) = (&source.packets[0], &served.packets[0]);
+    let moved = |a: i64, b: i64| b * source.rate - a * served.rate;
+    let (pts, dts) = (moved(from.pts, to.pts), moved(from.dts, to.dts));
+    for (a, b) in source.packets.iter().zip(&served.packets) {
+        let off = (moved(a.pts, b.pts) - pts).abs();
+        let off = off.max((moved(a.dts, b.dts) - dts).abs());
+        if a.key != b.key || off > slack * source.rate {
+            return Err(format!("{a:?} became {b:?}"));
+        }
+    }
+    Ok(to.dts as f64 / served.rate as f64 - from.pts as f64 / source.rate as f64)
+}
+
+/// Sound and picture keep their distance; only rounding of the container's movie timescale (1 ms)
+/// may lie between.
+fn assert_one_shift(title: &Title, shifts: &BTreeMap<String, f64>) {
+    let low = shifts.values().copied().fold(f64::MAX, f64::min);
+    let high = shifts.values().copied().fold(f64::MIN, f64::max);
+    assert!(
+        high - low <= 0.0011,
+        "{}: tracks moved apart: {shifts:?}",
+        title.target
+    );
+}
+
+/// HLS with CMAF: data, sizes, flags and times are the source's; all tracks moved by one shift.
+fn cmaf(name: &str) {
+    let Some(title) = open(name) else { return };
+    let playlists = hls::media_playlists(&title.server, &format!("{}/.m3u8", title.target));
+    assert_eq!(playlists.len(), title.sources.len(), "{playlists:?}");
+    let mut shifts = BTreeMap::new();
+    for target in playlists {
+        let media = hls::media(&title.server, &target);
+        let (file, served) = whole(&title, &media, ".mp4");
+        let source = source_of(&title, &served);
+        assert_eq!(served.rate, source.rate, "{target}: timescale changed");
+        assert_eq!(served.packets.len(), source.packets.len(), "{target}");
+        shifts.insert(target.clone(), shift(source, &served, 0).unwrap());
+        each_segment(&title, &media, &served);
+        if media.is_video() && title.files.len() == 1 {
+            let wanted = pictures(title.files[0].to_str().unwrap());
+            assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
+        }
+    }
+    // Of sources with signed offsets, ffmpeg reads even the source late.
+    if name != "frag_ladder" {
+        assert_one_shift(&title, &shifts);
+    }
+}
+
+/// Segments alone decode from their first packet, and are the whole's packets in order.
+fn each_segment(title: &Title, media: &hls::Media, whole: &Stream) {
+    let init = media.init(&title.server);
+    let mut packets = Vec::new();
+    for (number, (_, segment)) in media.segments.iter().enumerate() {
+        let mut bytes = init.clone();
+        bytes.extend(title.server.body(segment));
+        let file = keep(&title.folder.0, "segment", &bytes);
+        let found = streams(&file).remove(0);
+        assert!(!found.packets.is_empty(), "{segment} is empty");
+        let first = &found.packets[0];
+        assert!(first.key, "{segment} does not begin with a key frame");
+        // Open GOPs have pictures that are shown before the key frame that they follow.
+        if number > 0 && !media.target.contains("open_gop") {
+            let earliest = found.packets.iter().map(|p| p.pts).min();
+            assert_eq!(earliest, Some(first.pts), "{segment}: an earlier picture");
+        }
+        packets.extend(found.packets);
+    }
+    assert_eq!(packets, whole.packets, "{}", media.target);
+}
+
+/// HLS with transport streams and packed audio: the same pictures, times on the 90 kHz grid.
+fn ts(name: &str) {
+    let Some(title) = open(name) else { return };
+    let target = format!("{}/.m3u8?format=ts", title.target);
+    let playlists = hls::media_playlists(&title.server, &target);
+    assert!(!playlists.is_empty());
+    let mut shifts = BTreeMap::new();
+    for target in &playlists {
+        let media = hls::media(&title.server, target);
+        assert_eq!(media.map, None, "{target}: TS needs no init");
+        let (_, ending) = media.segments[0].1.rsplit_once('.').unwrap();
+        let (file, mut served) = whole(&title, &media, &format!(".{ending}"));
+        if !media.is_video() {
+            stamp(&title, &media, &mut served);
+        }
+        let found = title.sources.iter().find_map(|source| {
+            let alike = source.kind == served.kind && source.packets.len() == served.packets.len();
+            alike
+                .then(|| moment(source, &served, media.is_video()))
+                .flatten()
+        });
+        let found = found.unwrap_or_else(|| panic!("{target}: no source has these times"));
+        shifts.insert(target.clone(), found);
+        if media.is_video() && title.files.len() == 1 {
+            let wanted = pictures(title.files[0].to_str().unwrap());
+            assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
+        }
+    }
+    if name != "frag_ladder" {
+        assert_one_shift(&title, &shifts);
+    }
+}
+
+/// By how many seconds shown times moved, if all that are known did by the same.
+fn moment(source: &Stream, served: &Stream, is_video: bool) -> Option<f64> {
+    let seconds = |stream: &Stream, n: usize| stream.packets[n].pts as f64 / stream.rate as f64;
+    let first = seconds(served, 0) - seconds(source, 0);
+    let known = (0..served.packets.len()).filter(|n| served.packets[*n].pts != UNKNOWN);
+    let mut all = known.map(|n| {
+        let off = seconds(served, n) - seconds(source, n) - first;
+        let same_key = !is_video || served.packets[n].key == source.packets[n].key;
+        same_key && off.abs() < 2.5 / 90_000.0
+    });
+    all.all(|same| same).then_some(first)
+}
+
+const UNKNOWN: i64 = i64::MIN;
+
+/// Raw audio has no times of its own: each segment begins at its ID3 timestamp, in 90 kHz. Puts
+/// those into the first packet of each segment.
+fn stamp(title: &Title, media: &hls::Media, served: &mut Stream) {
+    let mut packets = Vec::new();
+    for (_, segment) in &media.segments {
+        let bytes = title.server.body(segment);
+        let owner = b"com.apple.streaming.transportStreamTimestamp\0";
+        let at = bytes.windows(owner.len()).position(|w| w == owner);
+        let at = at.expect("no ID3 timestamp") + owner.len();
+        let time = i64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+        let (_, ending) = segment.rsplit_once('.').unwrap();
+        let file = keep(&title.folder.0, &format!("one.{ending}"), &bytes);
+        let found = streams(&file).remove(0).packets.into_iter();
+        packets.extend(found.enumerate().map(|(n, packet)| Packet {
+            pts: if n == 0 { time } else { UNKNOWN },
+            ..packet
+        }));
+    }
+    served.rate = 90_000;
+    served.packets = packets;
+}
+
+/// DASH through ffmpeg's own client, both addressings. It ends when the first track ends, so
+/// others may lack their last packets.
+fn dash(name: &str) {
+    let Some(title) = open(name) else { return };
+    for template in ["time", "number"] {
+        let target = format!("{}/.mpd?template={template}", title.target);
+        let mut shifts = BTreeMap::new();
+        let found = streams(&title.server.url(&target));
+        assert_eq!(found.len(), title.sources.len(), "{target}");
+        let mut complete = 0;
+        for (number, served) in found.iter().enumerate() {
+            let source = source_of(&title, served);
+            complete += usize::from(source.packets.len() == served.packets.len());
+            let kind = format!("{number} {}", served.kind);
+            shifts.insert(kind, shift(source, served, 0).unwrap());
+        }
+        assert!(complete > 0, "{target}: no track is complete");
+        assert_one_shift(&title, &shifts);
+    }
+}
+
+/// One test per fixture and form, so that they run side by side and a failure has a name.
+macro_rules! judged {
+    ($($form:ident { $($test:ident $name:literal)* })*) => {
+        $(mod $form { $(#[test] fn $test() { super::$form($name); })* })*
+    };
+}
+
+judged! {
+    cmaf {
+        avc "avc.mp4"
+        avc_faststart "avc_faststart.mp4"
+        avc_container "avc_container.mov"
+        avc_90000 "avc_90000.mp4"
+        avc_48000 "avc_48000.mp4"
+        avc_signed_cts "avc_signed_cts.mp4"
+        avc_no_edits "avc_no_edits.mp4"
+        audio_late "audio_late.mp4"
+        video_late "video_late.mp4"
+        short "short.mp4"
+        video_only "video_only.mp4"
+        audio_only "audio_only.mp4"
+        avc_co64 "avc_co64.mp4"
+        avc_open_gop "avc_open_gop.mp4"
+        avc_2997 "avc_2997.mp4"
+        avc_5994 "avc_5994.mp4"
+        avc_vfr "avc_vfr.mp4"
+        avc_anamorphic "avc_anamorphic.mp4"
+        hevc "hevc.mp4"
+        hevc_hev1 "hevc_hev1.mp4"
+        hevc_pq "hevc_pq.mp4"
+        hevc_hlg "hevc_hlg.mp4"
+        av1 "av1.mp4"
+        vp9 "vp9.mp4"
+        aac_44100 "aac_44100.mp4"
+        aac_mono "aac_mono.mp4"
+        aac_51 "aac_51.mp4"
+        aac_he "aac_he.mp4"
+        ac3 "ac3.mp4"
+        eac3 "eac3.mp4"
+        opus "opus.mp4"
+        flac "flac.mp4"
+        mp3 "mp3.mp4"
+        several_tracks "several_tracks.mp4"
+        ladder "ladder"
+        unaligned "unaligned"
+        frag_mfra "frag_mfra.mp4"
+        frag_bare "frag_bare.mp4"
+        frag_delay_moov "frag_delay_moov.mp4"
+        frag_no_base "frag_no_base.mp4"
+        frag_sidx "frag_sidx.mp4"
+        frag_sidx_audio "frag_sidx_audio.mp4"
+        frag_many_sidx "frag_many_sidx.mp4"
+        frag_cmaf "frag_cmaf.mp4"
+        frag_unequal "frag_unequal.mp4"
+        frag_half_seconds "frag_half_seconds.mp4"
+        frag_odd_boxes "frag_odd_boxes.mp4"
+        frag_ladder "frag_ladder"
+    }
+    ts {
+        avc "avc.mp4"
+        avc_faststart "avc_faststart.mp4"
+        avc_container "avc_container.mov"
+        avc_90000 "avc_90000.mp4"
+        avc_48000 "avc_48000.mp4"
+        avc_signed_cts "avc_signed_cts.mp4"
+        avc_no_edits "avc_no_edits.mp4"
+        audio_late "audio_late.mp4"
+        video_late "video_late.mp4"
+        short "short.mp4"
+        video_only "video_only.mp4"
+        audio_only "audio_only.mp4"
+        avc_co64 "avc_co64.mp4"
+        avc_open_gop "avc_open_gop.mp4"
+        avc_2997 "avc_2997.mp4"
+        avc_5994 "avc_5994.mp4"
+        avc_vfr "avc_vfr.mp4"
+        avc_anamorphic "avc_anamorphic.mp4"
+        hevc "hevc.mp4"
+        hevc_hev1 "hevc_hev1.mp4"
+        hevc_pq "hevc_pq.mp4"
+        hevc_hlg "hevc_hlg.mp4"
+        aac_44100 "aac_44100.mp4"
+        aac_mono "aac_mono.mp4"
+        aac_51 "aac_51.mp4"
+        aac_he "aac_he.mp4"
+        ac3 "ac3.mp4"
+        eac3 "eac3.mp4"
+        mp3 "mp3.mp4"
+        several_tracks "several_tracks.mp4"
+        ladder "ladder"
+        unaligned "unaligned"
+        frag_mfra "frag_mfra.mp4"
+        frag_bare "frag_bare.mp4"
+        frag_delay_moov "frag_delay_moov.mp4"
+        frag_no_base "frag_no_base.mp4"
+        frag_sidx "frag_sidx.mp4"
+        frag_sidx_audio "frag_sidx_audio.mp4"
+        frag_many_sidx "frag_many_sidx.mp4"
+        frag_cmaf "frag_cmaf.mp4"
+        frag_unequal "frag_unequal.mp4"
+        frag_half_seconds "frag_half_seconds.mp4"
+        frag_odd_boxes "frag_odd_boxes.mp4"
+        frag_ladder "frag_ladder"
+    }
+    dash {
+        avc "avc.mp4"
+        audio_late "audio_late.mp4"
+        video_late "video_late.mp4"
+        avc_vfr "avc_vfr.mp4"
+        avc_2997 "avc_2997.mp4"
+        hevc "hevc.mp4"
+        av1 "av1.mp4"
+        vp9 "vp9.mp4"
+        aac_he "aac_he.mp4"
+        ac3 "ac3.mp4"
+        eac3 "eac3.mp4"
+        opus "opus.mp4"
+        flac "flac.mp4"
+        mp3 "mp3.mp4"
+        several_tracks "several_tracks.mp4"
+        ladder "ladder"
+        frag_unequal "frag_unequal.mp4"
+        frag_half_seconds "frag_half_seconds.mp4"
+        short "short.mp4"
+    }
+}

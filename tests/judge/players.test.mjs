@@ -1,0 +1,140 @@
+// Real players in headless Chromium, through the real page: start, switch down and up, seek, play
+// to the end; no error, no stall, no failed request. Screenshots: target/screenshots.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { root, serve, skip, titles } from './support.mjs';
+
+const shots = path.join(root, 'target/screenshots');
+const WAIT_MS = 30_000;
+let server;
+let browser;
+let executablePath;
+
+before(async () => {
+  server = await serve(undefined, '--segment', '2s');
+  fs.mkdirSync(shots, { recursive: true });
+  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
+  for (const name of names) {
+    try {
+      executablePath ??= execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
+    } catch { /* the next name */ }
+  }
+  if (!executablePath) return;
+  browser = await chromium.launch({
+    executablePath, args: ['--no-sandbox', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'],
+  });
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+});
+
+/** The page with a title in a player; `faults` gathers what went wrong on the way. */
+async function open(title, query) {
+  const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(`page: ${error.message}`));
+  page.on('response', (r) => r.status() >= 400 && faults.push(`${r.status()} ${r.url()}`));
+  page.on('requestfailed', (r) => {
+    const why = r.failure()?.errorText;
+    if (why !== 'net::ERR_ABORTED') faults.push(`${why} ${r.url()}`);
+  });
+  await page.goto(`${server.url}/#/play/${title}?muted=1&${query}`);
+  const state = () => page.evaluate(() => window.headwater.state());
+  const until = async (what, holds, ...args) => {
+    await page.waitForFunction(holds, args, { timeout: WAIT_MS, polling: 50 }).catch(async () => {
+      const [now, log] = await page.evaluate(() => [window.headwater.state(), window.headwater.log().slice(-25)]);
+      assert.fail(`waited for ${what}: ${JSON.stringify(now)}\n${log.map((l) => `${l.ms} ${l.kind} ${l.text}`).join('\n')}\n${faults}`);
+    });
+  };
+  return { page, faults, state, until };
+}
+
+const begun = () => { const s = window.headwater.state(); return s.errors.length > 0 || (s.currentTime > 0.3 && s.width !== undefined); };
+const ended = () => { const s = window.headwater.state(); return s.errors.length > 0 || s.ended; };
+
+function assertFlawless({ faults }, state) {
+  assert.deepEqual(state.errors, []);
+  assert.deepEqual(faults, []);
+  assert.equal(state.stalls, 0, 'stalls');
+}
+
+const engines = [
+  ['mse'], ['hls', 'cmaf'], ['hls', 'ts'], ['dash', 'time'], ['dash', 'number'],
+  ['shaka', 'dash'], ['shaka', 'cmaf'], ['shaka', 'ts'], ['native', 'cmaf'], ['consumer', 'segments'],
+];
+
+for (const [engine, variant] of engines) {
+  test(`film with ${engine} ${variant ?? ''}: start, switch, seek, end`, async (t) => {
+    if (!browser) return skip(t, 'browsers: no chromium here');
+    const view = await open('film', `player=${engine}${variant ? `&variant=${variant}` : ''}`);
+    const { page, state, until } = view;
+    await until('the start', begun);
+    const first = await state();
+    assert.deepEqual(first.errors, []);
+    assert.ok(Math.abs(first.duration - 40) < 0.3, `duration ${first.duration}`);
+
+    if (!['native', 'consumer'].includes(engine)) {
+      assert.equal(first.levels.length, 3, JSON.stringify(first.levels));
+      const byHeight = first.levels.map((l, index) => ({ ...l, index })).sort((a, b) => a.height - b.height);
+      for (const level of [byHeight[0], byHeight[2], byHeight[1]]) {
+        await page.evaluate((index) => window.headwater.quality(index), level.index);
+        await until(`a picture ${level.height} high`, ([height]) => {
+          const s = window.headwater.state();
+          return s.errors.length > 0 || (s.height === height && s.currentTime > 0);
+        }, level.height);
+        assert.deepEqual((await state()).errors, []);
+      }
+    }
+    await page.screenshot({ path: path.join(shots, `film-${engine}${variant ? `-${variant}` : ''}.png`) });
+    for (const at of [12.5, 3.2, 37]) {
+      await page.evaluate((seconds) => window.headwater.seek(seconds), at);
+      await until(`playing on from ${at}`, ([seconds]) => {
+        const s = window.headwater.state();
+        return s.errors.length > 0 || (s.currentTime > seconds + 0.3 && s.currentTime < seconds + 5);
+      }, at);
+    }
+    await until('the end', ended);
+    const last = await state();
+    assertFlawless(view, last);
+    assert.ok(Math.abs(last.currentTime - 40) < 0.3, `ended at ${last.currentTime}`);
+    await page.close();
+  });
+}
+
+test('the library and a phone', async (t) => {
+  if (!browser) return skip(t, 'browsers: no chromium here');
+  const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+  await page.goto(`${server.url}/`);
+  await page.locator('[title="avc.mp4"]').first().waitFor();
+  await page.screenshot({ path: path.join(shots, 'library-phone.png') });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 390, `${wide} pixels wide on a phone`);
+  await page.close();
+});
+
+// Chromium decodes no HEVC, AC-3 or E-AC-3; those are judged by ffmpeg alone.
+const decodable = titles.filter((name) => !/^(hevc|ac3|eac3)|^film$/.test(name));
+
+for (const engine of ['mse', 'hls']) {
+  for (const title of decodable) {
+    test(`${title} with ${engine}: to the end`, async (t) => {
+      if (!browser) return skip(t, 'browsers: no chromium here');
+      const view = await open(title, `player=${engine}`);
+      await view.page.evaluate(() => {
+        const hurry = () => document.querySelectorAll('video').forEach((v) => { v.playbackRate = 4; });
+        setInterval(hurry, 50);
+      });
+      await view.until('the end', ended);
+      // At this speed a busy machine may run dry: stalls are judged in the film above.
+      const last = await view.state();
+      assert.deepEqual([last.errors, view.faults], [[], []]);
+      assert.ok(Math.abs(last.currentTime - last.duration) < 0.3, `ended at ${last.currentTime} of ${last.duration}`);
+      await view.page.close();
+    });
+  }
+}
