@@ -1,7 +1,9 @@
 -- Asks for the paths of the file named by PATHS, one after the other, for ever.
 local paths = {}
-for line in io.lines(os.getenv("PATHS")) do
-  paths[#paths + 1] = wrk.format("GET", line)
+function init(args)
+  for line in io.lines(os.getenv("PATHS")) do
+    paths[#paths + 1] = wrk.format("GET", line)
+  end
 end
 local at = 0
 request = function()

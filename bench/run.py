@@ -116,7 +116,7 @@ def get(url):
 def make_ready(folder, url, kinds):
     """Files of the same bytes, under the same paths, for nginx."""
     for path in {path for paths in kinds.values() for path in paths}:
-        file = folder / path.lstrip("/").split("?")[0]
+        file = folder / urllib.parse.unquote(path.lstrip("/").split("?")[0])
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(get(url + path))
     return folder
@@ -217,7 +217,7 @@ def wrk(args, server, paths, work):
     before = cpu(server)
     started = time.monotonic()
     output = subprocess.run(
-        ["taskset", "-c", "1", "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds}s",
+        ["taskset", "-c", "1", "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds:g}s",
          "--latency", "-s", str(ROOT / "bench/cycle.lua"), server.url],
         env={**os.environ, "PATHS": str(listing)}, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
