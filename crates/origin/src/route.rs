@@ -162,10 +162,10 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
         return Err(Bad::TooLong);
     }
     let path = path.strip_prefix('/').ok_or(Bad::Path(BadKey::Empty))?;
-    if let Some(request) = own(path) {
+    let path = decode(path)?;
+    if let Some(request) = own(&path) {
         return request;
     }
-    let path = decode(path)?;
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     if name.is_empty() {
         // A folder's address with a slash behind it; the folder itself must still be sound.

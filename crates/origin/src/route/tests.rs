@@ -53,6 +53,8 @@ fn what_urls_of_texts_mean() {
         ("/readyz", Request::Ready),
         ("/metrics", Request::Metrics),
         ("/-/library.json", Request::Library),
+        ("/%68ealthz", Request::Health),
+        ("/-/a%20b.js", Request::Asset("a b.js".into())),
         ("/-/vendor/hls.js", Request::Asset("vendor/hls.js".into())),
         ("/a.mp4", Request::File(key("a.mp4"))),
         ("/a/b%20c.mp4?x=1", Request::File(key("a/b c.mp4"))),
