@@ -42,9 +42,9 @@ section fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")
 fuzzed=$(grep -c '^fuzzed ' "$logs/fuzz.log" 2>/dev/null)
-skipped=$(cat "$logs"/*.log | grep -c '^SKIPPED')
+skipped=$(cat "$logs"/*.log | grep -cE '^(# )?SKIPPED')
 printf '\n== summary ==\n'
-cat "$logs"/*.log | grep '^SKIPPED' | sort | uniq -c
+cat "$logs"/*.log | grep -oE '^(# )?SKIPPED.*' | sed 's/^# //' | sort | uniq -c
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED: %s\n' "${failed[*]}"
 echo "make test: $rust; $node; $fuzzed fuzz targets; $skipped skipped; $((SECONDS - began)) s"
 [ ${#failed[@]} -eq 0 ]

@@ -3,9 +3,9 @@
 
 use crate::ffmpeg::{Packet, Stream, keep, pictures, streams};
 use crate::hls;
-use crate::support::{Folder, Server, fixture};
+use crate::support::{Folder, Server, fixture, fixtures, skip};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a title lies in: the server that serves it, and the packets of its sources.
 struct Title {
@@ -19,14 +19,17 @@ struct Title {
 
 /// Opens a fixture; None when it cannot be made here.
 fn open(name: &str) -> Option<Title> {
-    let path = fixture(name)?;
-    let mut files = vec![path.clone()];
+    fixture(name).map(|path| open_at(name, &path))
+}
+
+fn open_at(name: &str, path: &Path) -> Title {
+    let mut files = vec![path.to_owned()];
     if path.is_dir() {
-        let entries = std::fs::read_dir(&path).unwrap();
+        let entries = std::fs::read_dir(path).unwrap();
         files = entries.map(|entry| entry.unwrap().path()).collect();
         files.sort();
     }
-    Some(Title {
+    Title {
         server: Server::of(path.parent().unwrap()),
         target: format!("/{name}"),
         sources: files
@@ -35,7 +38,7 @@ fn open(name: &str) -> Option<Title> {
             .collect(),
         files,
         folder: Folder::new(),
-    })
+    }
 }
 
 /// A served rendition as ffprobe reads it: init and all segments behind one another.
@@ -101,18 +104,23 @@ fn assert_one_shift(title: &Title, shifts: &BTreeMap<String, f64>) {
 
 /// HLS with CMAF: data, sizes, flags and times are the source's; all tracks moved by one shift.
 fn cmaf(name: &str) {
-    let Some(title) = open(name) else { return };
+    if let Some(title) = open(name) {
+        arrives_in_cmaf(name, &title);
+    }
+}
+
+fn arrives_in_cmaf(name: &str, title: &Title) {
     let playlists = hls::media_playlists(&title.server, &format!("{}/.m3u8", title.target));
     assert_eq!(playlists.len(), title.sources.len(), "{playlists:?}");
     let mut shifts = BTreeMap::new();
     for target in playlists {
         let media = hls::media(&title.server, &target);
-        let (file, served) = whole(&title, &media, ".mp4");
-        let source = source_of(&title, &served);
+        let (file, served) = whole(title, &media, ".mp4");
+        let source = source_of(title, &served);
         assert_eq!(served.rate, source.rate, "{target}: timescale changed");
         assert_eq!(served.packets.len(), source.packets.len(), "{target}");
         shifts.insert(target.clone(), shift(source, &served, 0).unwrap());
-        each_segment(&title, &media, &served);
+        each_segment(title, &media, &served);
         if media.is_video() && title.files.len() == 1 {
             let wanted = pictures(title.files[0].to_str().unwrap());
             assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
@@ -120,7 +128,7 @@ fn cmaf(name: &str) {
     }
     // Of sources with signed offsets, ffmpeg reads even the source late.
     if name != "frag_ladder" {
-        assert_one_shift(&title, &shifts);
+        assert_one_shift(title, &shifts);
     }
 }
 
@@ -144,6 +152,31 @@ fn each_segment(title: &Title, media: &hls::Media, whole: &Stream) {
         packets.extend(found.packets);
     }
     assert_eq!(packets, whole.packets, "{}", media.target);
+}
+
+/// Films that others made, where they lie beside this repository.
+#[test]
+fn films_of_others() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = root.ancestors().map(|above| above.join("shared/media"));
+    let Some(folder) = found.into_iter().find(|folder| folder.is_dir()) else {
+        return skip("films of others: no shared/media beside this repository");
+    };
+    if fixtures().is_none() {
+        return;
+    }
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.contains("stpp") {
+            let server = Server::of(&folder);
+            let answer = server.get(&format!("/{name}/.m3u8"));
+            assert_eq!(answer.status, 415, "{name}");
+            assert!(answer.reason().contains("stpp"), "{}", answer.reason());
+        } else if name.ends_with(".mp4") {
+            arrives_in_cmaf(&name, &open_at(&name, &path));
+        }
+    }
 }
 
 /// HLS with transport streams and packed audio: the same pictures, times on the 90 kHz grid.

@@ -30,7 +30,24 @@ impl Server {
 
     /// `headwater serve` with these arguments, on a free port, ready when this returns.
     pub fn start(args: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        Server::run(Command::new(env!("CARGO_BIN_EXE_headwater")), args)
+    }
+
+    /// The same by a user who may read little, where we are root; None where that cannot be.
+    pub fn start_as_nobody(folder: &Folder, args: &[&str]) -> Option<Server> {
+        let binary = folder.0.join("headwater");
+        std::fs::copy(env!("CARGO_BIN_EXE_headwater"), &binary).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        let works = command.arg("true").status().is_ok_and(|s| s.success());
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(binary);
+        works.then(|| Server::run(command, args))
+    }
+
+    fn run(mut command: Command, args: &[&str]) -> Server {
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
@@ -158,12 +175,18 @@ fn unchunk(mut bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// Says that something is not judged here; past the test harness, which keeps the words of tests
+/// that pass to itself.
+pub fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
+}
+
 /// The folder that `fixtures/make.sh` fills, or None (said aloud) where there is no ffmpeg.
 pub fn fixtures() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| {
         if Command::new("ffprobe").arg("-version").output().is_err() {
-            println!("SKIPPED: ffmpeg is not installed");
+            skip("ffmpeg is not installed");
             return None;
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -180,7 +203,7 @@ pub fn fixtures() -> Option<&'static Path> {
 pub fn fixture(name: &str) -> Option<PathBuf> {
     let path = fixtures()?.join("library").join(name);
     if !path.exists() {
-        println!("SKIPPED: no fixture {name}");
+        skip(&format!("no fixture {name}"));
         return None;
     }
     Some(path)
