@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 pub use self::chunk::Chunk;
 pub use self::ended::End;
 use self::ended::Progress;
-use crate::conn::InFlight;
+use crate::conn::{InFlight, Mapped};
 
 mod chunk;
 mod ended;
@@ -67,6 +67,8 @@ pub struct Body {
     progress: Option<Arc<Progress>>,
     /// Tells the connection that this response is still leaving.
     in_flight: Option<InFlight>,
+    /// Whose mapped pages are among the bytes.
+    file: Option<Mapped>,
 }
 
 impl Body {
@@ -126,8 +128,19 @@ impl Body {
         self
     }
 
+    /// Says that pieces of this body are slices of `file`'s mapping, so that the kernel can be
+    /// asked to send the file instead. Without effect where user code sees the bytes.
+    #[must_use]
+    pub fn of_file(mut self, file: Mapped) -> Body {
+        self.file = Some(file);
+        self
+    }
+
     /// Keeps `guard` until the response has left.
     pub(crate) fn guarded(mut self, guard: InFlight) -> Body {
+        if let Some(file) = &self.file {
+            guard.sends(file);
+        }
         self.in_flight = Some(guard);
         self
     }
@@ -154,6 +167,7 @@ impl Body {
             kind,
             progress: None,
             in_flight: None,
+            file: None,
         }
     }
 

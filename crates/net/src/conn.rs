@@ -6,9 +6,11 @@ use std::sync::Arc;
 use http::Version;
 
 pub(crate) use self::io::Io;
+pub use self::sendfile::Mapped;
 pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
 
 mod io;
+mod sendfile;
 mod shared;
 
 /// The connection that a request came by. Cheap to clone.

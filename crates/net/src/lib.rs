@@ -21,6 +21,6 @@ pub mod record;
 pub mod server;
 
 pub use body::{Body, Chunk};
-pub use conn::Conn;
+pub use conn::{Conn, Mapped};
 pub use error::Error;
 pub use server::{Limits, Listen, Server, Shutdown};

@@ -4,7 +4,7 @@ use crate::error;
 use bytes::Bytes;
 use futures_util::stream;
 use net::body::Cut;
-use net::{Body, Chunk, Error};
+use net::{Body, Chunk, Error, Mapped};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Object, Reason};
@@ -81,11 +81,12 @@ pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Err
             .bring(pieces)
             .await
             .map_err(|e| error::of_store(&e))?;
-        return Ok(Body::pieces(whole));
+        return Ok(source.named(Body::pieces(whole)));
     }
     let begin = frame_end(0, len);
     let first = source.bring(cut(&pieces, &(0..begin))).await;
     let first = Chunk::pieces(first.map_err(|e| error::of_store(&e))?);
+    let named = source.clone();
     let state = (Some(first), source, pieces, begin);
     let frames = stream::try_unfold(state, move |(first, source, pieces, at)| async move {
         if let Some(first) = first {
@@ -104,7 +105,7 @@ pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Err
         let chunk = Chunk::pieces(bytes.map_err(Cut::new)?);
         Ok::<_, Cut>(Some((chunk, (None, source, pieces, next))))
     });
-    Ok(Body::stream(len, frames))
+    Ok(named.named(Body::stream(len, frames)))
 }
 
 /// Where the frame that begins at `at` ends, in a body of `len` bytes with a tail.
@@ -118,6 +119,17 @@ fn frame_end(at: u64, len: u64) -> u64 {
 }
 
 impl Source {
+    /// Tells the body which file its slices are of, so that the kernel can send it by itself.
+    fn named(&self, body: Body) -> Body {
+        match self.object.address() {
+            Some(address) if !self.touched => {
+                let len = self.object.len() as usize;
+                body.of_file(Mapped::new(self.object.clone(), address, len))
+            }
+            _ => body,
+        }
+    }
+
     /// Turns pieces into bytes: slices of the mapped file where the kernel alone will see them,
     /// else copies.
     async fn bring(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {

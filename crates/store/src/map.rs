@@ -63,6 +63,11 @@ impl Map {
         inside.then(|| self.all.slice(range))
     }
 
+    /// Where it begins in memory: a name for its bytes, not a way to them.
+    pub(crate) fn address(&self) -> usize {
+        self.pages.start.addr().get()
+    }
+
     /// Brings a part of the file into memory, and waits for it.
     ///
     /// # Errors

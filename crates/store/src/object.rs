@@ -9,6 +9,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,6 +61,12 @@ pub struct Object {
 const PROBE_STRIDE: u64 = 64 * 1024;
 /// How much is read at once where pages cannot be populated.
 const WARM_BYTES: usize = 256 * 1024;
+
+impl AsFd for Object {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
 
 impl Object {
     pub(crate) fn new(file: File, identity: Identity, meter: Arc<Meter>) -> Object {
@@ -136,6 +143,12 @@ impl Object {
             .slice(range.start as usize..range.end as usize)?;
         self.meter.count(reason, bytes.len() as u64);
         Some(bytes)
+    }
+
+    /// Where in memory the file is mapped, if it is: what [`Object::slice`] gives lies there, so
+    /// that who sends a slice can tell which bytes of which file it is.
+    pub fn address(&self) -> Option<usize> {
+        self.map().map(Map::address)
     }
 
     /// Whether `range` can be had without waiting for the storage, as far as can be told cheaply.

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::os::fd::AsFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
@@ -102,7 +103,14 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, |socket| socket.try_write_vectored(slices))
+        let files = &self.shared.files;
+        self.poll_send(cx, |socket| {
+            let write = || match files.send(socket.as_fd(), slices) {
+                Some(sent) => sent,
+                None => socket2::SockRef::from(socket).send_vectored(slices),
+            };
+            socket.try_io(Interest::WRITABLE, write)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -13,6 +13,8 @@ use atomic_waker::AtomicWaker;
 use http::Version;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use super::Mapped;
+use super::sendfile::Files;
 use crate::server::Limits;
 
 /// How long a closed connection waits for its client to close too, so that data still under way
@@ -78,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) peer: SocketAddr,
     pub(crate) secure: bool,
     pub(super) socket: OwnedWriteHalf,
+    pub(super) files: Files,
     clock: Arc<Clock>,
     wait: AtomicU8,
     since_ms: AtomicU64,
@@ -110,6 +113,7 @@ impl Shared {
             peer,
             secure,
             socket,
+            files: Files::default(),
             wait: AtomicU8::new(Wait::Header as u8),
             since_ms: now,
             blocked: AtomicBool::new(false),
@@ -244,6 +248,13 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    /// The response has parts of this file in it.
+    pub(crate) fn sends(&self, file: &Mapped) {
+        if !self.shared.secure && !self.shared.multiplexed.load(Relaxed) {
+            self.shared.files.add(file);
+        }
+    }
+
     /// The handler has answered; the body is still to leave.
     pub(crate) fn answered(&mut self) {
         if !std::mem::replace(&mut self.answered, true) {
@@ -261,6 +272,7 @@ impl Drop for InFlight {
         let last = self.shared.in_flight.fetch_sub(1, Relaxed) == 1;
         // A closed connection stays closed.
         if last && self.shared.wait.load(Relaxed) == Wait::Busy as u8 {
+            self.shared.files.forget();
             self.shared.waits(Wait::Idle);
         }
     }
