@@ -11,7 +11,25 @@ pub struct Validators {
     /// The entity tag as printed, quotes (and `W/`) included.
     pub etag: Option<HeaderValue>,
     /// When it last changed.
-    pub modified: Option<SystemTime>,
+    pub modified: Option<Modified>,
+}
+
+/// When something last changed, in whole seconds as HTTP counts them, and as printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Modified {
+    /// Since 1970.
+    seconds: u64,
+    printed: HeaderValue,
+}
+
+impl Modified {
+    /// `None` for times that no HTTP date can say.
+    pub fn at(time: SystemTime) -> Option<Modified> {
+        Some(Modified {
+            seconds: seconds(time)?,
+            printed: date_value(time)?,
+        })
+    }
 }
 
 /// What the request's conditions say.
@@ -48,7 +66,7 @@ impl Validators {
     /// The same, with a time of change.
     #[must_use]
     pub fn modified_at(mut self, modified: SystemTime) -> Validators {
-        self.modified = Some(modified);
+        self.modified = Modified::at(modified);
         self
     }
 
@@ -57,8 +75,8 @@ impl Validators {
         if let Some(etag) = &self.etag {
             headers.insert(header::ETAG, etag.clone());
         }
-        if let Some(date) = self.modified.and_then(date_value) {
-            headers.insert(header::LAST_MODIFIED, date);
+        if let Some(modified) = &self.modified {
+            headers.insert(header::LAST_MODIFIED, modified.printed.clone());
         }
     }
 
@@ -68,9 +86,8 @@ impl Validators {
             .and_then(|value| Tag::of(value.to_str().ok()?))
     }
 
-    /// Whole seconds since 1970, as HTTP dates count.
     fn modified_s(&self) -> Option<u64> {
-        self.modified.and_then(seconds)
+        self.modified.as_ref().map(|modified| modified.seconds)
     }
 }
 
@@ -121,7 +138,7 @@ pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
 }
 
 /// An HTTP date (section 5.6.7); `None` for times that have none.
-pub fn date_value(time: SystemTime) -> Option<HeaderValue> {
+fn date_value(time: SystemTime) -> Option<HeaderValue> {
     // The formatter below accepts the years 1970 to 9999 only.
     const LAST: u64 = 253_402_300_799;
     let seconds = seconds(time).filter(|seconds| *seconds <= LAST)?;

@@ -7,18 +7,17 @@ use crate::respond::{Ask, Facts};
 use crate::route::{Addressing, Manifest, Packing};
 use crate::title::Title;
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
+use http::header::HeaderValue;
 use http::{HeaderMap, Response};
 use media::manifest::dash::{self, Template};
 use media::manifest::{Format, hls};
 use media::presentation::{Presentation, Rendition};
-use net::conditional::Validators;
+use net::conditional::{Modified, Validators};
 use net::encoding::{self, Coding};
 use net::{Body, Error};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::SystemTime;
 use store::Key;
 
 /// A manifest names the present state of a title: caches must soon ask again.
@@ -38,12 +37,14 @@ pub(crate) struct Texts {
 
 /// A text in memory, in all codings that were asked for.
 pub(crate) struct Text {
-    content_type: HeaderValue,
-    cache: HeaderValue,
-    modified: Option<SystemTime>,
-    hash: u64,
-    plain: Bytes,
-    coded: [OnceLock<Option<Bytes>>; 3],
+    plain: Coded,
+    others: [OnceLock<Option<Coded>>; 3],
+}
+
+/// A text in one coding, and all that is said of it.
+struct Coded {
+    facts: Facts,
+    bytes: Bytes,
 }
 
 /// Answers with a text about a title.
@@ -96,7 +97,7 @@ fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
     Ok(Text::new(
         content_type,
         SOON,
-        Some(title.modified),
+        title.modified.clone(),
         text.into(),
     ))
 }
@@ -133,100 +134,85 @@ impl Text {
     pub(crate) fn new(
         content_type: HeaderValue,
         cache: HeaderValue,
-        modified: Option<SystemTime>,
-        plain: Bytes,
+        modified: Option<Modified>,
+        bytes: Bytes,
     ) -> Text {
         let mut hasher = DefaultHasher::new();
-        plain.hash(&mut hasher);
-        let (hash, coded) = (hasher.finish(), Default::default());
-        Text {
+        bytes.hash(&mut hasher);
+        let validators = Validators {
+            modified,
+            ..Validators::strong(&format!("\"{:016x}\"", hasher.finish()))
+        };
+        let facts = Facts {
             content_type,
             cache,
-            modified,
-            hash,
-            plain,
-            coded,
+            validators,
+            coding: Some(Coding::Identity),
+        };
+        Text {
+            plain: Coded { facts, bytes },
+            others: Default::default(),
         }
     }
 
     /// Answers in the coding that the client likes best.
     pub(crate) async fn answer(self: &Arc<Text>, ask: &Ask<'_>) -> Response<Body> {
-        let liked = self.liked(ask.headers);
-        let coded = match Text::place(liked) {
-            None => None,
-            Some(place) => self.coded(liked, place).await,
+        let Coded { facts, bytes } = self.liked(ask.headers).await;
+        ask.text(facts, bytes)
+    }
+
+    /// The text as the client likes it best; plain where coding it failed or made it longer.
+    async fn liked(self: &Arc<Text>, headers: &HeaderMap) -> &Coded {
+        if self.plain.bytes.len() < COMPRESS_BYTES_MIN {
+            return &self.plain;
+        }
+        let coding = encoding::choose(headers);
+        let Some(slot) = place(coding).and_then(|place| self.others.get(place)) else {
+            return &self.plain;
         };
-        let coding = if coded.is_some() {
-            liked
-        } else {
-            Coding::Identity
-        };
-        let mut response = ask.text(
-            &self.facts(coding),
-            coded.unwrap_or_else(|| self.plain.clone()),
-        );
-        let headers = response.headers_mut();
-        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if let Some(coding) = coding.header() {
-            headers.insert(header::CONTENT_ENCODING, coding);
+        if slot.get().is_none() && self.plain.bytes.len() > COMPRESS_NOW_BYTES_MAX {
+            let text = self.clone();
+            let task = tokio::task::spawn_blocking(move || text.code(coding).is_some());
+            if task.await.is_err() {
+                return &self.plain;
+            }
         }
-        response
+        self.code(coding).unwrap_or(&self.plain)
     }
 
-    fn liked(&self, headers: &HeaderMap) -> Coding {
-        if self.plain.len() < COMPRESS_BYTES_MIN {
-            Coding::Identity
-        } else {
-            encoding::choose(headers)
-        }
+    /// The text in this coding, made now if it was not yet.
+    fn code(&self, coding: Coding) -> Option<&Coded> {
+        let slot = self.others.get(place(coding)?)?;
+        slot.get_or_init(|| self.plain.coded(coding)).as_ref()
     }
+}
 
-    fn place(coding: Coding) -> Option<usize> {
-        match coding {
-            Coding::Identity => None,
-            Coding::Gzip => Some(0),
-            Coding::Brotli => Some(1),
-            Coding::Zstd => Some(2),
-        }
+/// Where a coding has its slot; plain text has none.
+fn place(coding: Coding) -> Option<usize> {
+    match coding {
+        Coding::Identity => None,
+        Coding::Gzip => Some(0),
+        Coding::Brotli => Some(1),
+        Coding::Zstd => Some(2),
     }
+}
 
-    /// The text in this coding; none where that failed or made it longer.
-    async fn coded(self: &Arc<Text>, coding: Coding, place: usize) -> Option<Bytes> {
-        let slot = self.coded.get(place)?;
-        if let Some(made) = slot.get() {
-            return made.clone();
-        }
-        if self.plain.len() <= COMPRESS_NOW_BYTES_MAX {
-            return slot.get_or_init(|| self.compress(coding)).clone();
-        }
-        let text = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            text.coded
-                .get(place)?
-                .get_or_init(|| text.compress(coding))
-                .clone()
-        });
-        task.await.ok().flatten()
-    }
-
-    fn compress(&self, coding: Coding) -> Option<Bytes> {
-        let coded = encoding::compress(coding, &self.plain).ok()?;
-        (coded.len() < self.plain.len()).then(|| Bytes::from(coded))
-    }
-
-    fn facts(&self, coding: Coding) -> Facts {
-        let etag = match coding {
-            Coding::Identity => format!("\"{:016x}\"", self.hash),
-            coding => format!("\"{:016x}-{}\"", self.hash, coding.name()),
-        };
+impl Coded {
+    /// The same in another coding, with a tag of its own.
+    fn coded(&self, coding: Coding) -> Option<Coded> {
+        let bytes = encoding::compress(coding, &self.bytes).ok()?;
+        let tag = self.facts.validators.etag.as_ref()?.to_str().ok()?;
+        let tag = format!("\"{}-{}\"", tag.trim_matches('"'), coding.name());
         let validators = Validators {
-            modified: self.modified,
-            ..Validators::strong(&etag)
+            modified: self.facts.validators.modified.clone(),
+            ..Validators::strong(&tag)
         };
-        Facts {
-            content_type: self.content_type.clone(),
-            cache: self.cache.clone(),
+        let facts = Facts {
             validators,
-        }
+            coding: Some(coding),
+            ..self.facts.clone()
+        };
+        let bytes = Bytes::from(bytes);
+        (bytes.len() < self.bytes.len()).then_some(Coded { facts, bytes })
     }
 }

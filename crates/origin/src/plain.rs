@@ -15,6 +15,8 @@ use store::{Folder, Key, Object, Reason};
 
 /// Files kept open.
 const OPEN_MAX: usize = 4096;
+/// Paths remembered that lead to no file.
+const ABSENT_MAX: usize = 4096;
 /// The file of that name may become another at any time.
 const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
@@ -56,6 +58,9 @@ const TYPES: [(&str, &str); 29] = [
 pub(crate) struct Files {
     folder: Arc<Folder>,
     open: Cache<Key, Open>,
+    /// Paths of manifests that are no files (most are not), and when that was looked up, in
+    /// milliseconds since `started`.
+    absent: Cache<Key, u64>,
     /// How long a path is trusted to lead to the same file.
     recheck: Duration,
     started: Instant,
@@ -72,6 +77,7 @@ impl Files {
         Files {
             folder,
             open: Cache::new(OPEN_MAX),
+            absent: Cache::new(ABSENT_MAX),
             recheck,
             started: Instant::now(),
         }
@@ -90,18 +96,38 @@ impl Files {
         ask.pieces(&facts, source, pieces).await
     }
 
-    /// Whether there is such a file.
+    /// Whether there is such a file. That there is none is believed for as long as that there
+    /// is one: else every request for a playlist would wait for a look at the folder.
     pub(crate) async fn has(&self, key: &Key) -> bool {
-        self.object(key).await.is_ok()
+        let now_ms = self.now_ms();
+        if let Some(looked_ms) = self.absent.get(key)
+            && self.is_fresh(looked_ms, now_ms)
+        {
+            return false;
+        }
+        let found = self.object(key).await.is_ok();
+        if !found {
+            self.absent.insert(key.clone(), now_ms);
+        }
+        found
+    }
+
+    /// Whether what was seen then may still be told now.
+    fn is_fresh(&self, looked_ms: u64, now_ms: u64) -> bool {
+        Duration::from_millis(now_ms.saturating_sub(looked_ms)) < self.recheck
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     async fn object(&self, key: &Key) -> Result<Arc<Object>, store::Error> {
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if let Some(open) = self.open.get(key) {
-            let age = elapsed.saturating_sub(open.looked_ms.load(Relaxed));
-            if Duration::from_millis(age) < self.recheck && !open.object.changed() {
-                return Ok(open.object);
-            }
+        let elapsed = self.now_ms();
+        if let Some(open) = self.open.get(key)
+            && self.is_fresh(open.looked_ms.load(Relaxed), elapsed)
+            && !open.object.changed()
+        {
+            return Ok(open.object);
         }
         let (folder, name) = (self.folder.clone(), key.clone());
         let old = self.open.peek(key);
@@ -140,6 +166,7 @@ fn facts(key: &Key, object: &Object) -> Facts {
         content_type: HeaderValue::from_static(content_type(key.name())),
         cache: SOON,
         validators: Validators::strong(&etag).modified_at(identity.modified()),
+        coding: None,
     }
 }
 

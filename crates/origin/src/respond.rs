@@ -5,9 +5,12 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use net::conditional::{Validators, evaluate};
+use net::encoding::Coding;
 use net::range::{Multipart, Wanted};
 use net::{Body, Error, headers, range};
 use std::ops::Range;
+
+const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
 /// What a request says about how it wants its answer.
 pub(crate) struct Ask<'a> {
@@ -18,24 +21,53 @@ pub(crate) struct Ask<'a> {
 }
 
 /// What all answers about one thing carry.
+#[derive(Clone)]
 pub(crate) struct Facts {
     pub(crate) content_type: HeaderValue,
     pub(crate) cache: HeaderValue,
     pub(crate) validators: Validators,
+    /// In which of several codings it comes; `None` where there is but one.
+    pub(crate) coding: Option<Coding>,
 }
 
 impl Ask<'_> {
-    /// Answers with text that is in memory, as a whole: ranges of texts help nobody, and they
-    /// would be ranges of one coding of it.
-    pub(crate) fn text(&self, facts: &Facts, bytes: Bytes) -> Response<Body> {
+    /// Answers with text that is in memory, or with a part of it. Ranges count over the coding
+    /// that is sent (RFC 9110 section 14.1); several at once get the whole, which is small.
+    pub(crate) fn text(&self, facts: &Facts, bytes: &Bytes) -> Response<Body> {
         if let Some(response) = self.condition(facts) {
             return response;
         }
-        let mut response = facts.response(StatusCode::OK, Body::full(bytes));
+        let len = bytes.len() as u64;
+        let one = match self.wanted_of_text(facts, len) {
+            Wanted::Unsatisfiable => return facts.unsatisfiable(len),
+            Wanted::Ranges(ranges) => <[_; 1]>::try_from(ranges).ok(),
+            Wanted::Whole => None,
+        };
+        let mut response = match one {
+            Some([one]) => {
+                // Within the text's length, which is a usize.
+                let part = bytes.slice(one.start as usize..one.end as usize);
+                facts.part(Body::full(part), &one, len)
+            }
+            None => facts.response(StatusCode::OK, Body::full(bytes.clone())),
+        };
         response
             .headers_mut()
-            .insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
+            .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         response
+    }
+
+    /// A text's date is that of the film's files: another version of this program may write
+    /// another text of them, and all codings share it. So only a tag holds ranges together.
+    fn wanted_of_text(&self, facts: &Facts, len: u64) -> Wanted {
+        if !self.headers.contains_key(header::RANGE) {
+            return Wanted::Whole;
+        }
+        let tag = Validators {
+            modified: None,
+            ..facts.validators.clone()
+        };
+        range::wanted(self.method, self.headers, &tag, len)
     }
 
     /// Answers with pieces of a file, or with parts of them.
@@ -57,10 +89,7 @@ impl Ask<'_> {
             Wanted::Ranges(ranges) => match <[_; 1]>::try_from(ranges) {
                 Ok([one]) => {
                     let body = pieces::body(source, pieces::cut(&pieces, &one)).await?;
-                    let mut response = facts.response(StatusCode::PARTIAL_CONTENT, body);
-                    let value = range::content_range(&one, len);
-                    response.headers_mut().insert(header::CONTENT_RANGE, value);
-                    response
+                    facts.part(body, &one, len)
                 }
                 Err(several) => facts.multipart(source, &pieces, several, len).await?,
             },
@@ -94,6 +123,23 @@ impl Facts {
         map.insert(header::CACHE_CONTROL, self.cache.clone());
         self.validators.print(map);
         headers::allow_any_origin(map);
+        if let Some(coding) = self.coding {
+            map.insert(header::VARY, ACCEPT_ENCODING);
+            if let Some(name) = coding
+                .header()
+                .filter(|_| status != StatusCode::NOT_MODIFIED)
+            {
+                map.insert(header::CONTENT_ENCODING, name);
+            }
+        }
+        response
+    }
+
+    /// One range.
+    fn part(&self, body: Body, range: &Range<u64>, len: u64) -> Response<Body> {
+        let mut response = self.response(StatusCode::PARTIAL_CONTENT, body);
+        let value = range::content_range(range, len);
+        response.headers_mut().insert(header::CONTENT_RANGE, value);
         response
     }
 
@@ -111,6 +157,9 @@ impl Facts {
         let mut response = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what).response();
         let map = response.headers_mut();
         map.insert(header::CONTENT_RANGE, range::content_range_unsatisfied(len));
+        if self.coding.is_some() {
+            map.insert(header::VARY, ACCEPT_ENCODING);
+        }
         response
     }
 

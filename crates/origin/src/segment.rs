@@ -178,11 +178,15 @@ impl Found<'_> {
         let version = self.presentation.version;
         let segment_ms = self.presentation.segment_ms;
         let etag = format!("\"{version:x}-{segment_ms}-{}-{kind}{n}\"", self.place);
-        let validators = Validators::strong(&etag).modified_at(title.modified);
+        let validators = Validators {
+            modified: title.modified.clone(),
+            ..Validators::strong(&etag)
+        };
         Facts {
             content_type,
             cache: FOR_EVER,
             validators,
+            coding: None,
         }
     }
 

@@ -6,9 +6,9 @@ use crate::manifest::Texts;
 use crate::route::Set;
 use media::presentation::{Presentation, Rules};
 use net::Error;
+use net::conditional::Modified;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::SystemTime;
 use store::{Folder, Identity, Key, Object};
 
 /// How long segments are wished to be.
@@ -30,7 +30,7 @@ pub(crate) struct Title {
     /// Cut for DASH; the same one if wished alike.
     pub(crate) dash: Arc<Presentation>,
     /// When the youngest file was changed.
-    pub(crate) modified: SystemTime,
+    pub(crate) modified: Option<Modified>,
     /// Playlists and MPDs made so far.
     pub(crate) texts: Texts,
     found: Found,
@@ -152,7 +152,7 @@ impl Title {
             files,
             hls,
             dash,
-            modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
+            modified: modified.and_then(Modified::at),
             texts: Texts::default(),
             found,
         })

@@ -5,8 +5,8 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -92,6 +92,10 @@ where
         let (number, in_flight) = shared.begin(request.version());
         let head = request.method() == Method::HEAD;
         let version = request.version();
+        // There may have been a Content-Length beside it, which the parser drops unseen; then
+        // somebody on the way may see another end of the request, so that the connection must end
+        // with the answer (RFC 9112 section 6.1).
+        let chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let conn = Conn {
             shared: Arc::clone(shared),
             request: number,
@@ -102,27 +106,53 @@ where
         };
         let shutdown = self.shutdown.clone();
         async move {
+            let refused = answer.is_err();
             let response = match answer {
                 Ok(answer) => answer.await,
                 Err(error) => error.response(),
             };
-            let last = version < Version::HTTP_2 && shutdown.is_draining();
+            let last = refused || chunked || shutdown.is_draining();
+            let last = version < Version::HTTP_2 && last;
             Ok(finish(response, head, last, in_flight))
         }
     }
 
-    /// What no handler should have to see.
+    /// What no handler should have to see. The connection ends with it.
     fn refusal(&self, request: &Request<Incoming>) -> Option<Error> {
         let max = self.common.limits.target_bytes_max;
         let bytes = request
             .uri()
             .path_and_query()
             .map_or(0, |target| target.as_str().len());
-        (bytes > max).then(|| {
+        if bytes > max {
             let context = format_args!("the target has {bytes} bytes, the limit is {max}");
-            Error::client(StatusCode::URI_TOO_LONG, context)
-        })
+            return Some(Error::client(StatusCode::URI_TOO_LONG, context));
+        }
+        let what = malformed(request.version(), request.headers())?;
+        Some(Error::client(StatusCode::BAD_REQUEST, what))
     }
+}
+
+/// What is wrong with a request of HTTP/1 that the parser lets pass.
+fn malformed(version: Version, headers: &HeaderMap) -> Option<&'static str> {
+    if version >= Version::HTTP_2 {
+        return None;
+    }
+    // RFC 9112 section 3.2.
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
+        (Some(_), Some(_)) => Some("the request has more than one Host"),
+        (Some(host), None) if !host.as_bytes().iter().all(may_be_of_host) => {
+            Some("the request's Host is none")
+        }
+        _ => None,
+    }
+}
+
+/// Characters of a host and a port (RFC 3986 section 3.2.2).
+fn may_be_of_host(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%:[]".contains(byte)
 }
 
 /// What every response needs before it leaves.

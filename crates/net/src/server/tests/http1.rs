@@ -112,6 +112,64 @@ fn the_handler_knows_its_connection() {
     assert_eq!(client.get("/conn").body, b"127.0.0.1 false 2 false");
 }
 
+/// RFC 9112 section 3.2: refused in words, and the connection ends.
+#[test]
+fn requests_that_name_no_host_are_refused() {
+    let server = start(Limits::default());
+    let cases = [
+        ("GET /full/3 HTTP/1.1\r\n\r\n", "no Host"),
+        ("GET http://x/full/3 HTTP/1.1\r\n\r\n", "no Host"),
+        (
+            "GET /full/3 HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+            "more than one Host",
+        ),
+        ("GET /full/3 HTTP/1.1\r\nHost: x/y\r\n\r\n", "Host is none"),
+        ("GET /full/3 HTTP/1.0\r\nHost: x y\r\n\r\n", "Host is none"),
+    ];
+    for (request, what) in cases {
+        let mut client = server.connect();
+        client.send(request);
+        let answer = client.read();
+        assert_eq!(answer.status, 400, "{request:?}");
+        let reason = answer.header("headwater-error").unwrap();
+        assert!(
+            reason.starts_with("client; ") && reason.contains(what),
+            "{request:?}: {reason}"
+        );
+        assert_eq!(client.rest(), b"", "{request:?}");
+    }
+    for host in ["", "a.example:8080", "[::1]:80", "xn--bcher-kva.example"] {
+        let mut client = server.connect();
+        client.send(&format!("GET /full/3 HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(client.read().status, 200, "{host}");
+    }
+    let mut client = server.connect();
+    client.send("GET /full/3 HTTP/1.0\r\n\r\n");
+    assert_eq!(client.read().status, 200, "HTTP/1.0 needs none");
+}
+
+/// RFC 9112 section 6.1: Transfer-Encoding holds, and nothing after such a request is believed.
+#[test]
+fn a_request_with_two_ends_is_the_last() {
+    let server = start(Limits::default());
+    let (length, chunked) = ("Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n");
+    for (first, second) in [(length, chunked), (chunked, length), (chunked, "")] {
+        let mut client = server.connect();
+        client.send(&format!(
+            "POST /full/3 HTTP/1.1\r\nHost: x\r\n{first}{second}\r\n5\r\nhello\r\n0\r\n\r\n\
+             GET /full/3 HTTP/1.1\r\nHost: x\r\n\r\n"
+        ));
+        let answer = client.read();
+        assert_eq!(answer.status, 200);
+        assert_eq!(
+            answer.header("connection"),
+            Some("close"),
+            "{first}{second}"
+        );
+        assert_eq!(client.rest(), b"", "{first}{second}");
+    }
+}
+
 #[test]
 fn nobody_can_smuggle_a_request() {
     let server = start(Limits::default());
