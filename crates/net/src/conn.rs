@@ -6,11 +6,12 @@ use std::sync::Arc;
 use http::Version;
 
 pub(crate) use self::io::Io;
-pub use self::sendfile::Mapped;
+pub use self::mapped::Mapped;
 pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
 
+mod gather;
 mod io;
-mod sendfile;
+mod mapped;
 mod shared;
 
 /// The connection that a request came by. Cheap to clone.

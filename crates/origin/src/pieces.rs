@@ -150,14 +150,24 @@ impl Source {
         if self.object.changed() {
             return Err(store::Error::Changed);
         }
-        let slice = |piece: &Piece| match piece {
-            Piece::Made(bytes) => Some(bytes.clone()),
-            Piece::Of(range) => self.object.slice(range.clone(), self.reason),
-        };
-        match pieces.iter().map(slice).collect() {
+        match self.slices(&pieces) {
             Some(slices) => Ok(slices),
             None => self.read(pieces).await,
         }
+    }
+
+    /// Slices of the mapped file, between bytes of our own.
+    fn slices(&self, pieces: &[Piece]) -> Option<Vec<Bytes>> {
+        let of_file = pieces.iter().filter_map(|piece| match piece {
+            Piece::Made(_) => None,
+            Piece::Of(range) => Some(range),
+        });
+        let mut slices = self.object.slices(of_file, self.reason)?.into_iter();
+        let piece = |piece: &Piece| match piece {
+            Piece::Made(bytes) => Some(bytes.clone()),
+            Piece::Of(_) => slices.next(),
+        };
+        pieces.iter().map(piece).collect()
     }
 
     async fn read(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {

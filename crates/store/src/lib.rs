@@ -4,7 +4,7 @@
 //! leaves the library. [`Folder::open`] gives an [`Object`]: bytes with an [`Identity`], which
 //! knows whether the file was changed under us.
 //!
-//! Everything here blocks, except [`Object::slice`], [`Object::resident`] and
+//! Everything here blocks, except [`Object::slices`], [`Object::resident`] and
 //! [`Object::changed`]: call the rest from a thread that may wait.
 //!
 //! What is *not* here: no HTTP, no media, no async.
@@ -15,6 +15,7 @@ mod key;
 mod map;
 mod meter;
 mod object;
+mod residence;
 
 pub use error::Error;
 pub use folder::{Entry, Folder};

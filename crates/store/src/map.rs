@@ -8,7 +8,7 @@
 //!   process may write to or cut the file. The slices are therefore handed to system calls only
 //!   (`writev`), which copy in the kernel and answer `EFAULT` where the file has been cut; user
 //!   code that looks at the bytes must use [`crate::Object::read`] instead. That is a rule of
-//!   [`crate::Object::slice`], kept by its only caller, and it is why no `SIGBUS` can come.
+//!   [`crate::Object::slices`], kept by its only caller, and it is why no `SIGBUS` can come.
 //! - **Threads.** The memory is only read, so `Map` may be sent and shared.
 #![allow(unsafe_code)]
 

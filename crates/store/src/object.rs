@@ -1,6 +1,7 @@
 //! One open file: its bytes, and whether they are still the same.
 
 use crate::map::Map;
+use crate::residence::Residence;
 use crate::{Error, Meter, Reason};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
@@ -54,6 +55,7 @@ pub struct Object {
     file: File,
     identity: Identity,
     map: OnceLock<Option<Map>>,
+    residence: Residence,
     meter: Arc<Meter>,
 }
 
@@ -75,6 +77,7 @@ impl Object {
             file,
             identity,
             map,
+            residence: Residence::default(),
             meter,
         }
     }
@@ -129,30 +132,43 @@ impl Object {
         Ok(Bytes::from(buffer))
     }
 
-    /// A part of the mapped file, without a copy and without waiting; `None` where the file
-    /// cannot be mapped, and when `range` is not inside it.
+    /// Parts of the mapped file, without a copy and without waiting: one request of the storage.
+    /// `None` where the file cannot be mapped, and when a range is not inside it.
     ///
     /// The bytes are for the kernel alone (`writev`). Code that looks at them must [`read`]
     /// instead: if the file is cut, the kernel says `EFAULT`, but a look would end the process.
     ///
     /// [`read`]: Object::read
-    pub fn slice(&self, range: Range<u64>, reason: Reason) -> Option<Bytes> {
-        self.check(&range).ok()?;
-        let bytes = self
-            .map()?
-            .slice(range.start as usize..range.end as usize)?;
-        self.meter.count(reason, bytes.len() as u64);
-        Some(bytes)
+    pub fn slices<'a>(
+        &self,
+        ranges: impl Iterator<Item = &'a Range<u64>>,
+        reason: Reason,
+    ) -> Option<Vec<Bytes>> {
+        let map = self.map()?;
+        let slice = |range: &Range<u64>| {
+            self.check(range).ok()?;
+            map.slice(range.start as usize..range.end as usize)
+        };
+        let slices: Vec<Bytes> = ranges.map(slice).collect::<Option<_>>()?;
+        let bytes = slices.iter().map(|slice| slice.len() as u64).sum();
+        self.meter.count(reason, bytes);
+        Some(slices)
     }
 
-    /// Where in memory the file is mapped, if it is: what [`Object::slice`] gives lies there, so
+    /// Where in memory the file is mapped, if it is: what [`Object::slices`] gives lies there, so
     /// that who sends a slice can tell which bytes of which file it is.
     pub fn address(&self) -> Option<usize> {
         self.map().map(Map::address)
     }
 
-    /// Whether `range` can be had without waiting for the storage, as far as can be told cheaply.
+    /// Whether `range` can be had without waiting for the storage, as far as can be told cheaply:
+    /// what was found in memory less than a second ago is taken to be there still.
     pub fn resident(&self, range: &Range<u64>) -> bool {
+        self.residence
+            .holds(self.len(), range, |part| self.probe(part))
+    }
+
+    fn probe(&self, range: &Range<u64>) -> bool {
         let last = range.end.saturating_sub(1);
         let stride = PROBE_STRIDE as usize;
         (range.start..last)
@@ -230,6 +246,10 @@ mod tests {
         (path, bytes, object)
     }
 
+    fn slice(object: &Object, range: Range<u64>) -> Option<Bytes> {
+        object.slices([&range].into_iter(), Reason::Plain)?.pop()
+    }
+
     #[test]
     fn read_and_slice_give_the_same_bytes() {
         let dir = tempfile::tempdir().unwrap();
@@ -246,7 +266,7 @@ mod tests {
             let asked = range.start as u64..range.end as u64;
             let read = object.read(asked.clone(), Reason::Plain).unwrap();
             assert_eq!(read, &bytes[range.clone()]);
-            let slice = object.slice(asked, Reason::Plain).unwrap();
+            let slice = slice(&object, asked).unwrap();
             assert_eq!(slice, &bytes[range]);
         }
         assert_eq!(object.meter.requests(Reason::Plain), 14);
@@ -260,7 +280,7 @@ mod tests {
         let len = object.len();
         #[allow(clippy::reversed_empty_ranges)]
         for range in [0..len + 1, len..len + 1, u64::MAX - 1..u64::MAX, 2..1] {
-            assert!(object.slice(range.clone(), Reason::Plain).is_none());
+            assert!(slice(&object, range.clone()).is_none());
             assert!(matches!(
                 object.read(range, Reason::Plain),
                 Err(Error::Changed)
@@ -323,7 +343,7 @@ mod tests {
     fn a_cut_file_is_an_error_and_not_a_signal() {
         let dir = tempfile::tempdir().unwrap();
         let (path, _, object) = film(dir.path());
-        let slice = object.slice(200_000..LEN as u64, Reason::Segment).unwrap();
+        let slice = slice(&object, 200_000..LEN as u64).unwrap();
         fs::OpenOptions::new()
             .write(true)
             .open(&path)

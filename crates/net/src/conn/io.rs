@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
 use super::Shared;
+use super::mapped::send_memory;
 
 /// The most bytes thrown away from a client that goes on sending after our end.
 const DISCARD_MAX: usize = 1 << 20;
@@ -105,11 +106,24 @@ impl AsyncWrite for Io {
     ) -> Poll<io::Result<usize>> {
         let files = &self.shared.files;
         self.poll_send(cx, |socket| {
-            let write = || match files.send(socket.as_fd(), slices) {
-                Some(sent) => sent,
-                None => socket2::SockRef::from(socket).send_vectored(slices),
-            };
-            socket.try_io(Interest::WRITABLE, write)
+            let mut count = 0;
+            let tried = socket.try_io(Interest::WRITABLE, || {
+                let sent = match files.send(socket.as_fd(), slices) {
+                    Some(sent) => sent?,
+                    None => send_memory(socket.as_fd(), slices, false)?,
+                };
+                count = sent.count;
+                // Wait for room instead of trying in vain.
+                if sent.full {
+                    Err(ErrorKind::WouldBlock.into())
+                } else {
+                    Ok(())
+                }
+            });
+            match tried {
+                Err(error) if count == 0 => Err(error),
+                _ => Ok(count),
+            }
         })
     }
 

@@ -14,7 +14,7 @@ use http::Version;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use super::Mapped;
-use super::sendfile::Files;
+use super::mapped::Files;
 use crate::server::Limits;
 
 /// How long a closed connection waits for its client to close too, so that data still under way

@@ -1,8 +1,8 @@
-//! Sending pages of files without touching them: `sendfile(2)` for slices of mapped files.
+//! Sending pages of files without touching them, for slices of mapped files.
 //!
 //! A body holds parts of a file as slices of its mapping. For such a slice the kernel can be
 //! asked to send the file's pages themselves, which copies nothing; the mapping serves as their
-//! name, and as the way to send where `sendfile` is not worth its call.
+//! name, and as the way to send what is so short that copying costs less than asking.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use super::gather::{self, Part, Sent};
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 /// Slices shorter than this are copied: a call to the kernel costs about as much.
-const SENDFILE_BYTES_MIN: usize = 8 << 10;
+const FILE_BYTES_MIN: usize = 8 << 10;
 /// Files a connection remembers: that of the response being sent, and of those just before it,
 /// whose last bytes may still wait in HTTP's buffer.
 const FILES_MAX: usize = 4;
@@ -33,10 +34,15 @@ impl Mapped {
         Mapped { file, address, len }
     }
 
-    /// Where in the file a slice of memory lies, if it is a part of the mapping.
-    fn offset_of(&self, slice: &[u8]) -> Option<u64> {
+    /// The part of the file that a slice of memory is, if it lies in the mapping.
+    fn part(&self, slice: &[u8]) -> Option<Part<'_>> {
         let offset = slice.as_ptr().addr().checked_sub(self.address)?;
-        (offset.checked_add(slice.len())? <= self.len).then_some(offset as u64)
+        let inside = offset.checked_add(slice.len())? <= self.len;
+        inside.then(|| Part {
+            file: self.file.as_fd(),
+            offset: offset as u64,
+            len: slice.len(),
+        })
     }
 }
 
@@ -83,63 +89,56 @@ impl Files {
         &self,
         socket: BorrowedFd<'_>,
         slices: &[IoSlice<'_>],
-    ) -> Option<io::Result<usize>> {
+    ) -> Option<io::Result<Sent>> {
         if !self.any.load(Relaxed) {
             return None;
         }
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = |slice: &IoSlice<'_>| {
-            let long = slice.len() >= SENDFILE_BYTES_MIN;
-            let found = |file| Mapped::offset_of(file, slice).map(|offset| (file, offset));
-            long.then(|| latest.iter().rev().find_map(found)).flatten()
+            let long = slice.len() >= FILE_BYTES_MIN;
+            long.then(|| latest.iter().rev().find_map(|mapped| mapped.part(slice)))
+                .flatten()
         };
         slices.iter().find_map(of_file)?;
-        let (mut sent, mut at) = (0, 0);
-        while let Some(slice) = slices.get(at) {
-            let (wanted, result) = match of_file(slice) {
-                Some((file, offset)) => {
-                    at += 1;
-                    (slice.len(), send_file(socket, file, offset, slice.len()))
-                }
-                None => {
-                    let rest = slices.get(at..).unwrap_or(&[]);
-                    let end = rest.iter().position(|slice| of_file(slice).is_some());
-                    let run = rest.get(..end.unwrap_or(rest.len())).unwrap_or(rest);
-                    at += run.len();
-                    let more = end.is_some();
-                    (
-                        run.iter().map(|slice| slice.len()).sum(),
-                        send_memory(socket, run, more),
-                    )
-                }
+        let (mut sent, mut rest) = (Sent::default(), slices);
+        while !rest.is_empty() && !sent.full {
+            let end = rest.iter().position(|slice| of_file(slice).is_some());
+            let (memory, files) = rest.split_at(end.unwrap_or(rest.len()));
+            let (offered, turn): (usize, _) = if memory.is_empty() {
+                let run: Vec<Part<'_>> = files.iter().map_while(of_file).collect();
+                rest = files.get(run.len()..).unwrap_or(&[]);
+                let offered = run.iter().map(|part| part.len).sum();
+                (offered, gather::send(socket, &run, !rest.is_empty()))
+            } else {
+                rest = files;
+                let offered = memory.iter().map(|slice| slice.len()).sum();
+                (offered, send_memory(socket, memory, !rest.is_empty()))
             };
-            match result {
-                Ok(count) => sent += count,
-                Err(error) if sent == 0 => return Some(Err(error)),
-                // Said again at the next call, if it lasts.
-                Err(_) => break,
-            }
-            if result.is_ok_and(|count| count < wanted) {
-                break;
+            match turn {
+                Ok(turn) => {
+                    sent.count += turn.count;
+                    sent.full = turn.full;
+                    if turn.count < offered {
+                        return Some(Ok(sent));
+                    }
+                }
+                Err(error) if sent.count == 0 => return Some(Err(error)),
+                Err(error) => {
+                    sent.full = error.kind() == io::ErrorKind::WouldBlock;
+                    return Some(Ok(sent));
+                }
             }
         }
         Some(Ok(sent))
     }
 }
 
-fn send_file(socket: BorrowedFd<'_>, file: &Mapped, offset: u64, len: usize) -> io::Result<usize> {
-    let mut offset = offset;
-    match rustix::fs::sendfile(socket, file.file.as_fd(), Some(&mut offset), len)? {
-        0 if len > 0 => Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the file was cut while it was sent",
-        )),
-        count => Ok(count),
-    }
-}
-
 /// `more`: a file follows at once, so the kernel need not send a short packet now.
-fn send_memory(socket: BorrowedFd<'_>, run: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+pub(super) fn send_memory(
+    socket: BorrowedFd<'_>,
+    run: &[IoSlice<'_>],
+    more: bool,
+) -> io::Result<Sent> {
     let more = if more {
         SendFlags::MORE
     } else {
@@ -147,5 +146,7 @@ fn send_memory(socket: BorrowedFd<'_>, run: &[IoSlice<'_>], more: bool) -> io::R
     };
     let flags = SendFlags::NOSIGNAL | more;
     let mut nothing = SendAncillaryBuffer::default();
-    Ok(rustix::net::sendmsg(socket, run, &mut nothing, flags)?)
+    let count = rustix::net::sendmsg(socket, run, &mut nothing, flags)?;
+    let full = count < run.iter().map(|slice| slice.len()).sum();
+    Ok(Sent { count, full })
 }

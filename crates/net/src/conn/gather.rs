@@ -1,0 +1,142 @@
+//! Parts of files to a socket without a copy, gathered in a pipe on the way.
+//!
+//! `sendfile(2)` sends one part, and pushes a short packet at its end; a segment of a film whose
+//! tracks interleave has dozens of parts. Here `splice(2)` moves references to the pages of many
+//! parts into a pipe, and then all of them at once into the socket, which fills its packets.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+/// A part of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) file: BorrowedFd<'a>,
+    pub(super) offset: u64,
+    pub(super) len: usize,
+}
+
+/// What a socket took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Bytes.
+    pub(super) count: usize,
+    /// It took less than it was offered: it will say when there is room again.
+    pub(super) full: bool,
+}
+
+/// Size asked for, in bytes: a slot for each of 256 pages. The kernel may give less.
+const PIPE_BYTES: usize = 1 << 20;
+/// Most gathered before it is sent: what the socket does not take is gathered again next time.
+const GATHER_BYTES_MAX: usize = 256 << 10;
+
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+thread_local! {
+    /// The worker's pipe. Empty, or gone, between calls.
+    static PIPE: RefCell<Option<Pipe>> = const { RefCell::new(None) };
+}
+
+/// Sends `parts` in order, as much as the socket takes; `more`: other bytes follow at once.
+pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io::Result<Sent> {
+    let (mut count, mut rest) = (0, Rest { parts, done: 0 });
+    // Taken out, and put back only when it is empty again.
+    let pipe = match PIPE.take() {
+        Some(pipe) => pipe,
+        None => Pipe::new()?,
+    };
+    while !rest.parts.is_empty() {
+        let turn = pipe.fill(&mut rest).and_then(|filled| {
+            let more = more || !rest.parts.is_empty();
+            Ok((filled, pipe.empty(socket, filled, more)?))
+        });
+        match turn {
+            Ok((filled, taken)) => {
+                count += taken;
+                if taken < filled {
+                    return Ok(Sent { count, full: true });
+                }
+            }
+            Err(error) if count == 0 => return Err(error),
+            // Said again at the next call, if it lasts.
+            Err(error) => {
+                let full = error.kind() == io::ErrorKind::WouldBlock;
+                return Ok(Sent { count, full });
+            }
+        }
+    }
+    PIPE.set(Some(pipe));
+    Ok(Sent { count, full: false })
+}
+
+/// Parts not gathered yet; of the first one, `done` bytes are.
+struct Rest<'a> {
+    parts: &'a [Part<'a>],
+    done: usize,
+}
+
+impl Pipe {
+    fn new() -> io::Result<Pipe> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // A smaller one does as well, in more turns.
+        let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
+        Ok(Pipe { read, write })
+    }
+
+    /// Gathers until the pipe is full, enough is in it, or nothing is left. Never 0 bytes.
+    fn fill(&self, rest: &mut Rest<'_>) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(part) = rest.parts.first()
+            && filled < GATHER_BYTES_MAX
+        {
+            let mut offset = part.offset + rest.done as u64;
+            let wanted = (part.len - rest.done).min(GATHER_BYTES_MAX - filled);
+            let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+            match splice(
+                part.file,
+                Some(&mut offset),
+                &self.write,
+                None,
+                wanted,
+                flags,
+            ) {
+                Ok(0) => return Err(cut()),
+                Ok(count) => {
+                    filled += count;
+                    rest.done += count;
+                }
+                Err(rustix::io::Errno::AGAIN) if filled > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
+            if rest.done == part.len {
+                *rest = Rest {
+                    parts: rest.parts.get(1..).unwrap_or(&[]),
+                    done: 0,
+                };
+            }
+        }
+        Ok(filled)
+    }
+
+    fn empty(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<usize> {
+        let more = if more {
+            SpliceFlags::MORE
+        } else {
+            SpliceFlags::empty()
+        };
+        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
+        Ok(splice(&self.read, None, socket, None, filled, flags)?)
+    }
+}
+
+fn cut() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the file was cut while it was sent",
+    )
+}
