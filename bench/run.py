@@ -59,10 +59,11 @@ def arguments():
 
 
 def make_films(folder, seconds):
-    """Two constant-rate renditions, 1 MB and 127 KB for each 2 s; sound beside them."""
+    """Two constant-rate renditions with sound, 1 MB and 127 KB for each 2 s: as one interleaved
+    file each, and the large one also as a folder with a file for each track."""
     folder.mkdir(parents=True)
     for name, size, kbps in (("large", "1280x720", 3900), ("small", "640x360", 500)):
-        rate = f"nal-hrd=cbr:force-cfr=1:keyint=48:min-keyint=48:scenecut=0"
+        rate = "nal-hrd=cbr:force-cfr=1:keyint=48:min-keyint=48:scenecut=0"
         ffmpeg(
             "-f", "lavfi", "-i", f"testsrc2=s={size}:r=24:d={seconds},noise=alls=20:allf=t",
             "-f", "lavfi", "-i", f"sine=f=440:r=48000:d={seconds}",
@@ -71,6 +72,11 @@ def make_films(folder, seconds):
             "-bufsize", f"{kbps}k", "-x264-params", rate, "-c:a", "aac", "-b:a", "128k",
             str(folder / f"{name}.mp4"),
         )  # fmt: skip
+        apart = folder / f"{name}-apart"
+        apart.mkdir()
+        for track, file in (("v", "video.mp4"), ("a", "audio.m4a")):
+            source = str(folder / f"{name}.mp4")
+            ffmpeg("-i", source, "-map", f"0:{track}", "-c", "copy", str(apart / file))
     return folder
 
 
@@ -81,11 +87,11 @@ def ffmpeg(*args):
 def list_kinds(url):
     """What is measured: name → paths, as real manifests list them."""
     kinds = {}
-    for film, label in (("large.mp4", "1 MB"), ("small.mp4", "127 KB")):
-        kinds[f"CMAF {label}"] = segments(url, f"/{film}/.m3u8", "video=")
-        if label == "1 MB":
-            kinds[f"TS {label}"] = segments(url, f"/{film}/.m3u8?format=ts", "video=")
-    kinds["audio 33 KB"] = segments(url, "/large.mp4/.m3u8", "audio")
+    for film, label in (("large", "1 MB"), ("small", "127 KB")):
+        kinds[f"CMAF {label}"] = segments(url, f"/{film}-apart/.m3u8", "video=")
+        kinds[f"CMAF {label}, interleaved"] = segments(url, f"/{film}.mp4/.m3u8", "video=")
+    kinds["TS 1 MB"] = segments(url, "/large-apart/.m3u8?format=ts", "video=")
+    kinds["audio 33 KB"] = segments(url, "/large-apart/.m3u8", "audio")
     kinds["media playlist"] = playlists(url, "/large.mp4/.m3u8", "video=")
     kinds["MPD"] = ["/large.mp4/.mpd"]
     return kinds
@@ -229,7 +235,7 @@ def wrk(args, server, paths, work):
     read = in_bytes(re.search(r"in [\d.]+\w+, ([\d.]+\w+) read", output)[1])
     return {
         "requests": requests, "bytes": read, "wall_s": wall, "cpu_s": used,
-        "p50": re.search(r"50%\s+(\S+)", output)[1], "p99": re.search(r"99%\s+(\S+)", output)[1],
+        "p50": re.search(r"^ +50%\s+(\S+)", output, re.M)[1], "p99": re.search(r"^ +99%\s+(\S+)", output, re.M)[1],
     }  # fmt: skip
 
 

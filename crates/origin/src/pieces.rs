@@ -29,9 +29,9 @@ pub(crate) struct Source {
 
 /// Bodies up to this leave in one frame with their head; longer ones end in a tail of their own.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// The end of longer bodies: read, and sent only if the file is still the same when all before
-/// it has left, so that a response which mixes two states of a file never looks complete.
-const TAIL_BYTES: u64 = 16 << 10;
+/// The end of longer bodies: sent only if the file is still the same when all before it has left,
+/// so that a response which mixes two states of a file does not look complete.
+const TAIL_BYTES: u64 = 256 << 10;
 /// The longest frame before the tail.
 const FRAME_BYTES_MAX: u64 = 4 << 20;
 /// What is in memory and no longer than this is read at once; the rest by a thread that may wait.
@@ -97,12 +97,7 @@ pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Err
         }
         let next = frame_end(at, len);
         let frame = cut(&pieces, &(at..next));
-        let bytes = if next == len {
-            source.read(frame).await
-        } else {
-            source.bring(frame).await
-        };
-        let chunk = Chunk::pieces(bytes.map_err(Cut::new)?);
+        let chunk = Chunk::pieces(source.bring(frame).await.map_err(Cut::new)?);
         Ok::<_, Cut>(Some((chunk, (None, source, pieces, next))))
     });
     Ok(named.named(Body::stream(len, frames)))

@@ -30,7 +30,7 @@ pub(super) struct Sent {
 /// Size asked for, in bytes: a slot for each of 256 pages. The kernel may give less.
 const PIPE_BYTES: usize = 1 << 20;
 /// Most gathered before it is sent: what the socket does not take is gathered again next time.
-const GATHER_BYTES_MAX: usize = 256 << 10;
+const GATHER_BYTES_MAX: usize = 512 << 10;
 
 struct Pipe {
     read: OwnedFd,
