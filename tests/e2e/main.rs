@@ -9,5 +9,6 @@ mod bad_input;
 mod ffmpeg;
 mod hls;
 mod http;
+mod mapped;
 mod packets;
 mod support;

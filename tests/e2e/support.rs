@@ -94,12 +94,17 @@ impl Server {
             .unwrap_or_else(|| panic!("{method} {target:.60}: no answer"))
     }
 
+    /// A connection, for several requests.
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.addr).unwrap();
+        let patience = Some(Duration::from_secs(30));
+        stream.set_read_timeout(patience).unwrap();
+        stream
+    }
+
     /// Sends bytes as they are; None when the connection closes without an answer.
     pub fn raw(&self, bytes: &[u8], no_body: bool) -> Option<Response> {
-        let mut stream = TcpStream::connect(self.addr).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
+        let mut stream = self.connect();
         // A server may refuse before it has read all, and close.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
