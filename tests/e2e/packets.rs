@@ -73,9 +73,7 @@ fn source_of<'a>(title: &'a Title, served: &Stream) -> &'a Stream {
 }
 
 /// By how many seconds the stream moved: every packet by the same, within `slack` ticks of the
-/// served rate. Our CMAF shows the first picture when it is decoded and later ones with signed
-/// offsets; ffmpeg adds the largest negative one to every time of such a track, so the moment of
-/// the first picture is read from its decode time.
+/// served rate.
 fn shift(source: &Stream, served: &Stream, slack: i64) -> Result<f64, String> {
     let (from, to) = (&source.packets[0], &served.packets[0]);
     let moved = |a: i64, b: i64| b * source.rate - a * served.rate;
@@ -87,7 +85,7 @@ fn shift(source: &Stream, served: &Stream, slack: i64) -> Result<f64, String> {
             return Err(format!("{a:?} became {b:?}"));
         }
     }
-    Ok(to.dts as f64 / served.rate as f64 - from.pts as f64 / source.rate as f64)
+    Ok(to.pts as f64 / served.rate as f64 - from.pts as f64 / source.rate as f64)
 }
 
 /// Sound and picture keep their distance; only rounding of the container's movie timescale (1 ms)
@@ -247,6 +245,45 @@ fn stamp(title: &Title, media: &hls::Media, served: &mut Stream) {
     }
     served.rate = 90_000;
     served.packets = packets;
+}
+
+/// Seconds from the first sound to the first picture, as ffprobe reads an input, and the slack of
+/// one tick.
+fn lead_of_sound(input: &str) -> (f64, f64) {
+    let found = streams(input);
+    let first = |kind: &str| {
+        let stream = found.iter().find(|stream| stream.kind == kind).unwrap();
+        let first = stream.packets.iter().map(|packet| packet.pts).min();
+        (first.unwrap() as f64 / stream.rate as f64, stream.rate)
+    };
+    let ((picture, a), (sound, b)) = (first("video"), first("audio"));
+    (picture - sound, 1.01 / a.min(b) as f64)
+}
+
+/// ffmpeg (so mpv and ffplay) adds the largest negative composition offset of a track to every
+/// time of its pictures: served with such offsets, they came later than the sound by the B-frames'
+/// delay.
+#[test]
+fn b_frames_do_not_come_later_than_their_sound() {
+    for name in [
+        "avc.mp4",
+        "avc_2997.mp4",
+        "avc_5994.mp4",
+        "audio_late.mp4",
+        "frag_unequal.mp4",
+    ] {
+        let Some(title) = open(name) else { continue };
+        let (wanted, slack) = lead_of_sound(title.files[0].to_str().unwrap());
+        assert!(title.sources[0].packets.iter().any(|p| p.pts > p.dts));
+        for manifest in [".m3u8", ".mpd", ".mpd?template=number"] {
+            let url = title.server.url(&format!("{}/{manifest}", title.target));
+            let (found, _) = lead_of_sound(&url);
+            assert!(
+                (found - wanted).abs() <= slack,
+                "{url}: {found}, not {wanted}"
+            );
+        }
+    }
 }
 
 /// DASH through ffmpeg's own client, both addressings. It ends when the first track ends, so

@@ -1,5 +1,6 @@
-// CMAF through mp4box.js: no edit list, tfdt is the sum of all before, what is listed is what lies
-// in the segments, in HLS and DASH alike.
+// CMAF through mp4box.js: no edit list, tfdt is the sum of all before, no picture is shown before
+// it is decoded, the first when the segment's name says, what is listed is what lies in the
+// segments, in HLS and DASH alike.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createFile } from 'mp4box';
@@ -43,7 +44,8 @@ async function init(url) {
   };
 }
 
-/** A media segment: decode time, duration, earliest shown time, and its mdat filled exactly. */
+/** A media segment: decode time, duration, when its first and its earliest picture are shown, and
+ *  its mdat filled exactly. */
 async function segment(url, head) {
   const bytes = await get(url);
   const file = open(bytes);
@@ -51,6 +53,7 @@ async function segment(url, head) {
   let at = null;
   let duration = 0;
   let earliest = Infinity;
+  let shown = null;
   let samples = 0;
   for (const moof of file.moofs) {
     assert.equal(moof.trafs.length, 1);
@@ -65,6 +68,8 @@ async function segment(url, head) {
     for (const run of traf.truns) {
       for (let n = 0; n < run.sample_count; n += 1) {
         const cts = run.sample_composition_time_offset[n] ?? 0;
+        assert.ok(cts >= 0, `${url}: a negative composition offset`);
+        shown ??= at + cts;
         earliest = Math.min(earliest, at + duration + cts);
         duration += run.sample_duration[n] ?? (traf.tfhd.flags & 8 ? traf.tfhd.default_sample_duration : head.trex.default_sample_duration);
         filled += run.sample_size[n] ?? (traf.tfhd.flags & 16 ? traf.tfhd.default_sample_size : head.trex.default_sample_size);
@@ -77,20 +82,25 @@ async function segment(url, head) {
     assert.equal(traf.truns[0].data_offset, mdat.start + (mdat.hdr_size ?? 8) - moof.start, `${url}: data_offset`);
   }
   assert.ok(samples > 0, `${url}: no samples`);
-  return { at, duration, earliest, samples, bytes: bytes.length };
+  return { at, duration, shown, earliest, samples, bytes: bytes.length };
 }
 
-/** tfdt = the time in the URL = the sum of all before; returns the rendition's length in ticks. */
+/** tfdt = the time in the URL less one delay = the sum of all before; the rendition's ends in ticks. */
 async function rendition(initUrl, urls) {
   const head = await init(initUrl);
   let next = null;
+  let delay = null;
   const found = [];
   for (const url of urls) {
     const own = await segment(url, head);
     const named = String(url).match(/\/(\d+)\.m4s$/);
-    if (named && !/\/n\/\d+\.m4s/.test(url)) assert.equal(own.at, Number(named[1]), `${url}: tfdt`);
+    delay ??= own.shown - own.at;
+    if (named && !/\/n\/\d+\.m4s/.test(url)) assert.equal(own.at, Number(named[1]) - delay, `${url}: tfdt`);
     // Not where pictures lead their key frame, nor where frames were dropped between reordered ones.
-    if (!/open_gop|vfr/.test(url)) assert.equal(own.earliest, own.at, `${url}: the first picture is shown when decoded`);
+    if (!/open_gop|vfr/.test(url)) {
+      assert.equal(own.earliest, own.shown, `${url}: the first picture is the first that is shown`);
+      assert.equal(own.shown, own.at + delay, `${url}: it is shown at the time in the URL`);
+    }
     if (next !== null) assert.equal(own.at, next, `${url}: tfdt is the sum of all before`);
     next = own.at + own.duration;
     found.push(own);

@@ -74,7 +74,7 @@ struct Described<'a> {
 
 #[derive(Serialize)]
 struct Segment {
-    /// Its decode time and its name, in ticks.
+    /// When its first sample is shown, and its name, in ticks.
     t: u64,
     /// In ticks.
     duration: u64,

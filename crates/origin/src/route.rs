@@ -93,7 +93,7 @@ pub struct Segment {
     pub part: Part,
 }
 
-/// Pieces of a rendition. Times are decode times of the first sample, in the track's ticks.
+/// Pieces of a rendition. Times are when the first sample is shown, in the track's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The CMAF header.

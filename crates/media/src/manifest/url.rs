@@ -38,13 +38,13 @@ pub fn folder(set: &str, rendition: &Rendition) -> String {
 pub const INIT: &str = "init.mp4";
 
 /// A media segment by its time, in such a folder.
-pub fn segment(tfdt: u64, extension: &str) -> impl Display {
-    Url(move |f| write!(f, "{tfdt}.{extension}"))
+pub fn segment(time: u64, extension: &str) -> impl Display {
+    Url(move |f| write!(f, "{time}.{extension}"))
 }
 
 /// The fragment of one key frame, in such a folder.
-pub fn key(tfdt: u64) -> impl Display {
-    Url(move |f| write!(f, "key/{tfdt}.m4s"))
+pub fn key(time: u64) -> impl Display {
+    Url(move |f| write!(f, "key/{time}.m4s"))
 }
 
 /// `SegmentTemplate@initialization`, from an MPD's BaseURL.

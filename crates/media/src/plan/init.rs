@@ -5,7 +5,7 @@ use crate::bytes::{write_box, write_full_box};
 use crate::codec::Media;
 use crate::index::Track;
 
-/// `cmfc`: CMAF; `iso6`: what its fragments use (default-base-is-moof, tfdt, signed trun).
+/// `cmfc`: CMAF; `iso6`: what its fragments use (default-base-is-moof, tfdt).
 const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
 
 /// The identity of ISO/IEC 14496-12, 8.3.2: 16.16 numbers, and 2.30 in the last column.

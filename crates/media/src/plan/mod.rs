@@ -61,8 +61,8 @@ impl Presentation {
     }
 
     fn key_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32, next: u32) -> Fragment<'a> {
-        let from = self.served_dts(rendition, key);
-        let ticks = self.served_dts(rendition, next).saturating_sub(from);
+        let from = self.served_time(rendition, key);
+        let ticks = self.served_time(rendition, next).saturating_sub(from);
         Fragment {
             duration: Some(u32::try_from(ticks).unwrap_or(u32::MAX)),
             all_sync: true,
@@ -81,8 +81,10 @@ impl Presentation {
             samples: &track.samples,
             // Decoding can start at every frame of sound that we package, whatever flags say.
             all_sync: track.codec.audio().is_some(),
-            tfdt: self.served_dts(rendition, range.start),
-            cts_shift: rendition.cts_shift,
+            tfdt: self
+                .served_time(rendition, range.start)
+                .saturating_sub(rendition.delay.into()),
+            cts_shift: rendition.served_cts(0),
             sequence: n.wrapping_add(1),
             duration: None,
             range,

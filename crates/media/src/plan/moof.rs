@@ -16,7 +16,9 @@ pub(super) struct Fragment<'a> {
     pub(super) all_sync: bool,
     /// Served decode time of the first sample.
     pub(super) tfdt: u64,
-    pub(super) cts_shift: i32,
+    /// Added to composition offsets: the track's smallest is served as 0. FFmpeg takes a negative
+    /// one for a delay of the whole track, and shows its pictures that much after the sound.
+    pub(super) cts_shift: i64,
     pub(super) sequence: u32,
     /// Overrides the source's durations.
     pub(super) duration: Option<u32>,
@@ -94,8 +96,9 @@ impl Fragment<'_> {
         }
     }
 
-    fn served_cts(&self, cts: i32) -> i32 {
-        cts.saturating_add(self.cts_shift)
+    fn served_cts(&self, cts: i32) -> u32 {
+        // In range, unless offsets span more than 32 bits can say.
+        (i64::from(cts) + self.cts_shift).clamp(0, u32::MAX.into()) as u32
     }
 
     fn head_len(&self, layout: &Layout, payload: u64) -> u64 {
@@ -121,7 +124,8 @@ impl Fragment<'_> {
                 write_full_box(out, b"tfdt", 1, 0, |out| {
                     out.extend_from_slice(&self.tfdt.to_be_bytes());
                 });
-                write_full_box(out, b"trun", 1, layout.trun_flags(), |out| {
+                // Version 0: offsets are unsigned, as all of ours are.
+                write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
                     put(out, self.range.end.saturating_sub(self.range.start));
                     put(out, data_offset);
                     if layout.flags == Flags::FirstSync {
@@ -148,7 +152,7 @@ impl Fragment<'_> {
             put(out, if sample.sync { SYNC } else { NON_SYNC });
         }
         if !layout.no_cts {
-            put(out, self.served_cts(sample.cts) as u32);
+            put(out, self.served_cts(sample.cts));
         }
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::fixtures::{self, any_title, index};
 use crate::index::{Sample, index_bytes};
 use crate::presentation::Rules;
+use crate::time::Time;
 use proptest::prelude::*;
 
 /// Bytes of a source file, made up from their place.
@@ -39,8 +40,29 @@ fn same(column: &[u32]) -> Option<u32> {
         .then_some(column[0])
 }
 
+/// What a segment's times are made of: when it is listed, less the delay; offsets, and the delay.
+#[derive(Clone, Copy)]
+struct Clock {
+    tfdt: u64,
+    shift: i32,
+}
+
+impl Clock {
+    fn of(rendition: &Rendition, time: u64) -> Clock {
+        Clock {
+            tfdt: time - u64::from(rendition.delay),
+            shift: rendition.cts_shift + rendition.delay as i32,
+        }
+    }
+
+    /// Never negative.
+    fn cts(self, sample: &Sample) -> u32 {
+        u32::try_from(sample.cts + self.shift).expect("shown no earlier than decoded")
+    }
+}
+
 /// A segment written column by column from plain rows, knowing nothing of tables or arithmetic.
-fn naive(samples: &[Sample], shift: i32, tfdt: u64, number: u32, is_video: bool) -> Vec<u8> {
+fn naive(samples: &[Sample], clock: Clock, number: u32, is_video: bool) -> Vec<u8> {
     let sync = |s: &Sample| s.sync || !is_video;
     let flags = |s: &Sample| if sync(s) { 0x0200_0000 } else { 0x0101_0000 };
     let columns: [(u32, u32, Vec<u32>); 3] = [
@@ -65,7 +87,7 @@ fn naive(samples: &[Sample], shift: i32, tfdt: u64, number: u32, is_video: bool)
             per_sample.push(column.clone());
         }
     }
-    let cts: Vec<u32> = samples.iter().map(|s| (s.cts + shift) as u32).collect();
+    let cts: Vec<u32> = samples.iter().map(|s| clock.cts(s)).collect();
     if cts.iter().any(|cts| *cts != 0) {
         trun_flags |= 0x800;
         per_sample.push(cts);
@@ -77,9 +99,9 @@ fn naive(samples: &[Sample], shift: i32, tfdt: u64, number: u32, is_video: bool)
         let tfhd = boxed(b"tfhd", [words(&[tfhd_flags]), words(&tfhd)].concat());
         let tfdt = boxed(
             b"tfdt",
-            [words(&[1 << 24]), tfdt.to_be_bytes().to_vec()].concat(),
+            [words(&[1 << 24]), clock.tfdt.to_be_bytes().to_vec()].concat(),
         );
-        let head = words(&[1 << 24 | trun_flags, samples.len() as u32, data_offset]);
+        let head = words(&[trun_flags, samples.len() as u32, data_offset]);
         let trun = boxed(b"trun", [head, words(&first), words(&table)].concat());
         let traf = boxed(b"traf", [tfhd, tfdt, trun].concat());
         boxed(
@@ -103,9 +125,9 @@ proptest! {
             for n in 0..rendition.segments() {
                 let plan = title.segment(rendition, n);
                 let of = &rows[rendition.cuts[n] as usize..rendition.cuts[n + 1] as usize];
-                let tfdt = title.segment_start(rendition, n);
+                let clock = Clock::of(rendition, title.segment_start(rendition, n));
                 let is_video = track.codec.video().is_some();
-                let expected = naive(of, rendition.cts_shift, tfdt, n as u32 + 1, is_video);
+                let expected = naive(of, clock, n as u32 + 1, is_video);
                 prop_assert_eq!(bytes(&plan), expected);
                 prop_assert_eq!(plan.len, bytes(&plan).len() as u64);
                 prop_assert_eq!(plan.len, title.segment_len(rendition, n));
@@ -124,7 +146,8 @@ proptest! {
             let again = index_bytes(&file).expect("what we write can be read");
             let back = &again.tracks[0];
             prop_assert_eq!(back.timescale, track.timescale);
-            prop_assert_eq!(back.origin as u64, title.segment_start(rendition, 0));
+            prop_assert_eq!(back.origin as u64 + u64::from(rendition.delay), title.segment_start(rendition, 0));
+            let delay = rendition.delay as i32;
             prop_assert_eq!(&back.codec.string, &track.codec.string);
             prop_assert_eq!(back.samples.end(), track.samples.end() - track.samples.dts(rendition.cuts[0]));
             let served = track.samples.range(rendition.cuts[0]..u32::MAX);
@@ -132,7 +155,7 @@ proptest! {
                 let end = b.offset + u64::from(b.size);
                 let expected = media(&a);
                 prop_assert_eq!(&file[b.offset as usize..end as usize], &expected[..]);
-                prop_assert_eq!((a.duration, a.cts + rendition.cts_shift, a.sync), (b.duration, b.cts, b.sync));
+                prop_assert_eq!((a.duration, a.cts + rendition.cts_shift + delay, a.sync), (b.duration, b.cts, b.sync));
             }
         }
     }
@@ -145,10 +168,10 @@ proptest! {
             for key in title.keys(rendition) {
                 let plan = title.key_segment(rendition, key);
                 let next = title.key_after(rendition, key);
-                let tfdt = title.served_dts(rendition, key);
-                let duration = (title.served_dts(rendition, next) - tfdt) as u32;
+                let time = title.served_time(rendition, key);
+                let duration = (title.served_time(rendition, next) - time) as u32;
                 let sample = Sample { duration, ..track.samples.get(key) };
-                let expected = naive(&[sample], rendition.cts_shift, tfdt, key + 1, true);
+                let expected = naive(&[sample], Clock::of(rendition, time), key + 1, true);
                 prop_assert_eq!(bytes(&plan), expected);
                 prop_assert_eq!(plan.len, title.key_segment_len(rendition, key, next));
             }
@@ -165,7 +188,11 @@ proptest! {
                 prop_assert_eq!(&units.ranges, &plan.ranges);
                 let sizes: u64 = units.units.iter().map(|unit| u64::from(unit.size)).sum();
                 prop_assert_eq!(sizes + plan.head.len() as u64, plan.len);
-                prop_assert!(units.units.iter().all(|unit| unit.dts <= unit.pts));
+                prop_assert!(units.units.iter().all(|unit| 0 <= unit.dts && unit.dts <= unit.pts));
+                let listed = Time::new(title.segment_start(rendition, n) as i64, title.track(rendition).timescale);
+                if n == 0 {
+                    prop_assert_eq!(units.units[0].pts, listed.round_to(90_000));
+                }
                 prop_assert!(units.units.windows(2).all(|pair| pair[0].dts <= pair[1].dts));
             }
         }

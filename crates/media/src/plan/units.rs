@@ -10,8 +10,7 @@ use std::ops::Range;
 pub struct AccessUnit {
     /// When it is shown on the served timeline, in 1/90000 s.
     pub pts: i64,
-    /// When it is decoded, never after `pts`. Negative for the first pictures where pictures
-    /// are reordered: whoever writes a stream adds an offset to both.
+    /// When it is decoded, never after `pts` and never negative.
     pub dts: i64,
     /// Bytes.
     pub size: u32,
@@ -58,11 +57,10 @@ impl Presentation {
         let clock = |ticks: i64| Time::new(ticks, track.timescale).round_to(90_000);
         let samples = track.samples.range(self.samples_of(rendition, n));
         samples.map(move |sample| {
-            let decoded = rendition.start + sample.dts as i64;
-            let cts = sample.cts.saturating_add(rendition.cts_shift);
+            let decoded = rendition.start + sample.dts as i64 - i64::from(rendition.delay);
             AccessUnit {
-                pts: clock(decoded + i64::from(cts)),
-                dts: clock(decoded - i64::from(rendition.delay)),
+                pts: clock(decoded + rendition.served_cts(sample.cts)),
+                dts: clock(decoded),
                 size: sample.size,
                 sync: sample.sync || all_sync,
             }

@@ -28,10 +28,10 @@ impl Presentation {
     pub(crate) fn keys_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
         let keys: Vec<u32> = self.keys(rendition).collect();
         let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
-        let dts = |sample| self.served_dts(rendition, sample);
+        let time = |sample| self.served_time(rendition, sample);
         let segments = keys.iter().zip(nexts).map(|(key, next)| {
             (
-                dts(next) - dts(*key),
+                time(next) - time(*key),
                 self.key_segment_len(rendition, *key, next),
             )
         });

@@ -15,7 +15,7 @@ pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
 /// Raised whenever the bytes of segments change for the same index and rules, so that no cache
 /// mixes old and new ones.
-const PACKAGING: u64 = 1;
+const PACKAGING: u64 = 2;
 
 /// The bitrate that players should begin with: most lines carry it, and it looks decent.
 const START_BITRATE: u64 = 2_000_000;
@@ -118,7 +118,7 @@ impl Shifted<'_> {
         self.track.of.samples.len()
     }
 
-    /// Served time in nanoseconds of so many ticks after sample 0 is decoded.
+    /// Served time in nanoseconds of so many ticks after the time of sample 0.
     fn nanos(&self, ticks: i64) -> i64 {
         Time::new(self.start.saturating_add(ticks), self.track.of.timescale).nanos()
     }
@@ -185,7 +185,7 @@ impl Shifted<'_> {
         }
     }
 
-    /// The sample decoded nearest to a served time; of two as near, the earlier.
+    /// The sample whose time is nearest to a served one; of two as near, the earlier.
     fn nearest(&self, nanos: i64) -> u32 {
         let samples = &self.track.of.samples;
         let ticks = Time::new(nanos, 1_000_000_000).round_to(self.track.of.timescale);
@@ -217,11 +217,7 @@ fn rendition(shifted: &Shifted, name: String, (cuts, group): (Vec<u32>, usize)) 
         track: shifted.track.track,
         start: shifted.start,
         cts_shift,
-        delay: samples
-            .cts_min()
-            .saturating_add(cts_shift)
-            .min(0)
-            .unsigned_abs(),
+        delay: shifted.track.delay(),
         cuts,
         group,
         bandwidth: Bandwidth::default(),

@@ -12,10 +12,11 @@ const KEY_SPACING_SECONDS: u64 = 1;
 const LEAD_MS: u64 = 250;
 
 impl Presentation {
-    /// When segment `n` begins: its `tfdt` and name, in the track's ticks.
+    /// When segment `n` begins: its name, in the track's ticks. Its `tfdt` is the rendition's
+    /// delay before.
     pub fn segment_start(&self, rendition: &Rendition, n: usize) -> u64 {
         let sample = rendition.cuts.get(n).copied().unwrap_or(u32::MAX);
-        self.served_dts(rendition, sample)
+        self.served_time(rendition, sample)
     }
 
     /// Ticks that segment `n` lasts; 0 if there is none.
@@ -51,17 +52,17 @@ impl Presentation {
         }
     }
 
-    /// The segment whose `tfdt` is exactly this.
-    pub fn segment_at(&self, rendition: &Rendition, tfdt: u64) -> Option<usize> {
-        let n = self.segment_around(rendition, tfdt)?;
-        (self.segment_start(rendition, n) == tfdt).then_some(n)
+    /// The segment that begins exactly then.
+    pub fn segment_at(&self, rendition: &Rendition, time: u64) -> Option<usize> {
+        let n = self.segment_around(rendition, time)?;
+        (self.segment_start(rendition, n) == time).then_some(n)
     }
 
-    /// The trick-play key frame whose `tfdt` is exactly this, as a sample number.
-    pub fn key_at(&self, rendition: &Rendition, tfdt: u64) -> Option<u32> {
-        let n = self.segment_around(rendition, tfdt)?;
+    /// The trick-play key frame whose time is exactly this, as a sample number.
+    pub fn key_at(&self, rendition: &Rendition, time: u64) -> Option<u32> {
+        let n = self.segment_around(rendition, time)?;
         let mut keys = self.keys_of(rendition, n);
-        keys.find(|key| self.served_dts(rendition, *key) == tfdt)
+        keys.find(|key| self.served_time(rendition, *key) == time)
     }
 
     /// The key frames for trick play and I-frame playlists: the first of each segment, and the
@@ -82,22 +83,23 @@ impl Presentation {
             .unwrap_or(u32::MAX)
     }
 
-    /// When a rendition's first sample is decoded and shown, on the served timeline.
+    /// When a rendition's first sample is shown, on the served timeline.
     pub fn starts(&self, rendition: &Rendition) -> Time {
         let ticks = self.segment_start(rendition, 0);
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Served decode time of a sample; the end for numbers past the last.
-    pub(crate) fn served_dts(&self, rendition: &Rendition, sample: u32) -> u64 {
+    /// Served time of a sample, by which it is named and listed: the rendition's delay after it
+    /// is decoded. The end for numbers past the last.
+    pub(crate) fn served_time(&self, rendition: &Rendition, sample: u32) -> u64 {
         let dts = self.track(rendition).samples.dts(sample);
         (rendition.start + dts as i64).max(0) as u64
     }
 
-    /// The segment that holds this decode time.
-    fn segment_around(&self, rendition: &Rendition, tfdt: u64) -> Option<usize> {
+    /// The segment that holds this time.
+    fn segment_around(&self, rendition: &Rendition, time: u64) -> Option<usize> {
         let starts = &rendition.cuts[..rendition.segments()];
-        let after = starts.partition_point(|cut| self.served_dts(rendition, *cut) <= tfdt);
+        let after = starts.partition_point(|cut| self.served_time(rendition, *cut) <= time);
         after.checked_sub(1)
     }
 

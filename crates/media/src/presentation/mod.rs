@@ -33,8 +33,9 @@ pub struct Presentation {
     pub files: Vec<Arc<Index>>,
     /// Video first, in the order manifests list them; then audio. Never empty.
     pub renditions: Vec<Rendition>,
-    /// Where the film's own time zero lies on the served timeline: tracks with priming before
-    /// zero begin earlier. DASH says it as presentationTimeOffset; exact in every timescale.
+    /// Where the film's own time zero lies on the served timeline: tracks with priming are shown,
+    /// and reordered pictures decoded, before it. DASH says it as presentationTimeOffset; exact
+    /// in every timescale.
     pub zero: Time,
     /// From `zero` to the end of the longest rendition.
     pub duration: Time,
@@ -56,13 +57,16 @@ pub struct Rendition {
     pub file: usize,
     /// Which of its tracks (a position, not a track_ID).
     pub track: usize,
-    /// Served decode time of the track's sample 0, in ticks; later ones add their durations.
-    /// Where leading samples are not served (see `cuts`) it may be negative.
+    /// Served time of the track's sample 0, in ticks; later ones add their durations. Segments
+    /// are named and listed by this time of their first sample, which is when it is shown; it is
+    /// decoded `delay` earlier. Where leading samples are not served (see `cuts`) it may be
+    /// negative.
     pub start: i64,
-    /// Added to a sample's `cts`, so that the first sample is shown when it is decoded.
+    /// Added to a sample's `cts`: from its time to when it is shown. 0 for the first sample
+    /// then; negative for B-frames.
     pub cts_shift: i32,
-    /// How long before it is shown a sample must be decoded where decoding may not come after
-    /// showing (transport streams), in ticks: the deepest reordering of the track.
+    /// How long before its time each sample is decoded, so that none is shown before it is
+    /// decoded, in ticks: the deepest reordering of the track.
     pub delay: u32,
     /// First sample of each segment, and the number of samples at the end: segment `n` holds
     /// samples `cuts[n]..cuts[n + 1]`, never none. Video before its first sync sample cannot be
@@ -78,6 +82,12 @@ impl Rendition {
     /// How many segments.
     pub fn segments(&self) -> usize {
         self.cuts.len().saturating_sub(1)
+    }
+
+    /// Ticks from a sample's served decode time to when it is shown; never negative for those of
+    /// the track.
+    pub(crate) fn served_cts(&self, cts: i32) -> i64 {
+        i64::from(cts) + i64::from(self.cts_shift) + i64::from(self.delay)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures::any_title;
+use crate::time::gcd;
 use proptest::prelude::*;
 
 fn title(files: Vec<Arc<Index>>, segment_ms: u32) -> Option<Presentation> {
@@ -27,6 +28,22 @@ fn shown(title: &Presentation, rendition: &Rendition, n: usize) -> i64 {
     Time::new(rendition.start + sample.dts as i64 + cts, track.timescale).nanos()
 }
 
+/// When the first sample is decoded: when it is shown, less what makes no offset negative.
+fn decoded(title: &Presentation, rendition: &Rendition) -> Time {
+    let track = title.track(rendition);
+    let start = title.segment_start(rendition, 0) as i64;
+    Time::new(start - i64::from(rendition.delay), track.timescale)
+}
+
+/// When the earliest sample is shown.
+fn first_shown(title: &Presentation, rendition: &Rendition) -> Time {
+    let track = title.track(rendition);
+    let served = track.samples.range(rendition.cuts[0]..u32::MAX);
+    let shown = served.map(|s| s.dts as i64 + i64::from(s.cts) + i64::from(rendition.cts_shift));
+    let earliest = shown.min().unwrap_or(0) + rendition.start;
+    Time::new(earliest, track.timescale)
+}
+
 fn half_frame(title: &Presentation, rendition: &Rendition) -> i64 {
     let samples = &title.track(rendition).samples;
     let ticks = samples.end() - samples.dts(rendition.cuts[0]);
@@ -44,21 +61,21 @@ proptest! {
             prop_assert!(cuts.len() >= 2);
             prop_assert!(cuts.windows(2).all(|cut| cut[0] < cut[1]));
             prop_assert_eq!(cuts[cuts.len() - 1], track.samples.len());
-            let mut tfdt = title.segment_start(rendition, 0);
+            let mut time = title.segment_start(rendition, 0);
             for n in 0..rendition.segments() {
                 prop_assert!(track.codec.audio().is_some() || track.samples.is_sync(cuts[n]));
-                prop_assert_eq!(title.segment_start(rendition, n), tfdt);
-                prop_assert_eq!(title.segment_at(rendition, tfdt), Some(n));
+                prop_assert_eq!(title.segment_start(rendition, n), time);
+                prop_assert_eq!(title.segment_at(rendition, time), Some(n));
                 let ticks: u64 =
                     track.samples.range(cuts[n]..cuts[n + 1]).map(|s| u64::from(s.duration)).sum();
                 prop_assert!(ticks > 0);
                 prop_assert_eq!(title.segment_ticks(rendition, n), ticks);
-                tfdt += ticks;
-                prop_assert!(n + 1 == rendition.segments() || title.segment_at(rendition, tfdt - 1) == (ticks == 1).then_some(n));
+                time += ticks;
+                prop_assert!(n + 1 == rendition.segments() || title.segment_at(rendition, time - 1) == (ticks == 1).then_some(n));
             }
-            prop_assert_eq!(title.segment_at(rendition, tfdt), None);
+            prop_assert_eq!(title.segment_at(rendition, time), None);
             let first = track.samples.dts(cuts[0]);
-            prop_assert_eq!(tfdt - title.segment_start(rendition, 0), track.samples.end() - first);
+            prop_assert_eq!(time - title.segment_start(rendition, 0), track.samples.end() - first);
         }
     }
 
@@ -73,9 +90,15 @@ proptest! {
         });
         let shifts: Vec<Time> = shifts.collect::<std::result::Result<_, _>>()?;
         prop_assert!(shifts.windows(2).all(|pair| pair[0] == pair[1]));
-        prop_assert_eq!(title.zero, shifts[0].max(Time::ZERO));
-        let starts: Vec<Time> = title.renditions.iter().map(|r| title.starts(r)).collect();
-        prop_assert!(starts.iter().all(|start| *start >= Time::ZERO));
+        let per_second = title.renditions.iter().fold(0, |g, r| gcd(g, title.track(r).timescale));
+        let least = 1_000_000_000 / i64::from(per_second);
+        let decoded = title.renditions.iter().map(|r| decoded(&title, r).nanos()).min();
+        prop_assert!(decoded.is_some_and(|first| (0..=least).contains(&first)), "{decoded:?}");
+        // Films that begin late begin where they are first seen or heard.
+        let shown = title.renditions.iter().map(|r| first_shown(&title, r).nanos()).min();
+        let (zero, shown) = (title.zero.nanos(), shown.unwrap_or(0));
+        prop_assert!(shown <= zero + least, "{shown} {zero}");
+        prop_assert!(title.zero == shifts[0] || (title.zero > shifts[0] && zero <= shown));
         for rendition in &title.renditions {
             let timescale = title.track(rendition).timescale;
             prop_assert_eq!(Time::new(title.zero.round_to(timescale), timescale), title.zero);
@@ -114,10 +137,10 @@ proptest! {
             prop_assert_eq!(keys[0], rendition.cuts[0]);
             let nexts = keys.iter().skip(1).copied().chain([track.samples.len()]);
             for (key, next) in keys.iter().zip(nexts) {
-                let tfdt = title.served_dts(rendition, *key);
+                let time = title.served_time(rendition, *key);
                 prop_assert!(track.samples.is_sync(*key));
-                prop_assert!(title.served_dts(rendition, next) > tfdt);
-                prop_assert_eq!(title.key_at(rendition, tfdt), Some(*key));
+                prop_assert!(title.served_time(rendition, next) > time);
+                prop_assert_eq!(title.key_at(rendition, time), Some(*key));
                 prop_assert_eq!(title.key_after(rendition, *key).min(track.samples.len()), next);
             }
         }

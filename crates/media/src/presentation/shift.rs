@@ -13,28 +13,35 @@ pub const LIMIT_HOURS: i64 = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shift {
     count: i64,
+    /// The same for the title's zero, where that is another.
+    zero: i64,
     per_second: u32,
 }
 
 impl Shift {
-    /// The smallest shift that leaves no served time below zero. Negative (towards zero) for
+    /// The smallest shift that leaves no decode time below zero. Negative (towards zero) for
     /// titles that begin late.
     pub(super) fn common(tracks: &[Chosen]) -> Shift {
         let per_second = tracks
             .iter()
             .fold(0, |g, track| gcd(g, track.of.timescale))
             .max(1);
-        let needed = tracks.iter().map(|track| {
-            Time::new(track.earliest().saturating_neg(), track.of.timescale).ceil_to(per_second)
-        });
+        let needed = |time: fn(&Chosen) -> i64| {
+            let each = tracks.iter().map(|track| {
+                Time::new(time(track).saturating_neg(), track.of.timescale).ceil_to(per_second)
+            });
+            each.max().unwrap_or(0)
+        };
+        let count = needed(|track| track.decoded());
         Shift {
-            count: needed.max().unwrap_or(0),
+            count,
+            zero: count.max(count.saturating_sub(needed(|track| track.earliest()))),
             per_second,
         }
     }
 
-    /// Served decode time of the track's sample 0, in its ticks: such that its first served
-    /// sample is decoded when it is shown.
+    /// Served time of the track's sample 0, in its ticks: such that the time of its first served
+    /// sample is when that is shown.
     pub(super) fn start(self, track: &Chosen) -> Result<i64> {
         let ticks = i128::from(self.count) * i128::from(track.of.timescale / self.per_second);
         let cts = i128::from(track.of.samples.cts(track.first));
@@ -52,8 +59,8 @@ impl Shift {
         Ok(start as i64)
     }
 
-    /// Where the film's own time zero comes to lie; not before the served timeline begins.
+    /// Where the film's own time zero comes to lie; in films that begin late, where they begin.
     pub(super) fn zero(self) -> Time {
-        Time::new(self.count.max(0), self.per_second)
+        Time::new(self.zero, self.per_second)
     }
 }

@@ -22,14 +22,39 @@ fn a_film_with_sound_is_cut_near_six_seconds() {
     assert_eq!(video.name, "video=2281000");
     assert_eq!(audio.name, "audio=113000");
     assert_eq!((video.segments(), audio.segments()), (10, 10));
-    // The video begins at the film's zero, the audio's priming 1024 ticks before: 69/3200 s is
-    // the least that both timescales can say.
-    assert_eq!(title.zero, Time::new(69, 3200));
-    assert_eq!((video.start, audio.start), (276, 1035 - 1024));
-    assert_eq!(title.segment_start(video, 3), 276 + 18 * 12_800);
-    assert_eq!(title.segment_at(video, 276 + 18 * 12_800), Some(3));
-    assert_eq!(title.segment_at(video, 277 + 18 * 12_800), None);
+    // The video is shown from the film's zero on and decoded from 1024 ticks before, which is
+    // earlier than the audio's priming.
+    assert_eq!(title.zero, Time::new(1024, 12_800));
+    assert_eq!((video.start, video.delay), (1024, 1024));
+    assert_eq!((audio.start, audio.delay), (3840 - 1024, 0));
+    assert_eq!(title.segment_start(video, 3), 1024 + 18 * 12_800);
+    assert_eq!(title.segment_at(video, 1024 + 18 * 12_800), Some(3));
+    assert_eq!(title.segment_at(video, 1025 + 18 * 12_800), None);
     assert_eq!(title.target_duration, 6);
+}
+
+#[test]
+fn priming_that_both_timescales_cannot_say_is_rounded_up() {
+    let rows: Vec<fixtures::Row> = (0..500).map(|n| (512, 0, 100, n % 50 == 0)).collect();
+    let video = fixtures::track(fixtures::avc(640, 360), 12_800, 0, &rows);
+    let title = presentation(vec![index(vec![video, fixtures::audio(20, 300)])]);
+    // 1024 ticks of 1/48000 s: 69/3200 s is the least that both timescales can say.
+    assert_eq!(title.zero, Time::new(69, 3200));
+    assert_eq!(
+        (title.renditions[0].start, title.renditions[1].start),
+        (276, 1035 - 1024)
+    );
+}
+
+#[test]
+fn a_film_that_begins_late_has_its_zero_where_it_is_first_shown() {
+    let mut video = fixtures::video(60, 50, 10_000);
+    video.origin = 12_800 * 3600;
+    let title = presentation(vec![index(vec![video])]);
+    let video = &title.renditions[0];
+    assert_eq!((title.segment_start(video, 0), video.delay), (1024, 1024));
+    assert_eq!(title.zero, Time::new(1024, 12_800));
+    assert_eq!(title.duration, Time::new(60, 1));
 }
 
 fn refusal(files: Vec<Arc<Index>>) -> String {

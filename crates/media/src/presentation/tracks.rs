@@ -30,6 +30,21 @@ impl Chosen<'_> {
         earliest.unwrap_or(0).saturating_add(self.of.origin)
     }
 
+    /// When its first sample is decoded, in ticks of the film's own timeline: early enough for
+    /// every sample to be decoded no later than it is shown.
+    pub(super) fn decoded(&self) -> i64 {
+        let samples = &self.of.samples;
+        (samples.dts(self.first) as i64)
+            .saturating_add(samples.cts_min().into())
+            .saturating_add(self.of.origin)
+    }
+
+    /// Ticks from the first sample's decoding to its being shown.
+    pub(super) fn delay(&self) -> u32 {
+        let samples = &self.of.samples;
+        samples.cts(self.first).abs_diff(samples.cts_min())
+    }
+
     pub(super) fn is_video(&self) -> bool {
         self.of.codec.video().is_some()
     }

@@ -31,9 +31,8 @@ pub const TS_OFFSET_90K: u64 = 900_000;
 /// One sample to be muxed. Times are in 90 kHz on the served timeline, with [`TS_OFFSET_90K`]
 /// added; they may pass 2^33 and are wrapped here.
 ///
-/// TS has no decode times after presentation times, as CMAF has (negative cts): from all `dts`
-/// of a track its most negative cts must be taken away, the same for all segments. A `dts` that
-/// is still after `pts` is taken for `pts`.
+/// TS has no decode times after presentation times. A `dts` that is after its `pts` is taken for
+/// `pts`.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// When it is shown.

@@ -187,8 +187,8 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-/// Segments are named and listed by decode time; where a key frame's composition offset differs
-/// from the first one's, its picture is shown a little beside it.
+/// Segments are named and listed by decode time plus a constant delay; where a key frame's
+/// composition offset differs from the first one's, its picture is shown a little beside it.
 fn pictures_start_segments(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in videos(title) {
         let samples = &title.track(rendition).samples;

@@ -22,9 +22,9 @@ pub fn iframes(presentation: &Presentation, rendition: &Rendition) -> Option<Str
     let mut clock = Clock::new(presentation, rendition);
     let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
     for (key, next) in keys.iter().zip(nexts) {
-        clock.write(&mut out, presentation.served_dts(rendition, next));
-        let tfdt = presentation.served_dts(rendition, *key);
-        let _ = writeln!(out, "{folder}/{}", url::key(tfdt));
+        clock.write(&mut out, presentation.served_time(rendition, next));
+        let time = presentation.served_time(rendition, *key);
+        let _ = writeln!(out, "{folder}/{}", url::key(time));
     }
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)

@@ -16,12 +16,12 @@ pub fn media(presentation: &Presentation, rendition: &Rendition, format: Format)
         let _ = writeln!(out, "#EXT-X-MAP:URI=\"{folder}/{}\"", url::INIT);
     }
     let mut clock = Clock::new(presentation, rendition);
-    let mut tfdt = presentation.segment_start(rendition, 0);
+    let mut time = presentation.segment_start(rendition, 0);
     for n in 0..rendition.segments() {
         let next = presentation.segment_start(rendition, n + 1);
         clock.write(&mut out, next);
-        let _ = writeln!(out, "{folder}/{}", url::segment(tfdt, extension));
-        tfdt = next;
+        let _ = writeln!(out, "{folder}/{}", url::segment(time, extension));
+        time = next;
     }
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)
