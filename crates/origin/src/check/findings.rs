@@ -8,6 +8,8 @@ use media::time::Time;
 /// Apple's HLS authoring specification: "key frames should be present every two seconds"; with
 /// room for frame rates that do not divide it.
 const KEY_FRAMES_S: f64 = 2.1;
+/// Key frames this near to each other are one moment.
+const TOGETHER_S: f64 = 0.01;
 /// The same: peak of a VOD variant at most 200 % of its average.
 const PEAK_OVER_AVERAGE: f64 = 2.0;
 /// The same: neighbouring bitrates a factor of 1.5 to 2 apart; we speak up outside of 1.3 to 2.5.
@@ -53,38 +55,52 @@ fn notes_of_the_index(title: &Presentation, found: &mut Vec<Finding>) {
 fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
     let mut videos = videos(title);
     let Some(first) = videos.next() else { return };
-    for other in videos.filter(|other| other.group != first.group) {
-        let at = match first_apart(title, first, other) {
-            Some(at) => format!("; they part at {:.3} s", at.seconds()),
-            None => String::new(),
-        };
-        found.push(Finding::new(
-            Level::Warning,
-            &other.name,
-            format!(
+    let fix = "encode all renditions with one fixed distance of key frames (ffmpeg: -g 48 \
+               -keyint_min 48 -sc_threshold 0, the same frame rate)";
+    for other in videos {
+        let (few, alone) = alone(&key_times(title, first), &key_times(title, other));
+        let at = alone.map_or(String::new(), |(_, at)| format!("; they part at {at:.3} s"));
+        let what = match alone {
+            _ if other.group != first.group => format!(
                 "its key frames do not line up with those of {}{at}, so players cannot switch \
-                     between them without a seam",
+                 between them without a seam",
                 first.name
             ),
-            "encode all renditions with one fixed distance of key frames (ffmpeg: -g 48 \
-             -keyint_min 48 -sc_threshold 0, the same frame rate)",
-        ));
+            Some((count, _)) => format!(
+                "only {} of {few} key frames line up with those of {}{at}, so segments can begin \
+                 at few times",
+                few - count,
+                first.name
+            ),
+            None => continue,
+        };
+        found.push(Finding::new(Level::Warning, &other.name, what, fix));
     }
 }
 
-/// When the first key frame is shown that only one of two renditions has.
-fn first_apart(title: &Presentation, one: &Rendition, other: &Rendition) -> Option<Time> {
-    let times = |rendition: &Rendition| {
-        let track = title.track(rendition);
-        track
-            .samples
-            .sync_samples()
-            .map(|n| track.shown(n))
-            .collect::<Vec<_>>()
+/// When its key frames are shown, in seconds.
+fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
+    let track = title.track(rendition);
+    let keys = track.samples.sync_samples();
+    keys.map(|n| track.shown(n).seconds()).collect()
+}
+
+/// Of two lists of times the length of the shorter, how many of its times the longer one does
+/// not have, and the first of them. That the longer one has more does no harm.
+fn alone(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
+    let (few, many) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
     };
-    let (left, right) = (times(one), times(other));
-    let apart = |(a, b): &(&Time, &Time)| (a.seconds() - b.seconds()).abs() > 0.01;
-    left.iter().zip(&right).find(apart).map(|(a, b)| *a.min(b))
+    let apart = |time: &&f64| {
+        let from = many.partition_point(|known| *known < **time - TOGETHER_S);
+        many.get(from)
+            .is_none_or(|known| *known > **time + TOGETHER_S)
+    };
+    let count = few.iter().filter(apart).count();
+    let first = few.iter().find(apart);
+    (few.len(), first.map(|at| (count, *at)))
 }
 
 fn segments_near_the_wish(title: &Presentation, found: &mut Vec<Finding>) {
@@ -306,3 +322,6 @@ fn videos(title: &Presentation) -> impl Iterator<Item = &Rendition> {
         .iter()
         .filter(|r| title.track(r).codec.video().is_some())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod report;
 use crate::config::segment_ms;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use report::Report;
+use std::io::Write;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -61,12 +62,14 @@ pub fn check(flags: &ArgMatches) -> ExitCode {
         }
     };
     let reports: Vec<Report> = reports.collect();
-    if flags.get_flag("json") {
-        println!("{}", serde_json::json!({ "titles": reports }));
+    let text = if flags.get_flag("json") {
+        format!("{}\n", serde_json::json!({ "titles": reports }))
     } else {
         let texts: Vec<String> = reports.iter().map(Report::text).collect();
-        print!("{}", texts.join("\n"));
-    }
+        texts.join("\n")
+    };
+    // Whoever reads it may have seen enough and gone (`| head`).
+    let _ = std::io::stdout().write_all(text.as_bytes());
     if reports.iter().any(Report::failed) {
         ExitCode::FAILURE
     } else {
