@@ -11,11 +11,13 @@ pub struct Tkhd {
     pub id: u32,
     /// Whether the file wants it played by default.
     pub enabled: bool,
-    /// The part of the matrix that turns and mirrors, as 16.16: a, b, c, d.
-    pub matrix: [i32; 4],
+    /// How the picture is turned, mirrored and moved: a, b, u, c, d, v, x, y, w, as 16.16 and (the
+    /// third of each row) 2.30 numbers.
+    pub matrix: [i32; 9],
 }
 
-const ONE: i32 = 0x0001_0000;
+/// The matrix that leaves a picture as it is.
+pub const UPRIGHT: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 impl Tkhd {
     /// Reads the body of the box. A box that ends before the matrix has an upright one.
@@ -29,16 +31,11 @@ impl Tkhd {
         let id = reader.u32();
         reader.done()?;
         reader.skip(if version == 1 { 28 } else { 24 });
-        let row = |reader: &mut Reader<'_>| {
-            let pair = [reader.i32(), reader.i32()];
-            reader.skip(4);
-            pair
-        };
-        let ([a, b], [c, d]) = (row(&mut reader), row(&mut reader));
+        let matrix = [0; 9].map(|_: i32| reader.i32());
         let matrix = if reader.done().is_ok() {
-            [a, b, c, d]
+            matrix
         } else {
-            [ONE, 0, 0, ONE]
+            UPRIGHT
         };
         Ok(Tkhd {
             id,
@@ -49,7 +46,7 @@ impl Tkhd {
 
     /// Whether the picture is to be shown as it is stored: neither turned nor mirrored.
     pub fn is_upright(&self) -> bool {
-        let [a, b, c, d] = self.matrix;
+        let [a, b, _, c, d, ..] = self.matrix;
         b == 0 && c == 0 && a >= 0 && d >= 0
     }
 }
@@ -58,37 +55,30 @@ impl Tkhd {
 mod tests {
     use super::*;
 
-    fn body(version: u8, matrix: [i32; 4]) -> Vec<u8> {
+    const TURNED: [i32; 9] = [0, 0x1_0000, 0, -0x1_0000, 0, 0, 720 << 16, 0, 0x4000_0000];
+
+    fn body(version: u8, matrix: [i32; 9]) -> Vec<u8> {
         let mut out = vec![version, 0, 0, 3];
         out.resize(if version == 1 { 20 } else { 12 }, 0);
         out.extend(9u32.to_be_bytes());
         out.resize(out.len() + if version == 1 { 28 } else { 24 }, 0);
-        for value in [
-            matrix[0],
-            matrix[1],
-            0,
-            matrix[2],
-            matrix[3],
-            0,
-            0,
-            0,
-            1 << 30,
-        ] {
-            out.extend(value.to_be_bytes());
-        }
+        matrix
+            .iter()
+            .for_each(|value| out.extend(value.to_be_bytes()));
         out
     }
 
     #[test]
     fn both_versions_and_a_turned_picture() {
         for version in [0, 1] {
-            let upright = Tkhd::parse(&body(version, [ONE, 0, 0, ONE])).unwrap();
+            let upright = Tkhd::parse(&body(version, UPRIGHT)).unwrap();
             assert_eq!((upright.id, upright.enabled), (9, true));
             assert!(upright.is_upright());
-            let turned = Tkhd::parse(&body(version, [0, ONE, -ONE, 0])).unwrap();
+            let turned = Tkhd::parse(&body(version, TURNED)).unwrap();
             assert!(!turned.is_upright());
+            assert_eq!(turned.matrix, TURNED);
         }
-        assert!(Tkhd::parse(&body(0, [0; 4])[..16]).unwrap().is_upright());
-        assert!(Tkhd::parse(&body(0, [0; 4])[..15]).is_err());
+        assert!(Tkhd::parse(&body(0, TURNED)[..16]).unwrap().is_upright());
+        assert!(Tkhd::parse(&body(0, TURNED)[..15]).is_err());
     }
 }

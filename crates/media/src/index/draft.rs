@@ -263,6 +263,7 @@ impl Draft {
             codec,
             samples,
             origin,
+            matrix: self.tkhd.matrix,
         }))
     }
 
@@ -307,7 +308,7 @@ impl Draft {
             notes.push(self.note(None, what.to_owned()));
         }
         if self.is_video && !self.tkhd.is_upright() {
-            let what = "the picture is turned or mirrored by the tkhd matrix, which streaming players ignore";
+            let what = "the picture is turned or mirrored by the tkhd matrix: init segments say so, but transport streams cannot, and some players ignore it";
             notes.push(self.note(None, what.to_owned()));
         }
         let unused = self
@@ -337,7 +338,7 @@ mod tests {
         let tkhd = Tkhd {
             id: 3,
             enabled: true,
-            matrix: [0; 4],
+            matrix: crate::bmff::tkhd::UPRIGHT,
         };
         let mut draft = Draft::new(tkhd, 1000, Vec::new());
         draft.file_len = 1000;

@@ -61,6 +61,8 @@ pub struct Track {
     /// Presentation time of a decode time of 0, in ticks, with the edit list resolved:
     /// a sample is shown at `dts + cts + origin`. Negative for priming, positive for a late start.
     pub origin: i64,
+    /// How the picture is turned (the matrix of tkhd), as phones write it.
+    pub matrix: [i32; 9],
 }
 
 /// Something legal but unfortunate in a file.

@@ -48,7 +48,7 @@ fn tkhd(out: &mut Vec<u8>, track: &Track) {
             0
         };
         put(out, &[volume]);
-        put(out, &MATRIX);
+        put(out, &track.matrix.map(|value| value as u32));
         let (width, height) = display_size(track);
         put(out, &[width, height]);
     });
@@ -142,5 +142,21 @@ fn trex(out: &mut Vec<u8>) {
 fn put(out: &mut Vec<u8>, words: &[u32]) {
     for word in words {
         out.extend_from_slice(&word.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bmff::tkhd::Tkhd;
+    use crate::fixtures;
+
+    #[test]
+    fn a_turned_picture_stays_turned() {
+        let mut track = fixtures::video(1, 25, 100);
+        track.matrix = [0, 0x1_0000, 0, -0x1_0000, 0, 0, 720 << 16, 0, 0x4000_0000];
+        let init = super::segment(&track);
+        let at = init.windows(4).position(|name| name == b"tkhd").unwrap();
+        let tkhd = Tkhd::parse(&init[at + 4..]).unwrap();
+        assert_eq!(tkhd.matrix, track.matrix);
     }
 }

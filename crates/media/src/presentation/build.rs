@@ -15,7 +15,7 @@ pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
 /// Raised whenever the bytes of segments change for the same index and rules, so that no cache
 /// mixes old and new ones.
-const PACKAGING: u64 = 2;
+const PACKAGING: u64 = 3;
 
 /// The bitrate that players should begin with: most lines carry it, and it looks decent.
 const START_BITRATE: u64 = 2_000_000;
