@@ -334,6 +334,9 @@ fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
 
 /// Percent-decodes once. An escaped `/` is part of a name, which no name may be.
 fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
+    if path.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Bad::Path(BadKey::Character));
+    }
     if !path.contains('%') {
         return Ok(Cow::Borrowed(path));
     }
