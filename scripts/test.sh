@@ -34,6 +34,7 @@ section install install
 section fixtures fixtures/make.sh
 section format cargo fmt --all --check
 section clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+section docs env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 section tests cargo test --workspace --locked --no-fail-fast
 section judges scripts/judge.sh
 section licences scripts/deny.sh

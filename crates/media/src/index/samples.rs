@@ -24,7 +24,7 @@ pub struct Sample {
 }
 
 /// Samples by number, from 0. Every look-up by number or time is logarithmic at worst, plus at
-/// most one chunk or one block of [`BLOCK`] samples; none depends on the place in the film.
+/// most one chunk or one block of `BLOCK` samples; none depends on the place in the film.
 #[derive(Debug, Clone)]
 pub struct Samples {
     len: u32,

@@ -101,7 +101,7 @@ impl Presentation {
     /// # Errors
     /// `Malformed` when lengths differ by more than 2 s and 5 % (the files are no renditions of
     /// one title) or a video track has no sync sample; `Empty` when nothing lasts any time;
-    /// `TooLarge` past the bounds of [`shift::LIMIT_HOURS`] and [`build::SEGMENT_SAMPLES_MAX`].
+    /// `TooLarge` past the bounds of `shift::LIMIT_HOURS` and `build::SEGMENT_SAMPLES_MAX`.
     pub fn new(files: Vec<Arc<Index>>, rules: &Rules) -> Result<Presentation> {
         build::presentation(files, rules)
     }

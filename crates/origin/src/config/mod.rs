@@ -1,7 +1,7 @@
 //! Settings as written become settings as meant.
 //!
-//! Each knob is declared once, in [`knobs`]; flags, `HEADWATER_*` variables and lines of a TOML
-//! file all come from that table. [`layers`] says who set what; this file gives it meaning.
+//! Each knob is declared once, in `knobs`; flags, `HEADWATER_*` variables and lines of a TOML
+//! file all come from that table. `layers` says who set what; this file gives it meaning.
 
 mod knobs;
 mod layers;

@@ -1,0 +1,17 @@
+//! Replays what fuzzing ranges and conditions has kept, so that what was once found stays fixed.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use net::{conditional, range};
+
+#[path = "../../../fuzz/bodies/range.rs"]
+mod body;
+
+#[test]
+fn ranges() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/range");
+    let files = std::fs::read_dir(corpus).unwrap();
+    let count = files
+        .map(|file| body::run(&std::fs::read(file.unwrap().path()).unwrap()))
+        .count();
+    assert!(count > 10, "the corpus is there");
+}
