@@ -2,6 +2,8 @@
 # Runs each fuzz target for a few seconds, starting from the kept corpus.
 #
 #   scripts/fuzz.sh SECONDS [TARGET…]
+#
+# FUZZ_SEED: the same seed tries the same inputs in the same order; another looks elsewhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?seconds a target}
@@ -25,7 +27,7 @@ for target in "${targets[@]}"; do
   [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")
   log=target/fuzz-finds/$target.log
   if ! cargo fuzz run "$target" "target/fuzz-corpus/$target" "${seeds[@]}" -- \
-    -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+    -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
     -artifact_prefix=target/fuzz-finds/ >"$log" 2>&1; then
     tail -n 40 "$log"
     echo "fuzz target $target FAILED; the input is in target/fuzz-finds"
