@@ -35,9 +35,10 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (default 60)
 fmt: ## format the Rust code
 	cargo fmt --all
 
-bench: ## our speed beside others' on this machine
+bench: ## our speed beside others' on this machine, and our memory
 	@scripts/install.sh bench
 	python3 bench/run.py
+	python3 bench/memory.py
 
 experiments: ## the source documents' experiments
 	@echo "make experiments: none here yet; they come with headwater lab"

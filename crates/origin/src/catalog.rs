@@ -16,8 +16,9 @@ use tokio::sync::Semaphore;
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 /// What a failure weighs in memory, in bytes.
 const FAILURE_BYTES: u64 = 1024;
-/// Titles built at the same time; more wait.
-const BUILDS_MAX: usize = 16;
+/// Most titles built at the same time; more wait. One a core, within these bounds: more would be
+/// no faster, and what each needs for a moment stays with the allocator (bench/memory.py).
+const BUILDS: (usize, usize) = (2, 16);
 /// Parts of the cache with a lock each. Few, since no title may be larger than a part.
 const SHARDS: usize = 4;
 
@@ -74,12 +75,14 @@ impl Catalog {
             most: (memory_bytes / SHARDS as u64).max(1),
         };
         let hash = DefaultHashBuilder::default();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let builds = cores.clamp(BUILDS.0, BUILDS.1);
         Catalog {
             folder,
             lengths,
             recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
-            builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            builds: Arc::new(Semaphore::new(builds)),
             built: AtomicU64::new(0),
             started: Instant::now(),
         }
