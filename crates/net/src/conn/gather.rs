@@ -32,6 +32,9 @@ const PIPE_BYTES: usize = 1 << 20;
 /// Most gathered before it is sent: what the socket does not take is gathered again next time.
 const GATHER_BYTES_MAX: usize = 512 << 10;
 
+/// A part of this length has nothing to be gathered with: the kernel's own way is shorter.
+const ALONE_BYTES_MIN: usize = 64 << 10;
+
 struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
@@ -44,6 +47,11 @@ thread_local! {
 
 /// Sends `parts` in order, as much as the socket takes; `more`: other bytes follow at once.
 pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io::Result<Sent> {
+    if let [part] = parts
+        && part.len >= ALONE_BYTES_MIN
+    {
+        return send_alone(socket, *part);
+    }
     let (mut count, mut rest) = (0, Rest { parts, done: 0 });
     // Taken out, and put back only when it is empty again.
     let pipe = match PIPE.take() {
@@ -72,6 +80,17 @@ pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io
     }
     PIPE.set(Some(pipe));
     Ok(Sent { count, full: false })
+}
+
+fn send_alone(socket: BorrowedFd<'_>, part: Part<'_>) -> io::Result<Sent> {
+    let mut offset = part.offset;
+    match rustix::fs::sendfile(socket, part.file, Some(&mut offset), part.len)? {
+        0 => Err(cut()),
+        count => Ok(Sent {
+            count,
+            full: count < part.len,
+        }),
+    }
 }
 
 /// Parts not gathered yet; of the first one, `done` bytes are.
