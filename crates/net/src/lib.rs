@@ -11,6 +11,7 @@
 pub mod body;
 pub mod client;
 pub mod conditional;
+pub mod config;
 pub mod conn;
 pub mod encoding;
 pub mod error;

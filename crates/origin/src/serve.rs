@@ -2,7 +2,7 @@
 
 use crate::Origin;
 use crate::catalog::Catalog;
-use crate::config::{Layers, LogFormat, Settings, Sources, Wrong};
+use crate::config::{KNOBS, Layers, Settings, Sources, Wrong};
 use crate::demo::Demo;
 use crate::library::Library;
 use crate::observe::Observer;
@@ -12,7 +12,6 @@ use crate::title::Lengths;
 use clap::ArgMatches;
 use net::metrics::Metrics;
 use net::record::Recorder;
-use net::server::Tls;
 use net::{Listen, Server, Shutdown};
 use std::fmt;
 use std::io::{self, Write};
@@ -71,6 +70,8 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
     let env = |name: &str| std::env::var(name).ok();
     let read = |path: &str| std::fs::read_to_string(path);
     let sources = Sources {
+        knobs: KNOBS,
+        tables: &[],
         flags,
         env: &env,
         read: &read,
@@ -81,7 +82,7 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
         print!("{layers}");
         return Ok(());
     }
-    log(&settings)?;
+    settings.common.start_log().map_err(Failed::Usage)?;
     let shutdown = Shutdown::on_signals().map_err(cannot("signals"))?;
     let running = start(&settings, shutdown)?;
     let mut out = io::stdout().lock();
@@ -113,9 +114,9 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     let origin = Arc::new(origin(settings, folder, &metrics, &shutdown)?);
     let listen = Listen {
         addresses: settings.listen.clone(),
-        tls: tls(settings)?,
-        limits: settings.limits.clone(),
-        workers: settings.workers,
+        tls: settings.common.read_tls().map_err(cannot("TLS"))?,
+        limits: settings.common.limits.clone(),
+        workers: settings.common.workers,
         metrics,
         ..Listen::default()
     };
@@ -159,7 +160,7 @@ fn origin(
         settings.recheck,
         settings.index_memory_bytes,
     ));
-    let recorder = match &settings.records {
+    let recorder = match &settings.common.records {
         Some(path) => {
             let open = Recorder::open(path, metrics);
             Some(open.map_err(|e| cannot(&path.display().to_string())(e))?)
@@ -174,33 +175,6 @@ fn origin(
         shutdown: shutdown.clone(),
         catalog,
     })
-}
-
-fn tls(settings: &Settings) -> Result<Option<Tls>, Failed> {
-    let Some((cert, key)) = &settings.tls else {
-        return Ok(None);
-    };
-    let read =
-        |path: &Path| std::fs::read(path).map_err(|e| cannot(&path.display().to_string())(e));
-    Ok(Some(Tls {
-        cert: read(cert)?,
-        key: read(key)?,
-    }))
-}
-
-fn log(settings: &Settings) -> Result<(), Failed> {
-    use tracing_subscriber::{EnvFilter, fmt};
-    let filter = EnvFilter::try_new(&settings.log);
-    let filter =
-        filter.map_err(|e| Failed::Usage(Wrong(format!("log = {:?}: {e}", settings.log))))?;
-    let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
-    let terminal = io::IsTerminal::is_terminal(&io::stderr());
-    // Fails only if a log is there already: then that one is used.
-    let _ = match settings.log_format {
-        LogFormat::Text => builder.with_ansi(terminal).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
-    Ok(())
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failed {

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 
 use origin::Running;
-use origin::config::{Layers, Settings, Sources, command};
+use origin::config::{KNOBS, Layers, Settings, Sources, command};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -54,6 +54,8 @@ impl Served {
         let none = |_: &str| None;
         let read = |path: &str| fs::read_to_string(path);
         let sources = Sources {
+            knobs: KNOBS,
+            tables: &[],
             flags: &flags,
             env: &none,
             read: &read,

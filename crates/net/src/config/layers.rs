@@ -1,13 +1,18 @@
 //! Who set what: flags before the environment, before the file, before defaults.
 
-use super::Wrong;
-use super::knobs::{CONFIG, KNOBS, Knob, PRINT};
+use super::{CONFIG, Knob, PRINT, Wrong};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::path::PathBuf;
 
 /// Where settings come from. Tests give their own; nothing else reads the live environment.
 pub struct Sources<'a> {
+    /// What can be set.
+    pub knobs: &'static [&'static [Knob]],
+    /// Keys of the file that are none of the knobs: the program reads them itself, from
+    /// [`Layers::file`].
+    pub tables: &'static [&'static str],
     /// The command line.
     pub flags: &'a ArgMatches,
     /// An environment variable's value.
@@ -19,7 +24,9 @@ pub struct Sources<'a> {
 /// Every setting's value, and who set it.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
+    knobs: &'static [&'static [Knob]],
     set: BTreeMap<&'static str, Set>,
+    file: Option<(String, String)>,
     /// Whether they are only to be printed.
     pub print: bool,
 }
@@ -48,12 +55,17 @@ impl Layers {
         let from_env = |name: &str| (sources.env)(&variable(name)).filter(|v| !v.is_empty());
         let flag = sources.flags.get_one::<String>(CONFIG).cloned();
         let file = flag.or_else(|| from_env(CONFIG));
+        let read = |path: String| match (sources.read)(&path) {
+            Ok(text) => Ok((path, text)),
+            Err(error) => Err(Wrong(format!("{path}: {error}"))),
+        };
+        let file = file.map(read).transpose()?;
         let mut in_file = match &file {
-            Some(path) => read_file(path, sources)?,
+            Some((path, text)) => read_file(path, text, sources)?,
             None => BTreeMap::new(),
         };
         let mut set = BTreeMap::new();
-        for knob in KNOBS {
+        for knob in sources.knobs.iter().copied().flatten() {
             let flags = sources.flags.get_many::<String>(knob.name);
             let found = if let Some(values) = flags {
                 Set {
@@ -65,7 +77,7 @@ impl Layers {
                     values: split(knob, &value),
                     by: By::Variable(variable(knob.name)),
                 }
-            } else if let (Some(values), Some(path)) = (in_file.remove(knob.name), &file) {
+            } else if let (Some(values), Some((path, _))) = (in_file.remove(knob.name), &file) {
                 Set {
                     values,
                     by: By::File(path.clone()),
@@ -81,16 +93,32 @@ impl Layers {
             set.insert(knob.name, found);
         }
         let print = sources.flags.get_flag(PRINT);
-        Ok(Layers { set, print })
+        Ok(Layers {
+            knobs: sources.knobs,
+            set,
+            file,
+            print,
+        })
+    }
+
+    /// The settings file's path and text, where there is one.
+    pub fn file(&self) -> Option<(&str, &str)> {
+        let (path, text) = self.file.as_ref()?;
+        Some((path, text))
+    }
+
+    /// A setting that is a path, if anyone set it.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.one(name).map(PathBuf::from)
     }
 
     /// A setting's text, if anyone set it.
-    pub(super) fn one(&self, name: &str) -> Option<&str> {
+    pub fn one(&self, name: &str) -> Option<&str> {
         self.set.get(name)?.values.first().map(String::as_str)
     }
 
     /// All values of a setting that may be given several times.
-    pub(super) fn list(&self, name: &str) -> Vec<String> {
+    pub fn list(&self, name: &str) -> Vec<String> {
         self.set
             .get(name)
             .map(|set| set.values.clone())
@@ -98,7 +126,10 @@ impl Layers {
     }
 
     /// A setting's meaning, if anyone set it.
-    pub(super) fn with<T>(
+    ///
+    /// # Errors
+    /// [`Wrong`] with the value, who set it, and what `parse` says about it.
+    pub fn with<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -115,7 +146,7 @@ impl Layers {
 /// As a TOML file that would set the same, with who set it behind each line.
 impl fmt::Display for Layers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for knob in KNOBS {
+        for knob in self.knobs.iter().copied().flatten() {
             let Some(set) = self.set.get(knob.name) else {
                 writeln!(f, "# {} is not set", knob.name)?;
                 continue;
@@ -161,16 +192,21 @@ fn split(knob: &Knob, value: &str) -> Vec<String> {
     }
 }
 
-fn read_file(path: &str, sources: &Sources<'_>) -> Result<BTreeMap<String, Vec<String>>, Wrong> {
-    let text = (sources.read)(path).map_err(|error| Wrong(format!("{path}: {error}")))?;
+fn read_file(
+    path: &str,
+    text: &str,
+    sources: &Sources<'_>,
+) -> Result<BTreeMap<String, Vec<String>>, Wrong> {
     let table: toml::Table = text
         .parse()
         .map_err(|error| Wrong(format!("{path}: {error}")))?;
     table
         .into_iter()
+        .filter(|(key, _)| !sources.tables.contains(&key.as_str()))
         .map(|(key, value)| {
-            let knob = KNOBS.iter().find(|knob| knob.name == key);
-            let knob = knob.ok_or_else(|| Wrong(format!("{path}: {}", unknown(&key))))?;
+            let mut knobs = sources.knobs.iter().copied().flatten();
+            let knob = knobs.find(|knob| knob.name == key);
+            let knob = knob.ok_or_else(|| Wrong(format!("{path}: {}", unknown(&key, sources))))?;
             let values = texts(knob, value).ok_or_else(|| {
                 let list = if knob.list {
                     " or an array of them"
@@ -197,12 +233,16 @@ fn texts(knob: &Knob, value: toml::Value) -> Option<Vec<String>> {
 }
 
 /// What to say about a key that we do not know, with the nearest one that we do.
-fn unknown(key: &str) -> String {
+fn unknown(key: &str, sources: &Sources<'_>) -> String {
     let mut message = format!("there is no setting {key:?}");
-    let near = KNOBS
+    let knobs = sources
+        .knobs
         .iter()
-        .map(|knob| (edits(key, knob.name), knob.name))
-        .min();
+        .copied()
+        .flatten()
+        .map(|knob| knob.name);
+    let names = knobs.chain(sources.tables.iter().copied());
+    let near = names.map(|name| (edits(key, name), name)).min();
     if let Some((distance, name)) = near
         && distance <= 1 + key.len() / 3
     {
@@ -224,146 +264,4 @@ fn edits(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{LogFormat, Settings, command};
-    use super::*;
-    use std::time::Duration;
-
-    fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<Layers, Wrong> {
-        let words = ["serve"].iter().chain(flags);
-        let flags = command().try_get_matches_from(words).unwrap();
-        let find = |name: &str| {
-            env.iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, v)| v.to_string())
-        };
-        let read = |_: &str| Ok(file.to_owned());
-        Layers::new(&Sources {
-            flags: &flags,
-            env: &find,
-            read: &read,
-        })
-    }
-
-    fn settings(flags: &[&str], env: &[(&str, &str)], file: &str) -> Settings {
-        Settings::new(&layers(flags, env, file).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn flags_go_before_variables_before_the_file_before_defaults() {
-        let file = "segment = '3s'\nworkers = 3\nlog-format = 'json'\nlisten = ['a:1', 'b:2']";
-        let env = [
-            ("HEADWATER_SEGMENT", "4s"),
-            ("HEADWATER_WORKERS", "4"),
-            ("HEADWATER_CONFIG", "f"),
-        ];
-        let is = settings(&["--segment", "5s", "films"], &env, file);
-        assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (5000, 5000));
-        assert_eq!(is.workers, 4);
-        assert_eq!(is.log_format, LogFormat::Json);
-        assert_eq!(is.listen, ["a:1", "b:2"]);
-        assert_eq!(is.index_memory_bytes, 512 << 20);
-        assert_eq!(is.source, Some("films".into()));
-    }
-
-    #[test]
-    fn defaults_hold_when_nothing_is_said() {
-        let is = settings(&[], &[("HEADWATER_SEGMENT", "")], "");
-        assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (6000, 6000));
-        assert_eq!(is.listen, ["127.0.0.1:8080"]);
-        assert_eq!(is.limits, net::Limits::default());
-        assert_eq!((is.source, is.records), (None, None));
-    }
-
-    #[test]
-    fn lists_and_limits() {
-        let is = settings(
-            &[
-                "--listen",
-                "a:1",
-                "--listen",
-                "b:2",
-                "--drain-timeout",
-                "3s",
-                "--hls-segment",
-                "2s",
-            ],
-            &[("HEADWATER_LISTEN", "c:3, d:4")],
-            "",
-        );
-        assert_eq!(is.listen, ["a:1", "b:2"]);
-        assert_eq!(is.limits.drain_timeout, Duration::from_secs(3));
-        assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (2000, 6000));
-        assert_eq!(
-            settings(&[], &[("HEADWATER_LISTEN", "c:3, d:4")], "").listen,
-            ["c:3", "d:4"]
-        );
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
-        let config = ["--config", "h.toml"];
-        for (file, message) in [
-            (
-                "segmnt = '6s'",
-                "h.toml: there is no setting \"segmnt\"; did you mean \"segment\"?",
-            ),
-            ("colour = 'blue'", "h.toml: there is no setting \"colour\""),
-            ("segment = true", "h.toml: segment is a text or a number"),
-            ("segment = ['1s']", "h.toml: segment is a text or a number"),
-            (
-                "listen = [1.5]",
-                "h.toml: listen is a text or a number or an array of them",
-            ),
-        ] {
-            assert_eq!(layers(&config, &[], file).unwrap_err().0, message);
-        }
-        assert!(
-            layers(&config, &[], "a = ")
-                .unwrap_err()
-                .0
-                .starts_with("h.toml: TOML parse error")
-        );
-        for (flags, env, message) in [
-            (
-                ["--segment", "6"],
-                [("", "")],
-                "segment = \"6\" (--segment): a duration is a number and ms, s, min or h, such as 6s",
-            ),
-            (
-                ["--workers", "1"],
-                [("HEADWATER_SEGMENT", "1h")],
-                "segment = \"1h\" (HEADWATER_SEGMENT): a segment lasts from 100ms to 60s",
-            ),
-            (
-                ["--tls-key", "k"],
-                [("", "")],
-                "tls-cert and tls-key are only of use together",
-            ),
-        ] {
-            let layers = layers(&flags, &env, "").unwrap();
-            assert_eq!(Settings::new(&layers).unwrap_err().0, message);
-        }
-    }
-
-    #[test]
-    fn the_printed_settings_are_a_file_that_sets_the_same() {
-        let flags = ["--segment", "4s", "--listen", "a:1", "--listen", "b:2"];
-        let printed = layers(&flags, &[], "").unwrap().to_string();
-        assert!(
-            printed.contains("segment = \"4s\"  # --segment\n"),
-            "{printed}"
-        );
-        assert!(
-            printed.contains("index-memory = \"512MiB\"  # default\n"),
-            "{printed}"
-        );
-        assert!(printed.contains("# records is not set\n"), "{printed}");
-        let again = settings(&["--config", "h.toml"], &[], &printed);
-        assert_eq!(again.hls_segment_ms, 4000);
-        assert_eq!(again.listen, ["a:1", "b:2"]);
-    }
 }

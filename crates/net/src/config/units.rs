@@ -19,7 +19,10 @@ const SIZES: [(&str, u64); 8] = [
 const SECONDS_MAX: f64 = 86_400.0;
 
 /// `250ms`, `6s`, `2.5s`, `1min`, `2h`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// A sentence that says what a duration looks like.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "a duration is a number and ms, s, min or h, such as 6s".to_owned();
     let (number, unit) = split(text);
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -35,7 +38,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `512MiB`, `2GB`, `100B`.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// A sentence that says what a size looks like.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "a size is a whole number and B, KiB, MiB, GiB, such as 512MiB".to_owned();
     let (number, unit) = split(text);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -47,7 +53,10 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A whole number.
-pub(super) fn count(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// When it is none.
+pub fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "it is a whole number".to_owned())
 }
 

@@ -1,0 +1,140 @@
+use super::*;
+use net::config::LogFormat;
+use std::time::Duration;
+
+fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<Layers, Wrong> {
+    let words = ["serve"].iter().chain(flags);
+    let flags = command().try_get_matches_from(words).unwrap();
+    let find = |name: &str| {
+        env.iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, v)| v.to_string())
+    };
+    let read = |_: &str| Ok(file.to_owned());
+    Layers::new(&Sources {
+        knobs: KNOBS,
+        tables: &[],
+        flags: &flags,
+        env: &find,
+        read: &read,
+    })
+}
+
+fn settings(flags: &[&str], env: &[(&str, &str)], file: &str) -> Settings {
+    Settings::new(&layers(flags, env, file).unwrap()).unwrap()
+}
+
+#[test]
+fn flags_go_before_variables_before_the_file_before_defaults() {
+    let file = "segment = '3s'\nworkers = 3\nlog-format = 'json'\nlisten = ['a:1', 'b:2']";
+    let env = [
+        ("HEADWATER_SEGMENT", "4s"),
+        ("HEADWATER_WORKERS", "4"),
+        ("HEADWATER_CONFIG", "f"),
+    ];
+    let is = settings(&["--segment", "5s", "films"], &env, file);
+    assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (5000, 5000));
+    assert_eq!(is.common.workers, 4);
+    assert_eq!(is.common.log_format, LogFormat::Json);
+    assert_eq!(is.listen, ["a:1", "b:2"]);
+    assert_eq!(is.index_memory_bytes, 512 << 20);
+    assert_eq!(is.source, Some("films".into()));
+}
+
+#[test]
+fn defaults_hold_when_nothing_is_said() {
+    let is = settings(&[], &[("HEADWATER_SEGMENT", "")], "");
+    assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (6000, 6000));
+    assert_eq!(is.listen, ["127.0.0.1:8080"]);
+    assert_eq!(is.common.limits, net::Limits::default());
+    assert_eq!((is.source, is.common.records), (None, None));
+}
+
+#[test]
+fn lists_and_limits() {
+    let is = settings(
+        &[
+            "--listen",
+            "a:1",
+            "--listen",
+            "b:2",
+            "--drain-timeout",
+            "3s",
+            "--hls-segment",
+            "2s",
+        ],
+        &[("HEADWATER_LISTEN", "c:3, d:4")],
+        "",
+    );
+    assert_eq!(is.listen, ["a:1", "b:2"]);
+    assert_eq!(is.common.limits.drain_timeout, Duration::from_secs(3));
+    assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (2000, 6000));
+    assert_eq!(
+        settings(&[], &[("HEADWATER_LISTEN", "c:3, d:4")], "").listen,
+        ["c:3", "d:4"]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
+    let config = ["--config", "h.toml"];
+    for (file, message) in [
+        (
+            "segmnt = '6s'",
+            "h.toml: there is no setting \"segmnt\"; did you mean \"segment\"?",
+        ),
+        ("colour = 'blue'", "h.toml: there is no setting \"colour\""),
+        ("segment = true", "h.toml: segment is a text or a number"),
+        ("segment = ['1s']", "h.toml: segment is a text or a number"),
+        (
+            "listen = [1.5]",
+            "h.toml: listen is a text or a number or an array of them",
+        ),
+    ] {
+        assert_eq!(layers(&config, &[], file).unwrap_err().0, message);
+    }
+    assert!(
+        layers(&config, &[], "a = ")
+            .unwrap_err()
+            .0
+            .starts_with("h.toml: TOML parse error")
+    );
+    for (flags, env, message) in [
+        (
+            ["--segment", "6"],
+            [("", "")],
+            "segment = \"6\" (--segment): a duration is a number and ms, s, min or h, such as 6s",
+        ),
+        (
+            ["--workers", "1"],
+            [("HEADWATER_SEGMENT", "1h")],
+            "segment = \"1h\" (HEADWATER_SEGMENT): a segment lasts from 100ms to 60s",
+        ),
+        (
+            ["--tls-key", "k"],
+            [("", "")],
+            "tls-cert and tls-key are only of use together",
+        ),
+    ] {
+        let layers = layers(&flags, &env, "").unwrap();
+        assert_eq!(Settings::new(&layers).unwrap_err().0, message);
+    }
+}
+
+#[test]
+fn the_printed_settings_are_a_file_that_sets_the_same() {
+    let flags = ["--segment", "4s", "--listen", "a:1", "--listen", "b:2"];
+    let printed = layers(&flags, &[], "").unwrap().to_string();
+    assert!(
+        printed.contains("segment = \"4s\"  # --segment\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("index-memory = \"512MiB\"  # default\n"),
+        "{printed}"
+    );
+    assert!(printed.contains("# records is not set\n"), "{printed}");
+    let again = settings(&["--config", "h.toml"], &[], &printed);
+    assert_eq!(again.hls_segment_ms, 4000);
+    assert_eq!(again.listen, ["a:1", "b:2"]);
+}
