@@ -48,3 +48,48 @@ out.mkdir(exist_ok=True)
 for name, body in seeds.items():
     (out / name.decode("latin-1").strip()).write_bytes(body)
 PYTHON
+# Manifests: what ffmpeg writes, and each feature that the readers know.
+out=$(pwd)/corpus
+mkdir -p "$out/hls" "$out/mpd"
+src=$(mktemp -d)
+both="$video $audio $avc -g 5 -c:a aac -b:a 8k -t 0.6"
+(
+  cd "$src"
+  run $both -f hls -hls_time 0.2 -hls_playlist_type vod ts.m3u8
+  run $both -f hls -hls_time 0.2 -hls_playlist_type vod -hls_segment_type fmp4 fmp4.m3u8
+  run $both -f hls -hls_time 0.2 -hls_playlist_type vod -hls_flags single_file single.m3u8
+  run $both -f hls -hls_time 0.2 -hls_segment_type fmp4 -var_stream_map "a:0,agroup:a v:0,agroup:a" -master_pl_name master.m3u8 v%v.m3u8
+  run $both -f dash -seg_duration 0.2 timeline.mpd
+  run $both -f dash -seg_duration 0.2 -use_timeline 0 number.mpd
+  run $both -f dash -seg_duration 0.2 -use_template 0 list.mpd
+  run $both -f dash -seg_duration 0.2 -single_file 1 single.mpd
+  cp ./*.m3u8 "$out/hls"
+  cp ./*.mpd "$out/mpd"
+)
+rm -r "$src"
+python3 - <<'PYTHON'
+import pathlib, struct
+hls = {
+    "range": "#EXTM3U\n#EXT-X-MAP:URI=\"f\",BYTERANGE=\"9@0\"\n#EXTINF:2\n#EXT-X-BYTERANGE:5@9\nf\n#EXTINF:2\n#EXT-X-BYTERANGE:5\nf\n#EXT-X-ENDLIST\n",
+    "define": "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"b\"\n#EXT-X-DEFINE:QUERYPARAM=\"x\"\n#EXTINF:2\n{$a}{$x}\n",
+    "groups": "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"n\",URI=\"a\",LANGUAGE=\"en\"\n#EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO=\"a\",RESOLUTION=1x2,FRAME-RATE=25.0,CODECS=\"avc1,mp4a\"\nv\n",
+    "live": "#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:7\n#EXT-X-DISCONTINUITY\n#EXTINF:2.002,\n../x/a.ts?b#c\n",
+    "gap": "#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-GAP\n#EXTINF:2.5,t\na\n#EXT-X-I-FRAMES-ONLY\n",
+}
+for name, text in hls.items():
+    pathlib.Path("corpus/hls", name).write_text(text)
+def mpd(inside, period="", sets=""):
+    return f"<MPD mediaPresentationDuration='PT9S'><BaseURL>b/</BaseURL><Period{period}><AdaptationSet contentType='video' lang='en'{sets}>{inside}<Representation id='v' bandwidth='9' width='2' height='2' frameRate='25/1'/></AdaptationSet></Period></MPD>"
+sidx = struct.pack(">I4s10I", 48, b"sidx", 0, 1, 1000, 0, 0, 1, 400, 2000, 1 << 31, 0)
+docs = {
+    "timeline": mpd("<SegmentTemplate timescale='9' media='$Time$' initialization='$RepresentationID$'><SegmentTimeline><S t='0' d='9' r='2'/><S d='9' r='-1'/></SegmentTimeline></SegmentTemplate>").encode(),
+    "number": mpd("<SegmentTemplate duration='2' startNumber='3' endNumber='5' media='$Number%03d$-$Bandwidth$'/>").encode(),
+    "list": mpd("<SegmentList duration='3'><Initialization range='0-9'/><SegmentURL media='a' mediaRange='10-19'/></SegmentList>").encode(),
+    "base": mpd("<SegmentBase timescale='1000' presentationTimeOffset='5' indexRange='9-56'><Initialization range='0-8'/></SegmentBase>").encode() + b"<!--" + sidx,
+    "periods": mpd("", " duration='PT1S'").replace("</MPD>", "<Period start='PT1S'><AdaptationSet mimeType='video/mp4'><Representation id='w'/></AdaptationSet></Period></MPD>").encode(),
+    "trick": mpd("<EssentialProperty schemeIdUri='http://dashif.org/guidelines/trickmode'/>").encode(),
+    "entities": b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><x:MPD xmlns:x='y'><!-- z --><![CDATA[d]]>&amp;&#65;&b;</x:MPD>",
+}
+for name, data in docs.items():
+    pathlib.Path("corpus/mpd", name).write_bytes(data)
+PYTHON

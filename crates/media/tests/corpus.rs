@@ -1,6 +1,6 @@
 //! Replays what fuzzing kept, so that what was once found stays fixed.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 
@@ -8,6 +8,8 @@ use std::path::Path;
 mod boxes;
 #[path = "../../../fuzz/bodies/indexer.rs"]
 mod indexer;
+#[path = "../../../fuzz/bodies/manifest.rs"]
+mod manifest;
 
 /// Runs `body` on each file of a target's corpus.
 fn replay(target: &str, body: impl Fn(&[u8])) {
@@ -29,4 +31,14 @@ fn boxes_corpus() {
 #[test]
 fn indexer_corpus() {
     replay("indexer", indexer::run);
+}
+
+#[test]
+fn hls_corpus() {
+    replay("hls", manifest::run_hls);
+}
+
+#[test]
+fn mpd_corpus() {
+    replay("mpd", manifest::run_mpd);
 }

@@ -1,7 +1,8 @@
-//! HLS playlists and DASH MPDs, as text.
+//! HLS playlists and DASH MPDs: written of our own titles, and read as any origin writes them.
 
 pub mod dash;
 pub mod hls;
+pub mod read;
 pub mod url;
 
 mod audio;

@@ -2,6 +2,7 @@
 
 mod dash;
 mod hls;
+mod read;
 
 use crate::fixtures::{self, index};
 use crate::index::Track;

@@ -1,0 +1,75 @@
+//! Attribute lists (RFC 8216, 4.2), taken apart without copying.
+
+use super::super::decimal;
+
+/// `NAME=value,NAME="value, with commas"`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attributes<'a>(pub(super) &'a str);
+
+impl<'a> Attributes<'a> {
+    /// The first value of a name, without its quotes.
+    pub(super) fn get(self, name: &str) -> Option<&'a str> {
+        self.iter()
+            .find(|(found, _)| *found == name)
+            .map(|(_, value)| value)
+    }
+
+    /// A decimal integer.
+    pub(super) fn integer(self, name: &str) -> Option<u64> {
+        // Some packagers write bitrates with a fraction.
+        self.get(name)?.split('.').next()?.parse().ok()
+    }
+
+    /// `1280x720`.
+    pub(super) fn resolution(self, name: &str) -> Option<(u32, u32)> {
+        let (width, height) = self.get(name)?.split_once(['x', 'X'])?;
+        Some((width.parse().ok()?, height.parse().ok()?))
+    }
+
+    /// A decimal number.
+    pub(super) fn decimal(self, name: &str) -> Option<f64> {
+        decimal::seconds(self.get(name)?).map(|nanos| nanos as f64 / f64::from(decimal::NANOS))
+    }
+
+    fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (name, after) = rest.split_once('=')?;
+            let (value, next) = match after.strip_prefix('"') {
+                Some(quoted) => {
+                    let (value, next) = quoted.split_once('"').unwrap_or((quoted, ""));
+                    (value, next.split_once(',').map_or("", |(_, next)| next))
+                }
+                None => after.split_once(',').unwrap_or((after, "")),
+            };
+            rest = next;
+            Some((name.trim(), value.trim()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_may_hold_commas_and_equals() {
+        let list = Attributes(
+            r#"BANDWIDTH=1280000.5, CODECS="avc1.4d401f,mp4a.40.2",RESOLUTION=640x360,URI="a?b=c,d",FRAME-RATE=29.970"#,
+        );
+        assert_eq!(list.integer("BANDWIDTH"), Some(1_280_000));
+        assert_eq!(list.get("CODECS"), Some("avc1.4d401f,mp4a.40.2"));
+        assert_eq!(list.resolution("RESOLUTION"), Some((640, 360)));
+        assert_eq!(list.get("URI"), Some("a?b=c,d"));
+        assert_eq!(list.decimal("FRAME-RATE"), Some(29.97));
+        assert_eq!(list.get("RATE"), None);
+    }
+
+    #[test]
+    fn broken_lists_end_somewhere() {
+        for broken in ["", "=", "A", "A=\"", "A=\"x", ",,,=,", "A=\"x\"y,B=1"] {
+            assert!(Attributes(broken).iter().count() <= 3, "{broken}");
+        }
+        assert_eq!(Attributes("A=\"x\"y,B=1").get("B"), Some("1"));
+    }
+}

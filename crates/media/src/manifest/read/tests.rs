@@ -1,0 +1,2 @@
+mod hls;
+mod mpd;
