@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     }
     for child in Children::new(data, 0).flatten() {
         let _ = stsd::parse(&child);
-        let _ = dref::is_self_contained(&child, 1);
+        let _ = dref::location(&child, 1);
         let _ = udta::name(&child);
         let _ = media::codec::Codec::parse(child.whole);
     }

@@ -73,6 +73,7 @@ pub(crate) fn track(codec: Codec, timescale: u32, origin: i64, rows: &[Row]) -> 
         codec,
         samples: samples.finish(),
         origin,
+        shown_until: None,
         matrix: crate::bmff::tkhd::UPRIGHT,
     }
 }

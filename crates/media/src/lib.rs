@@ -10,6 +10,8 @@
 //!    source ranges, with the exact length, before any media byte is read.
 //! 4. [`manifest`]: HLS playlists and DASH MPDs of a presentation.
 //!
+//! Beside it, [`mp4`]: index MP4s, which keep an index as a file, and progressive MP4s made of one.
+//!
 //! What is *not* here: no IO, no clock, no threads, no async. Whoever calls brings the bytes.
 
 pub mod bmff;
@@ -20,6 +22,7 @@ pub mod error;
 pub(crate) mod fixtures;
 pub mod index;
 pub mod manifest;
+pub mod mp4;
 pub mod plan;
 pub mod presentation;
 pub mod time;

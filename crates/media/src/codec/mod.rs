@@ -175,6 +175,16 @@ impl Codec {
         }
     }
 
+    /// Appends the sample entry, for a track whose dref has one entry, whatever the source's had
+    /// (`data_reference_index`, ISO/IEC 14496-12, 8.5.2.2).
+    pub(crate) fn write_entry(&self, out: &mut Vec<u8>) {
+        let at = out.len();
+        out.extend_from_slice(&self.sample_entry);
+        if let Some(index) = out.get_mut(at + 14..at + 16) {
+            index.copy_from_slice(&[0, 1]);
+        }
+    }
+
     /// Bytes of heap, roughly.
     pub fn heap_bytes(&self) -> usize {
         self.sample_entry.len() * 2 + self.string.len()

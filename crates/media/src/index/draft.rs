@@ -19,6 +19,8 @@ const DURATION_MAX: u64 = i32::MAX as u64;
 pub(super) struct Entry {
     pub bytes: Vec<u8>,
     pub codec: Result<Codec>,
+    /// Whether its media lies in another file than the one that is being indexed.
+    pub elsewhere: bool,
 }
 
 /// A track that can be packaged, while its samples are being collected.
@@ -246,6 +248,7 @@ impl Draft {
             });
             return Ok(None);
         };
+        let last_shown = samples.last_shown().saturating_add(origin);
         if !samples.is_sync(0) {
             let what = "the first sample is not a key frame";
             notes.push(Note {
@@ -263,6 +266,7 @@ impl Draft {
             codec,
             samples,
             origin,
+            shown_until: window.shown_until().filter(|end| *end < last_shown),
             matrix: self.tkhd.matrix,
         }))
     }

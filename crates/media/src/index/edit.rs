@@ -112,6 +112,11 @@ fn sane(window: Window) -> Result<Window> {
 }
 
 impl Window {
+    /// When nothing is shown any more, on the film's timeline.
+    pub fn shown_until(&self) -> Option<i64> {
+        self.end.map(|end| end - self.start + self.lead)
+    }
+
     /// Cuts `samples`, the first of which is decoded at media time `base`, to what the window
     /// needs, and tells their origin. `None`: the window shows none.
     ///

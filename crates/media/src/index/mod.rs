@@ -9,9 +9,11 @@ mod edit;
 mod faults;
 mod fingerprint;
 mod fragment;
+mod mark;
 mod movie;
 mod packed;
 mod reader;
+mod references;
 mod samples;
 mod table;
 #[cfg(test)]
@@ -21,8 +23,10 @@ mod tests;
 mod track;
 
 pub use builder::SamplesBuilder;
+pub(crate) use mark::Mark;
 pub use packed::Packed;
 pub use reader::{Indexer, index_bytes};
+pub use references::References;
 pub use samples::{Sample, Samples};
 
 use crate::codec::Codec;
@@ -61,6 +65,9 @@ pub struct Track {
     /// Presentation time of a decode time of 0, in ticks, with the edit list resolved:
     /// a sample is shown at `dts + cts + origin`. Negative for priming, positive for a late start.
     pub origin: i64,
+    /// Where the edit list ends what is shown, on the same timeline, in ticks; `None`: with the
+    /// last sample. Segments show whole samples all the same.
+    pub shown_until: Option<i64>,
     /// How the picture is turned (the matrix of tkhd), as phones write it.
     pub matrix: [i32; 9],
 }

@@ -1,7 +1,7 @@
 //! The moov box: what the film is made of, and its samples where they are not in fragments.
 
 use super::draft::Draft;
-use super::track::{Parsed, read_trak};
+use super::track::{Parsed, Source, read_trak};
 use super::{Note, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
 use crate::error::{Error, Kind, Result};
@@ -19,6 +19,8 @@ pub(super) struct Movie {
     fragmented: bool,
     /// Tracks that can be packaged, in file order.
     pub drafts: Vec<Draft>,
+    /// How many trak boxes were met.
+    traks: usize,
     /// Why other tracks cannot.
     skipped: Vec<String>,
     /// Defaults of fragments, by track.
@@ -28,11 +30,11 @@ pub(super) struct Movie {
 }
 
 impl Movie {
-    /// Reads a moov box of a file of `file_len` bytes.
+    /// Reads of a moov box what concerns the media of `source`.
     pub fn parse(
         moov: &Mp4Box<'_>,
         quicktime: bool,
-        file_len: u64,
+        source: &Source,
         notes: &mut Vec<Note>,
     ) -> Result<Movie> {
         if moov.find(b"cmov")?.is_some() {
@@ -47,6 +49,7 @@ impl Movie {
             timescale: mvhd.timescale,
             fragmented: moov.find(b"mvex")?.is_some(),
             drafts: Vec::new(),
+            traks: 0,
             skipped: Vec::new(),
             trex: HashMap::new(),
             has_fragments: false,
@@ -54,7 +57,7 @@ impl Movie {
         for child in moov.children() {
             let child = child.map_err(|error| error.inside(*b"moov"))?;
             let read = match &child.name {
-                b"trak" => movie.add_trak(&child, quicktime, file_len, moov, notes),
+                b"trak" => movie.add_trak(&child, quicktime, source, notes),
                 b"mvex" => movie.add_mvex(&child),
                 _ => Ok(()),
             };
@@ -67,16 +70,16 @@ impl Movie {
         &mut self,
         trak: &Mp4Box<'_>,
         quicktime: bool,
-        file_len: u64,
-        moov: &Mp4Box<'_>,
+        source: &Source,
         notes: &mut Vec<Note>,
     ) -> Result<()> {
-        if self.drafts.len() + self.skipped.len() >= TRACKS_MAX {
+        self.traks += 1;
+        if self.traks > TRACKS_MAX {
             let what = format!("there are more than {TRACKS_MAX} tracks");
             return Err(Error::new(Kind::TooLarge, what).at(trak.at));
         }
-        let metadata = moov.at..moov.at + moov.whole.len() as u64;
-        match read_trak(trak, quicktime, file_len, metadata)? {
+        match read_trak(trak, quicktime, source)? {
+            Parsed::Elsewhere => {}
             Parsed::Draft(draft) => self.drafts.push(*draft),
             Parsed::Skipped { id, why } => {
                 notes.push(Note {

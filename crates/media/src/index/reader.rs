@@ -3,7 +3,10 @@
 use super::fingerprint::Fingerprint;
 use super::fragment::read_moof;
 use super::movie::Movie;
+use super::references::References;
+use super::track::Source;
 use super::{Index, Note};
+use crate::bmff::dref::Location;
 use crate::bmff::{Header, Mp4Box, ftyp::Ftyp};
 use crate::error::{Error, Kind, Result, fourcc};
 use std::ops::Range;
@@ -54,6 +57,8 @@ pub struct Indexer {
     last_moof_at: Option<u64>,
     fingerprint: Fingerprint,
     notes: Vec<Note>,
+    /// What the moov says, where media lies in other files.
+    references: Option<References>,
     done: bool,
 }
 
@@ -83,6 +88,7 @@ impl Indexer {
             last_moof_at: None,
             fingerprint: Fingerprint::new(file_len),
             notes: Vec::new(),
+            references: None,
             done: file_len == 0,
         }
     }
@@ -132,6 +138,9 @@ impl Indexer {
             let what = format!("bytes {} to {} were not read", range.start, range.end);
             return Err(Error::new(Kind::Truncated, what).at(range.start));
         }
+        if let Some(references) = &self.references {
+            return Err(references.refusal());
+        }
         let movie = self.movie.ok_or_else(|| {
             let fragments = self.last_moof_at.is_some();
             let what = match fragments {
@@ -150,6 +159,12 @@ impl Indexer {
             fingerprint: self.fingerprint.finish(),
             notes,
         })
+    }
+
+    /// Once [`Indexer::need`] asks for nothing more: what the file says of media that lies in
+    /// other files. Then there is no index of the file by itself.
+    pub fn take_references(&mut self) -> Option<References> {
+        self.references.take()
     }
 
     /// Where in the file the buffer ends.
@@ -197,7 +212,7 @@ impl Indexer {
         if left == 0 {
             return Ok(Step::Done);
         }
-        if self.movie.as_ref().is_some_and(Movie::is_complete) {
+        if self.movie.as_ref().is_some_and(Movie::is_complete) || self.references.is_some() {
             return Ok(Step::Done);
         }
         let Some(header) = Header::read(self.ahead(), left).map_err(|error| error.at(self.at))?
@@ -314,13 +329,18 @@ impl Indexer {
                 return Err(Error::malformed(what).at(found.at));
             }
             b"moov" if self.movie.is_none() => {
+                self.references = References::read(&found, self.quicktime)?;
+                if self.references.is_some() {
+                    return Ok(());
+                }
                 self.fingerprint.add(found.at, found.whole);
-                self.movie = Some(Movie::parse(
-                    &found,
-                    self.quicktime,
-                    self.file_len,
-                    &mut self.notes,
-                )?);
+                let source = Source {
+                    location: Location::Here,
+                    len: self.file_len,
+                    metadata: found.at..found.at + found.whole.len() as u64,
+                };
+                let movie = Movie::parse(&found, self.quicktime, &source, &mut self.notes)?;
+                self.movie = Some(movie);
             }
             b"moov" => self.note("a second moov box is passed over"),
             _ => {

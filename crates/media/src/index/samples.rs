@@ -101,6 +101,16 @@ impl Samples {
         low
     }
 
+    /// When the last of them is shown no more: the largest `dts + cts + duration`, where a sample
+    /// without a duration is taken to last a tick.
+    pub fn last_shown(&self) -> i64 {
+        let end = |sample: Sample| {
+            let dts = i64::try_from(sample.dts).unwrap_or(i64::MAX);
+            dts.saturating_add(i64::from(sample.cts) + i64::from(sample.duration.max(1)))
+        };
+        self.range(0..self.len).map(end).max().unwrap_or(0)
+    }
+
     /// Ticks of sample `n`.
     pub fn duration(&self, n: u32) -> u32 {
         if n >= self.len {

@@ -2,10 +2,11 @@
 
 use super::draft::{Draft, Entry};
 use super::table::read_stbl;
+use crate::bmff::dref::{self, Location};
 use crate::bmff::hdlr::Hdlr;
 use crate::bmff::mdhd::Mdhd;
 use crate::bmff::tkhd::Tkhd;
-use crate::bmff::{Mp4Box, dref, elng, elst, stsd, udta};
+use crate::bmff::{Mp4Box, elng, elst, stsd, udta};
 use crate::bytes::Reader;
 use crate::codec::Codec;
 use crate::error::{Error, Kind, Result, fourcc};
@@ -17,15 +18,23 @@ pub(super) enum Parsed {
     Draft(Box<Draft>),
     /// It cannot, and why.
     Skipped { id: u32, why: String },
+    /// Its media lies in a file that is not being indexed.
+    Elsewhere,
 }
 
-/// Reads a trak box. `metadata` is where the moov lies, in which no sample can.
-pub(super) fn read_trak(
-    trak: &Mp4Box<'_>,
-    quicktime: bool,
-    file_len: u64,
-    metadata: Range<u64>,
-) -> Result<Parsed> {
+/// The file whose media is being indexed.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// What references to it say.
+    pub location: Location,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Where in it the moov lies, in which no sample can; empty where that is in another file.
+    pub metadata: Range<u64>,
+}
+
+/// Reads a trak box.
+pub(super) fn read_trak(trak: &Mp4Box<'_>, quicktime: bool, source: &Source) -> Result<Parsed> {
     let tkhd = trak.need(b"tkhd")?.read(Tkhd::parse)?;
     let mdia = trak.need(b"mdia")?;
     let within = |error: Error| error.inside(*b"mdia");
@@ -38,7 +47,10 @@ pub(super) fn read_trak(
     let mdhd = (mdhd.at, mdhd.read(Mdhd::parse).map_err(within)?);
     let minf = mdia.need(b"minf")?;
     let within = |error: Error| error.inside(*b"minf").inside(*b"mdia");
-    let entries = read_entries(&minf).map_err(within)?;
+    let entries = read_entries(&minf, source).map_err(within)?;
+    if entries.iter().all(|entry| entry.elsewhere) {
+        return Ok(Parsed::Elsewhere);
+    }
     if let Some(why) = unsupported(&entries) {
         return Ok(Parsed::Skipped { id: tkhd.id, why });
     }
@@ -48,7 +60,7 @@ pub(super) fn read_trak(
     }
     let mut draft = Draft::new(tkhd, mdhd.1.timescale, entries);
     draft.is_video = hdlr.kind == *b"vide";
-    draft.file_len = file_len;
+    draft.file_len = source.len;
     draft.language = language(&mdia, &mdhd.1, quicktime)?;
     draft.name = name(trak, hdlr)?;
     if let Some(edts) = trak.find(b"edts")?
@@ -59,31 +71,32 @@ pub(super) fn read_trak(
             .map_err(|error| error.inside(*b"edts"))?;
     }
     let stbl = minf.need(b"stbl").map_err(|error| error.inside(*b"mdia"))?;
-    read_stbl(&stbl, &mut draft, metadata).map_err(|error| within(error.inside(*b"stbl")))?;
+    read_stbl(&stbl, &mut draft, source.metadata.clone())
+        .map_err(|error| within(error.inside(*b"stbl")))?;
     Ok(Parsed::Draft(Box::new(draft)))
 }
 
 /// The sample entries, each with what it means or why we do not package it.
-fn read_entries(minf: &Mp4Box<'_>) -> Result<Vec<Entry>> {
-    let stbl = minf.need(b"stbl")?;
+fn read_entries(minf: &Mp4Box<'_>, source: &Source) -> Result<Vec<Entry>> {
     let within = |error: Error| error.inside(*b"stsd").inside(*b"stbl");
-    let found = stsd::parse(&stbl.need(b"stsd")?).map_err(within)?;
-    let dref = match minf.find(b"dinf")? {
-        Some(dinf) => dinf.find(b"dref")?,
-        None => None,
-    };
+    let (found, dref) = described(minf)?;
     let mut entries: Vec<Entry> = Vec::new();
     for entry in &found {
         let bytes = entry.whole.to_vec();
         let codec = match entries.iter().find(|known| known.bytes == bytes) {
             Some(known) => known.codec.clone(),
-            None => parse_entry(entry, dref.as_ref()),
+            None => parse_entry(entry, dref.as_ref(), source),
         };
+        let elsewhere = location(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
         match &codec {
             Err(error) if error.kind != Kind::Unsupported => {
                 return Err(within(error.clone().inside(entry.name).at(entry.at)));
             }
-            _ => entries.push(Entry { bytes, codec }),
+            _ => entries.push(Entry {
+                bytes,
+                codec,
+                elsewhere,
+            }),
         }
     }
     if entries.is_empty() {
@@ -92,18 +105,52 @@ fn read_entries(minf: &Mp4Box<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn parse_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<Codec> {
-    let mut reader = Reader::new(entry.body);
-    reader.skip(6);
-    let reference = reader.u16();
-    if let Some(dref) = dref
-        && !dref::is_self_contained(dref, reference)?
-    {
+/// The sample entries of a track, and its dref box.
+fn described<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option<Mp4Box<'a>>)> {
+    let stbl = minf.need(b"stbl")?;
+    let within = |error: Error| error.inside(*b"stsd").inside(*b"stbl");
+    let found = stsd::parse(&stbl.need(b"stsd")?).map_err(within)?;
+    let dref = match minf.find(b"dinf")? {
+        Some(dinf) => dinf.find(b"dref")?,
+        None => None,
+    };
+    Ok((found, dref))
+}
+
+fn parse_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>, source: &Source) -> Result<Codec> {
+    if location(entry, dref)? != source.location {
         let code = fourcc(entry.name);
         let what = format!("the media of its {code} samples lies in another file");
         return Err(Error::unsupported(what));
     }
     Codec::parse(entry.whole)
+}
+
+/// Where the media lies that a sample entry describes.
+fn location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<Location> {
+    let mut reader = Reader::new(entry.body);
+    reader.skip(6);
+    let reference = reader.u16();
+    dref.map_or(Ok(Location::Here), |dref| dref::location(dref, reference))
+}
+
+/// Adds to `found` where the media of a trak box lies, if it is a track that we package.
+pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<Location>) -> Result<()> {
+    let mdia = trak.need(b"mdia")?;
+    let hdlr = mdia.need(b"hdlr")?.read(Hdlr::parse)?;
+    if hdlr.kind != *b"vide" && hdlr.kind != *b"soun" {
+        return Ok(());
+    }
+    let (entries, dref) = described(&mdia.need(b"minf")?)?;
+    for entry in &entries {
+        match location(entry, dref.as_ref()) {
+            Ok(location) if !found.contains(&location) => found.push(location),
+            Ok(_) => {}
+            Err(error) if error.kind == Kind::Unsupported => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Why no entry can be packaged, if so, naming their codes.

@@ -1,6 +1,7 @@
 //! CMAF init segments: ftyp and a moov without samples (ISO/IEC 23000-19, 7.3.1).
 
 use super::moof::TRACK_ID;
+use crate::bmff::dref::{self, Location};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::Media;
 use crate::index::Track;
@@ -9,7 +10,7 @@ use crate::index::Track;
 const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
 
 /// The identity of ISO/IEC 14496-12, 8.3.2: 16.16 numbers, and 2.30 in the last column.
-const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+pub(crate) const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 pub(super) fn segment(track: &Track) -> Vec<u8> {
     let mut out = Vec::with_capacity(700 + track.codec.sample_entry.len());
@@ -55,7 +56,7 @@ fn tkhd(out: &mut Vec<u8>, track: &Track) {
 }
 
 /// Width and height as shown, as 16.16 numbers: the sample aspect ratio is applied to the width.
-fn display_size(track: &Track) -> (u32, u32) {
+pub(crate) fn display_size(track: &Track) -> (u32, u32) {
     let Some(video) = track.codec.video() else {
         return (0, 0);
     };
@@ -81,20 +82,24 @@ fn mdia(out: &mut Vec<u8>, track: &Track) {
         put(out, &[0; 3]);
         out.extend_from_slice(name);
     });
-    // The extended language tag (8.4.6), where three letters do not say it all.
-    if packed_language(&track.language) == UND && track.language != "und" {
+    write_language(out, &track.language);
+    write_box(out, b"minf", |out| minf(out, track));
+}
+
+/// The extended language tag (8.4.6), where three letters do not say it all.
+pub(crate) fn write_language(out: &mut Vec<u8>, language: &str) {
+    if packed_language(language) == UND && language != "und" {
         write_full_box(out, b"elng", 0, 0, |out| {
-            out.extend(track.language.bytes().filter(|byte| *byte != 0));
+            out.extend(language.bytes().filter(|byte| *byte != 0));
             out.push(0);
         });
     }
-    write_box(out, b"minf", |out| minf(out, track));
 }
 
 const UND: u16 = 0x55c4;
 
 /// Three letters in five bits each (8.4.2.3); `und` for anything else.
-fn packed_language(language: &str) -> u16 {
+pub(crate) fn packed_language(language: &str) -> u16 {
     match language.as_bytes() {
         letters @ [_, _, _] if letters.iter().all(u8::is_ascii_lowercase) => letters
             .iter()
@@ -111,21 +116,12 @@ fn minf(out: &mut Vec<u8>, track: &Track) {
         Media::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| put(out, &[0])),
     }
     write_box(out, b"dinf", |out| {
-        write_full_box(out, b"dref", 0, 0, |out| {
-            put(out, &[1]);
-            // Flag 1: the media is in this file.
-            write_full_box(out, b"url ", 0, 1, |_| ());
-        });
+        dref::write(out, &Location::Here);
     });
     write_box(out, b"stbl", |out| {
         write_full_box(out, b"stsd", 0, 0, |out| {
             put(out, &[1]);
-            let at = out.len();
-            out.extend_from_slice(&track.codec.sample_entry);
-            // data_reference_index (8.5.2.2): our dref has one entry, whatever the source's had.
-            if let Some(index) = out.get_mut(at + 14..at + 16) {
-                index.copy_from_slice(&[0, 1]);
-            }
+            track.codec.write_entry(out);
         });
         for empty in [b"stts", b"stsc", b"stco"] {
             write_full_box(out, empty, 0, 0, |out| put(out, &[0]));

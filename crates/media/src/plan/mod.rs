@@ -1,6 +1,6 @@
 //! A segment as it will be sent: head bytes that we make, source ranges, and the exact length.
 
-mod init;
+pub(crate) mod init;
 mod moof;
 #[cfg(test)]
 mod tests;
