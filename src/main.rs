@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     let matches = command().get_matches();
     match matches.subcommand() {
         Some(("serve", flags)) => origin::serve(flags),
+        Some(("index", flags)) => origin::prepare::index(flags),
         Some(("check", flags)) => origin::check::check(flags),
         Some(("completions", flags)) => {
             if let Some(shell) = flags.get_one::<Shell>("shell") {
@@ -34,6 +35,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(origin::config::command())
+        .subcommand(origin::prepare::command())
         .subcommand(origin::check::command())
         .subcommand(
             Command::new("completions")

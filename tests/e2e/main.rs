@@ -10,6 +10,7 @@ mod check;
 mod ffmpeg;
 mod hls;
 mod http;
+mod index;
 mod mapped;
 mod packets;
 mod support;

@@ -21,11 +21,13 @@ pub mod error;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod index;
+pub mod ism;
 pub mod manifest;
 pub mod mp4;
 pub mod plan;
 pub mod presentation;
 pub mod time;
 pub mod ts;
+mod xml;
 
 pub use error::{Error, Result};

@@ -2,6 +2,7 @@
 //! files change.
 
 use crate::error;
+use crate::stores::Stores;
 use crate::title::{Lengths, Title};
 use net::Error;
 use quick_cache::sync::Cache;
@@ -24,7 +25,7 @@ const SHARDS: usize = 4;
 
 /// All titles of a library.
 pub(crate) struct Catalog {
-    folder: Arc<Folder>,
+    stores: Arc<Stores>,
     lengths: Lengths,
     /// How long a path is trusted to lead to the same files.
     recheck: Duration,
@@ -60,7 +61,7 @@ impl Weighter<Key, Kept> for Weigh {
 
 impl Catalog {
     pub(crate) fn new(
-        folder: Arc<Folder>,
+        stores: Arc<Stores>,
         lengths: Lengths,
         recheck: Duration,
         memory_bytes: u64,
@@ -78,7 +79,7 @@ impl Catalog {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let builds = cores.clamp(BUILDS.0, BUILDS.1);
         Catalog {
-            folder,
+            stores,
             lengths,
             recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
@@ -90,7 +91,7 @@ impl Catalog {
 
     /// The library that the titles are of.
     pub(crate) fn folder(&self) -> &Arc<Folder> {
-        &self.folder
+        self.stores.library()
     }
 
     /// How many titles were built so far, those that failed included.
@@ -147,8 +148,8 @@ impl Catalog {
         {
             return true;
         }
-        let (folder, looked_at) = (self.folder.clone(), title.clone());
-        let look = tokio::task::spawn_blocking(move || looked_at.is_current(&folder));
+        let (stores, looked_at) = (self.stores.clone(), title.clone());
+        let look = tokio::task::spawn_blocking(move || looked_at.is_current(&stores));
         let current = look.await.unwrap_or(false);
         if !current {
             self.forget(key, &title);
@@ -196,7 +197,7 @@ impl Catalog {
         let _permit = self.builds.clone().acquire_owned().await;
         let (catalog, key) = (self.clone(), key.clone());
         let build = move || {
-            let built = Title::build(&catalog.folder, &key, catalog.lengths);
+            let built = Title::build(&catalog.stores, &key, catalog.lengths);
             // What is not there costs no index.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.built.fetch_add(1, Relaxed);

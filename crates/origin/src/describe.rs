@@ -109,7 +109,7 @@ pub(crate) fn title(title: &Title) -> Result<String, Error> {
 fn files(title: &Title) -> Vec<File<'_>> {
     let both = title.files.iter().zip(&title.hls.files);
     both.map(|(file, index)| File {
-        path: file.key.as_str(),
+        path: file.place.key.as_str(),
         bytes: file.object.len(),
         fingerprint: format!("{:016x}", index.fingerprint),
     })
@@ -119,7 +119,7 @@ fn files(title: &Title) -> Vec<File<'_>> {
 fn notes(title: &Title) -> Vec<String> {
     let both = title.files.iter().zip(&title.hls.files);
     both.flat_map(|(file, index)| {
-        let name = file.key.name();
+        let name = file.place.key.name();
         index
             .notes
             .iter()

@@ -1,10 +1,11 @@
 //! What went wrong, as a status: the one table.
 
+use crate::reference;
 use crate::route::Bad;
 use http::StatusCode;
 use net::Error;
 use net::error::Side;
-use store::BadKey;
+use store::{BadKey, Key};
 
 /// A URL that is none of ours.
 pub(crate) fn of_route(bad: Bad) -> Error {
@@ -56,6 +57,28 @@ pub(crate) fn of_media(file: &str, error: &media::Error) -> Error {
         retry: false,
         context,
     }
+}
+
+/// A file that another one names, but that cannot be had: it is not the client's fault.
+pub(crate) fn of_named(holder: &Key, name: &Key, error: &store::Error) -> Error {
+    let what = format_args!("{holder} names {name}: {error}");
+    Error::upstream(StatusCode::BAD_GATEWAY, what)
+}
+
+/// A name that is not followed.
+pub(crate) fn of_reference(holder: &Key, name: &str, bad: &reference::Bad) -> Error {
+    let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+    let what = format!("names {name:?}: {bad}");
+    of_media(holder.as_str(), &media::Error::unsupported(what))
+}
+
+/// How much of a name is told.
+const NAME_CHARS_MAX: usize = 100;
+
+/// More files than a title may have.
+pub(crate) fn too_many_files(title: &Key) -> Error {
+    let what = media::Error::unsupported("a title has at most 64 files");
+    of_media(title.as_str(), &what)
 }
 
 /// Well-formed, but not there.

@@ -1,7 +1,7 @@
 //! Drives media's [`Indexer`] over an open file.
 
 use crate::error;
-use media::index::{Index, Indexer};
+use media::index::{Index, Indexer, References};
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use store::{Key, Object, Reason};
@@ -9,8 +9,16 @@ use store::{Key, Object, Reason};
 /// Most read at once, in bytes. The indexer may ask for more; it is fed piece by piece.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
+/// What a file turned out to be.
+pub(crate) enum Indexed {
+    /// A film, whose media lies in it.
+    Film(Index),
+    /// An index MP4: tables of media that lies elsewhere.
+    References(References),
+}
+
 /// Indexes a file. Blocks.
-pub(crate) fn index(key: &Key, object: &Object) -> Result<Index, Error> {
+pub(crate) fn index(key: &Key, object: &Object) -> Result<Indexed, Error> {
     let of_media = |e: media::Error| error::of_media(key.as_str(), &e);
     let mut indexer = Indexer::new(object.len());
     while let Some(need) = indexer.need() {
@@ -20,12 +28,15 @@ pub(crate) fn index(key: &Key, object: &Object) -> Result<Index, Error> {
             .map_err(|e| error::of_store(&e))?;
         indexer.feed(&bytes).map_err(of_media)?;
     }
+    if let Some(references) = indexer.take_references() {
+        return Ok(Indexed::References(references));
+    }
     let mut index = indexer.finish().map_err(of_media)?;
     index.fingerprint ^= probe(object).map_err(|e| error::of_store(&e))?;
     if object.changed() {
         return Err(error::of_store(&store::Error::Changed));
     }
-    Ok(index)
+    Ok(Indexed::Film(index))
 }
 
 /// Places in a file whose bytes become part of its fingerprint.
@@ -34,7 +45,7 @@ const PROBE_BYTES: u64 = 1024;
 
 /// A hash of a few media bytes. Tables alone do not tell files apart whose frames all have one
 /// size: two AC-3 tracks of one length have the same, and their segments must not share names.
-fn probe(object: &Object) -> Result<u64, store::Error> {
+pub(crate) fn probe(object: &Object) -> Result<u64, store::Error> {
     let mut hasher = DefaultHasher::new();
     for n in 0..PROBES {
         // Fits: a length is below 2^63.

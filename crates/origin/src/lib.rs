@@ -17,6 +17,7 @@ pub mod config;
 mod demo;
 mod describe;
 mod error;
+mod expand;
 mod indexer;
 mod library;
 mod manifest;
@@ -24,10 +25,14 @@ mod observe;
 mod page;
 mod pieces;
 mod plain;
+pub mod prepare;
+pub mod reference;
 mod respond;
 pub mod route;
 mod segment;
 mod serve;
+mod sources;
+mod stores;
 mod title;
 
 pub use serve::{Failed, Running, serve, start};
@@ -102,11 +107,11 @@ impl Origin {
                 if let Some(file) = file
                     && self.files.has(file).await
                 {
-                    return self.files.answer(file, ask).await;
+                    return self.files.answer(&self.catalog, file, ask).await;
                 }
                 manifest::answer(&self.catalog, title, manifest, ask).await
             }
-            Request::File(key) => self.files.answer(key, ask).await,
+            Request::File(key) => self.files.answer(&self.catalog, key, ask).await,
             Request::Page => self.page.answer("index.html", ask).await,
             Request::Asset(name) => self.page.answer(name, ask).await,
             Request::Library => self.library.answer(ask).await,

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::manifest::Text;
 use crate::respond::Ask;
+use crate::sources::is_server_manifest;
 use crate::title::{self, Found, Title};
 use futures_util::stream::{self, StreamExt};
 use http::Response;
@@ -49,7 +50,7 @@ struct List<'a> {
 struct Card {
     path: String,
     name: String,
-    /// `file` or `folder`.
+    /// `file`, `folder` or `index`.
     kind: &'static str,
     duration_ms: i64,
     bytes: u64,
@@ -269,7 +270,7 @@ fn walk(folder: &Folder) -> Vec<Place> {
             };
             match entry.file {
                 None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
-                Some(_) if title::is_media(&entry.name) => {
+                Some(_) if title::is_media(&entry.name) || is_server_manifest(&entry.name) => {
                     files.extend(Found::look(folder, &child).map(|found| (child, found.hash())));
                 }
                 _ => {}

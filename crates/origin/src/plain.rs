@@ -1,8 +1,11 @@
 //! Files as they are: ranges of one file, and trees of ready-made segments.
 
+use crate::catalog::Catalog;
 use crate::error;
+use crate::expand;
 use crate::pieces::{Piece, Source};
 use crate::respond::{Ask, Facts};
+use crate::title::is_media;
 use http::Response;
 use http::header::HeaderValue;
 use net::conditional::Validators;
@@ -22,7 +25,7 @@ const SOON: HeaderValue =
     HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
 
 /// Content types by the end of a name.
-const TYPES: [(&str, &str); 29] = [
+const TYPES: [(&str, &str); 30] = [
     ("m3u8", "application/vnd.apple.mpegurl"),
     ("mpd", "application/dash+xml"),
     ("mp4", "video/mp4"),
@@ -46,6 +49,7 @@ const TYPES: [(&str, &str); 29] = [
     ("srt", "application/x-subrip; charset=utf-8"),
     ("ttml", "application/ttml+xml"),
     ("json", "application/json"),
+    ("ism", "application/smil+xml"),
     ("xml", "application/xml"),
     ("txt", "text/plain; charset=utf-8"),
     ("jpg", "image/jpeg"),
@@ -69,6 +73,8 @@ pub(crate) struct Files {
 #[derive(Clone)]
 struct Open {
     object: Arc<Object>,
+    /// Whether it stands for a film that lies elsewhere.
+    is_index: bool,
     looked_ms: Arc<AtomicU64>,
 }
 
@@ -83,9 +89,18 @@ impl Files {
         }
     }
 
-    /// Answers with a file.
-    pub(crate) async fn answer(&self, key: &Key, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
-        let object = self.object(key).await.map_err(|e| error::of_store(&e))?;
+    /// Answers with a file, or with the film that it stands for.
+    pub(crate) async fn answer(
+        &self,
+        catalog: &Arc<Catalog>,
+        key: &Key,
+        ask: &Ask<'_>,
+    ) -> Result<Response<Body>, Error> {
+        let open = self.object(key).await.map_err(|e| error::of_store(&e))?;
+        if open.is_index {
+            return expand::answer(catalog, key, ask).await;
+        }
+        let object = open.object;
         let pieces = vec![Piece::Of(0..object.len())];
         let facts = facts(key, &object);
         let source = Source {
@@ -121,35 +136,40 @@ impl Files {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    async fn object(&self, key: &Key) -> Result<Arc<Object>, store::Error> {
+    async fn object(&self, key: &Key) -> Result<Open, store::Error> {
         let elapsed = self.now_ms();
         if let Some(open) = self.open.get(key)
             && self.is_fresh(open.looked_ms.load(Relaxed), elapsed)
             && !open.object.changed()
         {
-            return Ok(open.object);
+            return Ok(open);
         }
         let (folder, name) = (self.folder.clone(), key.clone());
         let old = self.open.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
             // The same file as before: its mapping stays.
-            Some(old) if folder.look(&name)? == Some(*old.object.identity()) => Ok(old.object),
-            _ => folder.open(&name).map(Arc::new),
+            Some(old) if folder.look(&name)? == Some(*old.object.identity()) => {
+                Ok((old.object, old.is_index))
+            }
+            _ => {
+                let object = Arc::new(folder.open(&name)?);
+                let is_index = is_media(name.name()) && expand::is_index(&name, &object);
+                Ok((object, is_index))
+            }
         });
         let looked = look
             .await
             .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))));
         match looked {
-            Ok(object) => {
+            Ok((object, is_index)) => {
                 let looked_ms = Arc::new(AtomicU64::new(elapsed));
-                self.open.insert(
-                    key.clone(),
-                    Open {
-                        object: object.clone(),
-                        looked_ms,
-                    },
-                );
-                Ok(object)
+                let open = Open {
+                    object,
+                    is_index,
+                    looked_ms,
+                };
+                self.open.insert(key.clone(), open.clone());
+                Ok(open)
             }
             Err(error) => {
                 self.open.remove(key);

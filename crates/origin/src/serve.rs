@@ -8,6 +8,8 @@ use crate::library::Library;
 use crate::observe::Observer;
 use crate::page::Page;
 use crate::plain::Files;
+use crate::reference::Prefix;
+use crate::stores::Stores;
 use crate::title::Lengths;
 use clap::ArgMatches;
 use net::metrics::Metrics;
@@ -16,7 +18,7 @@ use net::{Listen, Server, Shutdown};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -154,8 +156,9 @@ fn origin(
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
     };
+    let stores = Arc::new(Stores::new(folder.clone(), elsewhere(settings)?));
     let catalog = Arc::new(Catalog::new(
-        folder.clone(),
+        stores,
         lengths,
         settings.recheck,
         settings.index_memory_bytes,
@@ -175,6 +178,15 @@ fn origin(
         shutdown: shutdown.clone(),
         catalog,
     })
+}
+
+/// What absolute URLs in server manifests and index MP4s may name.
+fn elsewhere(settings: &Settings) -> Result<Vec<(Prefix, Arc<Folder>)>, Failed> {
+    let open = |(prefix, path): &(Prefix, PathBuf)| {
+        let folder = Folder::new(path).map_err(|e| cannot(&path.display().to_string())(e))?;
+        Ok((prefix.clone(), Arc::new(folder)))
+    };
+    settings.media_from.iter().map(open).collect()
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failed {

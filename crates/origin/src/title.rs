@@ -1,9 +1,11 @@
 //! A title: its open files, their indexes, and how it is cut.
 
 use crate::error;
-use crate::indexer;
+use crate::expand;
 use crate::manifest::Texts;
 use crate::route::Set;
+use crate::sources::{self, Sources};
+use crate::stores::{Place, Stores};
 use media::presentation::{Presentation, Rules};
 use net::Error;
 use net::conditional::Modified;
@@ -33,12 +35,16 @@ pub(crate) struct Title {
     pub(crate) modified: Option<Modified>,
     /// Playlists and MPDs made so far.
     pub(crate) texts: Texts,
+    /// Its one file as a progressive MP4, where it is made from an index MP4.
+    pub(crate) progressive: expand::Made,
     found: Found,
+    /// Server manifests and index MP4s that led to the files, as they were.
+    naming: Vec<(Place, Identity)>,
 }
 
 /// One file of a title.
 pub(crate) struct File {
-    pub(crate) key: Key,
+    pub(crate) place: Place,
     pub(crate) object: Arc<Object>,
 }
 
@@ -52,7 +58,7 @@ pub(crate) const SUFFIXES: [&str; 11] = [
 ];
 
 /// Most files of one title.
-const FILES_MAX: usize = 64;
+pub(crate) const FILES_MAX: usize = 64;
 /// Memory that a segment costs in manifests, all kinds and codings together, in bytes: estimated
 /// high, since they are made later than the title is weighed.
 const SEGMENT_TEXT_BYTES: usize = 600;
@@ -73,10 +79,7 @@ impl Found {
             .collect();
         match files.len() {
             0 => Err(error::not_found("the folder holds no film")),
-            n if n > FILES_MAX => {
-                let what = media::Error::unsupported("a title has at most 64 files");
-                Err(error::of_media(title.as_str(), &what))
-            }
+            n if n > FILES_MAX => Err(error::too_many_files(title)),
             _ => Ok(Found(files)),
         }
     }
@@ -107,7 +110,7 @@ pub(crate) fn is_media(name: &str) -> bool {
 /// A path's last name, without the suffix if it is a film's.
 pub(crate) fn name_of(key: &Key) -> &str {
     let name = key.name();
-    if is_media(name) {
+    if is_media(name) || sources::is_server_manifest(name) {
         name.rsplit_once('.').map_or(name, |(stem, _)| stem)
     } else {
         name
@@ -116,21 +119,15 @@ pub(crate) fn name_of(key: &Key) -> &str {
 
 impl Title {
     /// Opens, indexes and cuts a title. Blocks.
-    pub(crate) fn build(folder: &Folder, key: &Key, lengths: Lengths) -> Result<Title, Error> {
-        let found = Found::look(folder, key)?;
+    pub(crate) fn build(stores: &Stores, key: &Key, lengths: Lengths) -> Result<Title, Error> {
+        let found = Found::look(stores.library(), key)?;
+        let sources = Sources::open(stores, found.keys())?;
+        let naming = sources.naming;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
-        for key in found.keys() {
-            let object = Arc::new(folder.open(key).map_err(|e| error::of_store(&e))?);
-            indexes.push(Arc::new(indexer::index(key, &object)?));
-            files.push(File {
-                key: key.clone(),
-                object,
-            });
+        for (place, object, index) in sources.media {
+            files.push(File { place, object });
+            indexes.push(index);
         }
-        let opened = files
-            .iter()
-            .map(|file| (file.key.clone(), *file.object.identity()));
-        let found = Found(opened.collect());
         let cut = |segment_ms| {
             let presentation = Presentation::new(indexes.clone(), &Rules { segment_ms });
             presentation
@@ -143,9 +140,11 @@ impl Title {
         } else {
             cut(lengths.dash_ms)?
         };
+        let named = naming.iter().map(|(_, identity)| identity.modified());
         let modified = files
             .iter()
             .map(|file| file.object.identity().modified())
+            .chain(named)
             .max();
         Ok(Title {
             key: key.clone(),
@@ -154,13 +153,28 @@ impl Title {
             dash,
             modified: modified.and_then(Modified::at),
             texts: Texts::default(),
+            progressive: expand::Made::new(),
             found,
+            naming,
         })
     }
 
     /// Whether the files are the same as when this was built. Blocks.
-    pub(crate) fn is_current(&self, folder: &Folder) -> bool {
-        Found::look(folder, &self.key).is_ok_and(|now| now == self.found) && !self.overwritten()
+    pub(crate) fn is_current(&self, stores: &Stores) -> bool {
+        let media = self.files.iter();
+        let media = media.map(|file| (&file.place, file.object.identity()));
+        let naming = self
+            .naming
+            .iter()
+            .map(|(place, identity)| (place, identity));
+        let same = |(place, then): (&Place, &Identity)| {
+            stores
+                .look(place)
+                .is_ok_and(|now| now.as_ref() == Some(then))
+        };
+        Found::look(stores.library(), &self.key).is_ok_and(|now| now == self.found)
+            && media.chain(naming).all(same)
+            && !self.overwritten()
     }
 
     /// Whether any open file was changed in place: an `fstat` for each.
@@ -186,10 +200,14 @@ impl Title {
         name_of(&self.key)
     }
 
-    /// `file` or `folder`.
+    /// `file`, `folder`, or `index` where other files are named by what the title's path leads to.
     pub(crate) fn kind(&self) -> &'static str {
-        let is_file = self.files.first().is_some_and(|file| file.key == self.key);
-        if is_file { "file" } else { "folder" }
+        let own = Place::library(&self.key);
+        match () {
+            () if self.naming.iter().any(|(place, _)| *place == own) => "index",
+            () if self.files.first().is_some_and(|file| file.place == own) => "file",
+            () => "folder",
+        }
     }
 
     /// Memory, estimated once.
@@ -201,6 +219,11 @@ impl Title {
             .map(|index| index.heap_bytes() + FILE_BYTES);
         let segments = |p: &Presentation| p.renditions.iter().map(|r| r.segments()).sum::<usize>();
         let segments = segments(&self.hls) + segments(&self.dash);
-        indexes.sum::<usize>() + segments * SEGMENT_TEXT_BYTES
+        // What an index MP4 expands to begins with its tables again.
+        let naming = self
+            .naming
+            .iter()
+            .map(|(_, identity)| identity.len as usize);
+        indexes.sum::<usize>() + segments * SEGMENT_TEXT_BYTES + naming.sum::<usize>()
     }
 }

@@ -1,6 +1,7 @@
 //! What a word on the command line leads to: films on disk, or one on a server.
 
-use crate::indexer;
+use crate::sources::{Sources, is_server_manifest};
+use crate::stores::Stores;
 use crate::title;
 use http::Uri;
 use media::index::{Index, Indexer};
@@ -31,7 +32,7 @@ pub(super) fn titles(target: &str, segment_ms: u32) -> Result<Vec<Title>, String
     let path = Path::new(target);
     let folder = Folder::new(path).map_err(|e| e.to_string())?;
     let mut library = Library {
-        folder,
+        stores: Stores::new(Arc::new(folder), Vec::new()),
         path,
         segment_ms,
         titles: Vec::new(),
@@ -48,7 +49,7 @@ pub(super) fn titles(target: &str, segment_ms: u32) -> Result<Vec<Title>, String
 
 /// A folder being looked through.
 struct Library<'a> {
-    folder: Folder,
+    stores: Stores,
     path: &'a Path,
     segment_ms: u32,
     titles: Vec<Title>,
@@ -57,14 +58,19 @@ struct Library<'a> {
 impl Library<'_> {
     /// Adds the titles of a folder, then those of the folders in it.
     fn look(&mut self, key: &Key, depth: usize) -> Result<(), String> {
-        let entries = self.folder.list(key).map_err(|e| e.to_string())?;
+        let entries = self.stores.library().list(key).map_err(|e| e.to_string())?;
         let (files, folders): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.file.is_some());
-        let files = files.iter().filter(|entry| title::is_media(&entry.name));
-        let files: Vec<Key> = files
-            .filter_map(|entry| key.join(&entry.name).ok())
-            .collect();
-        self.add(key, &files);
+        let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
+            let files = files.iter().filter(|entry| wanted(&entry.name));
+            files
+                .filter_map(|entry| key.join(&entry.name).ok())
+                .collect()
+        };
+        self.add(key, &keys(title::is_media));
+        for manifest in keys(is_server_manifest) {
+            self.add(key, &[manifest]);
+        }
         for folder in folders.iter().filter(|_| depth > 0) {
             if let Ok(key) = key.join(&folder.name) {
                 self.look(&key, depth - 1)?;
@@ -75,17 +81,16 @@ impl Library<'_> {
 
     /// Files that go together are one title; else each is one.
     fn add(&mut self, folder: &Key, files: &[Key]) {
-        let indexes: Vec<_> = files.iter().map(|key| local(&self.folder, key)).collect();
-        let whole: Result<Vec<Arc<Index>>, String> = indexes.iter().cloned().collect();
         if files.len() > 1
-            && let Ok(whole) = whole
+            && let Ok(whole) = local(&self.stores, files)
             && let Ok(title) = present(whole, self.segment_ms)
         {
             self.titles.push((self.name(folder), Ok(title)));
             return;
         }
-        for (key, index) in files.iter().zip(indexes) {
-            let title = index.and_then(|index| present(vec![index], self.segment_ms));
+        for key in files {
+            let indexes = local(&self.stores, std::slice::from_ref(key));
+            let title = indexes.and_then(|indexes| present(indexes, self.segment_ms));
             self.titles.push((self.name(key), title));
         }
     }
@@ -99,10 +104,10 @@ impl Library<'_> {
     }
 }
 
-fn local(folder: &Folder, key: &Key) -> Result<Arc<Index>, String> {
-    let object = folder.open(key).map_err(|e| e.to_string())?;
-    let index = indexer::index(&Key::ROOT, &object).map_err(|e| e.context)?;
-    Ok(Arc::new(index))
+/// The indexes of the media that files are or name, each medium once.
+fn local(stores: &Stores, keys: &[Key]) -> Result<Vec<Arc<Index>>, String> {
+    let sources = Sources::open(stores, keys.iter()).map_err(|e| e.context)?;
+    Ok(sources.media.into_iter().map(|(.., index)| index).collect())
 }
 
 fn present(files: Vec<Arc<Index>>, segment_ms: u32) -> Result<Presentation, String> {

@@ -44,6 +44,13 @@ const OWN: &[Knob] = &[
         "Most memory for indexes and manifests; a two-hour film takes about 5 MiB",
     ),
     Knob::new(
+        "media-from",
+        "URL=FOLDER",
+        "",
+        "Let server manifests and index MP4s name URLs below URL, whose bytes are in FOLDER",
+    )
+    .list(),
+    Knob::new(
         "recheck",
         "DURATION",
         "1s",

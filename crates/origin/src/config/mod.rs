@@ -8,7 +8,9 @@ mod knobs;
 pub use knobs::{KNOBS, command};
 pub use net::config::{Layers, Sources, Wrong};
 
+use crate::reference::Prefix;
 use net::config::{Common, bytes, duration};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +27,9 @@ pub struct Settings {
     pub dash_segment_ms: u32,
     /// Bound on all indexes, presentations and manifests in memory.
     pub index_memory_bytes: u64,
+    /// Absolute URLs that server manifests and index MP4s may name: all below each address, and
+    /// where its bytes are.
+    pub media_from: Vec<(Prefix, PathBuf)>,
     /// How long a path is trusted to lead to the same files.
     pub recheck: Duration,
     /// What every server can be told.
@@ -47,10 +52,23 @@ impl Settings {
             hls_segment_ms: layers.with("hls-segment", segment_ms)?.unwrap_or(segment),
             dash_segment_ms: layers.with("dash-segment", segment_ms)?.unwrap_or(segment),
             index_memory_bytes: layers.with("index-memory", bytes)?.unwrap_or(0),
+            media_from: media_from(layers)?,
             recheck: layers.with("recheck", duration)?.unwrap_or_default(),
             common: Common::new(layers)?,
         })
     }
+}
+
+fn media_from(layers: &Layers) -> Result<Vec<(Prefix, PathBuf)>, Wrong> {
+    let read = |text: String| {
+        let wrong = |why: &dyn fmt::Display| Wrong(format!("media-from = {text:?}: {why}"));
+        let (url, place) = text
+            .split_once('=')
+            .ok_or_else(|| wrong(&"it is an address and where its bytes are: URL=FOLDER"))?;
+        let prefix = Prefix::parse(url).map_err(|bad| wrong(&bad))?;
+        Ok((prefix, PathBuf::from(place)))
+    };
+    layers.list("media-from").into_iter().map(read).collect()
 }
 
 pub(crate) fn segment_ms(text: &str) -> Result<u32, String> {

@@ -47,7 +47,7 @@ fn check_len(len: usize) -> Result<()> {
 }
 
 /// Text of others, cut for a message.
-pub(super) fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let cut: String = text.chars().take(80).collect();
     let dots = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{dots}", cut.escape_debug())

@@ -16,6 +16,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use address::short;
 pub use address::{Part, URL_BYTES_MAX, resolve};
 pub use index::IndexPiece;
 pub use segments::{SEGMENTS_MAX, Segments};

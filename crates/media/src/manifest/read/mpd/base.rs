@@ -1,8 +1,8 @@
 //! What elements hand down to those inside them: base URLs and segment information.
 
 use super::super::resolve;
-use super::tree::Element;
 use crate::error::Result;
+use crate::xml::Element;
 use std::sync::Arc;
 use url::Url;
 

@@ -4,12 +4,11 @@ mod base;
 mod period;
 mod representation;
 mod timeline;
-mod tree;
 
-use self::tree::Element;
 use super::decimal;
 use super::{MANIFEST_BYTES_MAX, Rendition, Title};
 use crate::error::{Error, Kind, Result};
+use crate::xml::{self, Element};
 use url::Url;
 
 /// The most representations of one MPD, all periods together.
@@ -28,7 +27,7 @@ pub fn read(url: &Url, bytes: &[u8]) -> Result<Title> {
         return Err(Error::new(Kind::TooLarge, what));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::malformed("an MPD not in UTF-8"))?;
-    let mpd = tree::parse(text)?;
+    let mpd = xml::parse(text)?;
     if mpd.name != "MPD" {
         let what = format!(
             "an MPD is expected, this is <{}>",

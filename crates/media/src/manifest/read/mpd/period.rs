@@ -5,8 +5,8 @@ use super::Span;
 use super::base::Scope;
 use super::representation;
 use super::timeline::Budget;
-use super::tree::Element;
 use crate::error::Result;
+use crate::xml::Element;
 
 /// Sets for fast forward (DASH-IF IOP, 3.2.9), which players do not play from.
 const TRICK_MODE: &str = "http://dashif.org/guidelines/trickmode";

@@ -7,9 +7,9 @@ use super::super::{IndexPiece, Piece, Rendition, resolve};
 use super::Span;
 use super::base::Scope;
 use super::timeline::{self, Budget, Tick};
-use super::tree::Element;
 use crate::error::{Error, Result};
 use crate::time::Time;
+use crate::xml::Element;
 use std::sync::Arc;
 
 /// What makes up the representation in this period.

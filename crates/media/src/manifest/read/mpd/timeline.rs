@@ -5,9 +5,9 @@ use super::super::decimal::NANOS;
 use super::super::segments::too_many;
 use super::Span;
 use super::base::Scope;
-use super::tree::Element;
 use crate::error::{Error, Result};
 use crate::time::Time;
+use crate::xml::Element;
 
 /// How many more segments may be listed: a bound on the whole MPD.
 #[derive(Debug)]

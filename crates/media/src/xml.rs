@@ -13,17 +13,17 @@ const ELEMENTS_MAX: usize = 400_000;
 const ATTRIBUTES_MAX: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Element {
+pub(crate) struct Element {
     /// Without its namespace prefix.
-    pub(super) name: String,
+    pub(crate) name: String,
     attributes: Vec<(String, String)>,
-    pub(super) children: Vec<Element>,
-    pub(super) text: String,
+    pub(crate) children: Vec<Element>,
+    pub(crate) text: String,
 }
 
 impl Element {
     /// An attribute's value, by its local name.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.trim())
     }
@@ -32,30 +32,30 @@ impl Element {
     ///
     /// # Errors
     /// `Malformed` if it is there and is none.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
         let malformed = || {
-            let text = super::super::address::short(text);
+            let text = crate::manifest::read::short(text);
             Error::malformed(format!("{}@{name} is no number: {text}", self.name))
         };
         text.parse().map(Some).map_err(|_| malformed())
     }
 
     /// The children of a name.
-    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &Element> {
+    pub(crate) fn all(&self, name: &'static str) -> impl Iterator<Item = &Element> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
     /// The first child of a name.
-    pub(super) fn first(&self, name: &'static str) -> Option<&Element> {
+    pub(crate) fn first(&self, name: &'static str) -> Option<&Element> {
         self.all(name).next()
     }
 }
 
 /// Reads a document.
-pub(super) fn parse(text: &str) -> Result<Element> {
+pub(crate) fn parse(text: &str) -> Result<Element> {
     let mut reader = quick_xml::Reader::from_str(text);
     // What is above the place that is being read, outermost first; the first is no element.
     let mut open = vec![Element::default()];

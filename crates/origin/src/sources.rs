@@ -1,0 +1,202 @@
+//! A title's files opened and indexed: films as they are, index MP4s and what they name, and
+//! server manifests, which name either.
+//!
+//! Names lead one step: what an index MP4 names is read as media whatever it is, and what a server
+//! manifest names is no server manifest; so there are no circles to follow.
+
+use crate::error;
+use crate::indexer::{self, Indexed};
+use crate::stores::{Place, Stores};
+use crate::title::FILES_MAX;
+use media::bmff::dref::Location;
+use media::index::{Index, References, Track};
+use media::ism::{self, Kind, Source};
+use net::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use store::{Identity, Key, Object, Reason};
+
+/// Everything that a title is made of.
+#[derive(Default)]
+pub(crate) struct Sources {
+    /// Where the media lies, and an index of each.
+    pub(crate) media: Vec<(Place, Arc<Object>, Arc<Index>)>,
+    /// Files that only name others, as they were when read.
+    pub(crate) naming: Vec<(Place, Identity)>,
+}
+
+/// Whether a file of this name is a server manifest.
+pub(crate) fn is_server_manifest(name: &str) -> bool {
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("ism"))
+}
+
+impl Sources {
+    /// Opens and indexes the files at `keys` of the library. Blocks.
+    ///
+    /// # Errors
+    /// What cannot be read, followed or packaged, naming the file.
+    pub(crate) fn open<'a>(
+        stores: &Stores,
+        keys: impl Iterator<Item = &'a Key>,
+    ) -> Result<Sources, Error> {
+        let mut sources = Sources::default();
+        for key in keys {
+            let place = Place::library(key);
+            if is_server_manifest(key.name()) {
+                sources.add_manifest(stores, place)?;
+            } else {
+                let object = stores.open(&place).map_err(|e| error::of_store(&e))?;
+                sources.add(stores, place, object, None)?;
+            }
+        }
+        Ok(sources)
+    }
+
+    fn add_manifest(&mut self, stores: &Stores, place: Place) -> Result<(), Error> {
+        let object = stores.open(&place).map_err(|e| error::of_store(&e))?;
+        let of_media = |e| error::of_media(place.key.as_str(), &e);
+        let most = object.len().min(ism::TEXT_BYTES_MAX as u64 + 1);
+        let text = object.read(0..most, Reason::Index);
+        let tracks = ism::read(&text.map_err(|e| error::of_store(&e))?).map_err(of_media)?;
+        self.naming.push((place.clone(), *object.identity()));
+        let mut files: Vec<(Place, Vec<Source>)> = Vec::new();
+        for track in tracks {
+            let named = follow(stores, &place, &track.src)?;
+            match files.iter_mut().find(|(known, _)| *known == named) {
+                Some((_, tracks)) => tracks.push(track),
+                None => files.push((named, vec![track])),
+            }
+        }
+        for (named, tracks) in files {
+            if tracks.iter().all(|track| track.kind == Kind::Text) {
+                continue;
+            }
+            let object = stores
+                .open(&named)
+                .map_err(|e| error::of_named(&place.key, &named.key, &e))?;
+            self.add(stores, named, object, Some(&tracks))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a film, or what an index MP4 names; of it what `wanted` lists, if it does.
+    fn add(
+        &mut self,
+        stores: &Stores,
+        place: Place,
+        object: Object,
+        wanted: Option<&[Source]>,
+    ) -> Result<(), Error> {
+        if self.has(&place) {
+            return Ok(());
+        }
+        let object = Arc::new(object);
+        match indexer::index(&place.key, &object)? {
+            Indexed::Film(index) => self.push(place, object, index, wanted),
+            Indexed::References(references) => {
+                self.naming.push((place.clone(), *object.identity()));
+                self.add_named(stores, &place, &object, &references, wanted)
+            }
+        }
+    }
+
+    fn add_named(
+        &mut self,
+        stores: &Stores,
+        holder: &Place,
+        own: &Arc<Object>,
+        references: &References,
+        wanted: Option<&[Source]>,
+    ) -> Result<(), Error> {
+        for (n, location) in references.places().iter().enumerate() {
+            let (place, object) = match location {
+                Location::Here => (holder.clone(), own.clone()),
+                Location::Named(name) => {
+                    let place = follow(stores, holder, name)?;
+                    if self.has(&place) {
+                        continue;
+                    }
+                    let object = stores
+                        .open(&place)
+                        .map_err(|e| error::of_named(&holder.key, &place.key, &e))?;
+                    (place, Arc::new(object))
+                }
+            };
+            let index = references.index(n, object.len());
+            let mut index = index.map_err(|e| error::of_media(holder.key.as_str(), &e))?;
+            if !references.knows_media() {
+                index.fingerprint ^= indexer::probe(&object).map_err(|e| error::of_store(&e))?;
+            }
+            self.push(place, object, index, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a medium is there already: a folder may hold a film and an index MP4 of it.
+    fn has(&self, place: &Place) -> bool {
+        self.media.iter().any(|(known, ..)| known == place)
+    }
+
+    fn push(
+        &mut self,
+        place: Place,
+        object: Arc<Object>,
+        mut index: Index,
+        wanted: Option<&[Source]>,
+    ) -> Result<(), Error> {
+        if self.media.len() >= FILES_MAX {
+            return Err(error::too_many_files(&place.key));
+        }
+        if let Some(wanted) = wanted {
+            choose(&mut index, wanted);
+        }
+        self.media.push((place, object, Arc::new(index)));
+        Ok(())
+    }
+}
+
+/// Where a name leads, or why it is not followed.
+fn follow(stores: &Stores, holder: &Place, name: &str) -> Result<Place, Error> {
+    let place = stores.resolve(holder, name);
+    place.map_err(|bad| error::of_reference(&holder.key, name, &bad))
+}
+
+/// Leaves those tracks of a file that a server manifest names: by number where the numbers fit,
+/// else by kind. Gives them the languages that it says, where the file says none.
+fn choose(index: &mut Index, wanted: &[Source]) {
+    let before = index.tracks.len();
+    let kind = |track: &Track| match track.codec.video() {
+        Some(_) => Kind::Video,
+        None => Kind::Audio,
+    };
+    let numbered = |track: &Track| {
+        let mut wanted = wanted.iter();
+        wanted.find(|source| source.kind == kind(track) && source.track == Some(track.id))
+    };
+    let of_kind = |track: &Track| wanted.iter().find(|source| source.kind == kind(track));
+    let by_number = index.tracks.iter().any(|track| numbered(track).is_some());
+    let by_kind = index.tracks.iter().any(|track| of_kind(track).is_some());
+    let find = |track: &Track| match by_number {
+        true => numbered(track),
+        false => of_kind(track),
+    };
+    let mut said = Vec::new();
+    if by_kind {
+        index.tracks.retain(|track| find(track).is_some());
+        for track in &mut index.tracks {
+            let language = find(track).and_then(|source| source.language.as_ref());
+            if let Some(language) = language.filter(|_| track.language == "und") {
+                track.language.clone_from(language);
+                said.push((track.id, language));
+            }
+        }
+    }
+    if index.tracks.len() < before || !said.is_empty() {
+        // Other renditions: their segments must have other names.
+        let mut hasher = DefaultHasher::new();
+        let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
+        (left, said).hash(&mut hasher);
+        index.fingerprint ^= hasher.finish();
+    }
+}

@@ -1,0 +1,80 @@
+//! Where bytes come from: the library, and what else its server manifests and index MP4s may name.
+
+use crate::reference::{self, Prefix, Target};
+use std::sync::Arc;
+use store::{Error, Folder, Identity, Key, Object};
+
+/// The library, and stores behind allowed addresses.
+pub(crate) struct Stores {
+    /// The library is the first.
+    folders: Vec<Arc<Folder>>,
+    /// What leads to each of the others.
+    prefixes: Vec<Prefix>,
+}
+
+/// Something in one of the stores.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// Which store; 0 is the library.
+    store: usize,
+    /// Its name there.
+    pub(crate) key: Key,
+}
+
+impl Place {
+    /// Something in the library.
+    pub(crate) fn library(key: &Key) -> Place {
+        Place {
+            store: 0,
+            key: key.clone(),
+        }
+    }
+}
+
+impl Stores {
+    /// A library, and what absolute URLs may name beside it.
+    pub(crate) fn new(library: Arc<Folder>, elsewhere: Vec<(Prefix, Arc<Folder>)>) -> Stores {
+        let (prefixes, others): (Vec<_>, Vec<_>) = elsewhere.into_iter().unzip();
+        let folders = std::iter::once(library).chain(others).collect();
+        Stores { folders, prefixes }
+    }
+
+    /// The library.
+    pub(crate) fn library(&self) -> &Arc<Folder> {
+        // There is always one.
+        &self.folders[0]
+    }
+
+    /// What `name` means in the file at `holder`.
+    ///
+    /// # Errors
+    /// Why it is not followed.
+    pub(crate) fn resolve(&self, holder: &Place, name: &str) -> Result<Place, reference::Bad> {
+        let (store, key) = match reference::resolve(&holder.key, name, &self.prefixes)? {
+            Target::Here(key) => (holder.store, key),
+            Target::Below(n, key) => (n + 1, key),
+        };
+        Ok(Place { store, key })
+    }
+
+    /// Opens a file. Blocks.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub(crate) fn open(&self, place: &Place) -> Result<Object, Error> {
+        self.folder(place)?.open(&place.key)
+    }
+
+    /// What is at a place now. Blocks.
+    ///
+    /// # Errors
+    /// As [`Folder::look`].
+    pub(crate) fn look(&self, place: &Place) -> Result<Option<Identity>, Error> {
+        self.folder(place)?.look(&place.key)
+    }
+
+    fn folder(&self, place: &Place) -> Result<&Folder, Error> {
+        let folder = self.folders.get(place.store);
+        folder.map(|folder| &**folder).ok_or(Error::NotFound)
+    }
+}
