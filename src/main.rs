@@ -10,6 +10,7 @@ fn main() -> ExitCode {
         Some(("serve", flags)) => origin::serve(flags),
         Some(("index", flags)) => origin::prepare::index(flags),
         Some(("check", flags)) => origin::check::check(flags),
+        Some(("load", flags)) => load::run(flags),
         Some(("completions", flags)) => {
             if let Some(shell) = flags.get_one::<Shell>("shell") {
                 clap_complete::generate(
@@ -37,6 +38,7 @@ fn command() -> Command {
         .subcommand(origin::config::command())
         .subcommand(origin::prepare::command())
         .subcommand(origin::check::command())
+        .subcommand(load::command())
         .subcommand(
             Command::new("completions")
                 .about("Print what makes a shell complete headwater's words")

@@ -1,0 +1,150 @@
+//! A connection's bytes: plain or TLS, read into memory or discarded in the kernel.
+
+use rustix::net::RecvFlags;
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// Most bytes that one `recv` discards. The memory behind it is never touched, so never taken.
+const SKIP_MAX: usize = 64 << 20;
+
+/// Most bytes that one read brings to memory.
+const READ_MAX: usize = 64 << 10;
+
+/// The same where nobody looks at the body: enough for a head and a small body behind it.
+const READ_HEAD: usize = 16 << 10;
+
+thread_local! {
+    /// Where heads, and bodies that are looked at, pass through: one for a thread, so that a
+    /// waiting connection costs no buffer.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_MAX]);
+    /// What `MSG_TRUNC` is told to fill, and does not.
+    static UNTOUCHED: RefCell<Vec<u8>> = RefCell::new(vec![0; SKIP_MAX]);
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// TCP alone.
+    Plain(TcpStream),
+    /// TLS over TCP.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Whether bytes can be discarded in the kernel.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Stream::Plain(_))
+    }
+
+    /// Discards up to `most` bytes; 0: the stream has ended.
+    pub(super) fn poll_skip(&mut self, cx: &mut Context<'_>, most: u64) -> Poll<io::Result<u64>> {
+        let Stream::Plain(socket) = self else {
+            return self.poll_take(cx, false, |bytes| bytes.len() as u64);
+        };
+        let most = usize::try_from(most).map_or(SKIP_MAX, |most| most.min(SKIP_MAX));
+        loop {
+            ready!(socket.poll_read_ready(cx))?;
+            let mut got = 0;
+            // A read that came back with less than asked for has emptied the socket: saying so
+            // (WouldBlock) clears the readiness and saves the read that would find nothing.
+            let read = socket.try_io(Interest::READABLE, || {
+                got = UNTOUCHED
+                    .with_borrow_mut(|untouched| {
+                        rustix::net::recv(&*socket, &mut untouched[..most], RecvFlags::TRUNC)
+                    })?
+                    .1;
+                match got {
+                    0 => Ok(()),
+                    _ if got < most => Err(io::ErrorKind::WouldBlock.into()),
+                    _ => Ok(()),
+                }
+            });
+            match read {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(error));
+                }
+                Err(_) if got == 0 => continue,
+                _ => return Poll::Ready(Ok(got as u64)),
+            }
+        }
+    }
+
+    /// Reads what there is and shows it; an empty slice: the stream has ended.
+    pub(super) fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        all: bool,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let most = if all { READ_MAX } else { READ_HEAD };
+            let mut buffer = ReadBuf::new(&mut scratch[..most]);
+            ready!(Pin::new(self).poll_read(cx, &mut buffer))?;
+            Poll::Ready(Ok(look(buffer.filled())))
+        })
+    }
+
+    /// Sends all of `bytes`, beginning at `*done`.
+    pub(super) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        done: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        while let Some(rest) = bytes.get(*done..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut *self).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => *done += sent,
+            }
+        }
+        if self.is_plain() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(self).poll_flush(cx)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The load tester: asks as people do, measures as physicists do.
+//!
+//! [`client`] is the HTTP client that everything here asks with: it counts bodies instead of keeping
+//! them, and says of every request when it was due, sent, and answered. [`config`] turns words into
+//! runs.
+//!
+//! What is *not* here: no serving code, no origin, no store. A tester that shared the server's logic
+//! would measure itself.
+
+pub mod client;
+pub mod config;
+
+pub use config::{command, run};
