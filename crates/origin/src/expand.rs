@@ -30,7 +30,7 @@ pub(crate) type Made = OnceLock<Result<Arc<Expansion>, Error>>;
 
 /// A progressive file before it is bytes.
 pub(crate) struct Expansion {
-    pieces: Vec<Piece>,
+    pieces: Arc<[Piece]>,
     etag: String,
 }
 

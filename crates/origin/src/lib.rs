@@ -26,6 +26,7 @@ mod page;
 mod pieces;
 mod plain;
 pub mod prepare;
+mod ready;
 pub mod reference;
 mod respond;
 pub mod route;
@@ -43,17 +44,21 @@ use crate::library::Library;
 use crate::observe::{Kind, Observer};
 use crate::page::Page;
 use crate::plain::Files;
+use crate::ready::Segments;
 use crate::respond::Ask;
 use crate::route::Request;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, Uri};
 use net::{Body, Conn, Error, Shutdown, headers};
 use std::sync::Arc;
+
+type Answer = Result<Response<Body>, Error>;
 
 /// All that answering needs. One a process.
 pub(crate) struct Origin {
     catalog: Arc<Catalog>,
+    segments: Segments,
     files: Files,
     library: Library,
     page: Page,
@@ -73,18 +78,14 @@ impl Origin {
         drop(body);
         let seen = self.observer.begin(&parts, &conn);
         let touched = conn.touches_bytes(parts.version);
-        let routed = route::parse(parts.uri.path(), parts.uri.query()).map_err(error::of_route);
-        let kind = routed.as_ref().map_or(Kind::Other, Kind::of);
         let ask = Ask {
             method: &parts.method,
             headers: &parts.headers,
             touched,
         };
-        let answer = match (&parts.method, routed) {
-            (&Method::GET | &Method::HEAD, Ok(request)) => self.route(&request, &ask).await,
-            (_, Err(error)) => Err(error),
-            (&Method::OPTIONS, Ok(_)) => Ok(headers::options()),
-            (method, Ok(_)) => Ok(not_allowed(method)),
+        let (kind, answer) = match self.again(&parts.uri, &ask).await {
+            Some(again) => again,
+            None => self.anew(&parts.uri, &ask).await,
         };
         let (mut response, error) = match answer {
             Ok(response) => (response, None),
@@ -96,9 +97,33 @@ impl Origin {
         self.observer.end(seen, kind, response, error)
     }
 
-    async fn route(&self, request: &Request, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
+    /// Answers with a segment that was asked for lately, if that is what the URL names.
+    async fn again(&self, uri: &Uri, ask: &Ask<'_>) -> Option<(Kind, Answer)> {
+        let path = uri.path();
+        let known = uri.query().is_none() && matches!(*ask.method, Method::GET | Method::HEAD);
+        let ready = known.then(|| self.segments.get(path)).flatten()?;
+        let answer = self.segments.answer(path, &ready, &self.catalog, ask);
+        Some((ready.kind, answer.await?))
+    }
+
+    async fn anew(&self, uri: &Uri, ask: &Ask<'_>) -> (Kind, Answer) {
+        let routed = route::parse(uri.path(), uri.query()).map_err(error::of_route);
+        let kind = routed.as_ref().map_or(Kind::Other, Kind::of);
+        let answer = match (ask.method, routed) {
+            (&Method::GET | &Method::HEAD, Ok(request)) => self.route(uri, &request, ask).await,
+            (_, Err(error)) => Err(error),
+            (&Method::OPTIONS, Ok(_)) => Ok(headers::options()),
+            (method, Ok(_)) => Ok(not_allowed(method)),
+        };
+        (kind, answer)
+    }
+
+    async fn route(&self, uri: &Uri, request: &Request, ask: &Ask<'_>) -> Answer {
         match request {
-            Request::Segment(segment) => segment::answer(&self.catalog, segment, ask).await,
+            Request::Segment(segment) => {
+                let named = (uri.path(), segment);
+                segment::answer(&self.catalog, &self.segments, named, ask).await
+            }
             Request::Manifest {
                 title,
                 manifest,
@@ -122,7 +147,7 @@ impl Origin {
             }),
             Request::Ready => Ok(short("ready\n")),
             Request::Metrics => {
-                self.observer.refresh(&self.catalog);
+                self.observer.refresh(&self.catalog, &self.segments);
                 Ok(self.observer.metrics().response())
             }
         }

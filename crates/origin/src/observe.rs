@@ -1,7 +1,8 @@
 //! What is written down about requests: records, counters, the log.
 
 use crate::catalog::Catalog;
-use crate::route::{Manifest, Request};
+use crate::ready::Segments;
+use crate::route::{Manifest, Part, Request};
 use http::Response;
 use http::header::{self, HeaderName, HeaderValue};
 use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
@@ -39,8 +40,7 @@ const KINDS: &[&str] = &[
 impl Kind {
     pub(crate) fn of(request: &Request) -> Kind {
         match request {
-            Request::Segment(segment) if segment.part == crate::route::Part::Init => Kind::Init,
-            Request::Segment(_) => Kind::Segment,
+            Request::Segment(segment) => Kind::of_part(segment.part),
             Request::Manifest {
                 manifest: Manifest::Dash(_),
                 ..
@@ -53,6 +53,14 @@ impl Kind {
             Request::File(_) => Kind::File,
             Request::Page | Request::Asset(_) | Request::Library => Kind::Page,
             Request::Health | Request::Ready | Request::Metrics => Kind::Admin,
+        }
+    }
+
+    pub(crate) fn of_part(part: Part) -> Kind {
+        if part == Part::Init {
+            Kind::Init
+        } else {
+            Kind::Segment
         }
     }
 
@@ -92,6 +100,13 @@ const INDEX_TITLES: Row = Row {
     help: "Titles in memory, those that cannot be served included",
 };
 
+const SEGMENT_MEMORY: Row = Row {
+    name: "segment_memory",
+    unit: "bytes",
+    help: "Memory that segments asked for lately take: their plans, and the bytes of those that had \
+           to be gathered or packed",
+};
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Everything that counts.
@@ -105,6 +120,7 @@ pub(crate) struct Observer {
     builds: Counter,
     memory: Gauge,
     titles: Gauge,
+    segments: Gauge,
 }
 
 /// A request that is being answered.
@@ -124,6 +140,7 @@ impl Observer {
             builds: metrics.counter(&INDEX_BUILDS),
             memory: metrics.gauge(&INDEX_MEMORY),
             titles: metrics.gauge(&INDEX_TITLES),
+            segments: metrics.gauge(&SEGMENT_MEMORY),
             metrics,
             recorder,
         }
@@ -134,7 +151,7 @@ impl Observer {
     }
 
     /// Brings counters that are kept elsewhere up to date, before they are shown.
-    pub(crate) fn refresh(&self, catalog: &Catalog) {
+    pub(crate) fn refresh(&self, catalog: &Catalog, segments: &Segments) {
         let meter = catalog.folder().meter();
         for reason in Reason::ALL {
             let label = &[reason.label()];
@@ -145,6 +162,8 @@ impl Observer {
         raise(&self.builds, catalog.built());
         self.memory
             .set(i64::try_from(catalog.bytes()).unwrap_or(i64::MAX));
+        self.segments
+            .set(i64::try_from(segments.bytes()).unwrap_or(i64::MAX));
         self.titles
             .set(i64::try_from(catalog.len()).unwrap_or(i64::MAX));
     }

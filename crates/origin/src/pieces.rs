@@ -74,17 +74,17 @@ pub(crate) fn cut(pieces: &[Piece], range: &Range<u64>) -> Vec<Piece> {
 
 /// Makes a body of pieces. Its first frame is there when this returns, so that what is wrong can
 /// still be said with a status.
-pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Error> {
+pub(crate) async fn body(source: Source, pieces: Arc<[Piece]>) -> Result<Body, Error> {
     let len: u64 = pieces.iter().map(Piece::len).sum();
-    if len <= WHOLE_BYTES_MAX {
+    if len <= WHOLE_BYTES_MAX || ranges(&pieces).next().is_none() {
         let whole = source
-            .bring(pieces)
+            .bring(&pieces)
             .await
             .map_err(|e| error::of_store(&e))?;
         return Ok(source.named(Body::pieces(whole)));
     }
     let begin = frame_end(0, len);
-    let first = source.bring(cut(&pieces, &(0..begin))).await;
+    let first = source.bring(&cut(&pieces, &(0..begin))).await;
     let first = Chunk::pieces(first.map_err(|e| error::of_store(&e))?);
     let named = source.clone();
     let state = (Some(first), source, pieces, begin);
@@ -97,7 +97,7 @@ pub(crate) async fn body(source: Source, pieces: Vec<Piece>) -> Result<Body, Err
         }
         let next = frame_end(at, len);
         let frame = cut(&pieces, &(at..next));
-        let chunk = Chunk::pieces(source.bring(frame).await.map_err(Cut::new)?);
+        let chunk = Chunk::pieces(source.bring(&frame).await.map_err(Cut::new)?);
         Ok::<_, Cut>(Some((chunk, (None, source, pieces, next))))
     });
     Ok(named.named(Body::stream(len, frames)))
@@ -127,11 +127,11 @@ impl Source {
 
     /// Turns pieces into bytes: slices of the mapped file where the kernel alone will see them,
     /// else copies.
-    async fn bring(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {
+    async fn bring(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
         if self.touched {
             return self.read(pieces).await;
         }
-        let cold: Vec<_> = ranges(&pieces)
+        let cold: Vec<_> = ranges(pieces)
             .filter(|range| !self.object.resident(range))
             .collect();
         if !cold.is_empty() {
@@ -145,7 +145,7 @@ impl Source {
         if self.object.changed() {
             return Err(store::Error::Changed);
         }
-        match self.slices(&pieces) {
+        match self.slices(pieces) {
             Some(slices) => Ok(slices),
             None => self.read(pieces).await,
         }
@@ -153,6 +153,9 @@ impl Source {
 
     /// Slices of the mapped file, between bytes of our own.
     fn slices(&self, pieces: &[Piece]) -> Option<Vec<Bytes>> {
+        if let [Piece::Made(bytes)] = pieces {
+            return Some(vec![bytes.clone()]);
+        }
         let of_file = pieces.iter().filter_map(|piece| match piece {
             Piece::Made(_) => None,
             Piece::Of(range) => Some(range),
@@ -165,11 +168,11 @@ impl Source {
         pieces.iter().map(piece).collect()
     }
 
-    async fn read(&self, pieces: Vec<Piece>) -> Result<Vec<Bytes>, store::Error> {
-        if self.is_quick(&pieces) {
-            return self.read_now(&pieces);
+    async fn read(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
+        if self.is_quick(pieces) {
+            return self.read_now(pieces);
         }
-        let source = self.clone();
+        let (source, pieces) = (self.clone(), pieces.to_vec());
         blocking(move || source.read_now(&pieces)).await
     }
 
@@ -272,7 +275,7 @@ mod tests {
                 let head = Bytes::from_static(b"head");
                 let pieces = vec![Piece::Made(head), Piece::Of(77..77 + len)];
                 let sent = run(async {
-                    let body = body(source, pieces).await.unwrap();
+                    let body = body(source, pieces.into()).await.unwrap();
                     assert_eq!(body.len(), len + 4);
                     body.collect().await.unwrap().to_bytes()
                 });
@@ -294,7 +297,7 @@ mod tests {
             };
             let pieces = vec![Piece::Of(0..bytes.len() as u64)];
             let sent = run(async {
-                let mut body = body(source, pieces).await.unwrap();
+                let mut body = body(source, pieces.into()).await.unwrap();
                 assert!(body.frame().await.unwrap().is_ok());
                 let changed = std::fs::File::options()
                     .write(true)

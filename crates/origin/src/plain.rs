@@ -101,7 +101,7 @@ impl Files {
             return expand::answer(catalog, key, ask).await;
         }
         let object = open.object;
-        let pieces = vec![Piece::Of(0..object.len())];
+        let pieces = Arc::new([Piece::Of(0..object.len())]);
         let facts = facts(key, &object);
         let source = Source {
             object,

@@ -9,6 +9,7 @@ use net::encoding::Coding;
 use net::range::{Multipart, Wanted};
 use net::{Body, Error, headers, range};
 use std::ops::Range;
+use std::sync::Arc;
 
 const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
@@ -75,7 +76,7 @@ impl Ask<'_> {
         &self,
         facts: &Facts,
         source: Source,
-        pieces: Vec<Piece>,
+        pieces: Arc<[Piece]>,
     ) -> Result<Response<Body>, Error> {
         if let Some(response) = self.condition(facts) {
             return Ok(response);
@@ -88,7 +89,7 @@ impl Ask<'_> {
             Wanted::Whole => facts.response(StatusCode::OK, pieces::body(source, pieces).await?),
             Wanted::Ranges(ranges) => match <[_; 1]>::try_from(ranges) {
                 Ok([one]) => {
-                    let body = pieces::body(source, pieces::cut(&pieces, &one)).await?;
+                    let body = pieces::body(source, pieces::cut(&pieces, &one).into()).await?;
                     facts.part(body, &one, len)
                 }
                 Err(several) => facts.multipart(source, &pieces, several, len).await?,
@@ -181,7 +182,7 @@ impl Facts {
             all.extend(pieces::cut(pieces, range));
         }
         all.push(Piece::Made(multipart.tail()));
-        let body = pieces::body(source, all).await?;
+        let body = pieces::body(source, all.into()).await?;
         let mut response = self.response(StatusCode::PARTIAL_CONTENT, body);
         response
             .headers_mut()

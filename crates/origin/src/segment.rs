@@ -4,12 +4,13 @@ use crate::catalog::Catalog;
 use crate::error;
 use crate::pieces::{Piece, Source};
 use crate::plain::content_type;
+use crate::ready::{Ready, Segments};
 use crate::respond::{Ask, Facts};
-use crate::route::{self, Form, Part, Segment, Set};
+use crate::route::{self, Form, Part, Segment};
 use crate::title::Title;
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
-use http::{Response, StatusCode};
+use http::Response;
+use http::header::HeaderValue;
 use media::manifest::{Format, hls};
 use media::plan::Plan;
 use media::presentation::{Presentation, Rendition};
@@ -29,10 +30,11 @@ struct Found<'a> {
     rendition: &'a Rendition,
 }
 
-/// Answers with a piece of media.
+/// Answers with a piece of media, and keeps what that took under the URL's `path`.
 pub(crate) async fn answer(
     catalog: &Arc<Catalog>,
-    segment: &Segment,
+    segments: &Segments,
+    (path, segment): (&str, &Segment),
     ask: &Ask<'_>,
 ) -> Result<Response<Body>, Error> {
     let mut title = catalog.title(&segment.title).await?;
@@ -43,7 +45,25 @@ pub(crate) async fn answer(
         title = catalog.again(&title).await?;
         found = find(&title, segment)?;
     }
-    found.answer(&title, segment.part, ask).await
+    let source = found.source(&title, ask)?;
+    let ready = match segment.part {
+        Part::At(time, form) if form != Form::Cmaf => {
+            let packed = found.packed(&title, segment, time, form)?;
+            if let Some(response) = ask.condition(packed.facts()) {
+                return Ok(response);
+            }
+            let n = found.number_at(time)?;
+            let bytes = pack(source.clone(), found.presentation.clone(), found.place, n).await?;
+            packed.gathered(&[bytes], segments.arena())
+        }
+        _ => found.ready(&title, segment)?,
+    };
+    let ready = Arc::new(ready);
+    // Spelled otherwise it is the same segment, and kept once.
+    if route::Request::Segment(segment.clone()).to_string() == path {
+        segments.keep(path, ready.clone());
+    }
+    ready.send(source, ask).await
 }
 
 fn find<'a>(title: &'a Title, segment: &Segment) -> Result<Found<'a>, Error> {
@@ -58,65 +78,51 @@ fn find<'a>(title: &'a Title, segment: &Segment) -> Result<Found<'a>, Error> {
 }
 
 impl Found<'_> {
-    async fn answer(
-        &self,
-        title: &Title,
-        part: Part,
-        ask: &Ask<'_>,
-    ) -> Result<Response<Body>, Error> {
+    /// What is made of samples as they lie in the file.
+    fn ready(&self, title: &Arc<Title>, segment: &Segment) -> Result<Ready, Error> {
         let p = self.presentation;
-        match part {
+        let content_type = self.content_type();
+        let (facts, pieces, link) = match segment.part {
             Part::Init => {
-                let facts = self.facts(title, self.content_type(), "i", 0);
                 let init = Piece::Made(Bytes::from(p.init(self.rendition)));
-                self.send(title, &facts, vec![init], ask).await
+                (self.facts(title, content_type, "i", 0), vec![init], None)
             }
-            Part::At(time, Form::Cmaf) => {
-                self.cmaf(title, self.number_at(time)?, ask, |n, _| {
-                    Part::At(n, Form::Cmaf)
-                })
-                .await
+            Part::KeyFrame(time) => {
+                let key = p.key_at(self.rendition, time).ok_or_else(no_segment)?;
+                let plan = p.key_segment(self.rendition, key);
+                let facts = self.facts(title, content_type, "k", u64::from(key));
+                (facts, pieces(plan), None)
+            }
+            Part::At(time, form) => {
+                let n = self.number_at(time)?;
+                let plan = p.segment(self.rendition, n);
+                let link = self.link_next(segment, n, |time, _| Part::At(time, form));
+                let facts = self.facts(title, content_type, "c", n as u64);
+                (facts, pieces(plan), link)
             }
             Part::Number(number) => {
                 let n = number as usize - 1;
                 if n >= self.rendition.segments() {
                     return Err(no_segment());
                 }
-                self.cmaf(title, n, ask, |_, next| Part::Number(next as u32 + 1))
-                    .await
+                let plan = p.segment(self.rendition, n);
+                let link = self.link_next(segment, n, |_, next| Part::Number(next as u32 + 1));
+                let facts = self.facts(title, content_type, "c", n as u64);
+                (facts, pieces(plan), link)
             }
-            Part::KeyFrame(time) => {
-                let key = p.key_at(self.rendition, time).ok_or_else(no_segment)?;
-                let facts = self.facts(title, self.content_type(), "k", u64::from(key));
-                let plan = p.key_segment(self.rendition, key);
-                self.send(title, &facts, pieces(plan), ask).await
-            }
-            Part::At(time, form) => self.packed(title, time, form, ask).await,
-        }
+        };
+        let place = (segment, self.rendition.file);
+        Ok(Ready::new(title, place, facts, pieces, link))
     }
 
-    async fn cmaf(
+    /// Transport streams and packed audio: every byte is looked at. Still without its bytes.
+    fn packed(
         &self,
-        title: &Title,
-        n: usize,
-        ask: &Ask<'_>,
-        name: impl Fn(u64, usize) -> Part,
-    ) -> Result<Response<Body>, Error> {
-        let facts = self.facts(title, self.content_type(), "c", n as u64);
-        let plan = self.presentation.segment(self.rendition, n);
-        let mut response = self.send(title, &facts, pieces(plan), ask).await?;
-        self.link_next(title, n, name, &mut response);
-        Ok(response)
-    }
-
-    /// Transport streams and packed audio: every byte is looked at.
-    async fn packed(
-        &self,
-        title: &Title,
+        title: &Arc<Title>,
+        segment: &Segment,
         time: u64,
         form: Form,
-        ask: &Ask<'_>,
-    ) -> Result<Response<Body>, Error> {
+    ) -> Result<Ready, Error> {
         let n = self.number_at(time)?;
         let codec = &self.presentation.track(self.rendition).codec;
         let extension = hls::extension(Format::Ts, codec).unwrap_or_default();
@@ -125,27 +131,9 @@ impl Found<'_> {
         }
         let content_type = HeaderValue::from_static(content_type(form.suffix()));
         let facts = self.facts(title, content_type, "t", n as u64);
-        let mut response = match ask.condition(&facts) {
-            Some(response) => response,
-            None => {
-                let source = self.source(title, ask)?;
-                let packed = pack(source, self.presentation.clone(), self.place, n).await?;
-                self.send(title, &facts, vec![Piece::Made(packed)], ask)
-                    .await?
-            }
-        };
-        self.link_next(title, n, |time, _| Part::At(time, form), &mut response);
-        Ok(response)
-    }
-
-    async fn send(
-        &self,
-        title: &Title,
-        facts: &Facts,
-        pieces: Vec<Piece>,
-        ask: &Ask<'_>,
-    ) -> Result<Response<Body>, Error> {
-        ask.pieces(facts, self.source(title, ask)?, pieces).await
+        let link = self.link_next(segment, n, |time, _| Part::At(time, form));
+        let place = (segment, self.rendition.file);
+        Ok(Ready::new(title, place, facts, Vec::new(), link))
     }
 
     fn source(&self, title: &Title, ask: &Ask<'_>) -> Result<Source, Error> {
@@ -193,29 +181,21 @@ impl Found<'_> {
     /// Tells a cache in front what will be asked for next.
     fn link_next(
         &self,
-        title: &Title,
+        segment: &Segment,
         n: usize,
         name: impl Fn(u64, usize) -> Part,
-        response: &mut Response<Body>,
-    ) {
+    ) -> Option<HeaderValue> {
         let next = n + 1;
-        if next >= self.rendition.segments() || response.status() == StatusCode::NOT_MODIFIED {
-            return;
+        if next >= self.rendition.segments() {
+            return None;
         }
         let part = name(self.presentation.segment_start(self.rendition, next), next);
         let next = Segment {
-            title: title.key.clone(),
-            set: Set {
-                segment_ms: self.presentation.segment_ms,
-                version: self.presentation.version,
-            },
-            rendition: self.rendition.name.clone(),
             part,
+            ..segment.clone()
         };
         let link = format!("<{}>; rel=\"next\"", route::Request::Segment(next));
-        if let Ok(link) = HeaderValue::from_str(&link) {
-            response.headers_mut().insert(header::LINK, link);
-        }
+        HeaderValue::from_str(&link).ok()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::library::Library;
 use crate::observe::Observer;
 use crate::page::Page;
 use crate::plain::Files;
+use crate::ready::Segments;
 use crate::reference::Prefix;
 use crate::stores::Stores;
 use crate::title::Lengths;
@@ -171,6 +172,7 @@ fn origin(
         None => None,
     };
     Ok(Origin {
+        segments: Segments::new(settings.segment_memory_bytes),
         files: Files::new(folder, settings.recheck),
         library: Library::new(catalog.clone()),
         page: Page::new(),

@@ -9,6 +9,7 @@
 //!
 //! What is *not* here: no HTTP, no media, no async.
 
+mod arena;
 mod error;
 mod folder;
 mod key;
@@ -17,6 +18,7 @@ mod meter;
 mod object;
 mod residence;
 
+pub use arena::{Arena, Kept};
 pub use error::Error;
 pub use folder::{Entry, Folder};
 pub use key::{BadKey, Key};

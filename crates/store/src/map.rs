@@ -9,6 +9,8 @@
 //!   (`writev`), which copy in the kernel and answer `EFAULT` where the file has been cut; user
 //!   code that looks at the bytes must use [`crate::Object::read`] instead. That is a rule of
 //!   [`crate::Object::slices`], kept by its only caller, and it is why no `SIGBUS` can come.
+//!   A memory file of ours ([`crate::Arena`]) nobody else can write or cut, and no byte of it is
+//!   written once a slice of it exists: those slices may be looked at.
 //! - **Threads.** The memory is only read, so `Map` may be sent and shared.
 #![allow(unsafe_code)]
 
@@ -21,11 +23,13 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 /// A whole file, mapped for reading.
+#[derive(Debug)]
 pub(crate) struct Map {
     pages: Arc<Pages>,
     all: Bytes,
 }
 
+#[derive(Debug)]
 struct Pages {
     start: NonNull<u8>,
     len: usize,

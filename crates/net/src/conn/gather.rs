@@ -32,7 +32,8 @@ const PIPE_BYTES: usize = 1 << 20;
 /// Most gathered before it is sent: what the socket does not take is gathered again next time.
 const GATHER_BYTES_MAX: usize = 512 << 10;
 
-/// A part of this length has nothing to be gathered with: the kernel's own way is shorter.
+/// A part of this length is sent alone even if bytes follow it: the short packet at its end costs
+/// less than the way through the pipe.
 const ALONE_BYTES_MIN: usize = 64 << 10;
 
 struct Pipe {
@@ -48,7 +49,7 @@ thread_local! {
 /// Sends `parts` in order, as much as the socket takes; `more`: other bytes follow at once.
 pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io::Result<Sent> {
     if let [part] = parts
-        && part.len >= ALONE_BYTES_MIN
+        && (!more || part.len >= ALONE_BYTES_MIN)
     {
         return send_alone(socket, *part);
     }

@@ -51,6 +51,12 @@ const OWN: &[Knob] = &[
     )
     .list(),
     Knob::new(
+        "segment-memory",
+        "BYTES",
+        "128MiB",
+        "Most memory for segments asked for lately: plans, and bytes gathered or packed",
+    ),
+    Knob::new(
         "recheck",
         "DURATION",
         "1s",

@@ -30,6 +30,8 @@ pub struct Settings {
     /// Absolute URLs that server manifests and index MP4s may name: all below each address, and
     /// where its bytes are.
     pub media_from: Vec<(Prefix, PathBuf)>,
+    /// Most memory for segments asked for lately, in bytes.
+    pub segment_memory_bytes: u64,
     /// How long a path is trusted to lead to the same files.
     pub recheck: Duration,
     /// What every server can be told.
@@ -53,6 +55,7 @@ impl Settings {
             dash_segment_ms: layers.with("dash-segment", segment_ms)?.unwrap_or(segment),
             index_memory_bytes: layers.with("index-memory", bytes)?.unwrap_or(0),
             media_from: media_from(layers)?,
+            segment_memory_bytes: layers.with("segment-memory", bytes)?.unwrap_or(0),
             recheck: layers.with("recheck", duration)?.unwrap_or_default(),
             common: Common::new(layers)?,
         })

@@ -38,6 +38,7 @@ fn flags_go_before_variables_before_the_file_before_defaults() {
     assert_eq!(is.common.log_format, LogFormat::Json);
     assert_eq!(is.listen, ["a:1", "b:2"]);
     assert_eq!(is.index_memory_bytes, 512 << 20);
+    assert_eq!(is.segment_memory_bytes, 128 << 20);
     assert_eq!(is.source, Some("films".into()));
 }
 

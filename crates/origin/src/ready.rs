@@ -1,0 +1,235 @@
+//! Segments asked for lately: what need not be worked out a second time.
+//!
+//! The first request for a segment finds, plans and names it; that costs more than sending it.
+//! What came of it is kept under the URL's path, and where its bytes had to be gathered or packed,
+//! they are kept too, in memory that the kernel sends without a copy.
+//!
+//! What is kept belongs to one state of a title: it is told only while the catalog knows the same
+//! one, and only while the file is unchanged.
+
+use crate::catalog::Catalog;
+use crate::observe::Kind;
+use crate::pieces::{Piece, Source};
+use crate::respond::{Ask, Facts};
+use crate::route::Segment;
+use crate::title::Title;
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+use net::{Body, Error, Mapped};
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use store::{Arena, Key, Reason};
+
+/// What is asked for again is gathered if it has more pieces than this, or is short: the fewer
+/// bytes there are to send, the more a piece costs beside them.
+const PIECES_MAX: usize = 4;
+const SHORT_BYTES_MAX: u64 = 256 << 10;
+/// Asked for so often, it is worth gathering.
+const GATHERED_AT: u32 = 2;
+/// Memory of one beside its pieces, in bytes, estimated.
+const READY_BYTES: u64 = 1024;
+/// Parts of the cache with a lock each.
+const SHARDS: usize = 4;
+
+/// A segment as it is sent.
+pub(crate) struct Ready {
+    key: Key,
+    title: Weak<Title>,
+    file: usize,
+    pub(crate) kind: Kind,
+    facts: Facts,
+    /// `Link` to the next segment.
+    link: Option<HeaderValue>,
+    pieces: Arc<[Piece]>,
+    len: u64,
+    /// What the only piece is, where the kernel can send it by itself.
+    whole: Option<Mapped>,
+    asked: AtomicU32,
+    gathering: AtomicBool,
+}
+
+/// Those kept, by path.
+pub(crate) struct Segments {
+    kept: Cache<Box<str>, Arc<Ready>, Weigh>,
+    arena: Arena,
+}
+
+#[derive(Clone)]
+struct Weigh {
+    most: u64,
+}
+
+impl Weighter<Box<str>, Arc<Ready>> for Weigh {
+    fn weight(&self, path: &Box<str>, ready: &Arc<Ready>) -> u64 {
+        (path.len() as u64 + ready.bytes()).clamp(1, self.most)
+    }
+}
+
+impl Segments {
+    /// Keeps up to so many bytes.
+    pub(crate) fn new(memory_bytes: u64) -> Segments {
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(4096)
+            .weight_capacity(memory_bytes)
+            .build()
+            .unwrap_or_else(|_| unreachable!("all that the builder asks for is given"));
+        let most = (memory_bytes / SHARDS as u64).max(1);
+        let hash = DefaultHashBuilder::default();
+        Segments {
+            kept: Cache::with_options(options, Weigh { most }, hash, Default::default()),
+            arena: Arena::default(),
+        }
+    }
+
+    /// Where their bytes are kept.
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Memory taken, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.kept.weight()
+    }
+
+    /// What is kept of this path.
+    pub(crate) fn get(&self, path: &str) -> Option<Arc<Ready>> {
+        self.kept.get(path)
+    }
+
+    /// Keeps one, if there is room at all for what is like it.
+    pub(crate) fn keep(&self, path: &str, ready: Arc<Ready>) {
+        if ready.bytes() < self.kept.capacity() / SHARDS as u64 {
+            self.kept.insert(path.into(), ready);
+        }
+    }
+
+    /// Answers from what is kept. `None`: the title is in another state by now.
+    pub(crate) async fn answer(
+        &self,
+        path: &str,
+        ready: &Arc<Ready>,
+        catalog: &Arc<Catalog>,
+        ask: &Ask<'_>,
+    ) -> Option<Result<Response<Body>, Error>> {
+        let title = catalog.title(&ready.key).await.ok()?;
+        let source = ready.source(&title, ask)?;
+        if source.object.changed() {
+            self.kept.remove(path);
+            return None;
+        }
+        if ready.wants_gathering() && source.is_quick(&ready.pieces) {
+            self.gather(path, ready, &source);
+        }
+        Some(ready.send(source, ask).await)
+    }
+
+    fn gather(&self, path: &str, ready: &Ready, source: &Source) {
+        if ready.gathering.swap(true, Relaxed) {
+            return;
+        }
+        // What fails here fails again, and is said, when it is sent.
+        if let Ok(parts) = source.read_now(&ready.pieces) {
+            self.keep(path, Arc::new(ready.gathered(&parts, &self.arena)));
+        }
+    }
+}
+
+impl Ready {
+    /// A segment of `title`, in pieces of its `file`.
+    pub(crate) fn new(
+        title: &Arc<Title>,
+        (segment, file): (&Segment, usize),
+        facts: Facts,
+        pieces: Vec<Piece>,
+        link: Option<HeaderValue>,
+    ) -> Ready {
+        Ready {
+            key: segment.title.clone(),
+            title: Arc::downgrade(title),
+            file,
+            kind: Kind::of_part(segment.part),
+            facts,
+            link,
+            len: pieces.iter().map(Piece::len).sum(),
+            pieces: pieces.into(),
+            whole: None,
+            asked: AtomicU32::new(1),
+            gathering: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, of these bytes.
+    pub(crate) fn gathered(&self, parts: &[Bytes], arena: &Arena) -> Ready {
+        let kept = arena.keep(parts.iter().map(|part| &part[..])).ok();
+        let bytes = kept.as_ref().map(|kept| kept.bytes().clone());
+        let bytes = bytes.unwrap_or_else(|| parts.concat().into());
+        Ready {
+            key: self.key.clone(),
+            title: self.title.clone(),
+            file: self.file,
+            kind: self.kind,
+            facts: self.facts.clone(),
+            link: self.link.clone(),
+            len: bytes.len() as u64,
+            pieces: Arc::new([Piece::Made(bytes)]),
+            whole: kept.map(|kept| {
+                let (address, len) = kept.mapping();
+                Mapped::new(Arc::new(kept), address, len)
+            }),
+            asked: AtomicU32::new(0),
+            gathering: AtomicBool::new(true),
+        }
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Where its bytes are to come from, if `title` is the state that it is of.
+    fn source(&self, title: &Arc<Title>, ask: &Ask<'_>) -> Option<Source> {
+        let same = std::ptr::eq(self.title.as_ptr(), Arc::as_ptr(title));
+        let object = title.object(self.file).ok().filter(|_| same)?.clone();
+        let (reason, touched) = (Reason::Segment, ask.touched);
+        Some(Source {
+            object,
+            reason,
+            touched,
+        })
+    }
+
+    fn wants_gathering(&self) -> bool {
+        let worth = self.pieces.len() > PIECES_MAX || self.len <= SHORT_BYTES_MAX;
+        worth && self.whole.is_none() && self.asked.fetch_add(1, Relaxed) + 1 >= GATHERED_AT
+    }
+
+    /// Answers a request for it.
+    pub(crate) async fn send(
+        &self,
+        source: Source,
+        ask: &Ask<'_>,
+    ) -> Result<Response<Body>, Error> {
+        let answer = ask.pieces(&self.facts, source, self.pieces.clone()).await;
+        let mut response = answer?;
+        if let Some(link) = &self.link
+            && response.status() != StatusCode::NOT_MODIFIED
+        {
+            response.headers_mut().insert(header::LINK, link.clone());
+        }
+        match &self.whole {
+            Some(whole) if !ask.touched => Ok(response.map(|body| body.of_file(whole.clone()))),
+            _ => Ok(response),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let piece = |piece: &Piece| match piece {
+            Piece::Made(bytes) => bytes.len() + size_of::<Piece>(),
+            Piece::Of(_) => size_of::<Piece>(),
+        };
+        READY_BYTES + self.pieces.iter().map(piece).sum::<usize>() as u64
+    }
+}

@@ -1,0 +1,132 @@
+//! A segment that is asked for again is the same segment, however it was kept meanwhile.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use support::{Answer, Served};
+
+const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
+
+/// The addresses of a media playlist's segments, as paths.
+fn listed(server: &Served, master: &str, what: &str) -> Vec<String> {
+    let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
+    let join = |base: &str, name: &str| {
+        let mut path = folder(base);
+        let mut name = name;
+        while let Some(rest) = name.strip_prefix("../") {
+            path = folder(&path);
+            name = rest;
+        }
+        format!("{path}/{name}")
+    };
+    let lines = |path: &str| -> Vec<String> {
+        let path = path.split('?').next().unwrap().to_owned();
+        let text = server.text(&path);
+        let names = text.lines().filter(|line| !line.starts_with('#'));
+        names
+            .filter(|l| !l.is_empty())
+            .map(|l| join(&path, l))
+            .collect()
+    };
+    let text = server.text(master);
+    let media = text
+        .lines()
+        .find(|line| line.contains(what) && !line.starts_with('#'));
+    lines(&join(master.split('?').next().unwrap(), media.unwrap()))
+}
+
+fn told(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+    let names = [
+        "etag",
+        "content-type",
+        "content-length",
+        "content-range",
+        "accept-ranges",
+        "cache-control",
+        "link",
+    ];
+    let headers = names.map(|name| answer.header(name).to_owned());
+    (answer.status, headers.to_vec(), answer.body.clone())
+}
+
+#[test]
+fn asked_for_again_it_is_the_same_in_every_way() {
+    let server = Served::new(&[]);
+    let cmaf = listed(&server, "/film.mp4/.m3u8", "video");
+    let ts = listed(&server, "/film.mp4/.m3u8?format=ts", "video");
+    for path in [&cmaf[0], &cmaf[1], &ts[0], &ts[1]] {
+        let ways = [
+            "",
+            "Range: bytes=100-70000\r\n",
+            "Range: bytes=999999999-\r\n",
+        ];
+        // Each way is asked for first of a server that has not seen the segment.
+        for way in ways {
+            let fresh = told(&Served::new(&[]).ask("GET", path, way));
+            for _ in 0..4 {
+                assert_eq!(told(&server.ask("GET", path, way)), fresh, "{path} {way:?}");
+            }
+        }
+        let etag = server.get(path).header("etag").to_owned();
+        let known = server.ask("GET", path, &format!("If-None-Match: {etag}\r\n"));
+        assert_eq!((known.status, known.body.len()), (304, 0));
+        assert!(known.header("link").is_empty());
+        let other = server.ask("GET", path, "If-Match: \"other\"\r\n");
+        assert_eq!(other.status, 412);
+    }
+}
+
+#[test]
+fn what_was_gathered_or_packed_asks_nothing_of_the_storage() {
+    let server = Served::new(&[]);
+    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    for path in [cmaf, ts] {
+        for _ in 0..2 {
+            assert_eq!(server.get(path).status, 200);
+        }
+        let reads = server.metric(SEGMENT_READS);
+        for _ in 0..3 {
+            assert_eq!(server.get(path).status, 200);
+        }
+        assert_eq!(server.metric(SEGMENT_READS), reads, "{path}");
+    }
+    assert!(server.metric("headwater_segment_memory_bytes") > 0);
+}
+
+#[test]
+fn kept_segments_go_with_their_film() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    for path in [cmaf, ts] {
+        for _ in 0..3 {
+            assert_eq!(server.get(path).status, 200);
+        }
+    }
+    // In place: the same name, the same length, other media.
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("film.mp4"), bytes).unwrap();
+    for path in [cmaf, ts] {
+        assert_eq!(server.get(path).status, 410, "{path}");
+    }
+    fs::remove_file(server.path("film.mp4")).unwrap();
+    for path in [cmaf, ts] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn without_memory_for_segments_nothing_is_kept() {
+    let server = Served::new(&["--segment-memory", "0B"]);
+    for path in listed(&server, "/film.mp4/.m3u8?format=ts", "video") {
+        let first = told(&server.get(&path));
+        for _ in 0..3 {
+            assert_eq!(told(&server.get(&path)), first);
+        }
+    }
+    assert_eq!(server.metric("headwater_segment_memory_bytes"), 0);
+}
