@@ -9,6 +9,7 @@ fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("serve", flags)) => origin::serve(flags),
         Some(("index", flags)) => origin::prepare::index(flags),
+        Some(("edge", flags)) => edge::edge(flags),
         Some(("check", flags)) => origin::check::check(flags),
         Some(("load", flags)) => load::run(flags),
         Some(("completions", flags)) => {
@@ -37,6 +38,7 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(origin::config::command())
         .subcommand(origin::prepare::command())
+        .subcommand(edge::config::command())
         .subcommand(origin::check::command())
         .subcommand(load::command())
         .subcommand(

@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod check;
+mod edge;
 mod ffmpeg;
 mod hls;
 mod http;

@@ -30,7 +30,12 @@ impl Server {
 
     /// `headwater serve` with these arguments, on a free port, ready when this returns.
     pub fn start(args: &[&str]) -> Server {
-        Server::run(Command::new(env!("CARGO_BIN_EXE_headwater")), args)
+        Server::start_as("serve", args)
+    }
+
+    /// Another server of ours (`edge`) with these arguments.
+    pub fn start_as(program: &str, args: &[&str]) -> Server {
+        Server::run(Command::new(env!("CARGO_BIN_EXE_headwater")), program, args)
     }
 
     /// The same by a user who may read little, where we are root; None where that cannot be.
@@ -43,12 +48,12 @@ impl Server {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(binary);
-        works.then(|| Server::run(command, args))
+        works.then(|| Server::run(command, "serve", args))
     }
 
-    fn run(mut command: Command, args: &[&str]) -> Server {
+    fn run(mut command: Command, program: &str, args: &[&str]) -> Server {
         let mut child = command
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args([program, "--listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

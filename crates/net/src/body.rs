@@ -1,7 +1,7 @@
-//! Bodies of known length: from memory, from many slices at once, or from a stream.
+//! Bodies: from memory, from many slices at once, or from a stream.
 //!
-//! The length is always exact, so every response carries `Content-Length`, and a body that ends
-//! early is seen by the client as cut, never as complete.
+//! The length is exact, so a response carries `Content-Length`, and a body that ends early is seen
+//! by the client as cut, never as complete. Only a relay may not know it, and then sends chunks.
 
 use std::fmt;
 use std::pin::Pin;
@@ -57,11 +57,15 @@ enum Kind {
     Done,
     /// One frame.
     Once(Chunk),
-    /// As many frames as the source gives; `left` bytes are still owed.
-    Stream { source: Source, left: u64 },
+    /// As many frames as the source gives; `left` bytes are still owed, where that is known.
+    Stream {
+        source: Source,
+        left: Option<u64>,
+        given: u64,
+    },
 }
 
-/// A response body of exactly known length.
+/// A body, mostly of exactly known length.
 pub struct Body {
     kind: Kind,
     progress: Option<Arc<Progress>>,
@@ -99,24 +103,53 @@ impl Body {
         if len == 0 {
             return Body::empty();
         }
+        Body::streamed(Some(len), source)
+    }
+
+    /// As many bytes as the producer gives, which only a relay of somebody else's answer should
+    /// need: it leaves in chunks (HTTP/1.0: until the connection closes).
+    pub fn unsized_stream<S, C, E>(source: S) -> Body
+    where
+        S: Stream<Item = Result<C, E>> + Send + 'static,
+        C: Into<Chunk>,
+        E: Into<Cut>,
+    {
+        Body::streamed(None, source)
+    }
+
+    fn streamed<S, C, E>(left: Option<u64>, source: S) -> Body
+    where
+        S: Stream<Item = Result<C, E>> + Send + 'static,
+        C: Into<Chunk>,
+        E: Into<Cut>,
+    {
         let source = Box::pin(Converted {
             source: Box::pin(source),
         });
-        Body::of(Kind::Stream { source, left: len })
+        Body::of(Kind::Stream {
+            source,
+            left,
+            given: 0,
+        })
     }
 
-    /// Bytes still to be sent.
+    /// Bytes still to be sent; 0 where that is not known.
     pub fn len(&self) -> u64 {
         match &self.kind {
             Kind::Done => 0,
             Kind::Once(chunk) => chunk.len(),
-            Kind::Stream { left, .. } => *left,
+            Kind::Stream { left, .. } => left.unwrap_or(0),
         }
     }
 
     /// True when nothing is left to be sent.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.is_unsized() && self.len() == 0
+    }
+
+    /// True when nobody knows how much is left.
+    fn is_unsized(&self) -> bool {
+        matches!(self.kind, Kind::Stream { left: None, .. })
     }
 
     /// Calls `hook` once, when the last byte was written to the connection or the body was dropped
@@ -124,7 +157,12 @@ impl Body {
     #[must_use]
     pub fn on_end(mut self, hook: impl FnOnce(&End) + Send + Sync + 'static) -> Body {
         let inner = self.progress.take();
-        self.progress = Some(Arc::new(Progress::new(self.len(), inner, Box::new(hook))));
+        let expected = if self.is_unsized() {
+            u64::MAX
+        } else {
+            self.len()
+        };
+        self.progress = Some(Arc::new(Progress::new(expected, inner, Box::new(hook))));
         self
     }
 
@@ -172,7 +210,12 @@ impl Body {
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Cut>>> {
-        let Kind::Stream { source, left } = &mut self.kind else {
+        let Kind::Stream {
+            source,
+            left,
+            given,
+        } = &mut self.kind
+        else {
             return match std::mem::replace(&mut self.kind, Kind::Done) {
                 Kind::Once(chunk) => Poll::Ready(Some(Ok(chunk))),
                 _ => Poll::Ready(None),
@@ -181,23 +224,34 @@ impl Body {
         let answer = loop {
             match std::task::ready!(source.as_mut().poll_next(cx)) {
                 Some(Ok(chunk)) if chunk.is_empty() => continue,
-                Some(Ok(chunk)) if chunk.len() <= *left => {
-                    *left -= chunk.len();
-                    break Ok(chunk);
+                Some(Ok(chunk)) if left.is_none_or(|left| chunk.len() <= left) => {
+                    *given += chunk.len();
+                    *left = left.map(|left| left - chunk.len());
+                    break Some(Ok(chunk));
                 }
-                Some(Ok(_)) => break Err(Cut::new("the source gave more bytes than promised")),
-                Some(Err(cut)) => break Err(cut),
-                None => {
-                    break Err(Cut::new(format_args!(
-                        "the source ended {left} bytes early"
-                    )));
+                Some(Ok(_)) => {
+                    break Some(Err(Cut::new("the source gave more bytes than promised")));
                 }
+                Some(Err(cut)) => break Some(Err(cut)),
+                None => match left {
+                    None => break None,
+                    Some(left) => {
+                        let what = format_args!("the source ended {left} bytes early");
+                        break Some(Err(Cut::new(what)));
+                    }
+                },
             }
         };
-        if answer.is_err() || *left == 0 {
+        let done = *left == Some(0) || !matches!(answer, Some(Ok(_)));
+        if answer.is_none()
+            && let Some(progress) = &self.progress
+        {
+            progress.expect(*given);
+        }
+        if done {
             self.kind = Kind::Done;
         }
-        Poll::Ready(Some(answer))
+        Poll::Ready(answer)
     }
 }
 
@@ -231,6 +285,9 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.is_unsized() {
+            return SizeHint::default();
+        }
         SizeHint::with_exact(self.len())
     }
 }

@@ -63,6 +63,18 @@ impl Validators {
         }
     }
 
+    /// What somebody else's answer prints. What is no tag or no date is none.
+    pub fn of(headers: &HeaderMap) -> Validators {
+        let etag = headers.get(header::ETAG);
+        let is_tag = |value: &&HeaderValue| value.to_str().is_ok_and(|t| Tag::of(t).is_some());
+        let modified = headers.get(header::LAST_MODIFIED);
+        let time = |value: &HeaderValue| httpdate::parse_http_date(value.to_str().ok()?).ok();
+        Validators {
+            etag: etag.filter(is_tag).cloned(),
+            modified: modified.and_then(time).and_then(Modified::at),
+        }
+    }
+
     /// The same, with a time of change.
     #[must_use]
     pub fn modified_at(mut self, modified: SystemTime) -> Validators {

@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod range;
 pub mod record;
 pub mod server;
+pub mod upstream;
 
 pub use body::{Body, Chunk};
 pub use conn::{Conn, Mapped};

@@ -4,7 +4,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
+use http::header::{HeaderName, USER_AGENT};
+use http::request::Parts;
+use http::uri::PathAndQuery;
 use serde::Serialize;
+
+use crate::Conn;
 
 pub use self::recorder::Recorder;
 
@@ -52,6 +57,55 @@ pub struct Access {
     pub error: Option<Bounded>,
     /// The client's name for itself.
     pub user_agent: Option<Bounded>,
+    /// What a cache did, where there is one.
+    #[serde(flatten)]
+    pub cached: Option<Cached>,
+}
+
+/// What a cache in front of a server did about a request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cached {
+    /// `hit`, `stale`, `revalidated`, `follow`, `miss` or `pass`.
+    pub cache: &'static str,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// From asking the server behind to its answer's head, if it was asked for this request.
+    pub upstream_us: Option<u64>,
+}
+
+/// The header that names a request on all its hops.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+impl Access {
+    /// A request that has just come; the answer's side is still blank.
+    pub fn of(parts: &Parts, conn: &Conn) -> Access {
+        let text = |name: &HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
+        let request_id = match text(&REQUEST_ID) {
+            Some(id) => id.into(),
+            None => format!("{:x}-{}-{}", std::process::id(), conn.id(), conn.request).into(),
+        };
+        let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        Access {
+            time: SystemTime::now(),
+            record: "access",
+            request_id,
+            connection: conn.id(),
+            request: conn.request,
+            peer: conn.peer(),
+            method: parts.method.as_str().into(),
+            path: target.into(),
+            version: version_name(parts.version),
+            status: 0,
+            bytes: 0,
+            kind: "other",
+            first_byte_us: None,
+            total_us: 0,
+            complete: false,
+            error: None,
+            user_agent: text(&USER_AGENT).map(Into::into),
+            cached: None,
+        }
+    }
 }
 
 /// Whole microseconds, as records count them.
@@ -115,6 +169,11 @@ mod tests {
             complete: true,
             error: None,
             user_agent: Some("player/1".into()),
+            cached: Some(Cached {
+                cache: "miss",
+                reason: "absent",
+                upstream_us: Some(90),
+            }),
         }
     }
 
@@ -126,7 +185,8 @@ mod tests {
             r#""connection":7,"request":2,"peer":"127.0.0.1:4000","method":"GET","#,
             "\"path\":\"/film.mp4/a\\\"b\u{fffd}.m3u8?x=1\",\"version\":\"HTTP/1.1\",",
             r#""status":200,"bytes":512,"kind":"playlist","first_byte_us":80,"total_us":120,"#,
-            r#""complete":true,"error":null,"user_agent":"player/1"}"#,
+            r#""complete":true,"error":null,"user_agent":"player/1","#,
+            r#""cache":"miss","reason":"absent","upstream_us":90}"#,
         );
         assert_eq!(line, golden);
     }

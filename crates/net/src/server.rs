@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 
 use self::census::Census;
 pub use self::limits::{Limits, raise_descriptor_limit};
-pub use self::shutdown::Shutdown;
+pub use self::shutdown::{Hold, Shutdown};
 pub use self::tls::Tls;
 use crate::metrics::Metrics;
 use crate::{Body, Conn};

@@ -4,11 +4,11 @@ use crate::catalog::Catalog;
 use crate::ready::Segments;
 use crate::route::{Manifest, Part, Request};
 use http::Response;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::HeaderValue;
 use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
-use net::record::{Access, Recorder, micros, version_name};
+use net::record::{Access, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use store::Reason;
 
 /// What a request is about, as records and counters call it.
@@ -107,8 +107,6 @@ const SEGMENT_MEMORY: Row = Row {
            to be gathered or packed",
 };
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
 /// Everything that counts.
 pub(crate) struct Observer {
     metrics: Metrics,
@@ -171,7 +169,7 @@ impl Observer {
     /// A request has come.
     pub(crate) fn begin(&self, parts: &http::request::Parts, conn: &Conn) -> Seen {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
-        let access = wanted.then(|| Box::new(access(parts, conn)));
+        let access = wanted.then(|| Box::new(Access::of(parts, conn)));
         Seen {
             began: Instant::now(),
             access,
@@ -237,40 +235,4 @@ fn log(access: &Access) {
         error = access.error.as_ref().map(|e| e.as_str()),
         "request"
     );
-}
-
-fn access(parts: &http::request::Parts, conn: &Conn) -> Access {
-    let text = |name: &HeaderName| {
-        parts
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let request_id = match text(&REQUEST_ID) {
-        Some(id) => id.into(),
-        None => format!("{:x}-{}-{}", std::process::id(), conn.id(), conn.request).into(),
-    };
-    Access {
-        time: SystemTime::now(),
-        record: "access",
-        request_id,
-        connection: conn.id(),
-        request: conn.request,
-        peer: conn.peer(),
-        method: parts.method.as_str().into(),
-        path: parts
-            .uri
-            .path_and_query()
-            .map_or("", |target| target.as_str())
-            .into(),
-        version: version_name(parts.version),
-        status: 0,
-        bytes: 0,
-        kind: Kind::Other.name(),
-        first_byte_us: None,
-        total_us: 0,
-        complete: false,
-        error: None,
-        user_agent: text(&header::USER_AGENT).map(Into::into),
-    }
 }

@@ -7,9 +7,12 @@
 //! Everything here blocks, except [`Object::slices`], [`Object::resident`] and
 //! [`Object::changed`]: call the rest from a thread that may wait.
 //!
-//! What is *not* here: no HTTP, no media, no async.
+//! [`cache`] keeps what was fetched from elsewhere; it knows nothing of folders.
+//!
+//! What is *not* here: no HTTP, no media; outside of the cache, no async.
 
 mod arena;
+pub mod cache;
 mod error;
 mod folder;
 mod key;

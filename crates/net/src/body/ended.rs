@@ -58,9 +58,14 @@ impl Progress {
 
     /// No bytes are expected after all.
     pub(super) fn waive(&self) {
-        self.expected.store(0, Ordering::Relaxed);
+        self.expect(0);
+    }
+
+    /// So many bytes are all there are.
+    pub(super) fn expect(&self, total: u64) {
+        self.expected.store(total, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
-            inner.waive();
+            inner.expect(total);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
@@ -17,6 +18,20 @@ pub(super) enum Phase {
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     phase: Arc<watch::Sender<Phase>>,
+    held: Arc<AtomicUsize>,
+}
+
+/// Work that is no request, but that requests wait for: while it is held, no worker ends by
+/// itself, so that a task is not lost with the worker that it happens to run on.
+#[derive(Debug)]
+pub struct Hold {
+    held: Arc<AtomicUsize>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.held.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl Shutdown {
@@ -24,6 +39,7 @@ impl Shutdown {
     pub fn new() -> Shutdown {
         Shutdown {
             phase: Arc::new(watch::Sender::new(Phase::Serving)),
+            held: Arc::default(),
         }
     }
 
@@ -68,6 +84,18 @@ impl Shutdown {
     /// True from the moment the end was asked for: a readiness probe answers no.
     pub fn is_draining(&self) -> bool {
         *self.phase.borrow() >= Phase::Draining
+    }
+
+    /// Drained workers wait for this work, as long as they may drain at all.
+    pub fn hold(&self) -> Hold {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Hold {
+            held: Arc::clone(&self.held),
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire) > 0
     }
 
     /// Returns when the end is asked for.

@@ -207,7 +207,7 @@ where
         let mut tick = interval(DRAIN_PERIOD);
         loop {
             self.sweep();
-            if self.open.is_empty() {
+            if self.open.is_empty() && !self.service.shutdown.is_held() {
                 return;
             }
             for (_, shared) in self.open.iter().filter_map(Entry::live) {

@@ -1,0 +1,218 @@
+//! From an object to an answer: conditions, ranges, and what we add to the head.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt, TryStreamExt, try_unfold};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Response, StatusCode};
+use net::body::Cut;
+use net::conditional::evaluate;
+use net::range::{self, Multipart, Wanted};
+use net::{Body, Error};
+
+use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end};
+use crate::object::Object;
+use crate::origins::Reply;
+use crate::reason::Outcome;
+
+/// Answers a request with an object, as far as it is here; the rest follows as it comes.
+pub fn object(
+    method: &Method,
+    request: &HeaderMap,
+    object: &Arc<Object>,
+    outcome: Outcome,
+) -> Response<Body> {
+    object.uses.fetch_add(1, Relaxed);
+    let mut response = match condition(method, request, object) {
+        Some(response) => response,
+        None => represent(method, request, object),
+    };
+    let headers = response.headers_mut();
+    let asked = matches!(outcome, Outcome::Miss(..) | Outcome::Revalidated(_));
+    if !matches!(outcome, Outcome::Miss(..)) {
+        headers.insert(header::AGE, object.age_s().into());
+    }
+    let status = match outcome {
+        Outcome::Revalidated(_) => 304,
+        _ => object.status.as_u16(),
+    };
+    sign(
+        headers,
+        outcome,
+        Some(object.ttl_s()),
+        asked.then_some(status),
+    );
+    response
+}
+
+/// Hands an answer of the origin on to one client.
+pub fn reply(method: &Method, reply: Reply, outcome: Outcome) -> Response<Body> {
+    let answer = reply.answer;
+    let mut headers = end_to_end(&answer.headers);
+    headers.remove(SURROGATE_KEY);
+    let (status, len) = (answer.status, answer.len());
+    let bodiless = method == Method::HEAD || matches!(status.as_u16(), 204 | 304);
+    // What frames a body is said by whoever sends it; of an answer to HEAD there is none to send.
+    let said = headers.remove(header::CONTENT_LENGTH);
+    let body = if bodiless {
+        if let Some(said) = said.filter(|_| method == Method::HEAD) {
+            headers.insert(header::CONTENT_LENGTH, said);
+        }
+        Body::empty()
+    } else {
+        let pieces = try_unfold(answer, |mut answer| async {
+            let piece = answer.piece().await.map_err(Cut::new)?;
+            Ok::<_, Cut>(piece.map(|piece| (piece, answer)))
+        });
+        match len {
+            Some(len) => Body::stream(len, pieces),
+            None => Body::unsized_stream(pieces),
+        }
+    };
+    sign(&mut headers, outcome, None, Some(status.as_u16()));
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Via, and our member of Cache-Status behind those of others.
+fn sign(headers: &mut HeaderMap, outcome: Outcome, ttl_s: Option<i64>, status: Option<u16>) {
+    headers.append(header::VIA, HeaderValue::from_static("1.1 headwater"));
+    let text = outcome.cache_status(ttl_s, status);
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.append(CACHE_STATUS, value);
+    }
+}
+
+/// 304 or 412, if the request asks for that.
+fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<Response<Body>> {
+    if object.status != StatusCode::OK {
+        return None;
+    }
+    let status = evaluate(method, request, &object.validators).status()?;
+    if status != StatusCode::NOT_MODIFIED {
+        let what = "what is kept is not what the request's conditions name";
+        return Some(Error::client(status, what).response());
+    }
+    // RFC 9110 section 15.4.5: what identifies it and how it may be kept.
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    *response.headers_mut() = object.headers.clone();
+    for name in [
+        header::CONTENT_TYPE,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LANGUAGE,
+    ] {
+        response.headers_mut().remove(name);
+    }
+    Some(response)
+}
+
+fn represent(method: &Method, request: &HeaderMap, object: &Arc<Object>) -> Response<Body> {
+    let mut headers = object.headers.clone();
+    let (mut status, len) = (object.status, object.len());
+    let wanted = match len {
+        Some(len) if status == StatusCode::OK => {
+            range::wanted(method, request, &object.validators, len)
+        }
+        _ => Wanted::Whole,
+    };
+    let body = match (wanted, len) {
+        (Wanted::Unsatisfiable, Some(len)) => {
+            let what = format_args!("none of the ranges lies within the {len} bytes");
+            let error = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what);
+            let mut response = error.response();
+            let value = range::content_range_unsatisfied(len);
+            response.headers_mut().insert(header::CONTENT_RANGE, value);
+            return response;
+        }
+        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.whole()) {
+            ([one], _) => {
+                status = StatusCode::PARTIAL_CONTENT;
+                headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
+                part(object, one.clone())
+            }
+            (_, Some(pieces)) => {
+                status = StatusCode::PARTIAL_CONTENT;
+                let (kind, body) = several(&headers, pieces, ranges, len);
+                headers.insert(header::CONTENT_TYPE, kind);
+                body
+            }
+            // Several ranges of what is still coming: the whole is an answer, too.
+            (_, None) => part(object, 0..len),
+        },
+        (_, Some(len)) => part(object, 0..len),
+        (_, None) => growing(object, 0..u64::MAX, None),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// These bytes: at once if they are here, else as they come.
+fn part(object: &Arc<Object>, range: Range<u64>) -> Body {
+    match object.whole() {
+        Some([one]) if range.end - range.start == one.len() as u64 => Body::full(one.clone()),
+        Some(pieces) => Body::pieces(range::slice(pieces, &range)),
+        None => {
+            let len = range.end - range.start;
+            growing(object, range, Some(len))
+        }
+    }
+}
+
+fn growing(object: &Arc<Object>, range: Range<u64>, len: Option<u64>) -> Body {
+    let Some(reader) = object.body.read(range) else {
+        // It has proved too long to be kept since the request found it.
+        let late = futures_util::stream::once(async {
+            Err::<Bytes, _>(Cut::new("the first bytes are gone already"))
+        });
+        return Body::unsized_stream(late);
+    };
+    let reader = reader.map_err(Cut::new).boxed();
+    match len {
+        Some(len) => Body::stream(len, reader),
+        None => Body::unsized_stream(reader),
+    }
+}
+
+fn several(
+    headers: &HeaderMap,
+    pieces: &[Bytes],
+    ranges: Vec<Range<u64>>,
+    len: u64,
+) -> (HeaderValue, Body) {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|value| value.to_str().ok());
+    let multipart = Multipart::new(ranges, len, kind.unwrap_or("application/octet-stream"));
+    let mut all = Vec::new();
+    for (head, range) in multipart.parts() {
+        all.push(head.clone());
+        all.extend(range::slice(pieces, range));
+    }
+    all.push(multipart.tail());
+    (multipart.content_type(), Body::pieces(all))
+}
+
+/// 504 for a client that wants only what is kept.
+pub fn refusal() -> Response<Body> {
+    let what = "nothing fresh is kept, and the client wants nothing else (only-if-cached)";
+    Error::client(StatusCode::GATEWAY_TIMEOUT, what).response()
+}
+
+/// An error, told apart from an origin's.
+pub fn error(error: &Error, outcome: Outcome) -> Response<Body> {
+    let mut response = error.response();
+    let mut text = String::from(crate::reason::NAME);
+    let _ = write!(text, "; detail={}", outcome.reason());
+    if let Ok(value) = HeaderValue::try_from(text) {
+        response.headers_mut().append(CACHE_STATUS, value);
+    }
+    response
+}

@@ -1,0 +1,170 @@
+//! Which headers go on, and which end here (RFC 9110 section 7.6).
+
+use http::HeaderMap;
+use http::header::{self, HeaderName, HeaderValue};
+use net::record::REQUEST_ID;
+
+use crate::reason::NAME;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+/// RFC 8586: who has passed a request on already.
+pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+/// RFC 9211.
+pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+/// Names of groups that an answer can be purged by, separated by spaces.
+pub const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+
+/// Meant for the next hop only.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// What an origin is told of a request whose answer may be kept: only what is known. A header that
+/// is neither here nor in the key could otherwise make an answer that all others are given.
+const KNOWN: [HeaderName; 9] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::ORIGIN,
+    header::REFERER,
+    header::USER_AGENT,
+    REQUEST_ID,
+];
+
+/// What clients say about whom they speak for; only those whom we trust may.
+const CLAIMS: [&str; 8] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-real-ip",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// All but what ends here: hop-by-hop, and what `Connection` names.
+pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<&str> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .collect();
+    let mut kept = HeaderMap::with_capacity(headers.len() + 4);
+    for (name, value) in headers {
+        let named = named.iter().any(|n| n.eq_ignore_ascii_case(name.as_str()));
+        if !named && !HOP_BY_HOP.contains(name) {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// A request's headers for an answer that may be kept; `also` are names that the operator adds.
+pub fn to_keep(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
+    let mut kept = HeaderMap::with_capacity(16);
+    for name in KNOWN.iter().chain(also) {
+        for value in request.get_all(name) {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// A request's headers for an answer that is for this client alone.
+pub fn to_pass(request: &HeaderMap) -> HeaderMap {
+    let mut kept = end_to_end(request);
+    for name in CLAIMS {
+        kept.remove(name);
+    }
+    for name in [header::CONTENT_LENGTH, header::EXPECT, header::HOST] {
+        kept.remove(name);
+    }
+    kept
+}
+
+/// Says to the next hop that we were here.
+pub fn sign(headers: &mut HeaderMap, instance: &HeaderValue) {
+    headers.append(header::VIA, HeaderValue::from_static("1.1 headwater"));
+    headers.append(CDN_LOOP, instance.clone());
+}
+
+/// Whether this very process has passed the request on before.
+pub fn is_loop(headers: &HeaderMap, instance: &HeaderValue) -> bool {
+    let ours = instance.to_str().unwrap_or(NAME);
+    headers
+        .get_all(CDN_LOOP)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .any(|member| member.split(';').next().unwrap_or_default().trim() == ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            map.append(*name, value.parse().unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn what_connection_names_ends_here() {
+        let kept = end_to_end(&map(&[
+            ("connection", "close, X-Secret"),
+            ("x-secret", "1"),
+            ("keep-alive", "5"),
+            ("transfer-encoding", "chunked"),
+            ("x-kept", "2"),
+        ]));
+        assert_eq!(
+            kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
+            ["x-kept"]
+        );
+    }
+
+    #[test]
+    fn nothing_unknown_reaches_an_origin_whose_answer_is_kept() {
+        let request = map(&[
+            ("x-forwarded-host", "evil"),
+            ("x-original-url", "/admin"),
+            ("accept", "a"),
+            ("accept", "b"),
+            ("range", "bytes=0-1"),
+            ("if-none-match", "\"a\""),
+            ("x-tenant", "t"),
+        ]);
+        let kept = to_keep(&request, &[]);
+        assert_eq!(kept.len(), 2);
+        let also = to_keep(&request, &["x-tenant".parse().unwrap()]);
+        assert_eq!(also["x-tenant"], "t");
+        let passed = to_pass(&request);
+        assert!(passed.contains_key("range") && !passed.contains_key("x-forwarded-host"));
+    }
+
+    #[test]
+    fn a_request_that_was_here_is_known_again() {
+        let instance = HeaderValue::from_static("headwater-1");
+        let mut headers = map(&[("cdn-loop", "other; x=1")]);
+        assert!(!is_loop(&headers, &instance));
+        sign(&mut headers, &instance);
+        assert!(is_loop(&headers, &instance));
+    }
+}

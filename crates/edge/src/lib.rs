@@ -1,0 +1,307 @@
+//! The edge: a cache in front of any HTTP origin, that chooses how to send.
+//!
+//! The path of a request, as a list:
+//!
+//! 1. *Receive*: method, target and directives; a request that was here before is refused;
+//! 2. *Lookup*: memory, and what it says about variants; [`plan`] decides, with a reason;
+//! 3. *Fetch* ([`fetch`]): one for all who want the same, in a task of its own; [`fresh`] says
+//!    whether the answer may be kept, and for how long; or *Pass*: for this client alone;
+//! 4. *Deliver* ([`deliver`]): conditions, ranges, Age, Via, Cache-Status; a body that is still
+//!    growing is followed;
+//! 5. *End* ([`observe`]): record and counters.
+//!
+//! What is *not* here: no media. Any origin is served exactly alike.
+
+pub mod config;
+mod deliver;
+mod fetch;
+pub mod fresh;
+mod headers;
+mod key;
+mod object;
+mod observe;
+mod origins;
+mod plan;
+pub mod reason;
+mod receive;
+mod serve;
+
+pub use serve::{Failed, Running, edge, start};
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header::HeaderValue;
+use http::{Request, Response, StatusCode};
+use net::{Body, Conn, Error, Shutdown};
+use store::cache::{Flights, Joined, Memory};
+
+use crate::config::Settings;
+use crate::fetch::{Landed, Told};
+use crate::key::Key;
+use crate::object::{Entry, Object};
+use crate::observe::{Ended, Observer};
+use crate::origins::Origins;
+use crate::plan::{Plan, plan};
+use crate::reason::{NotKept, Outcome, Passing, Stale, Why};
+use crate::receive::{Own, Received};
+
+/// How often a request looks again after what it followed turned out to be of no use to it.
+const ROUNDS_MAX: usize = 3;
+
+/// All that answering needs. One a process.
+pub(crate) struct Edge {
+    settings: Settings,
+    memory: Memory<Key, Entry>,
+    flights: Flights<Key, Landed>,
+    origins: Origins,
+    observer: Observer,
+    shutdown: Shutdown,
+    /// This process's name in `CDN-Loop`.
+    instance: HeaderValue,
+}
+
+/// What a request came to, before it is written down.
+type Answered = (Response<Body>, Ended);
+
+impl Edge {
+    /// Answers one request, and sees to it that it is recorded.
+    pub(crate) async fn answer<B>(
+        self: Arc<Edge>,
+        worker: usize,
+        request: Request<B>,
+        conn: Conn,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        // We read no request's body.
+        drop(body);
+        let seen = self.observer.begin(&parts, &conn);
+        let (response, ended) = match Received::new(&parts, &self.settings, &self.instance) {
+            Ok(received) => self.relay(worker, &received).await,
+            Err(Own::Health) => own(receive::short("ok\n")),
+            Err(Own::Ready) if !self.shutdown.is_draining() => own(receive::short("ready\n")),
+            Err(Own::Ready) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                let error = Error {
+                    status,
+                    ..Error::internal("shutting down")
+                };
+                own(error.response())
+            }
+            Err(Own::Metrics) => {
+                let (bytes, objects) = (self.memory.bytes(), self.memory.len());
+                own(self.observer.show(bytes, objects, self.flights.len()))
+            }
+            Err(Own::Wrong(response)) => own(*response),
+        };
+        self.observer.end(seen, response, ended)
+    }
+
+    async fn relay(self: &Arc<Edge>, worker: usize, received: &Received<'_>) -> Answered {
+        for _ in 0..ROUNDS_MAX {
+            let (key, found, variants) = self.lookup(received);
+            let resident = |object: &Object| object.resident();
+            let (method, said) = (received.method, &received.said);
+            match plan(
+                method,
+                said,
+                found.as_ref(),
+                variants,
+                resident,
+                Instant::now(),
+            ) {
+                Plan::Refuse => return own(deliver::refusal()),
+                Plan::Pass(why) => return self.pass(worker, received, why).await,
+                Plan::Fetch(why) => {
+                    let kept = match found {
+                        Some(Entry::Object(object)) => Some(object),
+                        _ => None,
+                    };
+                    if let Some(answered) = self.fetched(worker, received, key, kept, why).await {
+                        return answered;
+                    }
+                }
+                hit => {
+                    let Some(Entry::Object(object)) = found else {
+                        break;
+                    };
+                    let outcome = match hit {
+                        Plan::Stale(stale) => Outcome::Stale(stale),
+                        _ => Outcome::Hit,
+                    };
+                    if outcome == Outcome::Stale(Stale::WhileRevalidate) {
+                        self.refresh(worker, received, key, &object);
+                    }
+                    return self.deliver(received, &object, outcome, None);
+                }
+            }
+        }
+        self.pass(worker, received, Passing::NotShared).await
+    }
+
+    /// What is kept for a request, the key it is (or would be) kept by, and whether there are
+    /// variants of its URL.
+    fn lookup(&self, received: &Received<'_>) -> (Option<Key>, Option<Entry>, bool) {
+        match self.memory.get(received.key.as_ref()) {
+            Some(Entry::Varies(varies)) => {
+                let key = Key::from(received.key.as_ref()).variant(&varies.names, received.headers);
+                let found = self.memory.get(&key);
+                (Some(key), found, true)
+            }
+            found => (None, found, false),
+        }
+    }
+
+    /// Leads or follows a fetch. `None`: look again, it is not for this request.
+    async fn fetched(
+        self: &Arc<Edge>,
+        worker: usize,
+        received: &Received<'_>,
+        key: Option<Key>,
+        kept: Option<Arc<Object>>,
+        why: Why,
+    ) -> Option<Answered> {
+        let primary = Key::from(received.key.as_ref());
+        let key = key.unwrap_or_else(|| primary.clone());
+        match self.flights.join(&key) {
+            Joined::Lead(lead) => {
+                // It may have landed between our look and our lead.
+                if why == Why::Absent && matches!(self.memory.get(&key), Some(Entry::Object(_))) {
+                    return None;
+                }
+                let ask = received.ask(worker, primary, kept, &self.settings, &self.instance);
+                let told = fetch::start(self.clone(), lead, ask).await;
+                match told {
+                    Ok(Told::Landed(landed, us)) => {
+                        self.landed(worker, received, landed, us, why, true).await
+                    }
+                    Ok(Told::Answer(reply, NotKept::TooLarge)) if received.has_range() => {
+                        // Only the part that is wanted, then.
+                        drop(reply);
+                        Some(self.pass(worker, received, Passing::TooLarge).await)
+                    }
+                    Ok(Told::Answer(reply, not_kept)) => {
+                        let us = Some(net::record::micros(reply.delay));
+                        let outcome = Outcome::Miss(why, Some(not_kept));
+                        let response = deliver::reply(received.method, *reply, outcome);
+                        Some((response, ended(outcome, us, None)))
+                    }
+                    Err(_) => None,
+                }
+            }
+            Joined::Follow(follow) => match follow.landed().await {
+                Some(landed) => {
+                    self.landed(worker, received, landed, None, why, false)
+                        .await
+                }
+                None => None,
+            },
+        }
+    }
+
+    /// What a fetch came to, for one of those who waited.
+    async fn landed(
+        self: &Arc<Edge>,
+        worker: usize,
+        received: &Received<'_>,
+        landed: Landed,
+        upstream_us: Option<u64>,
+        why: Why,
+        led: bool,
+    ) -> Option<Answered> {
+        let fetched = |not_kept| {
+            if led {
+                Outcome::Miss(why, not_kept)
+            } else {
+                Outcome::Follow(why)
+            }
+        };
+        let (object, outcome) = match landed {
+            Landed::Object(object, not_kept) => (object, fetched(not_kept)),
+            Landed::Confirmed(object) => match why {
+                Why::Kept(asking) => (object, Outcome::Revalidated(asking)),
+                _ => (object, fetched(None)),
+            },
+            Landed::Instead(object) => (object, Outcome::Stale(Stale::IfError)),
+            Landed::Alone(not_kept) => {
+                let why = match not_kept {
+                    NotKept::TooLarge => Passing::TooLarge,
+                    _ => Passing::NotShared,
+                };
+                return Some(self.pass(worker, received, why).await);
+            }
+            Landed::Failed(error) => {
+                let outcome = fetched(None);
+                let response = deliver::error(&error, outcome);
+                return Some((
+                    response,
+                    ended(outcome, upstream_us, Some((*error).clone())),
+                ));
+            }
+        };
+        let answers = led || object.answers(received.headers);
+        answers.then(|| self.deliver(received, &object, outcome, upstream_us))
+    }
+
+    fn deliver(
+        &self,
+        received: &Received<'_>,
+        object: &Arc<Object>,
+        outcome: Outcome,
+        upstream_us: Option<u64>,
+    ) -> Answered {
+        let response = deliver::object(received.method, received.headers, object, outcome);
+        (response, ended(outcome, upstream_us, None))
+    }
+
+    /// Asks for a stale object anew, in nobody's time.
+    fn refresh(
+        self: &Arc<Edge>,
+        worker: usize,
+        received: &Received<'_>,
+        key: Option<Key>,
+        kept: &Arc<Object>,
+    ) {
+        let primary = Key::from(received.key.as_ref());
+        let key = key.unwrap_or_else(|| primary.clone());
+        if let Joined::Lead(lead) = self.flights.join(&key) {
+            let kept = Some(kept.clone());
+            let ask = received.ask(worker, primary, kept, &self.settings, &self.instance);
+            drop(fetch::start(self.clone(), lead, ask));
+        }
+    }
+
+    /// For this client alone.
+    async fn pass(&self, worker: usize, received: &Received<'_>, why: Passing) -> Answered {
+        let outcome = Outcome::Pass(why);
+        let headers = received.passed(&self.instance);
+        let host = received.host(&self.settings);
+        let asked = self
+            .origins
+            .ask(worker, received.method, &received.target, headers, host)
+            .await;
+        match asked {
+            Ok(reply) => {
+                let us = Some(net::record::micros(reply.delay));
+                let response = deliver::reply(received.method, reply, outcome);
+                (response, ended(outcome, us, None))
+            }
+            Err(error) => (
+                deliver::error(&error, outcome),
+                ended(outcome, None, Some(error)),
+            ),
+        }
+    }
+}
+
+fn own(response: Response<Body>) -> Answered {
+    (response, ended(Outcome::Own, None, None))
+}
+
+fn ended(outcome: Outcome, upstream_us: Option<u64>, error: Option<Error>) -> Ended {
+    Ended {
+        outcome,
+        upstream_us,
+        error,
+    }
+}

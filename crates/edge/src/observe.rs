@@ -1,0 +1,165 @@
+//! What is written down about requests: records, counters, the log.
+
+use std::time::Instant;
+
+use http::Response;
+use http::header::HeaderValue;
+use http::request::Parts;
+use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
+use net::record::{Access, Cached, REQUEST_ID, Recorder, micros};
+use net::{Body, Conn, Error};
+
+use crate::reason::Outcome;
+
+const KINDS: &[&str] = &["relay", "admin"];
+
+const CACHE_REQUESTS: Row = Row {
+    name: "cache_requests",
+    unit: "",
+    help: "Requests by what the cache did",
+};
+const CACHE_REASONS: Row = Row {
+    name: "cache_reasons",
+    unit: "",
+    help: "Requests by what the cache did and why",
+};
+const CACHE_BYTES: Row = Row {
+    name: "cache_memory",
+    unit: "bytes",
+    help: "Kept answers in memory, their heads included",
+};
+const CACHE_OBJECTS: Row = Row {
+    name: "cache_objects",
+    unit: "",
+    help: "Kept answers in memory",
+};
+const FLIGHTS: Row = Row {
+    name: "cache_flights",
+    unit: "",
+    help: "Fetches under way",
+};
+
+/// Everything that counts.
+pub struct Observer {
+    metrics: Metrics,
+    traffic: Traffic,
+    results: Family,
+    reasons: Family,
+    hits: Counter,
+    fresh: Counter,
+    bytes: Gauge,
+    objects: Gauge,
+    flights: Gauge,
+    recorder: Option<Recorder>,
+}
+
+/// A request that is being answered.
+pub struct Seen {
+    began: Instant,
+    access: Option<Box<Access>>,
+}
+
+/// How it was answered.
+pub struct Ended {
+    pub outcome: Outcome,
+    pub upstream_us: Option<u64>,
+    pub error: Option<Error>,
+}
+
+impl Observer {
+    pub fn new(metrics: Metrics, recorder: Option<Recorder>) -> Observer {
+        let results = metrics.family(&CACHE_REQUESTS, &["result"]);
+        let reasons = metrics.family(&CACHE_REASONS, &["result", "reason"]);
+        Observer {
+            traffic: Traffic::new(&metrics, KINDS),
+            hits: results.of(&[Outcome::Hit.result()]),
+            fresh: reasons.of(&[Outcome::Hit.result(), Outcome::Hit.reason()]),
+            results,
+            reasons,
+            bytes: metrics.gauge(&CACHE_BYTES),
+            objects: metrics.gauge(&CACHE_OBJECTS),
+            flights: metrics.gauge(&FLIGHTS),
+            metrics,
+            recorder,
+        }
+    }
+
+    /// Brings gauges up to date and prints all.
+    pub fn show(&self, bytes: u64, objects: usize, flights: usize) -> Response<Body> {
+        self.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.objects.set(i64::try_from(objects).unwrap_or(i64::MAX));
+        self.flights.set(i64::try_from(flights).unwrap_or(i64::MAX));
+        self.metrics.response()
+    }
+
+    /// A request has come.
+    pub fn begin(&self, parts: &Parts, conn: &Conn) -> Seen {
+        let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
+        Seen {
+            began: Instant::now(),
+            access: wanted.then(|| Box::new(Access::of(parts, conn))),
+        }
+    }
+
+    /// It is answered; the record follows when the body has left.
+    pub fn end(&self, seen: Seen, response: Response<Body>, ended: Ended) -> Response<Body> {
+        let kind = usize::from(ended.outcome == Outcome::Own);
+        match ended.outcome {
+            Outcome::Own => {}
+            Outcome::Hit => {
+                self.hits.inc();
+                self.fresh.inc();
+            }
+            outcome => {
+                self.results.of(&[outcome.result()]).inc();
+                self.reasons.of(&[outcome.result(), outcome.reason()]).inc();
+            }
+        }
+        if let Some(error) = &ended.error
+            && error.status.is_server_error()
+        {
+            tracing::warn!(%error, "request failed");
+        }
+        let status = response.status();
+        let (mut head, body) = response.into_parts();
+        if let Some(access) = &seen.access
+            && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
+        {
+            head.headers.insert(REQUEST_ID, id);
+        }
+        let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
+        let body = body.on_end(move |end| {
+            traffic.request(kind, status);
+            traffic.bytes(kind, end.bytes);
+            let Some(mut access) = seen.access else {
+                return;
+            };
+            access.status = status.as_u16();
+            access.kind = KINDS.get(kind).copied().unwrap_or("relay");
+            access.bytes = end.bytes;
+            access.complete = end.complete;
+            access.total_us = micros(seen.began.elapsed());
+            access.first_byte_us = end.first_byte.map(|at| micros(at - seen.began));
+            let cut = end.error.as_ref().map(ToString::to_string);
+            access.error = ended.error.map(|e| e.context).or(cut).map(Into::into);
+            access.cached = (ended.outcome != Outcome::Own).then(|| Cached {
+                cache: ended.outcome.result(),
+                reason: ended.outcome.reason(),
+                upstream_us: ended.upstream_us,
+            });
+            tracing::debug!(
+                path = access.path.as_str(),
+                status = access.status,
+                cache = ended.outcome.result(),
+                reason = ended.outcome.reason(),
+                total_us = access.total_us,
+                complete = access.complete,
+                "request"
+            );
+            if let Some(recorder) = &recorder {
+                recorder.access(*access);
+            }
+        });
+        Response::from_parts(head, body)
+    }
+}

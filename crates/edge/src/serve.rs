@@ -1,0 +1,196 @@
+//! Words to a running edge, and its end.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use clap::ArgMatches;
+use http::header::HeaderValue;
+use net::config::{Layers, Sources, Wrong};
+use net::metrics::Metrics;
+use net::record::Recorder;
+use net::upstream::Upstream;
+use net::{Listen, Server, Shutdown};
+use store::cache::{Flights, Memory};
+
+use crate::Edge;
+use crate::config::{KNOBS, Settings};
+use crate::observe::Observer;
+use crate::origins::Origins;
+use crate::reason::NAME;
+
+/// Why there is no edge.
+#[derive(Debug)]
+pub enum Failed {
+    /// It was asked for wrongly: exit code 2.
+    Usage(Wrong),
+    /// It could not be: what, and why. Exit code 1.
+    Cannot(String, io::Error),
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Usage(wrong) => wrong.fmt(f),
+            Failed::Cannot(what, why) => write!(f, "{what}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// An edge that runs.
+pub struct Running {
+    addresses: Vec<SocketAddr>,
+    secure: bool,
+    shutdown: Shutdown,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+/// `headwater edge`: reads settings, relays until told to end, and says how it went.
+pub fn edge(flags: &ArgMatches) -> ExitCode {
+    match run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("headwater: {failed}");
+            ExitCode::from(if matches!(failed, Failed::Usage(_)) {
+                2
+            } else {
+                1
+            })
+        }
+    }
+}
+
+fn run(flags: &ArgMatches) -> Result<(), Failed> {
+    let sources = Sources {
+        knobs: KNOBS,
+        tables: &[],
+        flags,
+        env: &|name| std::env::var(name).ok(),
+        read: &|path| std::fs::read_to_string(path),
+    };
+    let layers = Layers::new(&sources).map_err(Failed::Usage)?;
+    if layers.print {
+        print!("{layers}");
+        return Ok(());
+    }
+    let settings = Settings::new(&layers).map_err(Failed::Usage)?;
+    settings.common.start_log().map_err(Failed::Usage)?;
+    let shutdown = Shutdown::on_signals().map_err(cannot("signals"))?;
+    let running = start(settings, shutdown)?;
+    let mut out = io::stdout().lock();
+    for url in running.urls() {
+        // Whoever started us may not care, and have closed it.
+        let _ = writeln!(out, "listening on {url}");
+    }
+    let _ = out.flush();
+    drop(out);
+    running.join()
+}
+
+/// Starts an edge, which serves from now on on threads of its own.
+///
+/// # Errors
+/// [`Failed`] when the origin is none, or a certificate, a file or an address cannot be had.
+pub fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> {
+    if let Err(error) = net::server::raise_descriptor_limit() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+    let workers = match settings.common.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        given => given,
+    };
+    let metrics = Metrics::default();
+    let listen = Listen {
+        addresses: settings.listen.clone(),
+        tls: settings.common.read_tls().map_err(cannot("TLS"))?,
+        limits: settings.common.limits.clone(),
+        workers,
+        metrics: metrics.clone(),
+        ..Listen::default()
+    };
+    let server = Server::bind(listen).map_err(cannot(&settings.listen.join(", ")))?;
+    let (addresses, secure) = (server.addresses().to_vec(), server.secure());
+    let edge = Arc::new(build(settings, workers, &metrics, &shutdown)?);
+    let told = shutdown.clone();
+    let serve = move || {
+        let answer = |worker| {
+            let edge = edge.clone();
+            move |request, conn| edge.clone().answer(worker, request, conn)
+        };
+        server.run(answer, told)
+    };
+    let thread = std::thread::Builder::new()
+        .name("serve".into())
+        .spawn(serve);
+    Ok(Running {
+        addresses,
+        secure,
+        shutdown,
+        thread: thread.map_err(cannot("a thread"))?,
+    })
+}
+
+fn build(
+    settings: Settings,
+    workers: usize,
+    metrics: &Metrics,
+    shutdown: &Shutdown,
+) -> Result<Edge, Failed> {
+    let upstream = Upstream::new(&settings.origin, workers, settings.patience.clone());
+    let upstream = upstream.map_err(|e| Failed::Usage(Wrong(format!("origin: {e}"))))?;
+    let open = |path: &std::path::PathBuf| {
+        Recorder::open(path, metrics).map_err(|e| cannot(&path.display().to_string())(e))
+    };
+    let recorder = settings.common.records.as_ref().map(open).transpose()?;
+    let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
+    Ok(Edge {
+        memory: Memory::new(settings.memory_bytes),
+        flights: Flights::default(),
+        origins: Origins::new(upstream, metrics),
+        observer: Observer::new(metrics.clone(), recorder),
+        shutdown: shutdown.clone(),
+        instance: HeaderValue::try_from(instance)
+            .map_err(|e| cannot("a name")(io::Error::other(e)))?,
+        settings,
+    })
+}
+
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failed {
+    let what = what.to_owned();
+    move |why| Failed::Cannot(what, why)
+}
+
+impl Running {
+    /// Where it listens, as URLs.
+    pub fn urls(&self) -> Vec<String> {
+        let scheme = if self.secure { "https" } else { "http" };
+        let url = |address| format!("{scheme}://{address}");
+        self.addresses.iter().map(url).collect()
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Tells it to end.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// [`Failed::Cannot`] when it ended because something failed.
+    pub fn join(self) -> Result<(), Failed> {
+        let ended = self.thread.join();
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        ended.map_err(cannot("the server"))
+    }
+}

@@ -1,0 +1,365 @@
+//! Scripted origins and clients on the wire, and an edge between them in this process.
+#![allow(dead_code)] // Each test binary uses its own part.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use edge::Running;
+use edge::config::{KNOBS, Settings, command};
+use net::config::{Layers, Sources};
+
+/// No wait of a test is longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An edge in this process; drained and joined when dropped.
+pub struct Edge {
+    running: Option<Running>,
+    pub address: SocketAddr,
+}
+
+impl Edge {
+    /// In front of this origin, with these flags beside.
+    pub fn new(origin: SocketAddr, flags: &[&str]) -> Edge {
+        let origin = format!("http://{origin}");
+        let words = [
+            "edge",
+            "--origin",
+            &origin,
+            "--listen",
+            "127.0.0.1:0",
+            "--workers",
+            "2",
+        ];
+        let flags = command().get_matches_from(words.iter().chain(flags));
+        let sources = Sources {
+            knobs: KNOBS,
+            tables: edge::config::TABLES,
+            flags: &flags,
+            env: &|_| None,
+            read: &|path| std::fs::read_to_string(path),
+        };
+        let settings = Settings::new(&Layers::new(&sources).unwrap()).unwrap();
+        let running = edge::start(settings, net::Shutdown::new()).unwrap();
+        let address = running.addresses()[0];
+        Edge {
+            running: Some(running),
+            address,
+        }
+    }
+
+    /// Tells it to drain, and waits until it has.
+    pub fn drain(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shutdown().drain();
+            running.join().unwrap();
+        }
+    }
+
+    pub fn shutdown(&self) -> net::Shutdown {
+        self.running.as_ref().unwrap().shutdown().clone()
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[])
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
+        self.connect().ask(method, path, headers)
+    }
+
+    pub fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream }
+    }
+
+    /// A counter's value.
+    pub fn metric(&self, line: &str) -> u64 {
+        let text = String::from_utf8(self.get("/metrics").body).unwrap();
+        let prefix = format!("{line} ");
+        let found = text.lines().find_map(|row| row.strip_prefix(&prefix));
+        found.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a metric has this value.
+    pub fn until(&self, line: &str, value: u64) {
+        for _ in 0..4000 {
+            if self.metric(line) == value {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{line} is {}, and not {value}", self.metric(line));
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shutdown().stop();
+            let _ = running.join();
+        }
+    }
+}
+
+/// A connection to an edge.
+pub struct Client {
+    pub stream: TcpStream,
+}
+
+/// An answer, chunks put together.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// The body ended as its head promised.
+    pub complete: bool,
+}
+
+impl Client {
+    pub fn send(&mut self, method: &str, path: &str, headers: &[&str]) {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: edge\r\n");
+        for line in headers {
+            head += &format!("{line}\r\n");
+        }
+        self.stream.write_all((head + "\r\n").as_bytes()).unwrap();
+    }
+
+    pub fn ask(&mut self, method: &str, path: &str, headers: &[&str]) -> Answer {
+        self.send(method, path, headers);
+        self.answer(method)
+    }
+
+    /// The answer's head.
+    pub fn head(&mut self) -> Answer {
+        let head = read_head(&mut self.stream).expect("no answer");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer {
+            status,
+            head,
+            body: Vec::new(),
+            complete: true,
+        }
+    }
+
+    /// Exactly so many bytes of the body.
+    pub fn take(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// What comes until the connection ends.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self.stream.read_to_end(&mut bytes) {
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
+            _ => bytes,
+        }
+    }
+
+    pub fn answer(&mut self, method: &str) -> Answer {
+        let mut answer = self.head();
+        let bodiless = method == "HEAD" || matches!(answer.status, 204 | 304);
+        if bodiless {
+            return answer;
+        }
+        if let Some(len) = answer.header("content-length") {
+            let len: usize = len.parse().unwrap();
+            let mut limited = Read::by_ref(&mut self.stream).take(len as u64);
+            let ended = limited.read_to_end(&mut answer.body);
+            answer.complete = ended.is_ok() && answer.body.len() == len;
+        } else if answer.header("transfer-encoding").is_some() {
+            answer.complete = self.chunks(&mut answer.body).is_some();
+        } else {
+            answer.body = self.rest();
+        }
+        answer
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+        loop {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") {
+                let mut byte = [0];
+                self.stream.read_exact(&mut byte).ok()?;
+                line.extend(byte);
+            }
+            let text = std::str::from_utf8(&line).ok()?.trim();
+            let len = usize::from_str_radix(text, 16).ok()?;
+            let mut chunk = vec![0; len + 2];
+            self.stream.read_exact(&mut chunk).ok()?;
+            if len == 0 {
+                return Some(());
+            }
+            body.extend_from_slice(&chunk[..len]);
+        }
+    }
+}
+
+impl Answer {
+    /// A header's value, lines joined by a comma.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let values: Vec<&str> = self
+            .head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+            .collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Our word in Cache-Status without the ttl, which depends on the clock.
+    pub fn cache(&self) -> String {
+        let text = self.header("cache-status").unwrap_or_default();
+        let parts = text.split("; ").filter(|part| !part.starts_with("ttl="));
+        parts.collect::<Vec<_>>().join("; ")
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let (mut bytes, mut byte) = (Vec::new(), [0]);
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        bytes.extend(byte);
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A request that has come to the origin, to be answered byte by byte.
+pub struct Exchange {
+    pub head: String,
+    stream: TcpStream,
+    next: Sender<TcpStream>,
+}
+
+impl Exchange {
+    pub fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut found = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value)
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        // An edge may have hung up, which some tests want.
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// The connection is free for the next request.
+    pub fn done(self) {
+        let _ = self.next.send(self.stream);
+    }
+
+    /// Status line, these headers, and a body of known length.
+    pub fn answer(mut self, status: u16, headers: &[&str], body: &[u8]) {
+        self.send(head(status, headers, Some(body.len())));
+        self.send(body);
+        self.done();
+    }
+
+    /// Waits until the edge has hung up.
+    pub fn gone(mut self) {
+        let _ = self.stream.read_to_end(&mut Vec::new());
+    }
+}
+
+/// An answer's head as text.
+pub fn head(status: u16, headers: &[&str], len: Option<usize>) -> String {
+    let mut text = format!("HTTP/1.1 {status} X\r\n");
+    for line in headers {
+        text += &format!("{line}\r\n");
+    }
+    match len {
+        Some(len) if status != 304 => text += &format!("Content-Length: {len}\r\n"),
+        _ => {}
+    }
+    text + "\r\n"
+}
+
+/// An origin whose every answer the test writes.
+pub struct Origin {
+    pub address: SocketAddr,
+    requests: Receiver<Exchange>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Origin {
+    pub fn new() -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, requests) = mpsc::channel();
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let all = seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (tell, all) = (tell.clone(), all.clone());
+                std::thread::spawn(move || serve(stream, &tell, &all));
+            }
+        });
+        Origin {
+            address,
+            requests,
+            seen,
+        }
+    }
+
+    /// Answers all requests by this function, which is given each request's head.
+    pub fn answering(
+        reply: impl Fn(&Exchange) -> (u16, Vec<String>, Vec<u8>) + Send + 'static,
+    ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+        let origin = Origin::new();
+        let (address, seen) = (origin.address, origin.seen.clone());
+        std::thread::spawn(move || {
+            while let Ok(exchange) = origin.requests.recv() {
+                let (status, headers, body) = reply(&exchange);
+                let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+                exchange.answer(status, &headers, &body);
+            }
+        });
+        (address, seen)
+    }
+
+    /// The next request that comes.
+    pub fn next(&self) -> Exchange {
+        self.requests
+            .recv_timeout(PATIENCE)
+            .expect("no request came to the origin")
+    }
+
+    /// How many requests have come so far.
+    pub fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+/// One connection: a request, its answer by the test, the next request.
+fn serve(mut stream: TcpStream, tell: &Sender<Exchange>, seen: &Mutex<Vec<String>>) {
+    while let Some(head) = read_head(&mut stream) {
+        seen.lock().unwrap().push(head.clone());
+        let (next, back) = mpsc::channel();
+        let exchange = Exchange { head, stream, next };
+        if tell.send(exchange).is_err() {
+            return;
+        }
+        match back.recv() {
+            Ok(again) => stream = again,
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A server behind us: kept connections, one request at a time on each, and what each took.
+//!
+//! Unlike [`crate::client`], which reads files, this relays: any answer is an answer, its body is
+//! handed on piece by piece as the socket gives it, and nothing is read ahead of who takes it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, Uri};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use self::connect::{Connect, Connection};
+use self::pool::Pool;
+use crate::Body;
+
+mod connect;
+mod pool;
+
+/// Bounds on what a server behind us may do to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// For a connection, its TLS included.
+    pub connect: Duration,
+    /// From the request to the answer's head.
+    pub first_byte: Duration,
+    /// Between two pieces of a body.
+    pub between: Duration,
+    /// How long an unused connection is kept. Shorter than the server's own patience, so that
+    /// few requests meet a connection that is just being closed.
+    pub idle: Duration,
+    /// Bytes of an answer's head.
+    pub head_bytes_max: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            connect: Duration::from_secs(3),
+            first_byte: Duration::from_secs(15),
+            between: Duration::from_secs(15),
+            idle: Duration::from_secs(50),
+            head_bytes_max: 64 << 10,
+        }
+    }
+}
+
+/// One server.
+#[derive(Debug)]
+pub struct Upstream {
+    connect: Connect,
+    pool: Arc<Pool>,
+    patience: Patience,
+    opened: AtomicU64,
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Too late, rather than broken.
+    pub late: bool,
+    /// The request may have reached the server.
+    pub sent: bool,
+    /// What happened.
+    pub why: String,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// What an answer took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// The connection was there already.
+    pub reused: bool,
+    /// To connect, if it was not.
+    pub connect: Duration,
+    /// From sending to the answer's head.
+    pub first_byte: Duration,
+}
+
+/// An answer whose head is here.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers, hop-by-hop ones included.
+    pub headers: HeaderMap,
+    /// What it took so far.
+    pub timing: Timing,
+    body: Incoming,
+    patience: Duration,
+    /// Goes back when the body has been read.
+    connection: Option<(Connection, Arc<Pool>)>,
+}
+
+impl Upstream {
+    /// A server at this URL, `http` or `https` (public certificate authorities). Connections are
+    /// kept apart for each of `workers`, whose runtimes they live on.
+    ///
+    /// # Errors
+    /// When the URL names no server, or more than a server.
+    pub fn new(url: &Uri, workers: usize, patience: Patience) -> io::Result<Upstream> {
+        Ok(Upstream {
+            connect: Connect::new(url)?,
+            pool: Arc::new(Pool::new(workers, patience.idle)),
+            patience,
+            opened: AtomicU64::new(0),
+        })
+    }
+
+    /// Host and port as written in the URL.
+    pub fn authority(&self) -> &str {
+        self.connect.authority()
+    }
+
+    /// Connections opened so far.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Relaxed)
+    }
+
+    /// Asks without a body, on a connection of this worker's. If a kept connection turns out to be
+    /// closed before anything of an answer came, the request is sent once more on a new one: only
+    /// give requests that may be repeated.
+    ///
+    /// # Errors
+    /// [`Failed`], when no answer's head came.
+    pub async fn send(&self, worker: usize, request: &Request<()>) -> Result<Answer, Failed> {
+        if let Some(connection) = self.pool.take(worker) {
+            match self.ask(worker, connection, request, None).await {
+                Err(failed) if !failed.late => {}
+                done => return done,
+            }
+        }
+        let began = Instant::now();
+        let bounds = self.patience.head_bytes_max;
+        let connecting = timeout(self.patience.connect, self.connect.connect(bounds)).await;
+        let connected = connecting.map_err(|_| Failed {
+            late: true,
+            sent: false,
+            why: format!(
+                "no connection to {} within {:?}",
+                self.authority(),
+                self.patience.connect
+            ),
+        })?;
+        let connection = connected.map_err(|error| Failed {
+            late: false,
+            sent: false,
+            why: format!("{}: {error}", self.authority()),
+        })?;
+        self.opened.fetch_add(1, Relaxed);
+        let took = began.elapsed();
+        self.ask(worker, connection, request, Some(took)).await
+    }
+
+    async fn ask(
+        &self,
+        worker: usize,
+        mut connection: Connection,
+        request: &Request<()>,
+        connect: Option<Duration>,
+    ) -> Result<Answer, Failed> {
+        let mut copy = Request::new(Body::empty());
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        let began = Instant::now();
+        let asked = timeout(self.patience.first_byte, connection.send(copy)).await;
+        let asked = asked.map_err(|_| Failed {
+            late: true,
+            sent: true,
+            why: format!(
+                "no answer from {} within {:?}",
+                self.authority(),
+                self.patience.first_byte
+            ),
+        })?;
+        let response = asked.map_err(|error| Failed {
+            late: false,
+            sent: true,
+            why: format!("{}: {}", self.authority(), chain(&error)),
+        })?;
+        let (head, body) = response.into_parts();
+        connection.worker = worker;
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            timing: Timing {
+                reused: connect.is_none(),
+                connect: connect.unwrap_or_default(),
+                first_byte: began.elapsed(),
+            },
+            body,
+            patience: self.patience.between,
+            connection: Some((connection, Arc::clone(&self.pool))),
+        })
+    }
+}
+
+impl Answer {
+    /// Bytes of the body still to come, where that is known.
+    pub fn len(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// The body is known to have no more bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The next piece of the body; `None` at its end. When that was reached, the connection is
+    /// kept for others; an answer dropped earlier closes it.
+    ///
+    /// # Errors
+    /// [`Failed`], when the body was cut or nothing came for too long.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Failed> {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
+            let frame = timeout(self.patience, frame).await.map_err(|_| Failed {
+                late: true,
+                sent: true,
+                why: format!("nothing of the body came for {:?}", self.patience),
+            })?;
+            match frame {
+                // Trailers are for nobody here.
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.finish_if_done();
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(error)) => {
+                    return Err(Failed {
+                        late: false,
+                        sent: true,
+                        why: format!("the body was cut: {}", chain(&error)),
+                    });
+                }
+                None => {
+                    self.finish();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn finish_if_done(&mut self) {
+        if self.body.is_end_stream() {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some((connection, pool)) = self.connection.take() {
+            pool.give(connection);
+        }
+    }
+}
+
+/// An error with its causes: hyper's own words alone say little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

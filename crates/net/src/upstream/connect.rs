@@ -1,0 +1,140 @@
+//! Opening a connection: names, TCP, TLS, HTTP/1.1.
+
+use std::io;
+use std::sync::Arc;
+
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::Body;
+
+/// Where to connect to, and how.
+pub(super) struct Connect {
+    authority: String,
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    sender: SendRequest<Body>,
+    /// Whose runtime its task lives on.
+    pub(super) worker: usize,
+}
+
+impl Connection {
+    pub(super) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, hyper::Error> {
+        // The task may not have noticed yet that the last answer is over.
+        self.sender.ready().await?;
+        self.sender.send_request(request).await
+    }
+}
+
+impl Connect {
+    pub(super) fn new(url: &Uri) -> io::Result<Connect> {
+        let wrong =
+            |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{url}: {what}"));
+        let secure = match url.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => {
+                return Err(wrong(
+                    "a server is http://HOST[:PORT] or https://HOST[:PORT]",
+                ));
+            }
+        };
+        let authority = url.authority().ok_or_else(|| wrong("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("user names are not sent"));
+        }
+        if !matches!(
+            url.path_and_query().map(|p| p.as_str()),
+            None | Some("/" | "")
+        ) {
+            return Err(wrong("a server has no path; take it away"));
+        }
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let port = authority
+            .port_u16()
+            .unwrap_or(if secure { 443 } else { 80 });
+        let tls = if secure {
+            let name = ServerName::try_from(host.clone()).map_err(|_| wrong("no name for TLS"))?;
+            Some((connector()?, name))
+        } else {
+            None
+        };
+        Ok(Connect {
+            authority: authority.to_string(),
+            host,
+            port,
+            tls,
+        })
+    }
+
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(super) async fn connect(&self, head_bytes_max: usize) -> io::Result<Connection> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        match &self.tls {
+            None => http(stream, head_bytes_max).await,
+            Some((connector, name)) => {
+                let stream = connector.connect(name.clone(), stream).await?;
+                http(stream, head_bytes_max).await
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Connect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.authority)
+    }
+}
+
+async fn http<T>(stream: T, head_bytes_max: usize) -> io::Result<Connection>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = Builder::new()
+        .max_header_size(head_bytes_max)
+        .handshake(TokioIo::new(stream));
+    let (sender, connection) = handshake.await.map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection to a server behind us ended");
+        }
+    });
+    Ok(Connection { sender, worker: 0 })
+}
+
+fn connector() -> io::Result<TlsConnector> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}

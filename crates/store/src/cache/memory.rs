@@ -1,0 +1,153 @@
+//! Whole objects in memory, bounded by bytes.
+//!
+//! quick_cache decides who stays (CLOCK with a ghost list, scan-resistant like S3-FIFO).
+
+use std::fmt;
+use std::hash::Hash;
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
+
+/// What something costs to keep.
+pub trait Weigh {
+    /// Bytes, of its head and keys too.
+    fn bytes(&self) -> u64;
+}
+
+/// The tier. Cloned values are cheap: they should be `Arc`s.
+pub struct Memory<K, V> {
+    cache: Cache<K, V, ByBytes>,
+    object_bytes_max: u64,
+}
+
+#[derive(Debug, Clone)]
+struct ByBytes;
+
+impl<K, V: Weigh> Weighter<K, V> for ByBytes {
+    fn weight(&self, _: &K, value: &V) -> u64 {
+        value.bytes().max(1)
+    }
+}
+
+/// Parts that have a lock of their own; an object has to fit into one.
+const SHARDS: usize = 8;
+/// Of a part, an object takes a quarter at most, so that it does not push out all others.
+const SHARE: u64 = 4;
+/// A guess at the size of what is kept: only sets how much is laid out at first.
+const OBJECT_BYTES_LIKELY: u64 = 256 << 10;
+
+impl<K: Eq + Hash + Clone, V: Weigh + Clone> Memory<K, V> {
+    /// Keeps at most this many bytes.
+    pub fn new(bytes_max: u64) -> Memory<K, V> {
+        let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .weight_capacity(bytes_max)
+            .estimated_items_capacity(items.clamp(64, 1 << 20))
+            .build()
+            .unwrap_or_else(|_| unreachable!("both capacities are set"));
+        let cache = Cache::with_options(
+            options,
+            ByBytes,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
+        Memory {
+            object_bytes_max: cache.shard_capacity() / SHARE,
+            cache,
+        }
+    }
+
+    /// The most that one object may weigh.
+    pub fn object_bytes_max(&self) -> u64 {
+        self.object_bytes_max
+    }
+
+    /// What is kept for this key, and notes that it was asked for.
+    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        self.cache.get(key)
+    }
+
+    /// Keeps it in place of what was there. What is too heavy is not kept.
+    pub fn insert(&self, key: K, value: V) {
+        if value.bytes() <= self.object_bytes_max {
+            self.cache.insert(key, value);
+        } else {
+            self.cache.remove(&key);
+        }
+    }
+
+    /// Forgets it.
+    pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
+        self.cache.remove(key).map(|(_, value)| value)
+    }
+
+    /// Looks at all, one after the other, and forgets those for which `keep` says no.
+    pub fn retain(&self, keep: impl Fn(&K, &V) -> bool) {
+        self.cache.retain(keep);
+    }
+
+    /// Everything kept at about this moment.
+    pub fn all(&self) -> Vec<(K, V)> {
+        self.cache.iter().collect()
+    }
+
+    /// Bytes kept.
+    pub fn bytes(&self) -> u64 {
+        self.cache.weight()
+    }
+
+    /// Objects kept.
+    pub fn len(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.cache.is_empty()
+    }
+}
+
+impl<K, V> fmt::Debug for Memory<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory(objects up to {} bytes)", self.object_bytes_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Weigh for Vec<u8> {
+        fn bytes(&self) -> u64 {
+            self.len() as u64
+        }
+    }
+
+    #[test]
+    fn it_never_holds_more_than_it_may() {
+        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20);
+        for key in 0..4000 {
+            memory.insert(key, vec![0; 1 + (key as usize * 37) % 9000]);
+            assert!(memory.bytes() <= 1 << 20, "{} at {key}", memory.bytes());
+        }
+        assert!(
+            memory.bytes() > 1 << 19,
+            "it should be in use: {}",
+            memory.bytes()
+        );
+        let summed: u64 = memory.all().iter().map(|(_, value)| value.bytes()).sum();
+        assert_eq!(summed, memory.bytes());
+    }
+
+    #[test]
+    fn what_is_too_heavy_replaces_nothing_and_is_not_left_old() {
+        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20);
+        let most = usize::try_from(memory.object_bytes_max()).unwrap();
+        memory.insert(1, vec![1; most]);
+        assert!(memory.get(&1).is_some());
+        memory.insert(1, vec![2; most + 1]);
+        assert_eq!(memory.get(&1), None);
+        assert!(memory.is_empty());
+    }
+}

@@ -1,0 +1,45 @@
+//! `headwater edge` in front of `headwater serve`: a real player's film, through both.
+
+use crate::ffmpeg;
+use crate::support::{Server, fixture};
+use std::collections::HashMap;
+
+/// Both players' ways: each URL is asked of the origin once, and the pictures are the same.
+#[test]
+fn a_film_plays_through_the_edge_and_the_origin_sends_each_thing_once() {
+    let Some(film) = fixture("avc.mp4") else {
+        return;
+    };
+    let records = crate::support::Folder::new();
+    let path = records.0.join("origin.jsonl");
+    let source = film.to_str().unwrap();
+    let flags = [
+        source,
+        "--segment",
+        "2s",
+        "--records",
+        path.to_str().unwrap(),
+    ];
+    let mut origin = Server::start(&flags);
+    let url = origin.url("");
+    let mut edge = Server::start_as("edge", &["--origin", &url]);
+    let direct = ffmpeg::pictures(&film.display().to_string());
+    for manifest in [".m3u8", ".mpd"] {
+        let through = edge.url(&format!("/avc.mp4/{manifest}"));
+        assert_eq!(ffmpeg::pictures(&through), direct, "{manifest}");
+        assert_eq!(ffmpeg::pictures(&through), direct, "{manifest} again");
+    }
+    assert_eq!(edge.terminate(), Some(0));
+    assert_eq!(origin.terminate(), Some(0));
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut segments = HashMap::new();
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if line["kind"] == "segment" || line["kind"] == "init" {
+            let asked = segments.entry(line["path"].to_string()).or_insert(0);
+            *asked += 1;
+        }
+    }
+    assert!(segments.len() > 3, "{segments:?}");
+    assert!(segments.values().all(|asked| *asked == 1), "{segments:?}");
+}
