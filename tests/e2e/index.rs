@@ -284,3 +284,54 @@ fn what_cannot_be_indexed_says_why_and_leaves_nothing() {
     assert_eq!(made["files"].as_array().unwrap().len(), 1);
     assert!(Path::new(made["manifest"].as_str().unwrap()).exists());
 }
+
+#[test]
+fn killed_at_any_moment_what_is_kept_on_disk_is_right_or_ignored() {
+    let Some(library) = library() else { return };
+    let films = library.0.join("films");
+    let titles = names(&films, |name| name.ends_with(".mp4"));
+    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    for title in &titles {
+        // The fixtures may have been made a moment ago; indexes of such films are not kept.
+        let file = std::fs::File::options()
+            .write(true)
+            .open(films.join(title))
+            .unwrap();
+        file.set_modified(past).unwrap();
+    }
+    let films = path(&films).to_owned();
+    let kept = path(&library.0.join("kept")).to_owned();
+    let right = Server::start(&[&films, "--index-cache", "off"]);
+    let kinds = ["--index-cache", "memory+disk", "--index-cache-dir", &kept];
+    let args = [&[films.as_str()][..], &kinds].concat();
+    let ask = |server: &Server, title: &str| server.text(&format!("/{title}/.mpd"));
+    for round in 0..6 {
+        let server = Server::start(&args);
+        let addr = server.addr;
+        // Many titles at once, and an end (SIGKILL) somewhere among them.
+        let asking: Vec<_> = titles
+            .iter()
+            .map(|title| {
+                let head = format!("GET /{title}/.mpd HTTP/1.1\r\nHost: x\r\n\r\n");
+                let mut stream = std::net::TcpStream::connect(addr).unwrap();
+                std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+                stream
+            })
+            .collect();
+        ask(&server, &titles[round * 5]);
+        drop(server);
+        drop(asking);
+    }
+    let server = Server::start(&args);
+    for title in &titles {
+        assert_eq!(ask(&server, title), ask(&right, title), "{title}");
+    }
+    let metrics = server.text("/metrics");
+    let hits = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("headwater_index_disk_requests_total{result=\"hit\"} "));
+    assert!(
+        hits.unwrap().parse::<u32>().unwrap() >= 1,
+        "something was kept"
+    );
+}

@@ -2,6 +2,7 @@
 //! files change.
 
 use crate::error;
+use crate::kept::Kept as Indexes;
 use crate::stores::Stores;
 use crate::title::{Lengths, Title};
 use net::Error;
@@ -26,6 +27,9 @@ const SHARDS: usize = 4;
 /// All titles of a library.
 pub(crate) struct Catalog {
     stores: Arc<Stores>,
+    indexes: Indexes,
+    /// Whether titles stay in memory; else each request builds its own.
+    remember: bool,
     lengths: Lengths,
     /// How long a path is trusted to lead to the same files.
     recheck: Duration,
@@ -60,12 +64,17 @@ impl Weighter<Key, Kept> for Weigh {
 }
 
 impl Catalog {
+    /// A catalog that takes `memory_bytes` at most; `None`: it remembers nothing, and each request
+    /// reads what it needs anew.
     pub(crate) fn new(
         stores: Arc<Stores>,
+        indexes: Indexes,
         lengths: Lengths,
         recheck: Duration,
-        memory_bytes: u64,
+        memory_bytes: Option<u64>,
     ) -> Catalog {
+        let remember = memory_bytes.is_some();
+        let memory_bytes = memory_bytes.unwrap_or(0);
         let options = OptionsBuilder::new()
             .shards(SHARDS)
             .estimated_items_capacity(1024)
@@ -80,6 +89,8 @@ impl Catalog {
         let builds = cores.clamp(BUILDS.0, BUILDS.1);
         Catalog {
             stores,
+            indexes,
+            remember,
             lengths,
             recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
@@ -92,6 +103,11 @@ impl Catalog {
     /// The library that the titles are of.
     pub(crate) fn folder(&self) -> &Arc<Folder> {
         self.stores.library()
+    }
+
+    /// Indexes on disk.
+    pub(crate) fn indexes(&self) -> &Indexes {
+        &self.indexes
     }
 
     /// How many titles were built so far, those that failed included.
@@ -111,6 +127,9 @@ impl Catalog {
 
     /// The title of a path, as its files are now (or were up to a second ago).
     pub(crate) async fn title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
+        if !self.remember {
+            return self.build_title(key).await.map(Arc::new);
+        }
         if let Some(kept) = self.kept.get(key)
             && self.holds(key, &kept).await
         {
@@ -197,7 +216,7 @@ impl Catalog {
         let _permit = self.builds.clone().acquire_owned().await;
         let (catalog, key) = (self.clone(), key.clone());
         let build = move || {
-            let built = Title::build(&catalog.stores, &key, catalog.lengths);
+            let built = Title::build(&catalog.stores, &catalog.indexes, &key, catalog.lengths);
             // What is not there costs no index.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.built.fetch_add(1, Relaxed);

@@ -19,6 +19,7 @@ mod describe;
 mod error;
 mod expand;
 mod indexer;
+mod kept;
 mod library;
 mod manifest;
 mod observe;

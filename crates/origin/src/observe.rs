@@ -9,7 +9,7 @@ use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
 use net::record::{Access, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
 use std::time::Instant;
-use store::Reason;
+use store::{DiskCounts, Reason};
 
 /// What a request is about, as records and counters call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,16 @@ const SEGMENT_MEMORY: Row = Row {
     help: "Memory that segments asked for lately take: their plans, and the bytes of those that had \
            to be gathered or packed",
 };
+const INDEX_DISK_REQUESTS: Row = Row {
+    name: "index_disk_requests",
+    unit: "",
+    help: "Indexes looked for on disk: hit, miss, or broken (a damaged file, also a miss)",
+};
+const INDEX_DISK: Row = Row {
+    name: "index_disk",
+    unit: "bytes",
+    help: "Disk that kept indexes take",
+};
 
 /// Everything that counts.
 pub(crate) struct Observer {
@@ -119,6 +129,8 @@ pub(crate) struct Observer {
     memory: Gauge,
     titles: Gauge,
     segments: Gauge,
+    on_disk: Family,
+    disk: Gauge,
 }
 
 /// A request that is being answered.
@@ -139,6 +151,8 @@ impl Observer {
             memory: metrics.gauge(&INDEX_MEMORY),
             titles: metrics.gauge(&INDEX_TITLES),
             segments: metrics.gauge(&SEGMENT_MEMORY),
+            on_disk: metrics.family(&INDEX_DISK_REQUESTS, &["result"]),
+            disk: metrics.gauge(&INDEX_DISK),
             metrics,
             recorder,
         }
@@ -164,6 +178,17 @@ impl Observer {
             .set(i64::try_from(segments.bytes()).unwrap_or(i64::MAX));
         self.titles
             .set(i64::try_from(catalog.len()).unwrap_or(i64::MAX));
+        if let Some((counts, bytes)) = catalog.indexes().counts() {
+            let DiskCounts {
+                hits,
+                misses,
+                broken,
+            } = counts;
+            for (result, count) in [("hit", hits), ("miss", misses), ("broken", broken)] {
+                raise(&self.on_disk.of(&[result]), count);
+            }
+            self.disk.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
 
     /// A request has come.

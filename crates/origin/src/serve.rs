@@ -2,8 +2,9 @@
 
 use crate::Origin;
 use crate::catalog::Catalog;
-use crate::config::{KNOBS, Layers, Settings, Sources, Wrong};
+use crate::config::{IndexCache, KNOBS, Layers, Settings, Sources, Wrong};
 use crate::demo::Demo;
+use crate::kept::Kept;
 use crate::library::Library;
 use crate::observe::Observer;
 use crate::page::Page;
@@ -157,12 +158,17 @@ fn origin(
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
     };
+    let remembered = match settings.index_cache {
+        IndexCache::Off => None,
+        IndexCache::Memory | IndexCache::Disk(_) => Some(settings.index_memory_bytes),
+    };
     let stores = Arc::new(Stores::new(folder.clone(), elsewhere(settings)?));
     let catalog = Arc::new(Catalog::new(
         stores,
+        kept(settings)?,
         lengths,
         settings.recheck,
-        settings.index_memory_bytes,
+        remembered,
     ));
     let recorder = match &settings.common.records {
         Some(path) => {
@@ -180,6 +186,14 @@ fn origin(
         shutdown: shutdown.clone(),
         catalog,
     })
+}
+
+fn kept(settings: &Settings) -> Result<Kept, Failed> {
+    let IndexCache::Disk(folder) = &settings.index_cache else {
+        return Ok(Kept::default());
+    };
+    let kept = Kept::on_disk(folder, settings.index_disk_bytes);
+    kept.map_err(|e| cannot(&folder.display().to_string())(e))
 }
 
 /// What absolute URLs in server manifests and index MP4s may name.

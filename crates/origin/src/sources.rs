@@ -6,6 +6,7 @@
 
 use crate::error;
 use crate::indexer::{self, Indexed};
+use crate::kept::Kept;
 use crate::stores::{Place, Stores};
 use crate::title::FILES_MAX;
 use media::bmff::dref::Location;
@@ -38,31 +39,45 @@ impl Sources {
     /// What cannot be read, followed or packaged, naming the file.
     pub(crate) fn open<'a>(
         stores: &Stores,
+        kept: &Kept,
         keys: impl Iterator<Item = &'a Key>,
     ) -> Result<Sources, Error> {
-        let mut sources = Sources::default();
+        let mut opening = Opening {
+            stores,
+            kept,
+            found: Sources::default(),
+        };
         for key in keys {
             let place = Place::library(key);
             if is_server_manifest(key.name()) {
-                sources.add_manifest(stores, place)?;
+                opening.add_manifest(place)?;
             } else {
                 let object = stores.open(&place).map_err(|e| error::of_store(&e))?;
-                sources.add(stores, place, object, None)?;
+                opening.add(place, object, None)?;
             }
         }
-        Ok(sources)
+        Ok(opening.found)
     }
+}
 
-    fn add_manifest(&mut self, stores: &Stores, place: Place) -> Result<(), Error> {
-        let object = stores.open(&place).map_err(|e| error::of_store(&e))?;
+/// Sources on their way.
+struct Opening<'a> {
+    stores: &'a Stores,
+    kept: &'a Kept,
+    found: Sources,
+}
+
+impl Opening<'_> {
+    fn add_manifest(&mut self, place: Place) -> Result<(), Error> {
+        let object = self.stores.open(&place).map_err(|e| error::of_store(&e))?;
         let of_media = |e| error::of_media(place.key.as_str(), &e);
         let most = object.len().min(ism::TEXT_BYTES_MAX as u64 + 1);
         let text = object.read(0..most, Reason::Index);
         let tracks = ism::read(&text.map_err(|e| error::of_store(&e))?).map_err(of_media)?;
-        self.naming.push((place.clone(), *object.identity()));
+        self.found.naming.push((place.clone(), *object.identity()));
         let mut files: Vec<(Place, Vec<Source>)> = Vec::new();
         for track in tracks {
-            let named = follow(stores, &place, &track.src)?;
+            let named = follow(self.stores, &place, &track.src)?;
             match files.iter_mut().find(|(known, _)| *known == named) {
                 Some((_, tracks)) => tracks.push(track),
                 None => files.push((named, vec![track])),
@@ -72,10 +87,11 @@ impl Sources {
             if tracks.iter().all(|track| track.kind == Kind::Text) {
                 continue;
             }
-            let object = stores
+            let object = self
+                .stores
                 .open(&named)
                 .map_err(|e| error::of_named(&place.key, &named.key, &e))?;
-            self.add(stores, named, object, Some(&tracks))?;
+            self.add(named, object, Some(&tracks))?;
         }
         Ok(())
     }
@@ -83,7 +99,6 @@ impl Sources {
     /// Adds a film, or what an index MP4 names; of it what `wanted` lists, if it does.
     fn add(
         &mut self,
-        stores: &Stores,
         place: Place,
         object: Object,
         wanted: Option<&[Source]>,
@@ -92,18 +107,17 @@ impl Sources {
             return Ok(());
         }
         let object = Arc::new(object);
-        match indexer::index(&place.key, &object)? {
+        match self.kept.index(self.stores, &place, &object)? {
             Indexed::Film(index) => self.push(place, object, index, wanted),
             Indexed::References(references) => {
-                self.naming.push((place.clone(), *object.identity()));
-                self.add_named(stores, &place, &object, &references, wanted)
+                self.found.naming.push((place.clone(), *object.identity()));
+                self.add_named(&place, &object, &references, wanted)
             }
         }
     }
 
     fn add_named(
         &mut self,
-        stores: &Stores,
         holder: &Place,
         own: &Arc<Object>,
         references: &References,
@@ -113,11 +127,12 @@ impl Sources {
             let (place, object) = match location {
                 Location::Here => (holder.clone(), own.clone()),
                 Location::Named(name) => {
-                    let place = follow(stores, holder, name)?;
+                    let place = follow(self.stores, holder, name)?;
                     if self.has(&place) {
                         continue;
                     }
-                    let object = stores
+                    let object = self
+                        .stores
                         .open(&place)
                         .map_err(|e| error::of_named(&holder.key, &place.key, &e))?;
                     (place, Arc::new(object))
@@ -135,7 +150,7 @@ impl Sources {
 
     /// Whether a medium is there already: a folder may hold a film and an index MP4 of it.
     fn has(&self, place: &Place) -> bool {
-        self.media.iter().any(|(known, ..)| known == place)
+        self.found.media.iter().any(|(known, ..)| known == place)
     }
 
     fn push(
@@ -145,13 +160,13 @@ impl Sources {
         mut index: Index,
         wanted: Option<&[Source]>,
     ) -> Result<(), Error> {
-        if self.media.len() >= FILES_MAX {
+        if self.found.media.len() >= FILES_MAX {
             return Err(error::too_many_files(&place.key));
         }
         if let Some(wanted) = wanted {
             choose(&mut index, wanted);
         }
-        self.media.push((place, object, Arc::new(index)));
+        self.found.media.push((place, object, Arc::new(index)));
         Ok(())
     }
 }

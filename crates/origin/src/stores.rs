@@ -73,6 +73,14 @@ impl Stores {
         self.folder(place)?.look(&place.key)
     }
 
+    /// What to call a place beyond this process: no two libraries share it.
+    pub(crate) fn name(&self, place: &Place) -> String {
+        let folder = self
+            .folder(place)
+            .map(|folder| folder.path().display().to_string());
+        format!("{}/{}", folder.unwrap_or_default(), place.key)
+    }
+
     fn folder(&self, place: &Place) -> Result<&Folder, Error> {
         let folder = self.folders.get(place.store);
         folder.map(|folder| &**folder).ok_or(Error::NotFound)

@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::expand;
+use crate::kept::Kept;
 use crate::manifest::Texts;
 use crate::route::Set;
 use crate::sources::{self, Sources};
@@ -119,9 +120,14 @@ pub(crate) fn name_of(key: &Key) -> &str {
 
 impl Title {
     /// Opens, indexes and cuts a title. Blocks.
-    pub(crate) fn build(stores: &Stores, key: &Key, lengths: Lengths) -> Result<Title, Error> {
+    pub(crate) fn build(
+        stores: &Stores,
+        kept: &Kept,
+        key: &Key,
+        lengths: Lengths,
+    ) -> Result<Title, Error> {
         let found = Found::look(stores.library(), key)?;
-        let sources = Sources::open(stores, found.keys())?;
+        let sources = Sources::open(stores, kept, found.keys())?;
         let naming = sources.naming;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {

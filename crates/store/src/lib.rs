@@ -13,6 +13,7 @@
 
 mod arena;
 pub mod cache;
+mod disk;
 mod error;
 mod folder;
 mod key;
@@ -22,6 +23,7 @@ mod object;
 mod residence;
 
 pub use arena::{Arena, Kept};
+pub use disk::{DiskCache, DiskCounts};
 pub use error::Error;
 pub use folder::{Entry, Folder};
 pub use key::{BadKey, Key};

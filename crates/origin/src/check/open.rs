@@ -1,5 +1,6 @@
 //! What a word on the command line leads to: films on disk, or one on a server.
 
+use crate::kept::Kept;
 use crate::sources::{Sources, is_server_manifest};
 use crate::stores::Stores;
 use crate::title;
@@ -106,7 +107,7 @@ impl Library<'_> {
 
 /// The indexes of the media that files are or name, each medium once.
 fn local(stores: &Stores, keys: &[Key]) -> Result<Vec<Arc<Index>>, String> {
-    let sources = Sources::open(stores, keys.iter()).map_err(|e| e.context)?;
+    let sources = Sources::open(stores, &Kept::default(), keys.iter()).map_err(|e| e.context)?;
     Ok(sources.media.into_iter().map(|(.., index)| index).collect())
 }
 

@@ -44,6 +44,24 @@ const OWN: &[Knob] = &[
         "Most memory for indexes and manifests; a two-hour film takes about 5 MiB",
     ),
     Knob::new(
+        "index-cache",
+        "off|memory|memory+disk",
+        "memory",
+        "Where indexes are kept; off: each request reads what it needs of its film anew",
+    ),
+    Knob::new(
+        "index-cache-dir",
+        "FOLDER",
+        "",
+        "Where memory+disk keeps indexes over restarts; made if it is not there",
+    ),
+    Knob::new(
+        "index-disk",
+        "BYTES",
+        "4GiB",
+        "Most bytes of indexes on disk; those not used for longest leave first",
+    ),
+    Knob::new(
         "media-from",
         "URL=FOLDER",
         "",

@@ -27,6 +27,10 @@ pub struct Settings {
     pub dash_segment_ms: u32,
     /// Bound on all indexes, presentations and manifests in memory.
     pub index_memory_bytes: u64,
+    /// Where indexes are kept.
+    pub index_cache: IndexCache,
+    /// Bound on indexes on disk.
+    pub index_disk_bytes: u64,
     /// Absolute URLs that server manifests and index MP4s may name: all below each address, and
     /// where its bytes are.
     pub media_from: Vec<(Prefix, PathBuf)>,
@@ -36,6 +40,17 @@ pub struct Settings {
     pub recheck: Duration,
     /// What every server can be told.
     pub common: Common,
+}
+
+/// Where indexes are kept between requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexCache {
+    /// Nowhere: each request reads what it needs.
+    Off,
+    /// In memory, as long as the process lives.
+    Memory,
+    /// There, and in this folder.
+    Disk(PathBuf),
 }
 
 /// Shortest and longest segment that may be wished for.
@@ -54,12 +69,28 @@ impl Settings {
             hls_segment_ms: layers.with("hls-segment", segment_ms)?.unwrap_or(segment),
             dash_segment_ms: layers.with("dash-segment", segment_ms)?.unwrap_or(segment),
             index_memory_bytes: layers.with("index-memory", bytes)?.unwrap_or(0),
+            index_cache: index_cache(layers)?,
+            index_disk_bytes: layers.with("index-disk", bytes)?.unwrap_or(0),
             media_from: media_from(layers)?,
             segment_memory_bytes: layers.with("segment-memory", bytes)?.unwrap_or(0),
             recheck: layers.with("recheck", duration)?.unwrap_or_default(),
             common: Common::new(layers)?,
         })
     }
+}
+
+fn index_cache(layers: &Layers) -> Result<IndexCache, Wrong> {
+    let folder = layers.path("index-cache-dir");
+    let kept = |text: &str| match (text, &folder) {
+        ("off", _) => Ok(IndexCache::Off),
+        ("memory", _) => Ok(IndexCache::Memory),
+        ("memory+disk", Some(folder)) => Ok(IndexCache::Disk(folder.clone())),
+        ("memory+disk", None) => Err("say in which folder with index-cache-dir".to_owned()),
+        _ => Err("it is off, memory or memory+disk".to_owned()),
+    };
+    Ok(layers
+        .with("index-cache", kept)?
+        .unwrap_or(IndexCache::Memory))
 }
 
 fn media_from(layers: &Layers) -> Result<Vec<(Prefix, PathBuf)>, Wrong> {

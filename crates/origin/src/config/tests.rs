@@ -139,3 +139,33 @@ fn the_printed_settings_are_a_file_that_sets_the_same() {
     assert_eq!(again.hls_segment_ms, 4000);
     assert_eq!(again.listen, ["a:1", "b:2"]);
 }
+
+#[test]
+fn where_indexes_are_kept_and_what_may_be_named() {
+    assert_eq!(settings(&[], &[], "").index_cache, IndexCache::Memory);
+    let file = "index-cache = 'memory+disk'\nindex-cache-dir = 'kept'\nindex-disk = '1GiB'";
+    let is = settings(&["--config", "h.toml"], &[], file);
+    assert_eq!(is.index_cache, IndexCache::Disk("kept".into()));
+    assert_eq!(is.index_disk_bytes, 1 << 30);
+    let from = "http://a.example/x=films/x, https://b.example=/mnt/b";
+    let is = settings(&[], &[("HEADWATER_MEDIA_FROM", from)], "");
+    let folders: Vec<_> = is
+        .media_from
+        .iter()
+        .map(|(_, folder)| folder.clone())
+        .collect();
+    assert_eq!(folders, [PathBuf::from("films/x"), "/mnt/b".into()]);
+    for (flags, what) in [
+        (["--index-cache", "disk"], "off, memory or memory+disk"),
+        (["--index-cache", "memory+disk"], "index-cache-dir"),
+        (["--media-from", "https://a.example/"], "URL=FOLDER"),
+        (["--media-from", "file:///films=films"], "http(s)"),
+        (
+            ["--media-from", "https://u@a.example/=films"],
+            "a host and a path",
+        ),
+    ] {
+        let wrong = Settings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
+        assert!(wrong.0.contains(what), "{wrong}");
+    }
+}
