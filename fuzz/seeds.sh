@@ -47,6 +47,61 @@ out = pathlib.Path("corpus/boxes")
 out.mkdir(exist_ok=True)
 for name, body in seeds.items():
     (out / name.decode("latin-1").strip()).write_bytes(body)
+
+# Index MP4s as other tools make them: the moov, with a name in dref, and the media's length.
+def named(data, name):
+    made = b""
+    while len(data) >= 8:
+        size, kind = struct.unpack(">I4s", data[:8])
+        body, data = data[8:size], data[size:]
+        if kind in inside:
+            body = named(body, name)
+        if kind == b"dref":
+            body = body[:8] + struct.pack(">I4sI", 12 + len(name), b"url ", 0) + name
+        made += struct.pack(">I4s", 8 + len(body), kind) + body
+    return made
+
+out = pathlib.Path("corpus/references")
+out.mkdir(exist_ok=True)
+for file in sorted(pathlib.Path("corpus/indexer").glob("*.m[op][4v]")):
+    data, at, kept = file.read_bytes(), 0, b""
+    while at + 8 <= len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        size = size or len(data) - at
+        if kind in (b"ftyp", b"moov"):
+            kept += data[at : at + size]
+        at += size
+    seed = named(kept, b"../media/" + file.name.encode() + b"\0")
+    (out / file.stem).write_bytes(seed + struct.pack("<Q", len(data)))
+
+def smil(*tracks):
+    return "<smil><body><switch>" + "".join(tracks) + "</switch></body></smil>"
+
+def track(kind, src, number):
+    return f'<{kind} src="{src}" systemLanguage="eng"><param name="trackID" value="{number}"/></{kind}>'
+
+out = pathlib.Path("corpus/ism")
+out.mkdir(exist_ok=True)
+texts = [
+    smil(track("video", "a.mp4", 1), track("audio", "b%20c.mp4", 2), track("textstream", "t.cmft", 1)),
+    smil(track("video", "https://media.example.com/films/a.mp4", 1)),
+    smil(track("video", "http://127.0.0.1:8080/%2e%2e/a.mp4", 1)),
+    smil("<seq>" + track("video", "a.mp4", 1) * 2 + "</seq>"),
+    "<?xml version='1.0'?><!-- x --><s:smil xmlns:s='y'><s:body><s:video src='&amp;.mp4'/></s:body></s:smil>",
+    "../a.mp4\n%2e%2e/a.mp4\nfile:///etc/passwd\n//host/a.mp4\n/a.mp4\nHTTPS://Media.Example.com:443/films/x/../a.mp4",
+    "https://media.example.com@evil.example/films/a.mp4\nhttp://127.0.0.1:8080\nhttps://media.example.com/films/..%2fa",
+]
+for n, text in enumerate(texts):
+    (out / f"text{n}").write_text(text)
+    (out / f"wide{n}").write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))
+
+out = pathlib.Path("corpus/kept")
+out.mkdir(exist_ok=True)
+harms = [b"", b"\0\0\0", b"\x05\0\x08", b"\x18\0\x03", b"\xff\xff\x08", b"\x30\0\x09", b"\0\0\0" * 2]
+for n, harm in enumerate(harms):
+    head = bytes([4, 3, 20, len(harm)])
+    (out / f"harm{n}").write_bytes(head + b"film" + b"\x01\x02\x03" + b"v" * 20 + harm)
+    (out / f"plain{n}").write_bytes(b"HWkept\0\x01" + harm * 9)
 PYTHON
 # Manifests: what ffmpeg writes, and each feature that the readers know.
 out=$(pwd)/corpus

@@ -10,6 +10,8 @@ mod boxes;
 mod indexer;
 #[path = "../../../fuzz/bodies/manifest.rs"]
 mod manifest;
+#[path = "../../../fuzz/bodies/references.rs"]
+mod references;
 
 /// Runs `body` on each file of a target's corpus.
 fn replay(target: &str, body: impl Fn(&[u8])) {
@@ -41,4 +43,9 @@ fn hls_corpus() {
 #[test]
 fn mpd_corpus() {
     replay("mpd", manifest::run_mpd);
+}
+
+#[test]
+fn references_corpus() {
+    replay("references", references::run);
 }

@@ -1,17 +1,30 @@
-//! Replays what fuzzing the router has kept, so that what was once found stays fixed.
+//! Replays what fuzzing the router and names has kept, so that what was once found stays fixed.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use origin::route;
+use origin::{reference, route};
 
 #[path = "../../../fuzz/bodies/route.rs"]
 mod body;
 
-#[test]
-fn routes() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/route");
-    let files = std::fs::read_dir(corpus).unwrap();
+#[path = "../../../fuzz/bodies/ism.rs"]
+mod ism;
+
+/// Runs `body` on each file of a target's corpus.
+fn replay(target: &str, body: impl Fn(&[u8])) {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let files = std::fs::read_dir(corpus.join(target)).unwrap();
     let count = files
-        .map(|file| body::run(&std::fs::read(file.unwrap().path()).unwrap()))
+        .map(|file| body(&std::fs::read(file.unwrap().path()).unwrap()))
         .count();
     assert!(count > 10, "the corpus is there");
+}
+
+#[test]
+fn routes() {
+    replay("route", body::run);
+}
+
+#[test]
+fn names() {
+    replay("ism", ism::run);
 }
