@@ -178,7 +178,8 @@ fn origin(
         None => None,
     };
     Ok(Origin {
-        segments: Segments::new(settings.segment_memory_bytes),
+        // A segment that is ready belongs to a title that is remembered.
+        segments: Segments::new(remembered.map_or(0, |_| settings.segment_memory_bytes)),
         files: Files::new(folder, settings.recheck),
         library: Library::new(catalog.clone()),
         page: Page::new(),
