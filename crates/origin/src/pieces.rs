@@ -128,6 +128,9 @@ impl Source {
     /// Turns pieces into bytes: slices of the mapped file where the kernel alone will see them,
     /// else copies.
     async fn bring(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
+        if let [Piece::Made(bytes)] = pieces {
+            return Ok(vec![bytes.clone()]);
+        }
         if self.touched {
             return self.read(pieces).await;
         }
@@ -153,9 +156,6 @@ impl Source {
 
     /// Slices of the mapped file, between bytes of our own.
     fn slices(&self, pieces: &[Piece]) -> Option<Vec<Bytes>> {
-        if let [Piece::Made(bytes)] = pieces {
-            return Some(vec![bytes.clone()]);
-        }
         let of_file = pieces.iter().filter_map(|piece| match piece {
             Piece::Made(_) => None,
             Piece::Of(range) => Some(range),
