@@ -9,5 +9,7 @@
 
 pub mod client;
 pub mod config;
+pub mod players;
+pub mod random;
 
 pub use config::{command, run};

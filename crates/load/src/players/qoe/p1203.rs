@@ -1,0 +1,307 @@
+//! A mean opinion score after the parametric part of ITU-T P.1203, mode 0: bitrate, resolution and
+//! frame rate, no bits of the stream (P.1203.1, .2, .3).
+//!
+//! It leaves out the standard's random forest, whose quarter of the score is given to the rest. Over
+//! 300 random sessions that deviates from the reference implementation by −0.10 on average, standard
+//! deviation 0.08, at most 0.39. So: to compare runs, not to certify.
+
+use super::Journal;
+
+/// What is known of how it looked and sounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// Coded pixels.
+    pub resolution: (u32, u32),
+    /// Pictures a second.
+    pub frame_rate: f64,
+    /// Lines of the screen; 16:9.
+    pub screen_lines: u32,
+    /// Kilobits a second of AAC beside the pictures; none where it is not known.
+    pub audio_kbps: Option<f64>,
+    /// A phone, looked at from near by.
+    pub handheld: bool,
+}
+
+/// The longest session that is judged second by second: four hours.
+const SECONDS_MAX: usize = 4 * 3600;
+
+/// The score from 1 to 5; nothing for less than a second.
+pub fn mos(journal: &Journal, judged: impl Fn(u16) -> Judged) -> Option<f64> {
+    let scores = seconds(journal, judged);
+    if scores.is_empty() {
+        return None;
+    }
+    let o35 = over_time(&scores);
+    let impact = stalling(journal, scores.len() as f64);
+    let mos = (1.0 + (o35 - 1.0) * impact).clamp(1.0, 5.0);
+    Some((0.02833052 + 0.98117059 * mos).clamp(1.0, 5.0))
+}
+
+/// O.34: a score for each second.
+fn seconds(journal: &Journal, judged: impl Fn(u16) -> Judged) -> Vec<f64> {
+    let mut scores = Vec::new();
+    let (mut at_ms, mut next_ms) = (0_u64, 500_u64);
+    for (n, stretch) in journal.played.iter().enumerate() {
+        at_ms += u64::from(stretch.ms);
+        // Each second is scored by what plays in its middle.
+        while next_ms < at_ms && scores.len() < SECONDS_MAX {
+            let judged = judged(stretch.level);
+            let video = video(near_kbps(journal, n), &judged);
+            let audio = judged.audio_kbps.map_or(video, audio);
+            let both =
+                -0.00069084 + 0.15374283 * audio + 0.97153861 * video + 0.02461776 * audio * video;
+            scores.push(both.clamp(1.0, 5.0));
+            next_ms += 1000;
+        }
+    }
+    scores
+}
+
+/// Mean bitrate of what was played at one level without a break, up to ten seconds away.
+fn near_kbps(journal: &Journal, n: usize) -> f64 {
+    let (mut bits, mut ms) = (0.0, 0.0);
+    let level = journal.played[n].level;
+    let mut add = |stretch: &super::Played| {
+        bits += f64::from(stretch.kbps) * f64::from(stretch.ms);
+        ms += f64::from(stretch.ms);
+    };
+    add(&journal.played[n]);
+    let mut left_ms = 10_000_i64;
+    for stretch in journal.played[..n].iter().rev() {
+        if stretch.level != level || left_ms <= 0 {
+            break;
+        }
+        add(stretch);
+        left_ms -= i64::from(stretch.ms);
+    }
+    let mut left_ms = 10_000_i64;
+    for stretch in &journal.played[n + 1..] {
+        if stretch.level != level || left_ms <= 0 {
+            break;
+        }
+        add(stretch);
+        left_ms -= i64::from(stretch.ms);
+    }
+    if ms > 0.0 { bits / ms } else { 0.0 }
+}
+
+/// O.22 (P.1203.1, mode 0).
+fn video(kbps: f64, judged: &Judged) -> f64 {
+    let kbps = kbps.max(1.0);
+    let pixels = f64::from(judged.resolution.0.max(1)) * f64::from(judged.resolution.1.max(1));
+    let lines = f64::from(judged.screen_lines.max(1));
+    let shown = lines * lines * 16.0 / 9.0;
+    let fps = judged.frame_rate.clamp(1.0, 120.0);
+    let complexity = (kbps * kbps / (pixels * fps) + 0.13183166).ln();
+    let quant = 11.9983519 - 2.99991847 * (41.2475074 + kbps.ln() + complexity).ln();
+    let coded = (4.66 - 0.07 * (4.06 * quant).exp()).clamp(1.0, 5.0);
+    let by_coding = (100.0 - r_of(coded)).clamp(0.0, 100.0);
+    let upscaled = 72.61 * (0.32 * ((shown / pixels).max(1.0) - 1.0) + 1.0).log10();
+    let by_scale = upscaled.clamp(0.0, 100.0);
+    let by_frames = if fps < 24.0 {
+        (100.0 - by_coding - by_scale) * (30.98 - 1.29 * fps) / (64.65 + fps)
+    } else {
+        0.0
+    };
+    let lost = (by_coding + by_scale + by_frames.clamp(0.0, 100.0)).clamp(0.0, 100.0);
+    let score = mos_of(100.0 - lost);
+    if judged.handheld {
+        let near = -0.60293 + 2.12382 * score - 0.36936 * score.powi(2) + 0.03409 * score.powi(3);
+        return near.clamp(1.0, 5.0);
+    }
+    score
+}
+
+/// O.21 (P.1203.2) for AAC-LC.
+fn audio(kbps: f64) -> f64 {
+    mos_of(100.0 - (100.0 * (-0.05 * kbps).exp() + 14.60))
+}
+
+/// MOS of a rating from 0 to 100 (ITU-T G.107, Annex B).
+fn mos_of(r: f64) -> f64 {
+    if r <= 0.0 {
+        return 1.05;
+    }
+    if r >= 100.0 {
+        return 4.9;
+    }
+    1.05 + 3.85 * r / 100.0 + r * (r - 60.0) * (100.0 - r) * 7e-6
+}
+
+/// The inverse of [`mos_of`], by bisection.
+fn r_of(mos: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 100.0);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if mos_of(middle) < mos {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// O.35: scores over time, the end weighing more, less what changes cost (P.1203.3).
+fn over_time(scores: &[f64]) -> f64 {
+    let total = scores.len() as f64;
+    let weight = |t: usize, score: f64| {
+        let late = 0.00666620 + 0.0000404019 * ((t as f64 / total) / 0.1564978).exp();
+        late * (0.14317974 - 0.02386416 * score)
+    };
+    let weights = || {
+        scores
+            .iter()
+            .enumerate()
+            .map(|(t, score)| (weight(t, *score), *score))
+    };
+    let sum: f64 = weights().map(|(weight, _)| weight).sum();
+    let base = weights().map(|(weight, score)| weight * score).sum::<f64>() / sum;
+    let negative = negative_bias(scores, base);
+    let changes = Changes::of(scores);
+    base - negative - changes.oscillation(total) - changes.adaptation(total)
+}
+
+/// What low moments cost more than they weigh.
+fn negative_bias(scores: &[f64], base: f64) -> f64 {
+    const FACTOR: f64 = 1.87403625;
+    let total = scores.len() as f64;
+    let differences = scores.iter().enumerate().map(|(t, score)| {
+        let recent = 0.5_f64.powf((total - t as f64 - 1.0) / 7.85416481);
+        (score - base) * (FACTOR + (1.0 - FACTOR) * recent)
+    });
+    let mut sorted: Vec<f64> = differences.collect();
+    sorted.sort_by(f64::total_cmp);
+    let low = percentile(&sorted, 0.1);
+    0.0185382 * (-low).max(0.0)
+}
+
+/// Linear between the nearest ranks.
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * at.fract()
+}
+
+/// How quality moved.
+struct Changes {
+    spread: f64,
+    directions: f64,
+    rate: f64,
+    longest: f64,
+}
+
+impl Changes {
+    fn of(scores: &[f64]) -> Changes {
+        let most = scores.iter().copied().fold(f64::MIN, f64::max);
+        let least = scores.iter().copied().fold(f64::MAX, f64::min);
+        let changed = scores
+            .windows(2)
+            .filter(|pair| (pair[1] - pair[0]).abs() > 0.2)
+            .count();
+        let (directions, longest) = turns(scores);
+        Changes {
+            spread: most - least,
+            directions: directions as f64,
+            rate: changed as f64 / scores.len() as f64,
+            longest,
+        }
+    }
+
+    fn oscillation(&self, total: f64) -> f64 {
+        if self.longest / total >= 0.25 || self.longest >= 30.0 {
+            return 0.0;
+        }
+        let spread = (1.0 + (self.spread + 0.001).log10()).max(0.0);
+        (spread * (0.6775608 * self.directions - 8.05533303).exp()).clamp(0.0, 1.5)
+    }
+
+    fn adaptation(&self, total: f64) -> f64 {
+        if self.longest / total >= 0.25 {
+            return 0.0;
+        }
+        (0.17332553 * self.spread * self.rate - 0.01035647).clamp(0.0, 0.5)
+    }
+}
+
+/// Changes of direction between moving averages over five seconds, and the longest time without.
+fn turns(scores: &[f64]) -> (usize, f64) {
+    let averages: Vec<f64> = scores
+        .windows(5.min(scores.len()))
+        .map(|window| window.iter().sum::<f64>() / window.len() as f64)
+        .collect();
+    let (mut count, mut last, mut since, mut longest) = (0, 0, 0, 0);
+    for (t, pair) in averages.windows(2).step_by(3).enumerate() {
+        let direction = match pair[1] - pair[0] {
+            change if change > 0.2 / 5.0 => 1,
+            change if change < -0.2 / 5.0 => -1,
+            _ => 0,
+        };
+        if direction != 0 && direction != last {
+            count += 1;
+            longest = longest.max(t * 3 - since);
+            (last, since) = (direction, t * 3);
+        }
+    }
+    (
+        count,
+        longest.max(scores.len().saturating_sub(since)) as f64,
+    )
+}
+
+/// What stalls leave of the score, from 0 to 1 (P.1203.3, 8.4).
+fn stalling(journal: &Journal, total_s: f64) -> f64 {
+    // The wait for the start counts a third, as the standard has it.
+    let first = journal
+        .start_delay_ms
+        .map(|ms| (0.0, ms as f64 / 1000.0 / 3.0));
+    let later = journal
+        .stalls
+        .iter()
+        .map(|stall| (stall.at_ms as f64 / 1000.0, stall.ms as f64 / 1000.0));
+    let events: Vec<(f64, f64)> = first
+        .into_iter()
+        .filter(|(_, s)| *s > 0.0)
+        .chain(later)
+        .collect();
+    if events.is_empty() {
+        return 1.0;
+    }
+    let weighted =
+        |(at, s): &(f64, f64)| s * (0.48412879 + 0.51587121 * 0.5_f64.powf((total_s - at) / 10.0));
+    let length: f64 = events.iter().map(weighted).sum();
+    let count = journal.stalls.len() as f64;
+    let gaps = journal
+        .stalls
+        .windows(2)
+        .map(|pair| pair[1].at_ms.saturating_sub(pair[0].at_ms) as f64 / 1000.0);
+    let interval = if journal.stalls.len() > 1 {
+        gaps.sum::<f64>() / (count - 1.0)
+    } else {
+        0.0
+    };
+    (-count / 9.35158684).exp()
+        * (-(length / total_s) / 0.91890815).exp()
+        * (-(interval / total_s) / 11.0567558).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratings_invert() {
+        for r in [1.0, 20.0, 50.0, 77.7, 99.0] {
+            assert!(
+                (r_of(mos_of(r)) - r).abs() < 1e-6 || mos_of(r) < 1.05,
+                "{r}"
+            );
+        }
+    }
+
+    #[test]
+    fn percentiles_are_linear() {
+        assert_eq!(percentile(&[1.0, 2.0, 3.0], 0.25), 1.5);
+        assert_eq!(percentile(&[4.0], 0.1), 4.0);
+    }
+}
