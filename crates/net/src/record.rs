@@ -108,6 +108,47 @@ impl Access {
     }
 }
 
+/// One request that a server made of its storage. The fields and their units are the contract of
+/// the file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Storage {
+    /// When the request was made, RFC 3339 in UTC.
+    #[serde(serialize_with = "time::rfc3339")]
+    pub time: SystemTime,
+    /// `storage`.
+    pub record: &'static str,
+    /// Why it was made.
+    pub reason: &'static str,
+    /// What the bytes are for.
+    pub of: &'static str,
+    /// `GET`, `HEAD` or `LIST`.
+    pub method: &'static str,
+    /// The object's name in the library.
+    pub key: Bounded,
+    /// Where it was asked for.
+    pub endpoint: Bounded,
+    /// First byte asked for.
+    pub offset: Option<u64>,
+    /// Bytes asked for.
+    pub asked: Option<u64>,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// Bytes of the object that came.
+    pub bytes: u64,
+    /// The connection's number in its process.
+    pub connection: Option<u64>,
+    /// The connection had carried a request before.
+    pub reused: Option<bool>,
+    /// From `time` to the end of the answer's head; null if none came.
+    pub first_byte_us: Option<u64>,
+    /// From `time` to the last byte.
+    pub total_us: u64,
+    /// All came that was asked for.
+    pub complete: bool,
+    /// What went wrong.
+    pub error: Option<Bounded>,
+}
+
 /// Whole microseconds, as records count them.
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
@@ -191,24 +232,46 @@ mod tests {
         assert_eq!(line, golden);
     }
 
+    fn storage() -> Storage {
+        Storage {
+            time: SystemTime::UNIX_EPOCH,
+            record: "storage",
+            reason: "retry",
+            of: "segment",
+            method: "GET",
+            key: "film.mp4".into(),
+            endpoint: "s3://films".into(),
+            offset: Some(10),
+            asked: Some(20),
+            status: Some(206),
+            bytes: 20,
+            connection: Some(1),
+            reused: Some(true),
+            first_byte_us: Some(5),
+            total_us: 9,
+            complete: true,
+            error: None,
+        }
+    }
+
     #[test]
     fn every_field_is_explained() {
         let page = include_str!("../../../docs/records.md");
-        let serde_json::Value::Object(line) = serde_json::to_value(sample()).unwrap() else {
-            panic!("a record is an object");
-        };
-        let explained: Vec<&str> = page
-            .lines()
-            .filter_map(|row| row.strip_prefix("| `"))
-            .collect();
-        assert_eq!(explained.len(), line.len());
-        for field in line.keys() {
-            assert!(
-                explained
-                    .iter()
-                    .any(|row| row.starts_with(&format!("{field}`"))),
-                "{field}"
-            );
+        let records = [
+            serde_json::to_value(sample()).unwrap(),
+            serde_json::to_value(storage()).unwrap(),
+        ];
+        for record in records {
+            let name = record["record"].as_str().unwrap();
+            let (_, section) = page.split_once(&format!("## {name}:")).unwrap();
+            let section = section.split("## ").next().unwrap();
+            let rows = section.lines().filter_map(|row| row.strip_prefix("| `"));
+            let explained: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+            let fields: Vec<&String> = record.as_object().unwrap().keys().collect();
+            assert_eq!(explained.len(), fields.len(), "{name}");
+            for field in fields {
+                assert!(explained.contains(&field.as_str()), "{name}: {field}");
+            }
         }
     }
 

@@ -4,14 +4,14 @@
 use crate::error;
 use crate::kept::Kept as Indexes;
 use crate::stores::Stores;
-use crate::title::{Lengths, Title};
+use crate::title::{self, Lengths, Title};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Folder, Key};
+use store::{Key, Store};
 use tokio::sync::Semaphore;
 
 /// How long a failure is kept, so that a broken file that is asked for often costs little.
@@ -21,6 +21,8 @@ const FAILURE_BYTES: u64 = 1024;
 /// Most titles built at the same time; more wait. One a core, within these bounds: more would be
 /// no faster, and what each needs for a moment stays with the allocator (bench/memory.py).
 const BUILDS: (usize, usize) = (2, 16);
+/// The same over a network, where a build mostly waits.
+const BUILDS_REMOTE: usize = 32;
 /// Parts of the cache with a lock each. Few, since no title may be larger than a part.
 const SHARDS: usize = 4;
 
@@ -86,7 +88,10 @@ impl Catalog {
         };
         let hash = DefaultHashBuilder::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let builds = cores.clamp(BUILDS.0, BUILDS.1);
+        let builds = match stores.library().is_remote() {
+            true => BUILDS_REMOTE,
+            false => cores.clamp(BUILDS.0, BUILDS.1),
+        };
         Catalog {
             stores,
             indexes,
@@ -101,7 +106,7 @@ impl Catalog {
     }
 
     /// The library that the titles are of.
-    pub(crate) fn folder(&self) -> &Arc<Folder> {
+    pub(crate) fn store(&self) -> &Arc<Store> {
         self.stores.library()
     }
 
@@ -136,6 +141,18 @@ impl Catalog {
             return kept.outcome.map_err(|error| Error::clone(&error));
         }
         self.build(key).await
+    }
+
+    /// Whether a remote title is known to be one file: then there is nothing below it, and what
+    /// is asked for below it need not be looked for. Where a look costs little, it is not asked.
+    pub(crate) async fn is_file(self: &Arc<Catalog>, key: &Key) -> bool {
+        self.stores.library().is_remote()
+            && self.remember
+            && title::is_media(key.name())
+            && self
+                .title(key)
+                .await
+                .is_ok_and(|title| title.kind() == "file")
     }
 
     /// The title again, after one of its files was found to be overwritten.

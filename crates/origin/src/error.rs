@@ -25,6 +25,13 @@ pub(crate) fn of_store(error: &store::Error) -> Error {
         store::Error::NotFound => Error::client(StatusCode::NOT_FOUND, error),
         store::Error::Refused(_) => Error::client(StatusCode::FORBIDDEN, error),
         store::Error::Changed => Error::upstream(StatusCode::SERVICE_UNAVAILABLE, error),
+        store::Error::Unlisted => Error::client(StatusCode::NOT_FOUND, error),
+        // Ours to be let in, not the client's.
+        store::Error::Denied(_) => {
+            Error::upstream(StatusCode::BAD_GATEWAY, error).with_retry(false)
+        }
+        store::Error::Slow(_) => Error::upstream(StatusCode::GATEWAY_TIMEOUT, error),
+        store::Error::Broken(_) => Error::upstream(StatusCode::BAD_GATEWAY, error),
         store::Error::Io(io) if is_ours(io) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             Error {
@@ -110,6 +117,20 @@ mod tests {
             (io(2), Side::Client, 404, false),
             (io(13), Side::Client, 403, false),
             (store::Error::Changed, Side::Upstream, 503, true),
+            (store::Error::Unlisted, Side::Client, 404, false),
+            (
+                store::Error::Denied("403".into()),
+                Side::Upstream,
+                502,
+                false,
+            ),
+            (store::Error::Slow("slow".into()), Side::Upstream, 504, true),
+            (
+                store::Error::Broken("short".into()),
+                Side::Upstream,
+                502,
+                true,
+            ),
             (io(EIO), Side::Upstream, 502, true),
             (io(12), Side::Internal, 503, true),
             (io(24), Side::Internal, 503, true),

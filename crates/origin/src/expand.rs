@@ -74,6 +74,7 @@ pub(crate) async fn answer(
         object: title.object(0)?.clone(),
         reason: Reason::Plain,
         touched: ask.touched,
+        along: None,
     };
     let facts = Facts {
         content_type: HeaderValue::from_static("video/mp4"),

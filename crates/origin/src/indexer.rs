@@ -32,7 +32,8 @@ pub(crate) fn index(key: &Key, object: &Object) -> Result<Indexed, Error> {
         return Ok(Indexed::References(references));
     }
     let mut index = indexer.finish().map_err(of_media)?;
-    index.fingerprint ^= probe(object).map_err(|e| error::of_store(&e))?;
+    index.fingerprint ^= told_apart(object).map_err(|e| error::of_store(&e))?;
+    object.settle();
     if object.changed() {
         return Err(error::of_store(&store::Error::Changed));
     }
@@ -43,9 +44,18 @@ pub(crate) fn index(key: &Key, object: &Object) -> Result<Indexed, Error> {
 const PROBES: u64 = 4;
 const PROBE_BYTES: u64 = 1024;
 
-/// A hash of a few media bytes. Tables alone do not tell files apart whose frames all have one
-/// size: two AC-3 tracks of one length have the same, and their segments must not share names.
-pub(crate) fn probe(object: &Object) -> Result<u64, store::Error> {
+/// What becomes part of a fingerprint beside the tables, which do not tell files apart whose
+/// frames all have one size, or whose media was replaced in its place: the entity tag where there
+/// is one, since over a network each look at the media would be a request; else a few media bytes.
+pub(crate) fn told_apart(object: &Object) -> Result<u64, store::Error> {
+    match object.identity().tag {
+        0 => probe(object),
+        tag => Ok(tag),
+    }
+}
+
+/// A hash of a few media bytes.
+fn probe(object: &Object) -> Result<u64, store::Error> {
     let mut hasher = DefaultHasher::new();
     for n in 0..PROBES {
         // Fits: a length is below 2^63.

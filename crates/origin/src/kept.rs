@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Identity, Object};
 
 /// Raised whenever the same film gives another index, or an index another file.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 /// File systems' clocks may tick this rarely: two states within it can look alike.
 const SETTLED: Duration = Duration::from_secs(3);
 /// What a kept index MP4 names: nobody follows it.
@@ -63,7 +63,10 @@ impl Kept {
             && let Some(bytes) = disk.get(&name, &version)
         {
             match read(&bytes, object.len()) {
-                Some(index) => return Ok(Indexed::Film(index)),
+                Some(index) => {
+                    object.settle();
+                    return Ok(Indexed::Film(index));
+                }
                 // Whole, but not to be understood: another program's, say.
                 None => disk.forget(&name),
             }
@@ -115,5 +118,6 @@ fn version(identity: &Identity) -> Vec<u8> {
     out.extend_from_slice(&identity.ctime_ns.to_le_bytes());
     out.extend_from_slice(&identity.inode.0.to_le_bytes());
     out.extend_from_slice(&identity.inode.1.to_le_bytes());
+    out.extend_from_slice(&identity.tag.to_le_bytes());
     out
 }

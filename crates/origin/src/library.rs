@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Folder, Key};
+use store::{Key, Store};
 use tokio::sync::Mutex;
 
 /// Folders below folders that are looked into.
@@ -103,8 +103,8 @@ impl Library {
     }
 
     async fn look(&self, state: &mut State) -> Result<Arc<Text>, Error> {
-        let folder = self.catalog.folder().clone();
-        let walk = tokio::task::spawn_blocking(move || walk(&folder));
+        let store = self.catalog.store().clone();
+        let walk = tokio::task::spawn_blocking(move || walk(&store));
         let places = walk.await.map_err(|e| crate::error::of_task(&e))?;
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
         let known = &*state;
@@ -255,12 +255,12 @@ struct Place {
 }
 
 /// Looks for films in a library. Blocks. What cannot be read is left out.
-fn walk(folder: &Folder) -> Vec<Place> {
+fn walk(store: &Store) -> Vec<Place> {
     let mut places = Vec::new();
     let mut count = 0;
     let mut ahead = vec![(Key::ROOT, 0)];
     while let Some((key, depth)) = ahead.pop() {
-        let Ok(entries) = folder.list(&key) else {
+        let Ok(entries) = store.list(&key) else {
             continue;
         };
         let mut files = Vec::new();
@@ -271,14 +271,14 @@ fn walk(folder: &Folder) -> Vec<Place> {
             match entry.file {
                 None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
                 Some(_) if title::is_media(&entry.name) || is_server_manifest(&entry.name) => {
-                    files.extend(Found::look(folder, &child).map(|found| (child, found.hash())));
+                    files.extend(Found::look(store, &child).map(|found| (child, found.hash())));
                 }
                 _ => {}
             }
         }
         count += files.len();
         if !files.is_empty() {
-            let found = Found::look(folder, &key).ok().map(|found| found.hash());
+            let found = Found::look(store, &key).ok().map(|found| found.hash());
             places.push(Place {
                 folder: key,
                 found,

@@ -6,10 +6,10 @@ use crate::route::{Manifest, Part, Request};
 use http::Response;
 use http::header::HeaderValue;
 use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
-use net::record::{Access, REQUEST_ID, Recorder, micros};
+use net::record::{Access, REQUEST_ID, Recorder, Storage, micros};
 use net::{Body, Conn, Error};
 use std::time::Instant;
-use store::{DiskCounts, Reason};
+use store::{DiskCounts, Done, Reason, Remote, Watch};
 
 /// What a request is about, as records and counters call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,36 @@ const STORAGE_WAITS: Row = Row {
     unit: "",
     help: "Ranges that were not in memory, so that a thread waited for the storage",
 };
+const CONNECTIONS_OPENED: Row = Row {
+    name: "storage_connections_opened",
+    unit: "",
+    help: "Connections to the storage opened",
+};
+const CONNECTIONS_CLOSED: Row = Row {
+    name: "storage_connections_closed",
+    unit: "",
+    help: "Connections to the storage closed, by either end",
+};
+const CONNECTIONS_REUSED: Row = Row {
+    name: "storage_connections_reused",
+    unit: "",
+    help: "Requests sent on a connection that had carried one before",
+};
+const CONNECTIONS_OPEN: Row = Row {
+    name: "storage_connections_open",
+    unit: "",
+    help: "Connections to the storage that are open",
+};
+const STORAGE_MEMORY: Row = Row {
+    name: "storage_memory",
+    unit: "bytes",
+    help: "Memory that parts of remote films take",
+};
+const ENDPOINTS_DOWN: Row = Row {
+    name: "storage_endpoints_down",
+    unit: "",
+    help: "Endpoints of the storage that are taken to be down",
+};
 const INDEX_BUILDS: Row = Row {
     name: "index_builds",
     unit: "",
@@ -125,12 +155,72 @@ pub(crate) struct Observer {
     requests: Family,
     bytes: Family,
     waits: Family,
+    far: Far,
     builds: Counter,
     memory: Gauge,
     titles: Gauge,
     segments: Gauge,
     on_disk: Family,
     disk: Gauge,
+}
+
+/// What is counted of storage over a network.
+struct Far {
+    opened: Counter,
+    closed: Counter,
+    reused: Counter,
+    open: Gauge,
+    memory: Gauge,
+    down: Gauge,
+}
+
+impl Far {
+    fn new(metrics: &Metrics) -> Far {
+        Far {
+            opened: metrics.counter(&CONNECTIONS_OPENED),
+            closed: metrics.counter(&CONNECTIONS_CLOSED),
+            reused: metrics.counter(&CONNECTIONS_REUSED),
+            open: metrics.gauge(&CONNECTIONS_OPEN),
+            memory: metrics.gauge(&STORAGE_MEMORY),
+            down: metrics.gauge(&ENDPOINTS_DOWN),
+        }
+    }
+
+    fn refresh(&self, remote: &Remote) {
+        let connections = remote.connections();
+        raise(&self.opened, connections.opened());
+        raise(&self.closed, connections.closed());
+        raise(&self.reused, connections.reused());
+        set(&self.open, connections.open());
+        set(&self.memory, remote.cached_bytes());
+        set(&self.down, remote.endpoints_down() as u64);
+    }
+}
+
+/// Writes a record of each request of the storage.
+pub(crate) fn watch(recorder: Recorder) -> Watch {
+    Watch::new(move |done: Done| {
+        let (connection, reused) = done.connection.unzip();
+        recorder.storage(Storage {
+            time: done.began,
+            record: "storage",
+            reason: done.reason.label(),
+            of: done.of.label(),
+            method: done.method,
+            key: done.key.into(),
+            endpoint: done.endpoint.into(),
+            offset: done.range.as_ref().map(|range| range.start),
+            asked: done.range.as_ref().map(|range| range.end - range.start),
+            status: done.status,
+            bytes: done.bytes,
+            connection,
+            reused,
+            first_byte_us: done.first_byte.map(micros),
+            total_us: micros(done.total),
+            complete: done.complete,
+            error: done.error.map(Into::into),
+        });
+    })
 }
 
 /// A request that is being answered.
@@ -147,6 +237,7 @@ impl Observer {
             requests: metrics.family(&STORAGE_REQUESTS, &["reason"]),
             bytes: metrics.family(&STORAGE_BYTES, &["reason"]),
             waits: metrics.family(&STORAGE_WAITS, &["reason"]),
+            far: Far::new(&metrics),
             builds: metrics.counter(&INDEX_BUILDS),
             memory: metrics.gauge(&INDEX_MEMORY),
             titles: metrics.gauge(&INDEX_TITLES),
@@ -164,20 +255,20 @@ impl Observer {
 
     /// Brings counters that are kept elsewhere up to date, before they are shown.
     pub(crate) fn refresh(&self, catalog: &Catalog, segments: &Segments) {
-        let meter = catalog.folder().meter();
+        let meter = catalog.store().meter();
         for reason in Reason::ALL {
             let label = &[reason.label()];
             raise(&self.requests.of(label), meter.requests(reason));
             raise(&self.bytes.of(label), meter.bytes(reason));
             raise(&self.waits.of(label), meter.waits(reason));
         }
+        if let Some(remote) = catalog.store().remote() {
+            self.far.refresh(remote);
+        }
         raise(&self.builds, catalog.built());
-        self.memory
-            .set(i64::try_from(catalog.bytes()).unwrap_or(i64::MAX));
-        self.segments
-            .set(i64::try_from(segments.bytes()).unwrap_or(i64::MAX));
-        self.titles
-            .set(i64::try_from(catalog.len()).unwrap_or(i64::MAX));
+        set(&self.memory, catalog.bytes());
+        set(&self.segments, segments.bytes());
+        set(&self.titles, catalog.len() as u64);
         if let Some((counts, bytes)) = catalog.indexes().counts() {
             let DiskCounts {
                 hits,
@@ -187,7 +278,7 @@ impl Observer {
             for (result, count) in [("hit", hits), ("miss", misses), ("broken", broken)] {
                 raise(&self.on_disk.of(&[result]), count);
             }
-            self.disk.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            set(&self.disk, bytes);
         }
     }
 
@@ -247,6 +338,10 @@ impl Observer {
 
 fn raise(counter: &Counter, to: u64) {
     counter.inc_by(to.saturating_sub(counter.get()));
+}
+
+fn set(gauge: &Gauge, to: u64) {
+    gauge.set(i64::try_from(to).unwrap_or(i64::MAX));
 }
 
 fn log(access: &Access) {

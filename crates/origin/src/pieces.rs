@@ -1,41 +1,35 @@
-//! A response's bytes before they are bytes: what we made, and ranges of an open file.
+//! A response's bytes before they are bytes: what we made, and ranges of an open object.
+
+mod local;
+mod remote;
 
 use crate::error;
 use bytes::Bytes;
-use futures_util::stream;
-use net::body::Cut;
-use net::{Body, Chunk, Error, Mapped};
+use net::{Body, Error};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Object, Reason};
+use store::{LocalFile, Object, Reason};
 
 /// A part of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// Bytes of our own.
     Made(Bytes),
-    /// Bytes of the file.
+    /// Bytes of the object.
     Of(Range<u64>),
 }
 
-/// Parts of one file, and how they may be brought.
+/// Parts of one object, and how they may be brought.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) object: Arc<Object>,
     pub(crate) reason: Reason,
     /// Whether user code will look at the bytes (TLS, HTTP/2): then they are read, not mapped.
     pub(crate) touched: bool,
+    /// What of the object is likely to be asked for soon: read along where it lies near, if the
+    /// object is remote.
+    pub(crate) along: Option<Arc<[Range<u64>]>>,
 }
-
-/// Bodies up to this leave in one frame with their head; longer ones end in a tail of their own.
-const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// The end of longer bodies: sent only if the file is still the same when all before it has left,
-/// so that a response which mixes two states of a file does not look complete.
-const TAIL_BYTES: u64 = 256 << 10;
-/// The longest frame before the tail.
-const FRAME_BYTES_MAX: u64 = 4 << 20;
-/// What is in memory and no longer than this is read at once; the rest by a thread that may wait.
-const READ_NOW_BYTES_MAX: u64 = 1 << 20;
 
 impl Piece {
     pub(crate) fn len(&self) -> u64 {
@@ -72,131 +66,68 @@ pub(crate) fn cut(pieces: &[Piece], range: &Range<u64>) -> Vec<Piece> {
     out
 }
 
-/// Makes a body of pieces. Its first frame is there when this returns, so that what is wrong can
+/// Makes a body of pieces. Its first bytes are there when this returns, so that what is wrong can
 /// still be said with a status.
 pub(crate) async fn body(source: Source, pieces: Arc<[Piece]>) -> Result<Body, Error> {
-    let len: u64 = pieces.iter().map(Piece::len).sum();
-    if len <= WHOLE_BYTES_MAX || ranges(&pieces).next().is_none() {
-        let whole = source
-            .bring(&pieces)
-            .await
-            .map_err(|e| error::of_store(&e))?;
-        return Ok(source.named(Body::pieces(whole)));
-    }
-    let begin = frame_end(0, len);
-    let first = source.bring(&cut(&pieces, &(0..begin))).await;
-    let first = Chunk::pieces(first.map_err(|e| error::of_store(&e))?);
-    let named = source.clone();
-    let state = (Some(first), source, pieces, begin);
-    let frames = stream::try_unfold(state, move |(first, source, pieces, at)| async move {
-        if let Some(first) = first {
-            return Ok(Some((first, (None, source, pieces, at))));
-        }
-        if at >= len {
-            return Ok(None);
-        }
-        let next = frame_end(at, len);
-        let frame = cut(&pieces, &(at..next));
-        let chunk = Chunk::pieces(source.bring(&frame).await.map_err(Cut::new)?);
-        Ok::<_, Cut>(Some((chunk, (None, source, pieces, next))))
-    });
-    Ok(named.named(Body::stream(len, frames)))
+    let body = match &*source.object {
+        Object::Local(file) => local::body(source.local(file), pieces).await,
+        // What we made ourselves has nothing to wait for.
+        Object::Remote(_) if ranges(&pieces).next().is_none() => Ok(made(&pieces)),
+        Object::Remote(object) => remote::body(object, &pieces, source.near(), source.reason).await,
+    };
+    body.map_err(|e| error::of_store(&e))
 }
 
-/// Where the frame that begins at `at` ends, in a body of `len` bytes with a tail.
-fn frame_end(at: u64, len: u64) -> u64 {
-    let tail = len.saturating_sub(TAIL_BYTES);
-    if at >= tail {
-        len
-    } else {
-        tail.min(at + FRAME_BYTES_MAX)
-    }
+/// Brings pieces into memory, each in one part.
+pub(crate) async fn read(source: &Source, pieces: &[Piece]) -> Result<Vec<Bytes>, Error> {
+    let bytes = match &*source.object {
+        Object::Local(file) => source.local(file).read(pieces).await,
+        Object::Remote(object) => remote::read(object, pieces, source.near(), source.reason).await,
+    };
+    bytes.map_err(|e| error::of_store(&e))
 }
 
 impl Source {
-    /// Tells the body which file its slices are of, so that the kernel can send it by itself.
-    fn named(&self, body: Body) -> Body {
-        match self.object.address() {
-            Some(address) if !self.touched => {
-                let len = self.object.len() as usize;
-                body.of_file(Mapped::new(self.object.clone(), address, len))
-            }
-            _ => body,
-        }
-    }
-
-    /// Turns pieces into bytes: slices of the mapped file where the kernel alone will see them,
-    /// else copies.
-    async fn bring(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
-        if let [Piece::Made(bytes)] = pieces {
-            return Ok(vec![bytes.clone()]);
-        }
-        if self.touched {
-            return self.read(pieces).await;
-        }
-        let cold: Vec<_> = ranges(pieces)
-            .filter(|range| !self.object.resident(range))
-            .collect();
-        if !cold.is_empty() {
-            let source = self.clone();
-            blocking(move || {
-                cold.into_iter()
-                    .try_for_each(|range| source.object.warm(range, source.reason))
-            })
-            .await?;
-        }
-        if self.object.changed() {
-            return Err(store::Error::Changed);
-        }
-        match self.slices(pieces) {
-            Some(slices) => Ok(slices),
-            None => self.read(pieces).await,
-        }
-    }
-
-    /// Slices of the mapped file, between bytes of our own.
-    fn slices(&self, pieces: &[Piece]) -> Option<Vec<Bytes>> {
-        let of_file = pieces.iter().filter_map(|piece| match piece {
-            Piece::Made(_) => None,
-            Piece::Of(range) => Some(range),
-        });
-        let mut slices = self.object.slices(of_file, self.reason)?.into_iter();
-        let piece = |piece: &Piece| match piece {
-            Piece::Made(bytes) => Some(bytes.clone()),
-            Piece::Of(_) => slices.next(),
-        };
-        pieces.iter().map(piece).collect()
-    }
-
-    async fn read(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
-        if self.is_quick(pieces) {
-            return self.read_now(pieces);
-        }
-        let (source, pieces) = (self.clone(), pieces.to_vec());
-        blocking(move || source.read_now(&pieces)).await
-    }
-
     /// Whether reading these takes so little that no other thread need be asked to.
     pub(crate) fn is_quick(&self, pieces: &[Piece]) -> bool {
-        let len: u64 = ranges(pieces).map(|range| range.end - range.start).sum();
-        len <= READ_NOW_BYTES_MAX && ranges(pieces).all(|range| self.object.resident(&range))
-    }
-
-    /// Reads pieces into memory, and makes sure that the file did not change meanwhile. Blocks.
-    pub(crate) fn read_now(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
-        let bytes = pieces
-            .iter()
-            .map(|piece| match piece {
-                Piece::Made(bytes) => Ok(bytes.clone()),
-                Piece::Of(range) => self.object.read(range.clone(), self.reason),
-            })
-            .collect::<Result<_, _>>()?;
-        if self.object.changed() {
-            Err(store::Error::Changed)
-        } else {
-            Ok(bytes)
+        match &*self.object {
+            Object::Local(file) => self.local(file).is_quick(pieces),
+            Object::Remote(_) => false,
         }
     }
+
+    /// Reads pieces into memory, and makes sure that the object did not change meanwhile. Blocks.
+    pub(crate) fn read_now(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
+        let piece = |piece: &Piece| match piece {
+            Piece::Made(bytes) => Ok(bytes.clone()),
+            Piece::Of(range) => self.object.read(range.clone(), self.reason),
+        };
+        let bytes = pieces.iter().map(piece).collect::<Result<_, _>>()?;
+        match self.object.changed() {
+            true => Err(store::Error::Changed),
+            false => Ok(bytes),
+        }
+    }
+
+    fn local(&self, file: &Arc<LocalFile>) -> local::Source {
+        local::Source {
+            file: file.clone(),
+            reason: self.reason,
+            touched: self.touched,
+        }
+    }
+
+    fn near(&self) -> &[Range<u64>] {
+        self.along.as_deref().unwrap_or_default()
+    }
+}
+
+fn made(pieces: &[Piece]) -> Body {
+    let bytes = pieces.iter().filter_map(|piece| match piece {
+        Piece::Made(bytes) => Some(bytes.clone()),
+        Piece::Of(_) => None,
+    });
+    Body::pieces(bytes.collect())
 }
 
 fn ranges(pieces: &[Piece]) -> impl Iterator<Item = Range<u64>> {
@@ -206,19 +137,9 @@ fn ranges(pieces: &[Piece]) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// Runs what may wait on a thread that may.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, store::Error> + Send + 'static,
-) -> Result<T, store::Error> {
-    let task = tokio::task::spawn_blocking(work);
-    task.await
-        .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt;
     use proptest::prelude::*;
 
     /// What pieces stand for, over a file in which every byte is its own place.
@@ -235,80 +156,6 @@ mod tests {
             prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Piece::Made(bytes.into())),
             (0u64..200, 0u64..50).prop_map(|(start, len)| Piece::Of(start..start + len)),
         ]
-    }
-
-    /// A file of `len` bytes, and all kinds of answers about it.
-    fn file(dir: &std::path::Path, len: usize) -> (Vec<u8>, Arc<Object>) {
-        let bytes: Vec<u8> = (0..len).map(|n| (n / 3 % 251) as u8).collect();
-        std::fs::write(dir.join("film"), &bytes).unwrap();
-        let folder = store::Folder::new(dir).unwrap();
-        let object = folder.open(&store::Key::parse("film").unwrap()).unwrap();
-        (bytes, Arc::new(object))
-    }
-
-    fn run<T>(work: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        runtime.block_on(work)
-    }
-
-    #[test]
-    fn bodies_of_all_lengths_are_the_same_read_and_mapped() {
-        let dir = tempfile::tempdir().unwrap();
-        let (bytes, object) = file(dir.path(), 10 << 20);
-        for len in [
-            0,
-            1,
-            4096,
-            WHOLE_BYTES_MAX,
-            WHOLE_BYTES_MAX + 1,
-            5 << 20,
-            9 << 20,
-        ] {
-            for touched in [false, true] {
-                let source = Source {
-                    object: object.clone(),
-                    reason: Reason::Plain,
-                    touched,
-                };
-                let head = Bytes::from_static(b"head");
-                let pieces = vec![Piece::Made(head), Piece::Of(77..77 + len)];
-                let sent = run(async {
-                    let body = body(source, pieces.into()).await.unwrap();
-                    assert_eq!(body.len(), len + 4);
-                    body.collect().await.unwrap().to_bytes()
-                });
-                assert_eq!(&sent[..4], b"head");
-                assert_eq!(&sent[4..], &bytes[77..77 + len as usize], "{len} {touched}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_body_over_a_file_that_is_overwritten_meanwhile_is_cut() {
-        for touched in [false, true] {
-            let dir = tempfile::tempdir().unwrap();
-            let (bytes, object) = file(dir.path(), 1 << 20);
-            let source = Source {
-                object,
-                reason: Reason::Plain,
-                touched,
-            };
-            let pieces = vec![Piece::Of(0..bytes.len() as u64)];
-            let sent = run(async {
-                let mut body = body(source, pieces.into()).await.unwrap();
-                assert!(body.frame().await.unwrap().is_ok());
-                let changed = std::fs::File::options()
-                    .write(true)
-                    .open(dir.path().join("film"));
-                let file = changed.unwrap();
-                file.set_modified(std::time::SystemTime::UNIX_EPOCH)
-                    .unwrap();
-                body.collect().await
-            });
-            assert!(sent.is_err(), "the tail must not follow");
-        }
     }
 
     proptest! {

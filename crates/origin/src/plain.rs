@@ -14,7 +14,7 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Folder, Key, Object, Reason};
+use store::{Key, Object, Reason, Store};
 
 /// Files kept open.
 const OPEN_MAX: usize = 4096;
@@ -60,7 +60,7 @@ const TYPES: [(&str, &str); 30] = [
 
 /// Files of the library that were asked for as they are.
 pub(crate) struct Files {
-    folder: Arc<Folder>,
+    store: Arc<Store>,
     open: Cache<Key, Open>,
     /// Paths of manifests that are no files (most are not), and when that was looked up, in
     /// milliseconds since `started`.
@@ -79,9 +79,9 @@ struct Open {
 }
 
 impl Files {
-    pub(crate) fn new(folder: Arc<Folder>, recheck: Duration) -> Files {
+    pub(crate) fn new(store: Arc<Store>, recheck: Duration) -> Files {
         Files {
-            folder,
+            store,
             open: Cache::new(OPEN_MAX),
             absent: Cache::new(ABSENT_MAX),
             recheck,
@@ -107,6 +107,7 @@ impl Files {
             object,
             reason: Reason::Plain,
             touched: ask.touched,
+            along: None,
         };
         ask.pieces(&facts, source, pieces).await
     }
@@ -144,16 +145,17 @@ impl Files {
         {
             return Ok(open);
         }
-        let (folder, name) = (self.folder.clone(), key.clone());
+        let (store, name) = (self.store.clone(), key.clone());
         let old = self.open.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
             // The same file as before: its mapping stays.
-            Some(old) if folder.look(&name)? == Some(*old.object.identity()) => {
+            Some(old) if store.look(&name)? == Some(*old.object.identity()) => {
                 Ok((old.object, old.is_index))
             }
             _ => {
-                let object = Arc::new(folder.open(&name)?);
+                let object = Arc::new(store.open(&name)?);
                 let is_index = is_media(name.name()) && expand::is_index(&name, &object);
+                object.settle();
                 Ok((object, is_index))
             }
         });

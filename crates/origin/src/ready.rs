@@ -19,6 +19,7 @@ use http::{Response, StatusCode};
 use net::{Body, Error, Mapped};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use store::{Arena, Key, Reason};
@@ -39,6 +40,8 @@ pub(crate) struct Ready {
     key: Key,
     title: Weak<Title>,
     file: usize,
+    /// See [`Source::along`].
+    along: Option<Arc<[Range<u64>]>>,
     pub(crate) kind: Kind,
     facts: Facts,
     /// `Link` to the next segment.
@@ -49,6 +52,15 @@ pub(crate) struct Ready {
     whole: Option<Mapped>,
     asked: AtomicU32,
     gathering: AtomicBool,
+}
+
+/// What segment, and where its bytes lie.
+pub(crate) struct Place<'a> {
+    pub(crate) segment: &'a Segment,
+    /// Which of the title's files.
+    pub(crate) file: usize,
+    /// See [`Source::along`].
+    pub(crate) along: Option<Arc<[Range<u64>]>>,
 }
 
 /// Those kept, by path.
@@ -142,16 +154,17 @@ impl Ready {
     /// A segment of `title`, in pieces of its `file`.
     pub(crate) fn new(
         title: &Arc<Title>,
-        (segment, file): (&Segment, usize),
+        place: Place<'_>,
         facts: Facts,
         pieces: Vec<Piece>,
         link: Option<HeaderValue>,
     ) -> Ready {
         Ready {
-            key: segment.title.clone(),
+            key: place.segment.title.clone(),
             title: Arc::downgrade(title),
-            file,
-            kind: Kind::of_part(segment.part),
+            file: place.file,
+            along: place.along,
+            kind: Kind::of_part(place.segment.part),
             facts,
             link,
             len: pieces.iter().map(Piece::len).sum(),
@@ -171,6 +184,7 @@ impl Ready {
             key: self.key.clone(),
             title: self.title.clone(),
             file: self.file,
+            along: None,
             kind: self.kind,
             facts: self.facts.clone(),
             link: self.link.clone(),
@@ -190,7 +204,7 @@ impl Ready {
     }
 
     /// Where its bytes are to come from, if `title` is the state that it is of.
-    fn source(&self, title: &Arc<Title>, ask: &Ask<'_>) -> Option<Source> {
+    pub(crate) fn source(&self, title: &Arc<Title>, ask: &Ask<'_>) -> Option<Source> {
         let same = std::ptr::eq(self.title.as_ptr(), Arc::as_ptr(title));
         let object = title.object(self.file).ok().filter(|_| same)?.clone();
         let (reason, touched) = (Reason::Segment, ask.touched);
@@ -198,6 +212,7 @@ impl Ready {
             object,
             reason,
             touched,
+            along: self.along.clone(),
         })
     }
 
@@ -230,6 +245,7 @@ impl Ready {
             Piece::Made(bytes) => bytes.len() + size_of::<Piece>(),
             Piece::Of(_) => size_of::<Piece>(),
         };
-        READY_BYTES + self.pieces.iter().map(piece).sum::<usize>() as u64
+        let along = self.along.as_ref().map_or(0, |along| size_of_val(&**along));
+        along as u64 + READY_BYTES + self.pieces.iter().map(piece).sum::<usize>() as u64
     }
 }

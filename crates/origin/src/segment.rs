@@ -2,9 +2,9 @@
 
 use crate::catalog::Catalog;
 use crate::error;
-use crate::pieces::{Piece, Source};
+use crate::pieces::{self, Piece, Source};
 use crate::plain::content_type;
-use crate::ready::{Ready, Segments};
+use crate::ready::{Place, Ready, Segments};
 use crate::respond::{Ask, Facts};
 use crate::route::{self, Form, Part, Segment};
 use crate::title::Title;
@@ -17,8 +17,8 @@ use media::presentation::{Presentation, Rendition};
 use media::ts;
 use net::conditional::Validators;
 use net::{Body, Error};
+use std::ops::Range;
 use std::sync::Arc;
-use store::Reason;
 
 /// Segments are named by their content: what has that name never changes.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -45,7 +45,6 @@ pub(crate) async fn answer(
         title = catalog.again(&title).await?;
         found = find(&title, segment)?;
     }
-    let source = found.source(&title, ask)?;
     let ready = match segment.part {
         Part::At(time, form) if form != Form::Cmaf => {
             let packed = found.packed(&title, segment, time, form)?;
@@ -53,7 +52,8 @@ pub(crate) async fn answer(
                 return Ok(response);
             }
             let n = found.number_at(time)?;
-            let bytes = pack(source.clone(), found.presentation.clone(), found.place, n).await?;
+            let source = packed.source(&title, ask).ok_or_else(error::gone)?;
+            let bytes = pack(source, found.presentation.clone(), found.place, n).await?;
             packed.gathered(&[bytes], segments.arena())
         }
         _ => found.ready(&title, segment)?,
@@ -63,6 +63,7 @@ pub(crate) async fn answer(
     if route::Request::Segment(segment.clone()).to_string() == path {
         segments.keep(path, ready.clone());
     }
+    let source = ready.source(&title, ask).ok_or_else(error::gone)?;
     ready.send(source, ask).await
 }
 
@@ -82,6 +83,7 @@ impl Found<'_> {
     fn ready(&self, title: &Arc<Title>, segment: &Segment) -> Result<Ready, Error> {
         let p = self.presentation;
         let content_type = self.content_type();
+        let mut place = self.place(segment);
         let (facts, pieces, link) = match segment.part {
             Part::Init => {
                 let init = Piece::Made(Bytes::from(p.init(self.rendition)));
@@ -95,6 +97,7 @@ impl Found<'_> {
             }
             Part::At(time, form) => {
                 let n = self.number_at(time)?;
+                place.along = self.along(title, n);
                 let plan = p.segment(self.rendition, n);
                 let link = self.link_next(segment, n, |time, _| Part::At(time, form));
                 let facts = self.facts(title, content_type, "c", n as u64);
@@ -105,13 +108,13 @@ impl Found<'_> {
                 if n >= self.rendition.segments() {
                     return Err(no_segment());
                 }
+                place.along = self.along(title, n);
                 let plan = p.segment(self.rendition, n);
                 let link = self.link_next(segment, n, |_, next| Part::Number(next as u32 + 1));
                 let facts = self.facts(title, content_type, "c", n as u64);
                 (facts, pieces(plan), link)
             }
         };
-        let place = (segment, self.rendition.file);
         Ok(Ready::new(title, place, facts, pieces, link))
     }
 
@@ -132,18 +135,34 @@ impl Found<'_> {
         let content_type = HeaderValue::from_static(content_type(form.suffix()));
         let facts = self.facts(title, content_type, "t", n as u64);
         let link = self.link_next(segment, n, |time, _| Part::At(time, form));
-        let place = (segment, self.rendition.file);
+        let place = Place {
+            along: self.along(title, n),
+            ..self.place(segment)
+        };
         Ok(Ready::new(title, place, facts, Vec::new(), link))
     }
 
-    fn source(&self, title: &Title, ask: &Ask<'_>) -> Result<Source, Error> {
-        let object = title.object(self.rendition.file)?.clone();
-        let (reason, touched) = (Reason::Segment, ask.touched);
-        Ok(Source {
-            object,
-            reason,
-            touched,
-        })
+    fn place<'s>(&self, segment: &'s Segment) -> Place<'s> {
+        Place {
+            segment,
+            file: self.rendition.file,
+            along: None,
+        }
+    }
+
+    /// Where the other renditions of the same remote file lie at that time: who plays one of them
+    /// is likely to ask for another.
+    fn along(&self, title: &Title, n: usize) -> Option<Arc<[Range<u64>]>> {
+        let p = self.presentation;
+        let object = title.object(self.rendition.file).ok()?;
+        if !object.is_remote() {
+            return None;
+        }
+        let beside =
+            |r: &&Rendition| r.file == self.rendition.file && r.track != self.rendition.track;
+        let beside = p.renditions.iter().filter(beside);
+        let beside = beside.filter(|r| n < r.segments());
+        Some(beside.flat_map(|r| p.ranges(r, n)).collect())
     }
 
     fn number_at(&self, time: u64) -> Result<usize, Error> {
@@ -206,6 +225,9 @@ fn pieces(plan: Plan) -> Vec<Piece> {
         .collect()
 }
 
+/// Packing more than this is left to a thread that may take its time.
+const PACK_NOW_BYTES_MAX: u64 = 1 << 20;
+
 /// Reads a segment's samples and packs them.
 async fn pack(
     source: Source,
@@ -216,9 +238,9 @@ async fn pack(
     let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
     let units = presentation.units(rendition, n);
     let pieces: Vec<_> = units.ranges.iter().cloned().map(Piece::Of).collect();
-    let now = source.is_quick(&pieces);
+    let now = pieces.iter().map(Piece::len).sum::<u64>() <= PACK_NOW_BYTES_MAX;
+    let parts = pieces::read(&source, &pieces).await?;
     let work = move || {
-        let parts = source.read_now(&pieces).map_err(|e| error::of_store(&e))?;
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
         let codec = &presentation.track(rendition).codec;

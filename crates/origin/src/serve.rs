@@ -6,11 +6,10 @@ use crate::config::{IndexCache, KNOBS, Layers, Settings, Sources, Wrong};
 use crate::demo::Demo;
 use crate::kept::Kept;
 use crate::library::Library;
-use crate::observe::Observer;
+use crate::observe::{self, Observer};
 use crate::page::Page;
 use crate::plain::Files;
 use crate::ready::Segments;
-use crate::reference::Prefix;
 use crate::stores::Stores;
 use crate::title::Lengths;
 use clap::ArgMatches;
@@ -20,11 +19,17 @@ use net::{Listen, Server, Shutdown};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use store::Folder;
+use std::time::Duration;
+use store::Store;
+
+/// How long a path is trusted to lead to the same files, where a look costs little.
+const RECHECK: Duration = Duration::from_secs(1);
+/// The same where it takes a network. What is read is held to the state that was indexed, so that
+/// this bounds only how long a title is served that nobody reads anew.
+const RECHECK_REMOTE: Duration = Duration::from_secs(60);
 
 /// Why there is no server.
 #[derive(Debug)]
@@ -111,11 +116,28 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
         Some(_) => None,
         None => Some(Demo::new().map_err(cannot("the built-in film"))?),
     };
-    let path = settings.source.as_deref().or(demo.as_ref().map(Demo::path));
-    let path = path.unwrap_or(Path::new("."));
-    let folder = Folder::new(path).map_err(|e| cannot(&path.display().to_string())(e))?;
     let metrics = Metrics::default();
-    let origin = Arc::new(origin(settings, folder, &metrics, &shutdown)?);
+    let recorder = recorder(settings, &metrics)?;
+    let place = demo.as_ref().map(|demo| demo.path().display().to_string());
+    let place = settings.source.clone().or(place).unwrap_or_default();
+    let options = store::Options {
+        watch: recorder.clone().map(observe::watch),
+        ..settings.storage.clone()
+    };
+    let open = |place: &str, options| {
+        let store = Store::new(place, options).map(Arc::new);
+        store.map_err(|why| cannot("the library")(io::Error::other(why)))
+    };
+    let elsewhere = settings.media_from.iter().map(|(prefix, place)| {
+        let options = store::Options {
+            endpoints: Vec::new(),
+            ..options.clone()
+        };
+        Ok((prefix.clone(), open(place, options)?))
+    });
+    let elsewhere = elsewhere.collect::<Result<_, Failed>>()?;
+    let stores = Stores::new(open(&place, options)?, elsewhere);
+    let origin = Arc::new(origin(settings, stores, &metrics, recorder, &shutdown)?);
     let listen = Listen {
         addresses: settings.listen.clone(),
         tls: settings.common.read_tls().map_err(cannot("TLS"))?,
@@ -149,11 +171,18 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
 
 fn origin(
     settings: &Settings,
-    folder: Folder,
+    stores: Stores,
     metrics: &Metrics,
+    recorder: Option<Recorder>,
     shutdown: &Shutdown,
 ) -> Result<Origin, Failed> {
-    let folder = Arc::new(folder);
+    let store = stores.library().clone();
+    let suits = if store.is_remote() {
+        RECHECK_REMOTE
+    } else {
+        RECHECK
+    };
+    let recheck = settings.recheck.unwrap_or(suits);
     let lengths = Lengths {
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
@@ -162,25 +191,17 @@ fn origin(
         IndexCache::Off => None,
         IndexCache::Memory | IndexCache::Disk(_) => Some(settings.index_memory_bytes),
     };
-    let stores = Arc::new(Stores::new(folder.clone(), elsewhere(settings)?));
     let catalog = Arc::new(Catalog::new(
-        stores,
+        Arc::new(stores),
         kept(settings)?,
         lengths,
-        settings.recheck,
+        recheck,
         remembered,
     ));
-    let recorder = match &settings.common.records {
-        Some(path) => {
-            let open = Recorder::open(path, metrics);
-            Some(open.map_err(|e| cannot(&path.display().to_string())(e))?)
-        }
-        None => None,
-    };
     Ok(Origin {
         // A segment that is ready belongs to a title that is remembered.
         segments: Segments::new(remembered.map_or(0, |_| settings.segment_memory_bytes)),
-        files: Files::new(folder, settings.recheck),
+        files: Files::new(store, recheck),
         library: Library::new(catalog.clone()),
         page: Page::new(),
         observer: Observer::new(metrics.clone(), recorder),
@@ -197,13 +218,12 @@ fn kept(settings: &Settings) -> Result<Kept, Failed> {
     kept.map_err(|e| cannot(&folder.display().to_string())(e))
 }
 
-/// What absolute URLs in server manifests and index MP4s may name.
-fn elsewhere(settings: &Settings) -> Result<Vec<(Prefix, Arc<Folder>)>, Failed> {
-    let open = |(prefix, path): &(Prefix, PathBuf)| {
-        let folder = Folder::new(path).map_err(|e| cannot(&path.display().to_string())(e))?;
-        Ok((prefix.clone(), Arc::new(folder)))
+fn recorder(settings: &Settings, metrics: &Metrics) -> Result<Option<Recorder>, Failed> {
+    let Some(path) = &settings.common.records else {
+        return Ok(None);
     };
-    settings.media_from.iter().map(open).collect()
+    let open = Recorder::open(path, metrics);
+    Ok(Some(open.map_err(cannot(&path.display().to_string()))?))
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failed {

@@ -58,6 +58,14 @@ impl Sources {
         }
         Ok(opening.found)
     }
+
+    /// The state that a file was in when it was opened.
+    pub(crate) fn identity(&self, place: &Place) -> Option<Identity> {
+        let media = self.media.iter().find(|(known, ..)| known == place);
+        let naming = self.naming.iter().find(|(known, _)| known == place);
+        let media = media.map(|(_, object, _)| *object.identity());
+        media.or_else(|| naming.map(|(_, identity)| *identity))
+    }
 }
 
 /// Sources on their way.
@@ -72,7 +80,7 @@ impl Opening<'_> {
         let object = self.stores.open(&place).map_err(|e| error::of_store(&e))?;
         let of_media = |e| error::of_media(place.key.as_str(), &e);
         let most = object.len().min(ism::TEXT_BYTES_MAX as u64 + 1);
-        let text = object.read(0..most, Reason::Index);
+        let text = object.read(0..most, Reason::Manifest);
         let tracks = ism::read(&text.map_err(|e| error::of_store(&e))?).map_err(of_media)?;
         self.found.naming.push((place.clone(), *object.identity()));
         let mut files: Vec<(Place, Vec<Source>)> = Vec::new();
@@ -141,7 +149,8 @@ impl Opening<'_> {
             let index = references.index(n, object.len());
             let mut index = index.map_err(|e| error::of_media(holder.key.as_str(), &e))?;
             if !references.knows_media() {
-                index.fingerprint ^= indexer::probe(&object).map_err(|e| error::of_store(&e))?;
+                let probed = indexer::told_apart(&object);
+                index.fingerprint ^= probed.map_err(|e| error::of_store(&e))?;
             }
             self.push(place, object, index, wanted)?;
         }

@@ -2,12 +2,12 @@
 
 use crate::reference::{self, Prefix, Target};
 use std::sync::Arc;
-use store::{Error, Folder, Identity, Key, Object};
+use store::{Error, Identity, Key, Object, Store};
 
 /// The library, and stores behind allowed addresses.
 pub(crate) struct Stores {
     /// The library is the first.
-    folders: Vec<Arc<Folder>>,
+    stores: Vec<Arc<Store>>,
     /// What leads to each of the others.
     prefixes: Vec<Prefix>,
 }
@@ -33,16 +33,16 @@ impl Place {
 
 impl Stores {
     /// A library, and what absolute URLs may name beside it.
-    pub(crate) fn new(library: Arc<Folder>, elsewhere: Vec<(Prefix, Arc<Folder>)>) -> Stores {
+    pub(crate) fn new(library: Arc<Store>, elsewhere: Vec<(Prefix, Arc<Store>)>) -> Stores {
         let (prefixes, others): (Vec<_>, Vec<_>) = elsewhere.into_iter().unzip();
-        let folders = std::iter::once(library).chain(others).collect();
-        Stores { folders, prefixes }
+        let stores = std::iter::once(library).chain(others).collect();
+        Stores { stores, prefixes }
     }
 
     /// The library.
-    pub(crate) fn library(&self) -> &Arc<Folder> {
+    pub(crate) fn library(&self) -> &Arc<Store> {
         // There is always one.
-        &self.folders[0]
+        &self.stores[0]
     }
 
     /// What `name` means in the file at `holder`.
@@ -60,29 +60,27 @@ impl Stores {
     /// Opens a file. Blocks.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// As [`Store::open`].
     pub(crate) fn open(&self, place: &Place) -> Result<Object, Error> {
-        self.folder(place)?.open(&place.key)
+        self.store(place)?.open(&place.key)
     }
 
     /// What is at a place now. Blocks.
     ///
     /// # Errors
-    /// As [`Folder::look`].
+    /// As [`Store::look`].
     pub(crate) fn look(&self, place: &Place) -> Result<Option<Identity>, Error> {
-        self.folder(place)?.look(&place.key)
+        self.store(place)?.look(&place.key)
     }
 
     /// What to call a place beyond this process: no two libraries share it.
     pub(crate) fn name(&self, place: &Place) -> String {
-        let folder = self
-            .folder(place)
-            .map(|folder| folder.path().display().to_string());
-        format!("{}/{}", folder.unwrap_or_default(), place.key)
+        let store = self.store(place).map(Store::place);
+        format!("{}/{}", store.unwrap_or_default(), place.key)
     }
 
-    fn folder(&self, place: &Place) -> Result<&Folder, Error> {
-        let folder = self.folders.get(place.store);
-        folder.map(|folder| &**folder).ok_or(Error::NotFound)
+    fn store(&self, place: &Place) -> Result<&Store, Error> {
+        let store = self.stores.get(place.store);
+        store.map(|store| &**store).ok_or(Error::NotFound)
     }
 }

@@ -7,12 +7,13 @@ use crate::manifest::Texts;
 use crate::route::Set;
 use crate::sources::{self, Sources};
 use crate::stores::{Place, Stores};
+use http::StatusCode;
 use media::presentation::{Presentation, Rules};
 use net::Error;
 use net::conditional::Modified;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Folder, Identity, Key, Object};
+use store::{Identity, Key, Object, Store};
 
 /// How long segments are wished to be.
 #[derive(Debug, Clone, Copy)]
@@ -68,11 +69,11 @@ const FILE_BYTES: usize = 32 << 10;
 
 impl Found {
     /// Looks where a title's files are. Blocks.
-    pub(crate) fn look(folder: &Folder, title: &Key) -> Result<Found, Error> {
-        if let Some(identity) = folder.look(title).map_err(|e| error::of_store(&e))? {
+    pub(crate) fn look(store: &Store, title: &Key) -> Result<Found, Error> {
+        if let Some(identity) = store.look(title).map_err(|e| error::of_store(&e))? {
             return Ok(Found(vec![(title.clone(), identity)]));
         }
-        let entries = folder.list(title).map_err(|e| error::of_store(&e))?;
+        let entries = store.list(title).map_err(|e| error::of_store(&e))?;
         let media = entries.into_iter().filter(|entry| is_media(&entry.name));
         let files: Vec<_> = media
             .filter_map(|entry| Some((title.join(&entry.name).ok()?, entry.file?)))
@@ -96,6 +97,26 @@ impl Found {
         self.0.hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// Finds, opens and indexes a title's files. Blocks.
+fn open(stores: &Stores, kept: &Kept, title: &Key) -> Result<(Found, Sources), Error> {
+    let name = title.name();
+    // Over a network, to open is to look; so a film's own name is not looked at before.
+    if stores.library().is_remote() && (is_media(name) || sources::is_server_manifest(name)) {
+        match Sources::open(stores, kept, [title].into_iter()) {
+            Err(error) if error.status == StatusCode::NOT_FOUND => {}
+            sources => {
+                let sources = sources?;
+                let identity = sources.identity(&Place::library(title));
+                let identity = identity.ok_or_else(|| Error::internal("a title without a file"))?;
+                return Ok((Found(vec![(title.clone(), identity)]), sources));
+            }
+        }
+    }
+    let found = Found::look(stores.library(), title)?;
+    let sources = Sources::open(stores, kept, found.keys())?;
+    Ok((found, sources))
 }
 
 /// Whether a file of this name is taken for a part of a film.
@@ -126,8 +147,7 @@ impl Title {
         key: &Key,
         lengths: Lengths,
     ) -> Result<Title, Error> {
-        let found = Found::look(stores.library(), key)?;
-        let sources = Sources::open(stores, kept, found.keys())?;
+        let (found, sources) = open(stores, kept, key)?;
         let naming = sources.naming;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {
@@ -178,8 +198,15 @@ impl Title {
                 .look(place)
                 .is_ok_and(|now| now.as_ref() == Some(then))
         };
+        let found = |place: &Place| {
+            self.found
+                .0
+                .iter()
+                .any(|(key, _)| *place == Place::library(key))
+        };
+        let unseen = |(place, _): &(&Place, &Identity)| !found(place);
         Found::look(stores.library(), &self.key).is_ok_and(|now| now == self.found)
-            && media.chain(naming).all(same)
+            && media.chain(naming).filter(unseen).all(same)
             && !self.overwritten()
     }
 

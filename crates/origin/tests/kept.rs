@@ -147,7 +147,7 @@ fn whatever_becomes_of_the_file_the_film_is_served_right() {
     // Nor what another program might have put there: whole by its checksum, but no index.
     let disk = store::DiskCache::open(cache.path(), 1 << 20).unwrap();
     let name = format!("{}/film.mp4", root.path().canonicalize().unwrap().display());
-    let version = whole[24 + name.len()..][..41].to_vec();
+    let version = whole[24 + name.len()..][..49].to_vec();
     assert!(
         disk.get(&name, &version).is_some(),
         "the test speaks of the same file"

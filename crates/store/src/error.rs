@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why an object could not be had.
+/// Why an object could not be had. Nothing in it names a credential.
 #[derive(Debug)]
 pub enum Error {
     /// Nothing of that name, or not of the kind that was asked for.
@@ -12,7 +12,15 @@ pub enum Error {
     Refused(&'static str),
     /// The object is not any more what it was when it was opened.
     Changed,
-    /// The storage failed; trying again may help.
+    /// This storage cannot say what is in it.
+    Unlisted,
+    /// The storage does not let us in: what it said, and what to look at.
+    Denied(String),
+    /// The storage did not answer in time.
+    Slow(String),
+    /// The storage answers wrongly, or not at all.
+    Broken(String),
+    /// The file system failed; trying again may help.
     Io(io::Error),
 }
 
@@ -22,12 +30,34 @@ impl fmt::Display for Error {
             Error::NotFound => f.write_str("there is no such file"),
             Error::Refused(why) => f.write_str(why),
             Error::Changed => f.write_str("the file was changed while it was in use"),
+            Error::Unlisted => {
+                f.write_str("this storage cannot list its files: ask for a film by its whole name")
+            }
+            Error::Denied(what) | Error::Slow(what) | Error::Broken(what) => f.write_str(what),
             Error::Io(error) => write!(f, "storage: {error}"),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl Clone for Error {
+    fn clone(&self) -> Error {
+        match self {
+            Error::NotFound => Error::NotFound,
+            Error::Refused(why) => Error::Refused(why),
+            Error::Changed => Error::Changed,
+            Error::Unlisted => Error::Unlisted,
+            Error::Denied(what) => Error::Denied(what.clone()),
+            Error::Slow(what) => Error::Slow(what.clone()),
+            Error::Broken(what) => Error::Broken(what.clone()),
+            Error::Io(error) => Error::Io(match error.raw_os_error() {
+                Some(number) => io::Error::from_raw_os_error(number),
+                None => io::Error::new(error.kind(), error.to_string()),
+            }),
+        }
+    }
+}
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Error {

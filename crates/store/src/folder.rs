@@ -1,6 +1,6 @@
 //! A library: a local folder, or one file of it.
 
-use crate::{Error, Identity, Key, Meter, Object};
+use crate::{Error, Identity, Key, LocalFile, Meter};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -81,11 +81,14 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error`]; a folder is [`Error::NotFound`].
-    pub fn open(&self, key: &Key) -> Result<Object, Error> {
+    pub fn open(&self, key: &Key) -> Result<Arc<LocalFile>, Error> {
         // Without waiting: a named pipe would wait for a writer for ever.
         let fd = self.beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         match kind(&rustix::fs::fstat(&fd)?)? {
-            Some(identity) => Ok(Object::new(File::from(fd), identity, self.meter.clone())),
+            Some(identity) => {
+                let file = LocalFile::new(File::from(fd), identity, self.meter.clone());
+                Ok(Arc::new(file))
+            }
             None => Err(Error::NotFound),
         }
     }

@@ -1,31 +1,46 @@
-//! Objects by name: the library's files, read or mapped.
+//! Objects by name: a local folder's files, or what an object store holds.
 //!
-//! A [`Folder`] is a library. A [`Key`] names something in it, and cannot be spelled so that it
-//! leaves the library. [`Folder::open`] gives an [`Object`]: bytes with an [`Identity`], which
-//! knows whether the file was changed under us.
+//! A [`Store`] is a library: a [`Folder`], or a [`Remote`] (S3, GCS, Azure, any HTTP server with
+//! ranges). A [`Key`] names something in it, and cannot be spelled so that it leaves the library.
+//! [`Store::open`] gives an [`Object`]: bytes with an [`Identity`], which are never mixed with
+//! those of another state of the object.
 //!
-//! Everything here blocks, except [`Object::slices`], [`Object::resident`] and
-//! [`Object::changed`]: call the rest from a thread that may wait.
+//! - A [`LocalFile`] is read, mapped, or sent by the kernel. Everything about it blocks, except
+//!   [`LocalFile::slices`], [`LocalFile::resident`] and [`LocalFile::changed`].
+//! - A [`RemoteObject`] is read by ranges: from `ranges` in memory, or over `http`, on threads of its own.
+//!   [`RemoteObject::parts`] is asynchronous; what [`Store`] and [`Object::read`] do blocks.
 //!
-//! [`cache`] keeps what was fetched from elsewhere; it knows nothing of folders.
+//! [`cache`] keeps what was fetched from elsewhere; it knows nothing of libraries.
 //!
-//! What is *not* here: no HTTP, no media; outside of the cache, no async.
+//! What is *not* here: no HTTP server, no media. `cache` and `ranges` import nothing from their
+//! neighbours.
 
 mod arena;
 pub mod cache;
 mod disk;
 mod error;
 mod folder;
+mod http;
+mod identity;
 mod key;
+mod local;
 mod map;
 mod meter;
 mod object;
+mod ranges;
+mod remote;
 mod residence;
+mod store;
 
 pub use arena::{Arena, Kept};
 pub use disk::{DiskCache, DiskCounts};
 pub use error::Error;
 pub use folder::{Entry, Folder};
+pub use http::{Connections, Timeouts, Transport};
+pub use identity::Identity;
 pub use key::{BadKey, Key};
+pub use local::LocalFile;
 pub use meter::{Meter, Reason};
-pub use object::{Identity, Object};
+pub use object::Object;
+pub use remote::{Done, Options, Parts, Remote, RemoteObject, Via, Watch, Weighted};
+pub use store::Store;

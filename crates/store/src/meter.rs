@@ -5,24 +5,48 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Why bytes are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
+    /// To find what a path names: a look, a list.
+    Look,
+    /// A server manifest.
+    Manifest,
     /// To build an index.
     Index,
     /// To answer with a segment.
     Segment,
     /// To answer with a file as it is.
     Plain,
+    /// A segment that is likely to be asked for next.
+    Ahead,
+    /// The same again, because the first request is slow.
+    Hedge,
+    /// The same again, because it failed.
+    Retry,
 }
 
 impl Reason {
     /// All reasons, for whoever prints counters.
-    pub const ALL: [Reason; 3] = [Reason::Index, Reason::Segment, Reason::Plain];
+    pub const ALL: [Reason; 8] = [
+        Reason::Look,
+        Reason::Manifest,
+        Reason::Index,
+        Reason::Segment,
+        Reason::Plain,
+        Reason::Ahead,
+        Reason::Hedge,
+        Reason::Retry,
+    ];
 
     /// As metrics label it.
     pub fn label(self) -> &'static str {
         match self {
+            Reason::Look => "look",
+            Reason::Manifest => "manifest",
             Reason::Index => "index",
             Reason::Segment => "segment",
             Reason::Plain => "plain",
+            Reason::Ahead => "ahead",
+            Reason::Hedge => "hedge",
+            Reason::Retry => "retry",
         }
     }
 }
@@ -30,7 +54,7 @@ impl Reason {
 /// Counts by reason. One range of one object is one request, however many system calls it takes.
 #[derive(Debug, Default)]
 pub struct Meter {
-    rows: [Row; 3],
+    rows: [Row; Reason::ALL.len()],
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +69,12 @@ impl Meter {
     pub fn count(&self, reason: Reason, bytes: u64) {
         let row = &self.rows[reason as usize];
         row.requests.fetch_add(1, Relaxed);
+        row.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that came for a request counted before.
+    pub(crate) fn count_bytes(&self, reason: Reason, bytes: u64) {
+        let row = &self.rows[reason as usize];
         row.bytes.fetch_add(bytes, Relaxed);
     }
 

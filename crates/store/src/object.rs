@@ -1,95 +1,36 @@
-//! One open file: its bytes, and whether they are still the same.
+//! An object that is open, local or remote.
 
-use crate::map::Map;
-use crate::residence::Residence;
-use crate::{Error, Meter, Reason};
+use crate::{Error, Identity, LocalFile, Reason, RemoteObject};
 use bytes::Bytes;
-use rustix::buffer::spare_capacity;
-use rustix::fs::Stat;
-use rustix::io::{Errno, ReadWriteFlags};
-use std::fs::File;
-use std::io::IoSliceMut;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-/// What tells one state of a file from another, as far as the file system can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// Length in bytes.
-    pub len: u64,
-    /// When its bytes were last changed, in nanoseconds since 1970.
-    pub mtime_ns: i64,
-    /// When anything about it was last changed, in nanoseconds since 1970; no program can set it.
-    pub ctime_ns: i64,
-    /// Which file it is: device and inode.
-    pub inode: (u64, u64),
-}
-
-impl Identity {
-    pub(crate) fn of(stat: &Stat) -> Identity {
-        Identity {
-            len: u64::try_from(stat.st_size).unwrap_or(0),
-            mtime_ns: nanos(stat.st_mtime, stat.st_mtime_nsec as i64),
-            ctime_ns: nanos(stat.st_ctime, stat.st_ctime_nsec as i64),
-            inode: (stat.st_dev, stat.st_ino),
-        }
-    }
-
-    /// When the bytes were last changed; never before 1970.
-    pub fn modified(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or(0))
-    }
-}
-
-fn nanos(seconds: i64, nanos: i64) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
-}
-
-/// An open file, as it was when it was opened.
-///
-/// A file that is replaced by renaming another over it stays readable here to the end. One that
-/// is overwritten or cut in place does not, and [`Object::changed`] says so.
-pub struct Object {
-    file: File,
-    identity: Identity,
-    map: OnceLock<Option<Map>>,
-    residence: Residence,
-    meter: Arc<Meter>,
-}
-
-/// Distance between the bytes that [`Object::resident`] tries: pages come and go in larger runs.
-const PROBE_STRIDE: u64 = 64 * 1024;
-/// How much is read at once where pages cannot be populated.
-const WARM_BYTES: usize = 256 * 1024;
-
-impl AsFd for Object {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
+/// An object, as it was when it was opened. Cheap to clone.
+#[derive(Clone)]
+pub enum Object {
+    /// A file, which can be mapped.
+    Local(Arc<LocalFile>),
+    /// Ranges of it are had over a network.
+    Remote(Arc<RemoteObject>),
 }
 
 impl Object {
-    pub(crate) fn new(file: File, identity: Identity, meter: Arc<Meter>) -> Object {
-        let map = OnceLock::new();
-        Object {
-            file,
-            identity,
-            map,
-            residence: Residence::default(),
-            meter,
-        }
+    /// Whether it is had over a network.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Object::Remote(_))
     }
 
     /// What it was when it was opened.
     pub fn identity(&self) -> &Identity {
-        &self.identity
+        match self {
+            Object::Local(file) => file.identity(),
+            Object::Remote(object) => object.identity(),
+        }
     }
 
     /// Length in bytes, when it was opened.
     pub fn len(&self) -> u64 {
-        self.identity.len
+        self.identity().len
     }
 
     /// Whether it held no byte when it was opened.
@@ -97,280 +38,30 @@ impl Object {
         self.len() == 0
     }
 
-    /// Whether the file was overwritten, cut or lengthened since it was opened: one `fstat`.
+    /// Whether it is known to have changed since it was opened. A local file is looked at; of a
+    /// remote one it is known once an answer said so.
     pub fn changed(&self) -> bool {
-        match rustix::fs::fstat(&self.file) {
-            Ok(stat) => {
-                let now = Identity::of(&stat);
-                // Not ctime: a link made, an owner changed or the name taken by another file
-                // leave the bytes as they are.
-                now.len != self.identity.len || now.mtime_ns != self.identity.mtime_ns
-            }
-            Err(_) => true,
+        match self {
+            Object::Local(file) => file.changed(),
+            Object::Remote(object) => object.changed(),
         }
     }
 
     /// Reads `range`. Blocks.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the file ends before `range` does; [`Error::Io`] when the storage
-    /// fails.
+    /// [`Error::Changed`] when it is not any more what was opened, or ends before `range` does.
     pub fn read(&self, range: Range<u64>, reason: Reason) -> Result<Bytes, Error> {
-        let len = self.check(&range)?;
-        self.meter.count(reason, len as u64);
-        let mut buffer = Vec::with_capacity(len);
-        while buffer.len() < len {
-            let at = range.start + buffer.len() as u64;
-            match rustix::io::pread(&self.file, spare_capacity(&mut buffer), at) {
-                Ok(0) => return Err(Error::Changed),
-                Ok(_) => {}
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        buffer.truncate(len);
-        Ok(Bytes::from(buffer))
-    }
-
-    /// Parts of the mapped file, without a copy and without waiting: one request of the storage.
-    /// `None` where the file cannot be mapped, and when a range is not inside it.
-    ///
-    /// The bytes are for the kernel alone (`writev`). Code that looks at them must [`read`]
-    /// instead: if the file is cut, the kernel says `EFAULT`, but a look would end the process.
-    ///
-    /// [`read`]: Object::read
-    pub fn slices<'a>(
-        &self,
-        ranges: impl Iterator<Item = &'a Range<u64>>,
-        reason: Reason,
-    ) -> Option<Vec<Bytes>> {
-        let map = self.map()?;
-        let slice = |range: &Range<u64>| {
-            self.check(range).ok()?;
-            map.slice(range.start as usize..range.end as usize)
-        };
-        let slices: Vec<Bytes> = ranges.map(slice).collect::<Option<_>>()?;
-        let bytes = slices.iter().map(|slice| slice.len() as u64).sum();
-        self.meter.count(reason, bytes);
-        Some(slices)
-    }
-
-    /// Where in memory the file is mapped, if it is: what [`Object::slices`] gives lies there, so
-    /// that who sends a slice can tell which bytes of which file it is.
-    pub fn address(&self) -> Option<usize> {
-        self.map().map(Map::address)
-    }
-
-    /// Whether `range` can be had without waiting for the storage, as far as can be told cheaply:
-    /// what was found in memory less than a second ago is taken to be there still.
-    pub fn resident(&self, range: &Range<u64>) -> bool {
-        self.residence
-            .holds(self.len(), range, |part| self.probe(part))
-    }
-
-    fn probe(&self, range: &Range<u64>) -> bool {
-        let last = range.end.saturating_sub(1);
-        let stride = PROBE_STRIDE as usize;
-        (range.start..last)
-            .step_by(stride)
-            .all(|at| self.in_memory(at))
-            && self.in_memory(last)
-    }
-
-    /// Brings `range` into memory. Blocks.
-    ///
-    /// # Errors
-    /// As [`Object::read`].
-    pub fn warm(&self, range: Range<u64>, reason: Reason) -> Result<(), Error> {
-        self.check(&range)?;
-        self.meter.count_wait(reason);
-        let populated = self
-            .map()
-            .map(|map| map.populate(range.start as usize..range.end as usize));
-        match populated {
-            Some(Ok(())) => Ok(()),
-            _ => self.read_through(range),
+        match self {
+            Object::Local(file) => file.read(range, reason),
+            Object::Remote(object) => object.read(range, reason),
         }
     }
 
-    fn read_through(&self, range: Range<u64>) -> Result<(), Error> {
-        let mut buffer = vec![0; WARM_BYTES.min((range.end - range.start) as usize)];
-        let mut at = range.start;
-        while at < range.end {
-            match rustix::io::pread(&self.file, &mut buffer[..], at) {
-                Ok(0) => return Err(Error::Changed),
-                Ok(n) => at += n as u64,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Lets go of what was kept to build an index of it.
+    pub fn settle(&self) {
+        if let Object::Remote(object) = self {
+            object.settle();
         }
-        Ok(())
-    }
-
-    fn map(&self) -> Option<&Map> {
-        self.map
-            .get_or_init(|| Map::new(&self.file, self.len()).ok())
-            .as_ref()
-    }
-
-    fn in_memory(&self, at: u64) -> bool {
-        let mut byte = [0];
-        let mut buffers = [IoSliceMut::new(&mut byte)];
-        rustix::io::preadv2(&self.file, &mut buffers, at, ReadWriteFlags::NOWAIT) == Ok(1)
-    }
-
-    fn check(&self, range: &Range<u64>) -> Result<usize, Error> {
-        if range.start > range.end || range.end > self.len() {
-            return Err(Error::Changed);
-        }
-        usize::try_from(range.end - range.start)
-            .map_err(|_| Error::Refused("a range over the address space"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Folder, Key};
-    use std::fs;
-    use std::io::Write;
-
-    const LEN: usize = 300_000;
-
-    fn film(dir: &std::path::Path) -> (std::path::PathBuf, Vec<u8>, Object) {
-        let bytes: Vec<u8> = (0..LEN).map(|n| (n * 7 % 251) as u8).collect();
-        let path = dir.join("film.mp4");
-        fs::write(&path, &bytes).unwrap();
-        let folder = Folder::new(dir).unwrap();
-        let object = folder.open(&Key::parse("film.mp4").unwrap()).unwrap();
-        (path, bytes, object)
-    }
-
-    fn slice(object: &Object, range: Range<u64>) -> Option<Bytes> {
-        object.slices([&range].into_iter(), Reason::Plain)?.pop()
-    }
-
-    #[test]
-    fn read_and_slice_give_the_same_bytes() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, bytes, object) = film(dir.path());
-        for range in [
-            0..0,
-            0..1,
-            1..4097,
-            4095..4097,
-            0..LEN,
-            LEN - 1..LEN,
-            LEN..LEN,
-        ] {
-            let asked = range.start as u64..range.end as u64;
-            let read = object.read(asked.clone(), Reason::Plain).unwrap();
-            assert_eq!(read, &bytes[range.clone()]);
-            let slice = slice(&object, asked).unwrap();
-            assert_eq!(slice, &bytes[range]);
-        }
-        assert_eq!(object.meter.requests(Reason::Plain), 14);
-        assert_eq!(object.meter.requests(Reason::Index), 0);
-    }
-
-    #[test]
-    fn a_range_beyond_the_end_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, _, object) = film(dir.path());
-        let len = object.len();
-        #[allow(clippy::reversed_empty_ranges)]
-        for range in [0..len + 1, len..len + 1, u64::MAX - 1..u64::MAX, 2..1] {
-            assert!(slice(&object, range.clone()).is_none());
-            assert!(matches!(
-                object.read(range, Reason::Plain),
-                Err(Error::Changed)
-            ));
-        }
-    }
-
-    #[test]
-    fn bytes_are_resident_after_warming() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, _, object) = film(dir.path());
-        let file = fs::File::open(path).unwrap();
-        file.sync_all().unwrap();
-        let all = 0..object.len();
-        object.warm(all.clone(), Reason::Segment).unwrap();
-        assert_eq!(object.meter.waits(Reason::Segment), 1);
-        if !object.resident(&all) {
-            eprintln!("skipped: this file system does not say what is in memory");
-        }
-    }
-
-    #[test]
-    fn overwriting_cutting_and_growing_are_noticed() {
-        type Change = fn(&std::path::Path);
-        let changes: [Change; 3] = [
-            |path| fs::write(path, vec![1; LEN]).unwrap(),
-            |path| {
-                fs::OpenOptions::new()
-                    .write(true)
-                    .open(path)
-                    .unwrap()
-                    .set_len(10)
-                    .unwrap()
-            },
-            |path| {
-                let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
-                file.write_all(b"more").unwrap();
-            },
-        ];
-        for change in changes {
-            let dir = tempfile::tempdir().unwrap();
-            let (path, ..) = film(dir.path());
-            // A file system's clock may tick as rarely as every 10 ms: date it back.
-            let old = SystemTime::now() - Duration::from_secs(60);
-            fs::File::options()
-                .write(true)
-                .open(&path)
-                .unwrap()
-                .set_modified(old)
-                .unwrap();
-            let folder = Folder::new(dir.path()).unwrap();
-            let object = folder.open(&Key::parse("film.mp4").unwrap()).unwrap();
-            assert!(!object.changed());
-            change(&path);
-            assert!(object.changed());
-        }
-    }
-
-    #[test]
-    fn a_cut_file_is_an_error_and_not_a_signal() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, _, object) = film(dir.path());
-        let slice = slice(&object, 200_000..LEN as u64).unwrap();
-        fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(10)
-            .unwrap();
-        assert!(matches!(
-            object.read(0..100, Reason::Segment),
-            Err(Error::Changed)
-        ));
-        assert!(object.warm(200_000..LEN as u64, Reason::Segment).is_err());
-        // What becomes of a slice of a cut file: the kernel says EFAULT.
-        let mut sink = fs::File::create(dir.path().join("sink")).unwrap();
-        assert!(sink.write_all(&slice).is_err());
-    }
-
-    #[test]
-    fn a_replaced_file_stays_what_it_was() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, bytes, object) = film(dir.path());
-        let new = dir.path().join("new");
-        fs::write(&new, b"another film").unwrap();
-        fs::rename(&new, &path).unwrap();
-        assert!(!object.changed());
-        assert_eq!(object.read(0..object.len(), Reason::Plain).unwrap(), bytes);
-        let folder = Folder::new(dir.path()).unwrap();
-        let now = folder.look(&Key::parse("film.mp4").unwrap()).unwrap();
-        assert_ne!(now.as_ref(), Some(object.identity()));
     }
 }

@@ -33,17 +33,21 @@ pub struct AccessUnits {
 impl Presentation {
     /// The access units of segment `n`, from 0. None past the last.
     pub fn units(&self, rendition: &Rendition, n: usize) -> AccessUnits {
-        let mut ranges = Vec::new();
-        let samples = self
-            .track(rendition)
-            .samples
-            .range(self.samples_of(rendition, n));
-        samples.for_each(|sample| extend(&mut ranges, &sample));
         AccessUnits {
             file: rendition.file,
-            ranges,
+            ranges: self.ranges(rendition, n),
             units: self.unit_times(rendition, n).collect(),
         }
+    }
+
+    /// Where in the rendition's file segment `n` lies; touching ranges are merged. None past the
+    /// last.
+    pub fn ranges(&self, rendition: &Rendition, n: usize) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        let samples = self.samples_of(rendition, n);
+        let samples = self.track(rendition).samples.range(samples);
+        samples.for_each(|sample| extend(&mut ranges, &sample));
+        ranges
     }
 
     /// The access units of segment `n`, without where they lie.

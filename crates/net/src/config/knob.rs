@@ -14,6 +14,9 @@ pub struct Knob {
     pub default: &'static str,
     /// Whether it may be given several times (in TOML: an array; in the environment: commas).
     pub list: bool,
+    /// For lists that may be written as an array of tables: the tables' keys. A value is then
+    /// theirs in this order, with spaces between.
+    pub fields: &'static [&'static str],
     /// A sentence without a full stop.
     pub help: &'static str,
 }
@@ -31,6 +34,7 @@ impl Knob {
             value,
             default,
             list: false,
+            fields: &[],
             help,
         }
     }
@@ -39,6 +43,16 @@ impl Knob {
     #[must_use]
     pub const fn list(self) -> Knob {
         Knob { list: true, ..self }
+    }
+
+    /// The same, that may be written as an array of tables with these keys.
+    #[must_use]
+    pub const fn tables(self, fields: &'static [&'static str]) -> Knob {
+        Knob {
+            list: true,
+            fields,
+            ..self
+        }
     }
 
     fn flag(&self) -> Arg {

@@ -200,18 +200,19 @@ fn read_file(
     let table: toml::Table = text
         .parse()
         .map_err(|error| Wrong(format!("{path}: {error}")))?;
-    table
+    let lines = table
         .into_iter()
-        .filter(|(key, _)| !sources.tables.contains(&key.as_str()))
+        .filter(|(key, _)| !sources.tables.contains(&key.as_str()));
+    flat(lines)
         .map(|(key, value)| {
             let mut knobs = sources.knobs.iter().copied().flatten();
             let knob = knobs.find(|knob| knob.name == key);
             let knob = knob.ok_or_else(|| Wrong(format!("{path}: {}", unknown(&key, sources))))?;
             let values = texts(knob, value).ok_or_else(|| {
-                let list = if knob.list {
-                    " or an array of them"
-                } else {
-                    ""
+                let list = match (knob.list, knob.fields) {
+                    (true, []) => " or an array of them".to_owned(),
+                    (true, fields) => format!(", or an array of tables of {}", fields.join(", ")),
+                    (false, _) => String::new(),
                 };
                 Wrong(format!("{path}: {key} is a text or a number{list}"))
             })?;
@@ -220,15 +221,45 @@ fn read_file(
         .collect()
 }
 
+/// A table's lines, with those of tables in it: `[storage] retries` is `storage-retries`.
+fn flat(
+    lines: impl Iterator<Item = (String, toml::Value)>,
+) -> impl Iterator<Item = (String, toml::Value)> {
+    lines.flat_map(|(key, value)| match value {
+        toml::Value::Table(inner) => {
+            let inner = inner.into_iter();
+            inner
+                .map(|(sub, value)| (format!("{key}-{sub}"), value))
+                .collect()
+        }
+        value => vec![(key, value)],
+    })
+}
+
 fn texts(knob: &Knob, value: toml::Value) -> Option<Vec<String>> {
     let text = |value: toml::Value| match value {
-        toml::Value::String(text) => Some(text),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        _ => None,
+        toml::Value::Table(mut table) => {
+            let known = |key: &String| knob.fields.contains(&key.as_str());
+            if knob.fields.is_empty() || !table.keys().all(known) {
+                return None;
+            }
+            let fields = knob.fields.iter().filter_map(|field| table.remove(*field));
+            let fields: Vec<String> = fields.map(plain).collect::<Option<_>>()?;
+            Some(fields.join(" "))
+        }
+        value => plain(value),
     };
     match value {
         toml::Value::Array(values) if knob.list => values.into_iter().map(text).collect(),
         value => Some(vec![text(value)?]),
+    }
+}
+
+fn plain(value: toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 

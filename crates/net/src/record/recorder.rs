@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Access;
+use serde::Serialize;
+
+use super::{Access, Storage};
 use crate::metrics::{Counter, Metrics, Row};
 
 /// The most records waiting to be written; more are dropped and counted. Some 30 MB.
@@ -41,9 +43,16 @@ struct Shared {
     dropped: Counter,
 }
 
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Access(Box<Access>),
+    Storage(Box<Storage>),
+}
+
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<Access>,
+    waiting: Vec<Line>,
     closed: bool,
 }
 
@@ -78,6 +87,15 @@ impl Recorder {
 
     /// Hands over one record. Never waits for the disk.
     pub fn access(&self, record: Access) {
+        self.line(Line::Access(Box::new(record)));
+    }
+
+    /// The same for a request of the storage.
+    pub fn storage(&self, record: Storage) {
+        self.line(Line::Storage(Box::new(record)));
+    }
+
+    fn line(&self, record: Line) {
         let mut queue = self.shared.lock();
         if queue.waiting.len() >= WAITING_MAX {
             drop(queue);
@@ -119,7 +137,7 @@ impl Shared {
     }
 
     /// Fills `batch`; true when it is the last one.
-    fn next_batch(&self, batch: &mut Vec<Access>) -> bool {
+    fn next_batch(&self, batch: &mut Vec<Line>) -> bool {
         let idle = |queue: &mut Queue| !queue.closed && queue.waiting.len() < WAITING_MAX / 4;
         let waited = self.wake.wait_timeout_while(self.lock(), DELAY_MAX, idle);
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +146,7 @@ impl Shared {
     }
 }
 
-fn write_batch(to: &mut BufWriter<File>, batch: &[Access]) -> io::Result<()> {
+fn write_batch(to: &mut BufWriter<File>, batch: &[Line]) -> io::Result<()> {
     for record in batch {
         serde_json::to_writer(&mut *to, record)?;
         to.write_all(b"\n")?;

@@ -10,7 +10,7 @@ use media::presentation::{Presentation, Rules};
 use net::client::{Client, Part};
 use std::path::Path;
 use std::sync::Arc;
-use store::{Folder, Key};
+use store::{Folder, Key, Store};
 
 /// A title by name, or why it cannot be packaged.
 pub(super) type Title = (String, Result<Presentation, String>);
@@ -31,7 +31,7 @@ pub(super) fn titles(target: &str, segment_ms: u32) -> Result<Vec<Title>, String
         return Ok(vec![(target.to_owned(), title)]);
     }
     let path = Path::new(target);
-    let folder = Folder::new(path).map_err(|e| e.to_string())?;
+    let folder = Store::Folder(Folder::new(path).map_err(|e| e.to_string())?);
     let mut library = Library {
         stores: Stores::new(Arc::new(folder), Vec::new()),
         path,

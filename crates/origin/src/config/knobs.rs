@@ -1,5 +1,6 @@
 //! Every setting, declared once.
 
+use super::storage::STORAGE;
 use clap::{Arg, Command};
 use net::config::{COMMON, Knob, flags};
 
@@ -7,13 +8,13 @@ use net::config::{COMMON, Knob, flags};
 const SOURCE: &str = "source";
 
 /// Every table of settings that `headwater serve` has.
-pub const KNOBS: &[&[Knob]] = &[&[PLACE], OWN, COMMON];
+pub const KNOBS: &[&[Knob]] = &[&[PLACE], OWN, STORAGE, COMMON];
 
 const PLACE: Knob = Knob::new(
     SOURCE,
     "SOURCE",
     "",
-    "Folder of films, or one film; without it, the built-in film is served",
+    "Folder of films, one film, or s3://, gs://, az://, http(s):// URL; none: the built-in film",
 );
 
 const OWN: &[Knob] = &[
@@ -63,9 +64,9 @@ const OWN: &[Knob] = &[
     ),
     Knob::new(
         "media-from",
-        "URL=FOLDER",
+        "URL=SOURCE",
         "",
-        "Let server manifests and index MP4s name URLs below URL, whose bytes are in FOLDER",
+        "Let server manifests and index MP4s name URLs below URL, whose bytes are in SOURCE",
     )
     .list(),
     Knob::new(
@@ -77,8 +78,8 @@ const OWN: &[Knob] = &[
     Knob::new(
         "recheck",
         "DURATION",
-        "1s",
-        "How long a path is trusted to lead to the same files; 0s: look at each request",
+        "",
+        "How long a path is trusted to lead to the same files: 1s, or 60s over a network",
     ),
 ];
 
@@ -90,6 +91,8 @@ Examples:
   headwater serve                                    the built-in film, on http://127.0.0.1:8080
   headwater serve ~/films --listen 0.0.0.0:8080      your own films, for the whole network
   headwater serve film.mp4 --segment 4s              one film, shorter segments
+  headwater serve s3://bucket/films                  from S3; credentials as aws-cli finds them
+  headwater serve https://host/films --storage-connections-max 16
   headwater serve ~/films --tls-cert c.pem --tls-key k.pem --listen 0.0.0.0:443
   headwater serve --config headwater.toml --print-config";
 
@@ -100,5 +103,5 @@ pub fn command() -> Command {
         .about("Serve films as HLS and DASH, packaged as they are asked for")
         .after_help(AFTER)
         .arg(source)
-        .args(flags(&[OWN, COMMON]))
+        .args(flags(&[OWN, STORAGE, COMMON]))
 }

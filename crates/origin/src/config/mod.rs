@@ -4,6 +4,7 @@
 //! the file, together with those of every server.
 
 mod knobs;
+mod storage;
 
 pub use knobs::{KNOBS, command};
 pub use net::config::{Layers, Sources, Wrong};
@@ -18,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The library; `None`: the built-in film.
-    pub source: Option<PathBuf>,
+    pub source: Option<String>,
     /// `HOST:PORT`, at least one.
     pub listen: Vec<String>,
     /// Wished length of HLS segments.
@@ -33,11 +34,15 @@ pub struct Settings {
     pub index_disk_bytes: u64,
     /// Absolute URLs that server manifests and index MP4s may name: all below each address, and
     /// where its bytes are.
-    pub media_from: Vec<(Prefix, PathBuf)>,
+    pub media_from: Vec<(Prefix, String)>,
     /// Most memory for segments asked for lately, in bytes.
     pub segment_memory_bytes: u64,
-    /// How long a path is trusted to lead to the same files.
-    pub recheck: Duration,
+    /// How long a path is trusted to lead to the same files; `None`: as suits the storage.
+    pub recheck: Option<Duration>,
+    /// How a remote library is read.
+    pub storage: store::Options,
+    /// Whether the next segment of a remote film is fetched before it is asked for.
+    pub read_ahead: bool,
     /// What every server can be told.
     pub common: Common,
 }
@@ -64,7 +69,7 @@ impl Settings {
     pub fn new(layers: &Layers) -> Result<Settings, Wrong> {
         let segment = layers.with("segment", segment_ms)?.unwrap_or(6000);
         Ok(Settings {
-            source: layers.path("source"),
+            source: layers.one("source").map(str::to_owned),
             listen: layers.list("listen"),
             hls_segment_ms: layers.with("hls-segment", segment_ms)?.unwrap_or(segment),
             dash_segment_ms: layers.with("dash-segment", segment_ms)?.unwrap_or(segment),
@@ -73,7 +78,11 @@ impl Settings {
             index_disk_bytes: layers.with("index-disk", bytes)?.unwrap_or(0),
             media_from: media_from(layers)?,
             segment_memory_bytes: layers.with("segment-memory", bytes)?.unwrap_or(0),
-            recheck: layers.with("recheck", duration)?.unwrap_or_default(),
+            recheck: layers.with("recheck", duration)?,
+            storage: storage::options(layers)?,
+            read_ahead: layers
+                .with("storage-read-ahead", storage::switch)?
+                .unwrap_or(false),
             common: Common::new(layers)?,
         })
     }
@@ -93,14 +102,14 @@ fn index_cache(layers: &Layers) -> Result<IndexCache, Wrong> {
         .unwrap_or(IndexCache::Memory))
 }
 
-fn media_from(layers: &Layers) -> Result<Vec<(Prefix, PathBuf)>, Wrong> {
+fn media_from(layers: &Layers) -> Result<Vec<(Prefix, String)>, Wrong> {
     let read = |text: String| {
         let wrong = |why: &dyn fmt::Display| Wrong(format!("media-from = {text:?}: {why}"));
         let (url, place) = text
             .split_once('=')
             .ok_or_else(|| wrong(&"it is an address and where its bytes are: URL=FOLDER"))?;
         let prefix = Prefix::parse(url).map_err(|bad| wrong(&bad))?;
-        Ok((prefix, PathBuf::from(place)))
+        Ok((prefix, place.to_owned()))
     };
     layers.list("media-from").into_iter().map(read).collect()
 }

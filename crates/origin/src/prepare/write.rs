@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use store::{Folder, Key};
+use store::{Folder, Key, Object};
 
 /// What is to be written.
 pub(super) struct Wanted {
@@ -124,7 +124,7 @@ fn indexed(path: &Path) -> Result<Option<Index>, String> {
     let folder = Folder::new(path).map_err(|e| at(path, e))?;
     let key = Key::parse(text(path)?).map_err(|e| at(path, e))?;
     let object = folder.open(&key).map_err(|e| at(path, e))?;
-    match indexer::index(&Key::ROOT, &object).map_err(|e| at(path, e.context))? {
+    match indexer::index(&Key::ROOT, &Object::Local(object)).map_err(|e| at(path, e.context))? {
         Indexed::Film(index) => Ok(Some(index)),
         Indexed::References(_) => Ok(None),
     }

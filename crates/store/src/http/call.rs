@@ -1,0 +1,56 @@
+//! What becomes known of one request while it is under way, below `object_store`.
+
+use super::Failed;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+tokio::task_local! {
+    /// The request that the current task is making.
+    pub(crate) static CALL: std::sync::Arc<Call>;
+}
+
+/// Notes on one request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) began: Instant,
+    /// Whether a part of an object is asked for, so that the whole would be a wrong answer.
+    pub(crate) ranged: bool,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Notes {
+    /// The answer's status, if there was one.
+    pub(crate) status: Option<u16>,
+    /// The storage's own word for an error, such as `AccessDenied`.
+    pub(crate) code: Option<String>,
+    /// Number of the connection in the process, and whether it had been used before.
+    pub(crate) connection: Option<(u64, bool)>,
+    /// When the answer's head was there.
+    pub(crate) answered: Option<Instant>,
+    pub(crate) failed: Option<Failed>,
+}
+
+impl Call {
+    pub(crate) fn new(ranged: bool) -> Call {
+        Call {
+            began: Instant::now(),
+            ranged,
+            notes: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Notes)) {
+        note(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn notes(&self) -> Notes {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.clone()
+    }
+}
+
+/// Notes something about the request that the current task is making, if any.
+pub(super) fn note(note: impl FnOnce(&mut Notes)) {
+    let _ = CALL.try_with(|call| call.note(note));
+}

@@ -1,0 +1,260 @@
+//! Requests of `object_store`, sent over our connections.
+
+use super::body::Watched;
+use super::call::note;
+use super::connect::Target;
+use super::pool::{Lease, Pool};
+use super::{CALL, Failed};
+use async_trait::async_trait;
+use http::header::{self, HeaderValue};
+use http::uri::{Authority, PathAndQuery};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
+};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Redirects followed, all on one host.
+const REDIRECTS_MAX: usize = 3;
+/// Most read of an answer that says why there is no object.
+const REASON_BYTES_MAX: usize = 16 << 10;
+/// Most read of an answer that is no range of an object: a listing, credentials.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// Sends requests to where their URLs say, or through a server that stands before the storage.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pool: Arc<Pool>,
+    via: Option<Target>,
+    /// Whether redirects within a host are followed; signed requests cannot be.
+    follow: bool,
+}
+
+/// What `object_store` is given instead of its own client.
+#[derive(Clone)]
+pub(crate) struct Factory(pub(crate) Client);
+
+impl Client {
+    pub(crate) fn new(pool: Arc<Pool>, follow: bool) -> Client {
+        Client {
+            pool,
+            via: None,
+            follow,
+        }
+    }
+
+    /// The same requests, `Host` included, sent to another server. `None` if `url` names none.
+    pub(crate) fn through(&self, url: &Uri) -> Option<Client> {
+        let via = Some(Target::of(url)?);
+        Some(Client {
+            via,
+            ..self.clone()
+        })
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
+        let (parts, body) = request.into_parts();
+        let mut uri = parts.uri.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let mut again = Request::new(body.clone());
+            *again.method_mut() = parts.method.clone();
+            *again.headers_mut() = parts.headers.clone();
+            *again.uri_mut() = uri.clone();
+            let (response, lease) = self.exchange(again).await?;
+            let status = response.status();
+            note(|notes| {
+                notes.status = Some(status.as_u16());
+                notes.answered = Some(Instant::now());
+            });
+            match redirected(&uri, &response) {
+                Some(_) if !self.follow => {
+                    let what = "another region or address is asked for (check both)";
+                    return Err(Failed::Redirect(what.into()));
+                }
+                Some(to) => uri = to?,
+                None => return self.take(&parts.method, response, lease).await,
+            }
+        }
+        Err(Failed::Redirect("again and again".into()))
+    }
+
+    /// One request and the head of its answer.
+    async fn exchange(&self, request: HttpRequest) -> Result<(Response<Incoming>, Lease), Failed> {
+        let target = match &self.via {
+            Some(via) => via.clone(),
+            None => Target::of(request.uri())
+                .ok_or_else(|| Failed::Connect("not an http or https URL".into()))?,
+        };
+        let request = on_the_wire(request)?;
+        let first = self.attempt(&target, &request, false).await;
+        match first {
+            // A kept connection that the other end closed just now: nothing was answered, and
+            // the request is one that may be repeated.
+            Err((Failed::Cut(_), true)) => {
+                let second = self.attempt(&target, &request, true).await;
+                second.map_err(|(failed, _)| failed)
+            }
+            outcome => outcome.map_err(|(failed, _)| failed),
+        }
+    }
+
+    /// In an error: whether the connection was a kept one.
+    async fn attempt(
+        &self,
+        target: &Target,
+        request: &HttpRequest,
+        fresh: bool,
+    ) -> Result<(Response<Incoming>, Lease), (Failed, bool)> {
+        let lease = self.pool.lease(target, fresh).await;
+        let mut lease = lease.map_err(|failed| (failed, false))?;
+        note(|notes| notes.connection = Some((lease.number, lease.reused)));
+        let mut copy = Request::new(request.body().clone());
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        let wait = self.pool.transport().timeouts.first_byte;
+        match tokio::time::timeout(wait, lease.sender.send_request(copy)).await {
+            Ok(Ok(response)) => Ok((response, lease)),
+            Ok(Err(error)) => Err((Failed::of_hyper(&error), lease.reused)),
+            Err(_) => Err((Failed::FirstByteTimeout, false)),
+        }
+    }
+
+    /// The answer as `object_store` shall see it.
+    async fn take(
+        &self,
+        method: &Method,
+        response: Response<Incoming>,
+        lease: Lease,
+    ) -> Result<HttpResponse, Failed> {
+        let (parts, incoming) = response.into_parts();
+        let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
+        let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
+        let whole = parts.status == StatusCode::OK && *method == Method::GET;
+        let ranged = CALL.try_with(|call| call.ranged).unwrap_or(false);
+        if whole && ranged {
+            // The body is not looked at: it may be the whole film.
+            let body = HttpResponseBody::from(Vec::new());
+            return Ok(Response::from_parts(parts, body));
+        }
+        let timeouts = self.pool.transport().timeouts;
+        let watched = Watched::new(incoming, lease, timeouts, bytes_max);
+        if parts.status.is_client_error() || parts.status.is_server_error() {
+            // For our own message only; object_store would quote all of it.
+            let reason = Limited::new(watched, REASON_BYTES_MAX).collect().await;
+            let code = reason.ok().and_then(|text| code(&text.to_bytes()));
+            note(|notes| notes.code = code);
+            let body = HttpResponseBody::from(Vec::new());
+            return Ok(Response::from_parts(parts, body));
+        }
+        Ok(Response::from_parts(parts, HttpResponseBody::new(watched)))
+    }
+}
+
+/// As HTTP/1.1 says it to the server itself: path and query, and `Host`.
+fn on_the_wire(mut request: HttpRequest) -> Result<HttpRequest, Failed> {
+    let uri = request.uri().clone();
+    let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
+    // Never the name and password that a URL may hold.
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = HeaderValue::from_str(host)
+        .map_err(|_| Failed::Connect("a host that no header can name".into()))?;
+    request.headers_mut().insert(header::HOST, host);
+    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    *request.uri_mut() = target
+        .parse()
+        .map_err(|_| Failed::Connect("a path that no request can name".into()))?;
+    Ok(request)
+}
+
+/// Where an answer sends us, if it does: to the same server only.
+fn redirected(from: &Uri, response: &Response<Incoming>) -> Option<Result<Uri, Failed>> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(header::LOCATION);
+    let location = location.and_then(|value| value.to_str().ok()).unwrap_or("");
+    let refused = |what: &str| Some(Err(Failed::Redirect(what.to_owned())));
+    let base = url::Url::parse(&from.to_string());
+    let Ok(to) = base.and_then(|base| base.join(location)) else {
+        return refused("to no URL");
+    };
+    match to.as_str().parse::<Uri>() {
+        Ok(to) if Target::of(&to) == Target::of(from) => Some(Ok(to)),
+        _ => refused("to another server; serve from that one instead"),
+    }
+}
+
+/// The storage's own word for what is wrong, from its XML: letters only, so that nothing else of
+/// its answer is passed on.
+fn code(xml: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(xml).ok()?;
+    let (_, rest) = text.split_once("<Code>")?;
+    let (code, _) = rest.split_once("</Code>")?;
+    let plain =
+        !code.is_empty() && code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphabetic());
+    plain.then(|| code.to_owned())
+}
+
+#[async_trait]
+impl HttpService for Client {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        self.send(request).await.map_err(|failed| {
+            note(|notes| notes.failed = Some(failed.clone()));
+            failed.into()
+        })
+    }
+}
+
+impl HttpConnector for Factory {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.0.clone()))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client(via {:?})", self.via)
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::client::HttpRequestBody;
+
+    #[test]
+    fn only_a_plain_word_is_taken_from_an_error() {
+        for (xml, word) in [
+            (
+                "<Error><Code>AccessDenied</Code></Error>",
+                Some("AccessDenied"),
+            ),
+            ("<Error><Code>a key: AKIA1</Code></Error>", None),
+            ("<Code></Code>", None),
+            ("not found", None),
+        ] {
+            assert_eq!(code(xml.as_bytes()).as_deref(), word);
+        }
+    }
+
+    #[test]
+    fn the_wire_sees_no_password() {
+        let mut request = Request::new(HttpRequestBody::empty());
+        *request.uri_mut() = "http://user:secret@host:81/a/b?c".parse().unwrap();
+        let request = on_the_wire(request).unwrap();
+        assert_eq!(request.uri(), "/a/b?c");
+        assert_eq!(request.headers()["host"], "host:81");
+    }
+}

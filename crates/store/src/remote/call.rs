@@ -1,0 +1,331 @@
+//! One request for a range of an object, and what its answer must be like.
+
+use super::endpoints::Endpoint;
+use super::{Core, Done, Seen};
+use crate::http::{CALL, Call, Failed};
+use crate::{Error, Key, Reason};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use object_store::{GetOptions, GetRange};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What is wanted.
+#[derive(Clone)]
+pub(super) struct Ask {
+    pub(super) key: Key,
+    /// Not empty.
+    pub(super) range: Range<u64>,
+    /// The state that the object must be in; none when it is opened.
+    pub(super) expect: Option<Arc<Seen>>,
+    /// What the bytes are for.
+    pub(super) of: Reason,
+}
+
+/// An answer that begins as it should.
+pub(super) struct Answer {
+    pub(super) seen: Seen,
+    /// What it promises: as asked, or less where the object ends.
+    pub(super) range: Range<u64>,
+    pub(super) first: Bytes,
+    pub(super) body: Body,
+}
+
+/// The rest of an answer: exactly as long as promised, or an error at its end.
+pub(super) struct Body {
+    stream: BoxStream<'static, object_store::Result<Bytes>>,
+    left: u64,
+    line: Line,
+}
+
+/// Why a request got no right answer.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) error: Error,
+    /// Whether it may be sent again.
+    pub(super) again: bool,
+}
+
+/// A request's place in counters and records, written when it is dropped.
+pub(super) struct Line {
+    core: Arc<Core>,
+    call: Arc<Call>,
+    done: Option<Done>,
+}
+
+impl Endpoint {
+    /// Asks for a range and waits for the first bytes of the answer.
+    pub(super) async fn get(
+        &self,
+        core: &Arc<Core>,
+        ask: &Ask,
+        reason: Reason,
+    ) -> Result<Answer, Trouble> {
+        let mut options = GetOptions {
+            range: Some(GetRange::Bounded(ask.range.clone())),
+            ..GetOptions::default()
+        };
+        if let Some(seen) = &ask.expect {
+            seen.hold(&mut options);
+        }
+        let path = self.path(&ask.key).map_err(Trouble::last)?;
+        let mut line = core.line(self, &ask.key, reason, ask.of, "GET", true);
+        line.range(&ask.range);
+        let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
+        let result = match asked.await {
+            Ok(result) => result,
+            Err(error) => return Err(self.trouble(&mut line, &error)),
+        };
+        let seen = Seen::new(result.meta.clone());
+        let range = result.range.clone();
+        if let Some(expected) = &ask.expect
+            && (seen.identity() != expected.identity() || range != ask.range)
+        {
+            return Err(line.fail(Trouble::last(Error::Changed)));
+        }
+        let left = range.end - range.start;
+        let stream = result.into_stream();
+        let mut body = Body { stream, left, line };
+        let first = body.next().await.inspect_err(|_| self.failed())?;
+        self.succeeded();
+        core.latency.add(body.line.call.began.elapsed());
+        Ok(Answer {
+            seen,
+            range,
+            first: first.unwrap_or_default(),
+            body,
+        })
+    }
+
+    /// What an object is now, without its bytes.
+    pub(super) async fn head(
+        &self,
+        core: &Arc<Core>,
+        key: &Key,
+        reason: Reason,
+    ) -> Result<Seen, Trouble> {
+        let path = self.path(key).map_err(Trouble::last)?;
+        let mut line = core.line(self, key, reason, reason, "HEAD", false);
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
+        match asked.await {
+            Ok(result) => {
+                self.succeeded();
+                line.whole();
+                Ok(Seen::new(result.meta))
+            }
+            Err(error) => Err(self.trouble(&mut line, &error)),
+        }
+    }
+
+    /// What an error of `object_store` means, from what was noted below it: its own text quotes
+    /// URLs and answers.
+    pub(super) fn trouble(&self, line: &mut Line, error: &object_store::Error) -> Trouble {
+        use object_store::Error as E;
+        let notes = line.call.notes();
+        let said = |status: u16| match &notes.code {
+            Some(code) => format!("{status} {code}"),
+            None => status.to_string(),
+        };
+        let trouble = match (&notes.failed, notes.status) {
+            (Some(failed), _) => Trouble::of(failed),
+            (None, Some(404 | 410)) => Trouble::last(Error::NotFound),
+            (None, Some(412)) => Trouble::last(Error::Changed),
+            (None, Some(status @ (401 | 403))) => Trouble::last(Error::Denied(format!(
+                "the storage refuses us ({}): look at the credentials and at what they allow",
+                said(status)
+            ))),
+            (None, Some(416)) => Trouble::last(Error::Changed),
+            (None, Some(200)) if line.call.ranged => Trouble::last(Error::Broken(
+                "the storage ignores Range: it answers 200 with the whole file".into(),
+            )),
+            (None, Some(206)) => Trouble::last(Error::Broken(
+                "the storage answers another range than asked for, or does not say which".into(),
+            )),
+            (None, Some(status @ (429 | 500..=599))) => Trouble {
+                error: Error::Broken(format!("the storage answers {}", said(status))),
+                again: true,
+            },
+            (None, Some(status)) => Trouble::last(Error::Broken(format!(
+                "the storage answers {}, which cannot be used",
+                said(status)
+            ))),
+            (None, None) => Trouble::last(match error {
+                E::NotFound { .. } => Error::NotFound,
+                E::NotSupported { .. } | E::NotImplemented { .. } => Error::Unlisted,
+                _ => Error::Denied(
+                    "there are no credentials for the storage, or they cannot be had".into(),
+                ),
+            }),
+        };
+        match trouble.again {
+            true => self.failed(),
+            false if notes.status.is_some() => self.succeeded(),
+            false => {}
+        }
+        if matches!(trouble.error, Error::Denied(_) | Error::Broken(_)) {
+            tracing::debug!(endpoint = &*self.name, error = %trouble.error, "storage");
+        }
+        line.fail(trouble)
+    }
+}
+
+impl Body {
+    /// The next bytes; none when all that was promised has come.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        loop {
+            let bytes = match self.stream.next().await {
+                Some(Ok(bytes)) if bytes.is_empty() => continue,
+                Some(Ok(bytes)) => bytes,
+                Some(Err(error)) => {
+                    let trouble = match failed(&error) {
+                        Some(failed) => Trouble::of(failed),
+                        None => Trouble::cut(),
+                    };
+                    return Err(self.line.fail(trouble));
+                }
+                None => return Err(self.line.fail(Trouble::cut())),
+            };
+            let len = bytes.len() as u64;
+            if len > self.left {
+                let what = "the storage sends more than it was asked for";
+                return Err(self.line.fail(Trouble::last(Error::Broken(what.into()))));
+            }
+            self.left -= len;
+            self.line.came(len);
+            if self.left == 0 {
+                self.line.whole();
+                // To the body's end, so that the connection can be used again.
+                let _ = self.stream.next().await;
+            }
+            return Ok(Some(bytes));
+        }
+    }
+}
+
+/// Our own error below one of `object_store`.
+fn failed(error: &object_store::Error) -> Option<&Failed> {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(failed) = error.downcast_ref::<Failed>() {
+            return Some(failed);
+        }
+        source = error.source();
+    }
+    None
+}
+
+impl Trouble {
+    pub(super) fn last(error: Error) -> Trouble {
+        Trouble {
+            error,
+            again: false,
+        }
+    }
+
+    fn cut() -> Trouble {
+        Trouble::of(&Failed::Cut("it ended too soon".into()))
+    }
+
+    fn of(failed: &Failed) -> Trouble {
+        let text = failed.to_string();
+        Trouble {
+            error: match failed.is_slow() {
+                true => Error::Slow(text),
+                false => Error::Broken(text),
+            },
+            again: failed.may_pass(),
+        }
+    }
+}
+
+impl Core {
+    /// A request begins.
+    pub(super) fn line(
+        self: &Arc<Core>,
+        endpoint: &Endpoint,
+        key: &Key,
+        reason: Reason,
+        of: Reason,
+        method: &'static str,
+        ranged: bool,
+    ) -> Line {
+        self.meter.count(reason, 0);
+        self.meter.count_wait(reason);
+        let call = Arc::new(Call::new(ranged));
+        Line {
+            core: self.clone(),
+            done: Some(Done {
+                began: SystemTime::now(),
+                reason,
+                of,
+                method,
+                key: key.as_str().to_owned(),
+                endpoint: endpoint.name.clone(),
+                range: None,
+                status: None,
+                bytes: 0,
+                connection: None,
+                first_byte: None,
+                total: Default::default(),
+                complete: false,
+                error: None,
+            }),
+            call,
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn call(&self) -> Arc<Call> {
+        self.call.clone()
+    }
+
+    fn range(&mut self, range: &Range<u64>) {
+        self.edit(|done| done.range = Some(range.clone()));
+    }
+
+    fn came(&mut self, bytes: u64) {
+        if let Some(done) = &mut self.done {
+            done.bytes += bytes;
+            self.core.meter.count_bytes(done.reason, bytes);
+        }
+    }
+
+    pub(super) fn whole(&mut self) {
+        self.edit(|done| done.complete = true);
+    }
+
+    fn fail(&mut self, trouble: Trouble) -> Trouble {
+        self.edit(|done| done.error = Some(trouble.error.to_string()));
+        trouble
+    }
+
+    fn edit(&mut self, edit: impl FnOnce(&mut Done)) {
+        if let Some(done) = &mut self.done {
+            edit(done);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let (Some(watch), Some(mut done)) = (&self.core.options.watch, self.done.take()) else {
+            return;
+        };
+        let notes = self.call.notes();
+        done.status = notes.status;
+        done.connection = notes.connection;
+        done.first_byte = notes.answered.map(|at| at - self.call.began);
+        done.total = self.call.began.elapsed();
+        watch.tell(done);
+    }
+}

@@ -1,0 +1,108 @@
+//! A range as a stream that mends itself: what breaks off is asked for again from there.
+
+use super::Core;
+use super::call::{Answer, Ask, Body};
+use crate::{Error, Reason};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// All bytes of a range, in order.
+pub(super) struct Whole {
+    core: Arc<Core>,
+    /// What is still to be asked for, should the answer break off.
+    ask: Ask,
+    first: Option<Bytes>,
+    body: Body,
+    resumed: u32,
+}
+
+impl Core {
+    /// A range of an object, once its answer has begun. With `ask.expect`, only of that state.
+    pub(super) async fn whole(
+        self: &Arc<Core>,
+        ask: Ask,
+        reason: Reason,
+    ) -> Result<(Arc<super::Seen>, Whole), Error> {
+        let answer = self.answer(&ask, reason).await.inspect_err(|error| {
+            if let (Error::Changed, Some(seen)) = (error, &ask.expect) {
+                self.cache.forget(&Core::name(&ask.key, seen));
+            }
+        })?;
+        let Answer {
+            seen,
+            range,
+            first,
+            body,
+        } = answer;
+        let seen = ask.expect.clone().unwrap_or_else(|| Arc::new(seen));
+        let ask = Ask {
+            range,
+            expect: Some(seen.clone()),
+            ..ask
+        };
+        let whole = Whole {
+            core: self.clone(),
+            ask,
+            first: Some(first),
+            body,
+            resumed: 0,
+        };
+        Ok((seen, whole))
+    }
+
+    /// All bytes of a range in one piece.
+    pub(super) async fn collect(
+        self: &Arc<Core>,
+        ask: Ask,
+        reason: Reason,
+    ) -> Result<(Arc<super::Seen>, Bytes), Error> {
+        let (seen, mut whole) = self.whole(ask, reason).await?;
+        let len = whole.ask.range.end - whole.ask.range.start;
+        let mut chunks = Vec::new();
+        while let Some(bytes) = whole.next().await? {
+            chunks.push(bytes);
+        }
+        let bytes = match <[Bytes; 1]>::try_from(chunks) {
+            Ok([one]) => one,
+            Err(chunks) => {
+                let mut all = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+                chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
+                all.into()
+            }
+        };
+        Ok((seen, bytes))
+    }
+}
+
+impl Whole {
+    /// The next bytes; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        if let Some(first) = self.first.take()
+            && !first.is_empty()
+        {
+            return Ok(Some(self.passed(first)));
+        }
+        loop {
+            let trouble = match self.body.next().await {
+                Ok(bytes) => return Ok(bytes.map(|bytes| self.passed(bytes))),
+                Err(trouble) => trouble,
+            };
+            let provable = self.ask.expect.as_ref().is_some_and(|s| s.is_provable());
+            let may = trouble.again && provable && self.resumed < self.core.options.retries;
+            if !may || !self.core.retries.spend() {
+                return Err(trouble.error);
+            }
+            self.resumed += 1;
+            let answer = self.core.answer(&self.ask, Reason::Retry).await?;
+            self.body = answer.body;
+            if !answer.first.is_empty() {
+                return Ok(Some(self.passed(answer.first)));
+            }
+        }
+    }
+
+    fn passed(&mut self, bytes: Bytes) -> Bytes {
+        self.ask.range.start += bytes.len() as u64;
+        bytes
+    }
+}

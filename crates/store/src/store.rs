@@ -1,0 +1,98 @@
+//! A library, wherever it lies.
+
+use crate::{Entry, Error, Folder, Identity, Key, Meter, Object, Options, Remote};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A library: local or remote. Its functions block.
+pub enum Store {
+    /// A local folder, or one file.
+    Folder(Folder),
+    /// What an object store holds.
+    Remote(Remote),
+}
+
+impl Store {
+    /// Opens what `source` names: a path, `file://`, `s3://`, `gs://`, `az://`, `http://` or
+    /// `https://`.
+    ///
+    /// # Errors
+    /// What is wrong with it, for whoever wrote it: no such folder, a URL that says too little,
+    /// settings of the storage that do not go together.
+    pub fn new(source: &str, options: Options) -> Result<Store, String> {
+        if Remote::is_remote(source) {
+            return Ok(Store::Remote(Remote::new(source, options)?));
+        }
+        let path = match url::Url::parse(source) {
+            Ok(url) if url.scheme() == "file" => url
+                .to_file_path()
+                .map_err(|()| format!("{source}: a file URL names a path on this machine"))?,
+            _ => Path::new(source).to_owned(),
+        };
+        let folder = Folder::new(&path).map_err(|error| format!("{source}: {error}"))?;
+        Ok(Store::Folder(folder))
+    }
+
+    /// Whether reading it takes a network, so that it is looked at as seldom as can be.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Store::Remote(_))
+    }
+
+    /// The remote one, if it is.
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Store::Folder(_) => None,
+            Store::Remote(remote) => Some(remote),
+        }
+    }
+
+    /// Where it is: a path, or a URL without credentials.
+    pub fn place(&self) -> String {
+        match self {
+            Store::Folder(folder) => folder.path().display().to_string(),
+            Store::Remote(remote) => remote.place().to_owned(),
+        }
+    }
+
+    /// What has been asked of it.
+    pub fn meter(&self) -> &Arc<Meter> {
+        match self {
+            Store::Folder(folder) => folder.meter(),
+            Store::Remote(remote) => remote.meter(),
+        }
+    }
+
+    /// What `key` names now: an object's identity, or `None` for a folder.
+    ///
+    /// # Errors
+    /// [`Error`]; what is neither is [`Error::NotFound`].
+    pub fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
+        match self {
+            Store::Folder(folder) => folder.look(key),
+            Store::Remote(remote) => remote.look(key),
+        }
+    }
+
+    /// Opens an object.
+    ///
+    /// # Errors
+    /// [`Error`]; a folder is [`Error::NotFound`].
+    pub fn open(&self, key: &Key) -> Result<Object, Error> {
+        match self {
+            Store::Folder(folder) => folder.open(key).map(Object::Local),
+            Store::Remote(remote) => remote.open(key).map(Object::Remote),
+        }
+    }
+
+    /// What is in a folder, by name, without what is hidden or cannot be named.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::Unlisted`] where the storage cannot say; also when there are over
+    /// 65 536 entries.
+    pub fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
+        match self {
+            Store::Folder(folder) => folder.list(key),
+            Store::Remote(remote) => remote.list(key),
+        }
+    }
+}
