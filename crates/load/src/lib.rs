@@ -1,8 +1,9 @@
 //! The load tester: asks as people do, measures as physicists do.
 //!
 //! [`client`] is the HTTP client that everything here asks with: it counts bodies instead of keeping
-//! them, and says of every request when it was due, sent, and answered. [`config`] turns words into
-//! runs.
+//! them, and says of every request when it was due, sent, and answered. [`rate`] is the open loop.
+//! [`result`] is what a run leaves behind, [`report`] what is said of it. [`config`] turns words
+//! into runs.
 //!
 //! What is *not* here: no serving code, no origin, no store. A tester that shared the server's logic
 //! would measure itself.
@@ -11,5 +12,8 @@ pub mod client;
 pub mod config;
 pub mod players;
 pub mod random;
+pub mod rate;
+pub mod report;
+pub mod result;
 
 pub use config::{command, run};

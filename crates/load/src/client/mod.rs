@@ -24,6 +24,7 @@ pub use check::{Check, Digest};
 pub use dial::{Connections, Dialer};
 pub use fault::{Failure, Fault};
 pub use pool::Client;
+pub(crate) use pool::redirect;
 pub use request::{Outcome, Request, Reuse};
 pub use settings::{Settings, Version};
 pub use sink::{Discard, Keep, Sink};

@@ -1,0 +1,182 @@
+//! A run in words and figures, for people.
+
+use super::{QUANTILES, figures};
+use crate::result::{Cell, LAG_P99_MAX_MS, Run, Times};
+use std::fmt::Write;
+
+/// The summary of a run.
+pub fn summary(run: &Run) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write(&mut text, run);
+    text
+}
+
+fn write(out: &mut String, run: &Run) -> std::fmt::Result {
+    let total = run.total();
+    let wall = run.wall_s.max(1e-9);
+    let name = if run.name.is_empty() {
+        "run"
+    } else {
+        &run.name
+    };
+    let stopped = if run.stopped {
+        ", stopped before its end"
+    } else {
+        ""
+    };
+    writeln!(
+        out,
+        "{name}: {} offered, {:.1} s{stopped}",
+        run.offered, run.wall_s
+    )?;
+    if run.generators > 1 {
+        writeln!(out, "merged from {} runs", run.generators)?;
+    }
+    let due = match run.due() {
+        0 => String::new(),
+        due => format!("{due} due, "),
+    };
+    writeln!(
+        out,
+        "requests    {due}{} ended, {} late, {} never sent, {} abandoned; {:.1}/s",
+        total.requests,
+        total.late,
+        run.unsent,
+        run.abandoned,
+        total.requests as f64 / wall
+    )?;
+    writeln!(
+        out,
+        "bodies      {}, {:.1} Mb/s",
+        in_bytes(total.bytes),
+        total.bytes as f64 * 8.0 / wall / 1e6
+    )?;
+    let cpu = run.cpu_s.max(1e-9);
+    writeln!(
+        out,
+        "connections {} made{}; generator's processor time {:.2} s ({:.0} requests a CPU-second)",
+        run.connections,
+        match run.connect.count() {
+            0 => String::new(),
+            _ => format!(
+                ", p50 {} p99 {}",
+                ms(run.connect.quantile_ms(0.5)),
+                ms(run.connect.quantile_ms(0.99))
+            ),
+        },
+        run.cpu_s,
+        total.requests as f64 / cpu
+    )?;
+    table(out, run, &total)?;
+    answers(out, run, &total)?;
+    lateness(out, run)
+}
+
+fn table(out: &mut String, run: &Run, total: &Cell) -> std::fmt::Result {
+    write!(out, "\n{:<24}", "latency, ms")?;
+    QUANTILES
+        .iter()
+        .try_for_each(|(name, _)| write!(out, "{name:>10}"))?;
+    writeln!(out)?;
+    let mut rows: Vec<(String, &Times)> = vec![
+        ("from due".into(), &total.from_due),
+        ("from sent".into(), &total.from_sent),
+        ("first byte, from sent".into(), &total.first_byte),
+    ];
+    if run.due() == 0 {
+        // A closed loop has no schedule to be measured from.
+        rows.remove(0);
+    }
+    let kinds = run.kinds();
+    if kinds.len() > 1 {
+        let each = kinds
+            .iter()
+            .map(|(kind, cell)| (format!("  {}, from due", kind.name()), &cell.from_due));
+        rows.extend(each);
+    }
+    let steps: Vec<Cell> = run
+        .steps
+        .iter()
+        .map(super::super::result::Stretch::total)
+        .collect();
+    if steps.len() > 1 {
+        for (step, cell) in run.steps.iter().zip(&steps) {
+            let rate = step.due as f64 / (step.end_s - step.start_s).max(1e-9);
+            rows.push((format!("  {rate:.0}/s, from due"), &cell.from_due));
+        }
+    }
+    for (name, times) in rows {
+        write!(out, "{name:<24}")?;
+        let figures = figures(times);
+        for (quantile, _) in QUANTILES {
+            write!(
+                out,
+                "{:>10}",
+                ms(figures.get(quantile).copied().unwrap_or(0.0))
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn answers(out: &mut String, run: &Run, total: &Cell) -> std::fmt::Result {
+    writeln!(out)?;
+    for (status, count) in &total.statuses {
+        writeln!(out, "{count:>10}  status {status}")?;
+    }
+    for (fault, count) in &total.faults {
+        let example = run.examples.get(fault).map_or("", String::as_str);
+        let example = example.strip_prefix(fault.words()).unwrap_or(example);
+        writeln!(out, "{count:>10}  {fault}{example}")?;
+    }
+    Ok(())
+}
+
+fn lateness(out: &mut String, run: &Run) -> std::fmt::Result {
+    if run.lag.count() == 0 || run.due() == 0 {
+        return Ok(());
+    }
+    let (p50, p99, max) = (
+        run.lag.quantile_ms(0.5),
+        run.lag.quantile_ms(0.99),
+        run.lag.max_ms(),
+    );
+    writeln!(
+        out,
+        "\nthe generator's own lateness: p50 {} p99 {} max {} ms",
+        ms(p50),
+        ms(p99),
+        ms(max)
+    )?;
+    if run.fell_behind() {
+        writeln!(
+            out,
+            "THE GENERATOR FELL BEHIND its schedule (over {LAG_P99_MAX_MS} ms): latencies from due \
+             include that. Offer less, or give it more cores."
+        )?;
+    }
+    Ok(())
+}
+
+/// Milliseconds with three digits that count.
+pub(super) fn ms(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => format!("{v:.0}"),
+        v if v >= 100.0 => format!("{v:.1}"),
+        v if v >= 10.0 => format!("{v:.2}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+pub(super) fn in_bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return format!("{value:.1} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
