@@ -1,5 +1,6 @@
 //! What `headwater edge` is told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Command;
@@ -8,12 +9,11 @@ use net::config::{COMMON, Common, Knob, Layers, Wrong, bytes, duration, flags};
 use net::upstream::Patience;
 
 use crate::fresh::Policy;
+pub use crate::rules::TABLES;
+use crate::rules::{self, Rules};
 
 /// Every table of settings that `headwater edge` has.
 pub const KNOBS: &[&[Knob]] = &[OWN, COMMON];
-
-/// Keys of the settings file that are tables.
-pub const TABLES: &[&str] = &[];
 
 const OWN: &[Knob] = &[
     Knob::new(
@@ -84,6 +84,12 @@ const OWN: &[Knob] = &[
         "15s",
         "Time between two pieces of the origin's answer",
     ),
+    Knob::new(
+        "tcp-interval",
+        "DURATION",
+        "250ms",
+        "With --records, how often TCP is looked at while sending; 0s: at start and end only",
+    ),
 ];
 
 /// The settings, as they are meant.
@@ -103,6 +109,11 @@ pub struct Settings {
     pub policy: Policy,
     /// Bounds on the origin.
     pub patience: Patience,
+    /// While a response is sent, how often TCP is looked at for the records; zero: only at its
+    /// start and end.
+    pub tcp_interval: Duration,
+    /// Which requests are sent how.
+    pub rules: Arc<Rules>,
     /// What every server can be told.
     pub common: Common,
 }
@@ -144,6 +155,11 @@ impl Settings {
                 between: time("origin-between-timeout")?,
                 ..Patience::default()
             },
+            tcp_interval: time("tcp-interval")?,
+            rules: Arc::new(match layers.file() {
+                Some((path, text)) => rules::read(path, text)?,
+                None => Rules::default(),
+            }),
             common: Common::new(layers)?,
         })
     }
@@ -174,8 +190,19 @@ const AFTER: &str = "\
 Each setting is also a line of the TOML file (`memory = \"4GiB\"`) and an environment variable
 (`HEADWATER_MEMORY=4GiB`). Flags go before variables, variables before the file.
 
+The file may hold rules, of which the first that matches wins; see docs/edge.md:
+
+  [networks]
+  mobile = [\"10.0.0.0/8\"]
+
+  [[rule]]
+  when = 'path.endsWith(\".m4s\") && client.net == \"mobile\"'
+  congestion = \"bbr\"
+  pace = \"1.5 * cmcd.tb\"
+
 Examples:
   headwater edge --origin http://127.0.0.1:8080
+  headwater edge explain http://edge/film/1.m4s --client 10.1.2.3 --config edge.toml
   headwater edge --origin https://films.example --listen 0.0.0.0:80 --memory 8GiB
   headwater edge --config edge.toml --print-config";
 
@@ -185,6 +212,7 @@ pub fn command() -> Command {
         .about("Keep what an origin answers, and choose how to send it")
         .after_help(AFTER)
         .args(flags(KNOBS))
+        .subcommand(crate::explain::command())
 }
 
 #[cfg(test)]
@@ -197,7 +225,7 @@ mod tests {
         let flags = command().try_get_matches_from(all).unwrap();
         let sources = Sources {
             knobs: KNOBS,
-            tables: &[],
+            tables: TABLES,
             flags: &flags,
             env: &|_| None,
             read: &|_| Ok(String::new()),

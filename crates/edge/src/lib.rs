@@ -8,12 +8,16 @@
 //!    whether the answer may be kept, and for how long; or *Pass*: for this client alone;
 //! 4. *Deliver* ([`deliver`]): conditions, ranges, Age, Via, Cache-Status; a body that is still
 //!    growing is followed;
-//! 5. *End* ([`observe`]): record and counters.
+//! 5. *Steer* ([`steer`]): the rules choose congestion control and pace, before the first byte;
+//!    [`watch`] writes down what TCP sees;
+//! 6. *End* ([`observe`]): record and counters.
 //!
 //! What is *not* here: no media. Any origin is served exactly alike.
 
+mod cmcd;
 pub mod config;
 mod deliver;
+mod explain;
 mod fetch;
 pub mod fresh;
 mod headers;
@@ -24,7 +28,10 @@ mod origins;
 mod plan;
 pub mod reason;
 mod receive;
+mod rules;
 mod serve;
+mod steer;
+mod watch;
 
 pub use serve::{Failed, Running, edge, start};
 
@@ -40,11 +47,12 @@ use crate::config::Settings;
 use crate::fetch::{Landed, Told};
 use crate::key::Key;
 use crate::object::{Entry, Object};
-use crate::observe::{Ended, Observer};
+use crate::observe::{Ended, Observer, Seen};
 use crate::origins::Origins;
 use crate::plan::{Plan, plan};
 use crate::reason::{NotKept, Outcome, Passing, Stale, Why};
 use crate::receive::{Own, Received};
+use crate::steer::Steer;
 
 /// How often a request looks again after what it followed turned out to be of no use to it.
 const ROUNDS_MAX: usize = 3;
@@ -56,6 +64,7 @@ pub(crate) struct Edge {
     flights: Flights<Key, Landed>,
     origins: Origins,
     observer: Observer,
+    steer: Steer,
     shutdown: Shutdown,
     /// This process's name in `CDN-Loop`.
     instance: HeaderValue,
@@ -77,7 +86,7 @@ impl Edge {
         drop(body);
         let seen = self.observer.begin(&parts, &conn);
         let (response, ended) = match Received::new(&parts, &self.settings, &self.instance) {
-            Ok(received) => self.relay(worker, &received).await,
+            Ok(received) => self.steered(worker, received, &seen, &conn).await,
             Err(Own::Health) => own(receive::short("ok\n")),
             Err(Own::Ready) if !self.shutdown.is_draining() => own(receive::short("ready\n")),
             Err(Own::Ready) => {
@@ -95,6 +104,38 @@ impl Edge {
             Err(Own::Wrong(response)) => own(*response),
         };
         self.observer.end(seen, response, ended)
+    }
+
+    /// Relays as the rules say: some are about the request, some about how its answer is sent.
+    async fn steered(
+        self: &Arc<Edge>,
+        worker: usize,
+        mut received: Received<'_>,
+        seen: &Seen,
+        conn: &Conn,
+    ) -> Answered {
+        let said = self.steer.said(&received);
+        let early = self.steer.early(&received, &said, conn);
+        if let Some(delay) = early.delay {
+            tokio::time::sleep(delay).await;
+        }
+        received.ttl = early.ttl;
+        let (mut response, mut ended) = if let Some(status) = early.deny {
+            let error = Error::client(status, "a rule denies it");
+            let response = deliver::error(&error, Outcome::Denied);
+            (response, ended(Outcome::Denied, None, Some(error)))
+        } else if early.pass {
+            self.pass(worker, &received, Passing::Rule).await
+        } else {
+            self.relay(worker, &received).await
+        };
+        let outcome = ended.outcome;
+        ended.rule = self
+            .steer
+            .late(&received, &said, conn, &mut response, outcome);
+        let response = self.steer.watch(seen, conn, response);
+        ended.cmcd = said.record();
+        (response, ended)
     }
 
     async fn relay(self: &Arc<Edge>, worker: usize, received: &Received<'_>) -> Answered {
@@ -303,5 +344,7 @@ fn ended(outcome: Outcome, upstream_us: Option<u64>, error: Option<Error>) -> En
         outcome,
         upstream_us,
         error,
+        rule: None,
+        cmcd: None,
     }
 }

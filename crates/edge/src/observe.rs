@@ -1,12 +1,13 @@
 //! What is written down about requests: records, counters, the log.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use http::Response;
 use http::header::HeaderValue;
 use http::request::Parts;
 use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
-use net::record::{Access, Cached, REQUEST_ID, Recorder, micros};
+use net::record::{Access, Bounded, Cached, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
 
 use crate::reason::Outcome;
@@ -64,6 +65,21 @@ pub struct Ended {
     pub outcome: Outcome,
     pub upstream_us: Option<u64>,
     pub error: Option<Error>,
+    /// The rule that chose how to send.
+    pub rule: Option<String>,
+    pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
+}
+
+impl Seen {
+    /// When the request's header had been read.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The request's name, where it is to be recorded.
+    pub fn request_id(&self) -> Option<&Bounded> {
+        self.access.as_ref().map(|access| &access.request_id)
+    }
 }
 
 impl Observer {
@@ -146,6 +162,8 @@ impl Observer {
                 cache: ended.outcome.result(),
                 reason: ended.outcome.reason(),
                 upstream_us: ended.upstream_us,
+                rule: ended.rule.map(Into::into),
+                cmcd: ended.cmcd,
             });
             tracing::debug!(
                 path = access.path.as_str(),

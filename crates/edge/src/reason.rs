@@ -173,6 +173,8 @@ pub enum Outcome {
     Miss(Why, Option<NotKept>),
     /// Passed on.
     Pass(Passing),
+    /// A rule denies it.
+    Denied,
     /// Answered by the edge itself.
     Own,
 }
@@ -187,6 +189,7 @@ impl Outcome {
             Outcome::Follow(_) => "follow",
             Outcome::Miss(..) => "miss",
             Outcome::Pass(_) => "pass",
+            Outcome::Denied => "denied",
             Outcome::Own => "own",
         }
     }
@@ -199,6 +202,7 @@ impl Outcome {
             Outcome::Revalidated(asking) => asking.name(),
             Outcome::Follow(why) | Outcome::Miss(why, _) => why.name(),
             Outcome::Pass(passing) => passing.name(),
+            Outcome::Denied => "rule",
             Outcome::Own => "own",
         }
     }
@@ -219,7 +223,7 @@ impl Outcome {
             Outcome::Pass(Passing::Method) => Some("method"),
             Outcome::Pass(Passing::RequestNoStore) => Some("request"),
             Outcome::Pass(_) => Some("bypass"),
-            Outcome::Own => None,
+            Outcome::Denied | Outcome::Own => None,
         };
         // Writing to a string cannot fail.
         if let Some(forward) = forward {

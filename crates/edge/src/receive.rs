@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -11,7 +12,7 @@ use net::{Body, Error};
 
 use crate::config::Settings;
 use crate::fetch::Ask;
-use crate::fresh::Directives;
+use crate::fresh::{Directives, Policy};
 use crate::headers::{is_loop, sign, to_keep, to_pass};
 use crate::key::{Key, without_cmcd};
 use crate::object::Object;
@@ -25,6 +26,10 @@ pub struct Received<'a> {
     pub target: Cow<'a, str>,
     /// What it is kept by, variants apart.
     pub key: Cow<'a, str>,
+    /// As asked, CMCD and all.
+    pub query: &'a str,
+    /// For how long a rule wants its answer to be kept.
+    pub ttl: Option<Duration>,
 }
 
 /// A request that the edge answers itself.
@@ -89,6 +94,8 @@ impl<'a> Received<'a> {
             said: Directives::of_request(&parts.headers),
             target,
             key,
+            query: parts.uri.query().unwrap_or_default(),
+            ttl: None,
         })
     }
 
@@ -134,7 +141,10 @@ impl<'a> Received<'a> {
             host: self.host(settings).cloned(),
             said: self.said,
             kept,
-            policy: settings.policy,
+            policy: Policy {
+                ttl: self.ttl,
+                ..settings.policy
+            },
         }
     }
 }

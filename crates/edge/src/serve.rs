@@ -18,10 +18,11 @@ use net::{Listen, Server, Shutdown};
 use store::cache::{Flights, Memory};
 
 use crate::Edge;
-use crate::config::{KNOBS, Settings};
+use crate::config::{KNOBS, Settings, TABLES};
 use crate::observe::Observer;
 use crate::origins::Origins;
 use crate::reason::NAME;
+use crate::steer::Steer;
 
 /// Why there is no edge.
 #[derive(Debug)]
@@ -67,9 +68,12 @@ pub fn edge(flags: &ArgMatches) -> ExitCode {
 }
 
 fn run(flags: &ArgMatches) -> Result<(), Failed> {
+    if let Some(("explain", flags)) = flags.subcommand() {
+        return crate::explain::explain(flags).map_err(Failed::Usage);
+    }
     let sources = Sources {
         knobs: KNOBS,
-        tables: &[],
+        tables: TABLES,
         flags,
         env: &|name| std::env::var(name).ok(),
         read: &|path| std::fs::read_to_string(path),
@@ -153,6 +157,7 @@ fn build(
         memory: Memory::new(settings.memory_bytes),
         flights: Flights::default(),
         origins: Origins::new(upstream, metrics),
+        steer: Steer::new(&settings, metrics, recorder.clone()),
         observer: Observer::new(metrics.clone(), recorder),
         shutdown: shutdown.clone(),
         instance: HeaderValue::try_from(instance)

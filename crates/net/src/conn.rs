@@ -1,18 +1,20 @@
 //! A connection as a handler sees it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use http::Version;
 
 pub(crate) use self::io::Io;
 pub use self::mapped::Mapped;
 pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
+pub use self::tcp::{Bbr, Refused, TcpInfo, Transport};
 
 mod gather;
 mod io;
 mod mapped;
 mod shared;
+mod tcp;
 
 /// The connection that a request came by. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -43,5 +45,41 @@ impl Conn {
     /// meanwhile, reading them is a bus error, whereas a plain vectored write just fails.
     pub fn touches_bytes(&self, version: Version) -> bool {
         self.shared.secure || version > Version::HTTP_11
+    }
+
+    /// What TCP knows of the connection now.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub fn tcp(&self) -> std::io::Result<TcpInfo> {
+        self.shared.tcp()
+    }
+
+    /// Sends what follows on this connection in this way, until its next request comes: then all
+    /// is put back, whatever was set. (Not at the end of the response: its last bytes then still
+    /// wait in the socket, and are to leave in the same way.) Returns what was refused.
+    pub fn steer(&self, wanted: &Transport) -> Vec<Refused> {
+        self.shared.steer(wanted)
+    }
+
+    /// For looking at the connection later without keeping it open.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::downgrade(&self.shared))
+    }
+}
+
+/// A connection that may be gone by now.
+#[derive(Debug, Clone)]
+pub struct Watch(Weak<Shared>);
+
+impl Watch {
+    /// What TCP knows of it; `None` when it is gone.
+    pub fn tcp(&self) -> Option<TcpInfo> {
+        self.0.upgrade()?.tcp().ok()
+    }
+
+    /// Requests so far; `None` when it is gone.
+    pub fn requests(&self) -> Option<u64> {
+        Some(self.0.upgrade()?.requests())
     }
 }

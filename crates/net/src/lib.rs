@@ -23,6 +23,6 @@ pub mod server;
 pub mod upstream;
 
 pub use body::{Body, Chunk};
-pub use conn::{Conn, Mapped};
+pub use conn::{Conn, Mapped, TcpInfo, Transport, Watch};
 pub use error::Error;
 pub use server::{Limits, Listen, Server, Shutdown};

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 pub use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family as Inner;
+use prometheus_client::metrics::family::{Family as Inner, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::{Body, Error};
@@ -68,6 +69,18 @@ impl Metrics {
         Family { labels, inner }
     }
 
+    /// Spread of a number, told apart by one label; `buckets` are upper bounds.
+    pub fn histograms(
+        &self,
+        row: &Row,
+        label: &'static str,
+        buckets: &'static [f64],
+    ) -> Histograms {
+        let inner = Spread::new_with_constructor(Buckets(buckets));
+        self.register(row, inner.clone());
+        Histograms { label, inner }
+    }
+
     /// All rows as text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
@@ -113,6 +126,32 @@ impl Default for Metrics {
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Metrics")
+    }
+}
+
+type Spread = Inner<Vec<(&'static str, String)>, Histogram, Buckets>;
+
+#[derive(Clone)]
+struct Buckets(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// Spreads of one number, told apart by a label.
+#[derive(Clone)]
+pub struct Histograms {
+    label: &'static str,
+    inner: Spread,
+}
+
+impl Histograms {
+    /// Counts one value.
+    pub fn observe(&self, label: &str, value: f64) {
+        let labels = vec![(self.label, label.to_owned())];
+        self.inner.get_or_create(&labels).observe(value);
     }
 }
 

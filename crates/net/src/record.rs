@@ -1,6 +1,7 @@
 //! Records: one JSON object a line, written by a thread of its own so that no request waits for a
 //! disk. Reports are made from these lines, never from memory.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +10,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use serde::Serialize;
 
-use crate::Conn;
+use crate::{Conn, TcpInfo};
 
 pub use self::recorder::Recorder;
 
@@ -71,6 +72,33 @@ pub struct Cached {
     pub reason: &'static str,
     /// From asking the server behind to its answer's head, if it was asked for this request.
     pub upstream_us: Option<u64>,
+    /// The rule that chose how to send, if one did.
+    pub rule: Option<Bounded>,
+    /// What the player said of itself (CTA-5004), by its keys.
+    pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
+}
+
+/// What TCP saw of a response.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tcp {
+    /// When it was seen.
+    #[serde(serialize_with = "time::rfc3339")]
+    pub time: SystemTime,
+    /// `tcp`.
+    pub record: &'static str,
+    /// As in the access record.
+    pub request_id: Bounded,
+    /// As in the access record.
+    pub connection: u64,
+    /// As in the access record.
+    pub request: u64,
+    /// `start`, `sending`, `sent` or `acked`.
+    pub phase: &'static str,
+    /// Since the request's header had been read.
+    pub since_us: u64,
+    /// The kernel's words.
+    #[serde(flatten)]
+    pub info: TcpInfo,
 }
 
 /// The header that names a request on all its hops.
@@ -214,6 +242,8 @@ mod tests {
                 cache: "miss",
                 reason: "absent",
                 upstream_us: Some(90),
+                rule: Some("mobile".into()),
+                cmcd: Some([("bl".to_owned(), 2100.into())].into()),
             }),
         }
     }
@@ -227,7 +257,8 @@ mod tests {
             "\"path\":\"/film.mp4/a\\\"b\u{fffd}.m3u8?x=1\",\"version\":\"HTTP/1.1\",",
             r#""status":200,"bytes":512,"kind":"playlist","first_byte_us":80,"total_us":120,"#,
             r#""complete":true,"error":null,"user_agent":"player/1","#,
-            r#""cache":"miss","reason":"absent","upstream_us":90}"#,
+            r#""cache":"miss","reason":"absent","upstream_us":90,"rule":"mobile","#,
+            r#""cmcd":{"bl":2100}}"#,
         );
         assert_eq!(line, golden);
     }

@@ -3,9 +3,11 @@
 //! All timeouts rest on a few relaxed stores: whoever makes progress notes the worker's clock, and
 //! the worker's sweep compares. So no request and no write sets a timer.
 
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use super::Mapped;
 use super::mapped::Files;
+use super::tcp::{self, Refused, TcpInfo, Transport};
 use crate::server::Limits;
 
 /// How long a closed connection waits for its client to close too, so that data still under way
@@ -97,6 +100,9 @@ pub(crate) struct Shared {
     multiplexed: AtomicBool,
     closing: AtomicBool,
     waker: AtomicWaker,
+    /// How the socket sent before a response changed that.
+    before: Mutex<Transport>,
+    steered: AtomicBool,
 }
 
 impl Shared {
@@ -125,6 +131,8 @@ impl Shared {
             multiplexed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             waker: AtomicWaker::new(),
+            before: Mutex::default(),
+            steered: AtomicBool::new(false),
         }
     }
 
@@ -135,7 +143,9 @@ impl Shared {
         }
         self.wait.store(Wait::Busy as u8, Relaxed);
         self.running.fetch_add(1, Relaxed);
-        self.in_flight.fetch_add(1, Relaxed);
+        if self.in_flight.fetch_add(1, Relaxed) == 0 {
+            self.put_back();
+        }
         let number = self.requests.fetch_add(1, Relaxed) + 1;
         (
             number,
@@ -144,6 +154,38 @@ impl Shared {
                 answered: false,
             },
         )
+    }
+
+    pub(super) fn tcp(&self) -> io::Result<TcpInfo> {
+        tcp::info(self.socket.as_ref().as_fd())
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Relaxed)
+    }
+
+    pub(super) fn steer(&self, wanted: &Transport) -> Vec<Refused> {
+        let (found, refused) = tcp::apply(self.socket.as_ref().as_fd(), wanted);
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was there first counts, if several responses share the connection.
+        *before = Transport {
+            congestion: before.congestion.take().or(found.congestion),
+            pace_bytes_per_s: before.pace_bytes_per_s.or(found.pace_bytes_per_s),
+            notsent_lowat_bytes: before.notsent_lowat_bytes.or(found.notsent_lowat_bytes),
+        };
+        self.steered.store(true, Relaxed);
+        refused
+    }
+
+    /// Sends as before it was steered.
+    fn put_back(&self) {
+        if self.steered.swap(false, Relaxed) {
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = std::mem::take(&mut *before);
+            for refused in tcp::apply(self.socket.as_ref().as_fd(), &before).1 {
+                tracing::warn!(connection = self.id, ?refused, "a socket option stays set");
+            }
+        }
     }
 
     pub(super) fn handle_read(&self) {

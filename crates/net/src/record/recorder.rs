@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Access, Storage};
+use super::{Access, Storage, Tcp};
 use crate::metrics::{Counter, Metrics, Row};
 
 /// The most records waiting to be written; more are dropped and counted. Some 30 MB.
@@ -48,6 +48,7 @@ struct Shared {
 enum Line {
     Access(Box<Access>),
     Storage(Box<Storage>),
+    Tcp(Box<Tcp>),
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +94,11 @@ impl Recorder {
     /// The same for a request of the storage.
     pub fn storage(&self, record: Storage) {
         self.line(Line::Storage(Box::new(record)));
+    }
+
+    /// The same for what TCP saw.
+    pub fn tcp(&self, record: Tcp) {
+        self.line(Line::Tcp(Box::new(record)));
     }
 
     fn line(&self, record: Line) {

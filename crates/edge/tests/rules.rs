@@ -1,0 +1,186 @@
+//! Rules on the wire: what they change on the connection, and that it is put back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use serde_json::Value;
+use support::{Edge, Origin};
+
+const RULES: &str = r#"
+[networks]
+here = ["127.0.0.0/8"]
+
+[[rule]]
+name = "no"
+when = 'path == "/no"'
+deny = 403
+
+[[rule]]
+name = "long"
+when = 'path == "/ttl"'
+ttl = "90s"
+
+[[rule]]
+name = "slow"
+when = 'path.startsWith("/slow") && client.net == "here"'
+congestion = "reno"
+pace = "1.5 * cmcd.tb"
+notsent-lowat = "128KiB"
+set = { "X-Rule" = "slow" }
+remove = ["X-Origin"]
+
+[[rule]]
+name = "impossible"
+when = 'path == "/impossible"'
+congestion = "no-such"
+"#;
+
+struct Served {
+    edge: Edge,
+    records: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+fn served(origin: std::net::SocketAddr) -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, records) = (
+        folder.path().join("edge.toml"),
+        folder.path().join("r.jsonl"),
+    );
+    std::fs::write(&config, RULES).unwrap();
+    let flags = [
+        "--config",
+        config.to_str().unwrap(),
+        "--records",
+        records.to_str().unwrap(),
+        "--tcp-interval",
+        "5ms",
+    ];
+    Served {
+        edge: Edge::new(origin, &flags),
+        records,
+        _folder: folder,
+    }
+}
+
+impl Served {
+    /// All records, once the edge has written and closed them.
+    fn records(mut self) -> Vec<Value> {
+        self.edge.drain();
+        let text = std::fs::read_to_string(&self.records).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+fn films() -> std::net::SocketAddr {
+    let lines = || {
+        vec![
+            "Cache-Control: max-age=60".to_owned(),
+            "X-Origin: 1".to_owned(),
+        ]
+    };
+    Origin::answering(move |_| (200, lines(), vec![7; 200_000])).0
+}
+
+#[test]
+fn a_choice_holds_for_its_response_and_not_for_the_next() {
+    let served = served(films());
+    let mut client = served.edge.connect();
+    let player = "CMCD-Object: tb=600000,br=300000";
+    let slow = client.ask("GET", "/slow", &[player]);
+    assert_eq!(slow.header("x-rule").as_deref(), Some("slow"));
+    assert_eq!(slow.header("x-origin"), None);
+    let dynamic = slow.header("cmsd-dynamic").unwrap();
+    assert!(
+        dynamic.starts_with("\"headwater\";") && dynamic.contains("rtt="),
+        "{dynamic}"
+    );
+    let plain = client.ask("GET", "/plain", &[]);
+    assert_eq!(plain.header("x-rule"), None);
+    assert_eq!(client.ask("GET", "/slow/2", &[player]).body.len(), 200_000);
+    drop(client);
+    let fresh = served.edge.connect().ask("GET", "/plain", &[]);
+    assert_eq!(fresh.status, 200);
+    assert_eq!(
+        served
+            .edge
+            .metric("headwater_rule_matches_total{rule=\"slow\"}"),
+        2
+    );
+    let records = served.records();
+    let tcp = |path: &str, connection: u64| -> Vec<&Value> {
+        let access = records.iter().find(|r| {
+            r["record"] == "access" && r["path"] == path && r["connection"] == connection
+        });
+        let access = access.unwrap_or_else(|| panic!("no access record of {path}"));
+        let of = |r: &&Value| r["record"] == "tcp" && r["request_id"] == access["request_id"];
+        records.iter().filter(of).collect()
+    };
+    let connection = |path: &str, last: bool| {
+        let mut all = records
+            .iter()
+            .filter(|r| r["record"] == "access" && r["path"] == path);
+        let found = if last { all.next_back() } else { all.next() };
+        found.unwrap()["connection"].as_u64().unwrap()
+    };
+    let kept = connection("/slow", false);
+    let system = tcp("/plain", connection("/plain", true))[0];
+    for (path, expected) in [("/slow", true), ("/plain", false), ("/slow/2", true)] {
+        let seen = tcp(path, kept);
+        assert!(
+            seen.iter().any(|r| r["phase"] == "start"),
+            "{path}: {seen:?}"
+        );
+        assert!(
+            seen.iter().any(|r| r["phase"] == "sent"),
+            "{path}: {seen:?}"
+        );
+        for record in seen {
+            let (algorithm, rate) = if expected {
+                // 1.5 times 600 Mbit/s.
+                (Value::from("reno"), Value::from(112_500_000))
+            } else {
+                let rate = system["max_pacing_rate_bytes_per_s"].clone();
+                (system["algorithm"].clone(), rate)
+            };
+            assert_eq!(record["algorithm"], algorithm, "{path}");
+            assert_eq!(record["max_pacing_rate_bytes_per_s"], rate, "{path}");
+            assert!(record["rtt_us"].is_u64());
+        }
+    }
+    let access = records.iter().find(|r| r["path"] == "/slow").unwrap();
+    assert_eq!(access["rule"], "slow");
+    assert_eq!(access["cmcd"]["tb"], 600_000.0);
+}
+
+#[test]
+fn rules_deny_and_keep_before_anything_is_known_of_the_answer() {
+    let origin = Origin::new();
+    let served = served(origin.address);
+    let mut client = served.edge.connect();
+    let denied = client.ask("GET", "/no", &[]);
+    assert_eq!((denied.status, origin.count()), (403, 0));
+    client.send("GET", "/ttl", &[]);
+    origin
+        .next()
+        .answer(200, &["Cache-Control: max-age=1"], b"x");
+    assert!(
+        client
+            .answer("GET")
+            .header("cache-status")
+            .unwrap()
+            .contains("ttl=90")
+    );
+}
+
+#[test]
+fn what_the_kernel_refuses_is_counted_and_the_answer_goes_out() {
+    let served = served(films());
+    let answer = served.edge.get("/impossible");
+    assert_eq!((answer.status, answer.body.len()), (200, 200_000));
+    let refused = "headwater_transport_refused_total{option=\"congestion\"}";
+    assert_eq!(served.edge.metric(refused), 1);
+}
