@@ -1,5 +1,6 @@
 //! `headwater edge explain`: which rule would apply to a request, and why.
 
+use std::io::Write as _;
 use std::net::IpAddr;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -85,7 +86,8 @@ pub fn explain(flags: &ArgMatches) -> Result<(), Wrong> {
         answer: Some((status, &answer, None, cache)),
         tcp: None,
     };
-    print!("{}", describe(&rules, &facts));
+    // Whoever reads it may have seen enough (`| head`).
+    let _ = std::io::stdout().write_all(describe(&rules, &facts).as_bytes());
     Ok(())
 }
 

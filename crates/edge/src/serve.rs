@@ -80,7 +80,8 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
     };
     let layers = Layers::new(&sources).map_err(Failed::Usage)?;
     if layers.print {
-        print!("{layers}");
+        // Whoever reads it may have seen enough (`| head`).
+        let _ = write!(io::stdout(), "{layers}");
         return Ok(());
     }
     let settings = Settings::new(&layers).map_err(Failed::Usage)?;
