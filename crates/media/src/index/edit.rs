@@ -99,7 +99,7 @@ fn fancy(what: &str) -> Error {
 }
 
 /// Times beyond this, in ticks, are no times of a film; sums of a few stay in 64 bits.
-const TIME_MAX: i64 = 1 << 60;
+pub(crate) const TIME_MAX: i64 = 1 << 60;
 
 fn sane(window: Window) -> Result<Window> {
     for time in [window.lead, window.start, window.end.unwrap_or(0)] {
@@ -129,9 +129,11 @@ impl Window {
         timescale: u32,
     ) -> Option<(Samples, i64)> {
         let base = i64::try_from(base).unwrap_or(i64::MAX);
-        let first = window.first(&samples, base, is_video, timescale)?;
+        let shown = window.shown(&samples, base)?;
+        let first = window.first(&samples, base, shown, is_video, timescale);
         let end = window.last(&samples, base, first);
-        if end <= first {
+        // What comes before the first sample that is shown is only there to decode it.
+        if end <= shown {
             return None;
         }
         let begin = base.saturating_add(i64::try_from(samples.dts(first)).unwrap_or(i64::MAX));
@@ -142,8 +144,8 @@ impl Window {
         Some((slice(&samples, first..end), origin))
     }
 
-    /// The first sample to keep.
-    fn first(&self, samples: &Samples, base: i64, is_video: bool, timescale: u32) -> Option<u32> {
+    /// The first sample of which anything is shown.
+    fn shown(&self, samples: &Samples, base: i64) -> Option<u32> {
         if self.start == 0 {
             return Some(0);
         }
@@ -151,16 +153,30 @@ impl Window {
             let end = shown_at(&sample, base).saturating_add(i64::from(sample.duration));
             end > self.start
         });
-        let shown = u32::try_from(shown?).ok()?;
+        u32::try_from(shown?).ok()
+    }
+
+    /// The first sample to keep, where `shown` is the first that is shown.
+    fn first(
+        &self,
+        samples: &Samples,
+        base: i64,
+        shown: u32,
+        is_video: bool,
+        timescale: u32,
+    ) -> u32 {
+        if self.start == 0 {
+            return 0;
+        }
         if is_video || !samples.all_sync() {
-            return Some(samples.sync_until(shown).unwrap_or(0));
+            return samples.sync_until(shown).unwrap_or(0);
         }
         let settle = Time::from_ms(PRE_ROLL_MS).floor_to(timescale);
         let mut first = shown;
         while first > 0 && shown_at(&samples.get(first - 1), base) >= self.start - settle {
             first -= 1;
         }
-        Some(first)
+        first
     }
 
     /// The end of the samples to keep, which begin at `first`.
@@ -301,6 +317,20 @@ mod tests {
         // Within sample 7: it is still shown.
         assert_eq!(kept(video(&[(0, from + 700)])).0, 4..24);
         assert_eq!(kept(video(&[(0, from + 1024)])).0, 8..24);
+    }
+
+    #[test]
+    fn what_is_only_there_to_decode_what_is_not_shown_is_no_track() {
+        // Shown from sample 6 on, but for no longer than nothing.
+        let track = audio(&[(1, 6 * 1024)]);
+        let tracks = [track, video(&[])];
+        let index = index_bytes(&progressive(&tracks, &Layout::default()).file()).unwrap();
+        assert_eq!(index.tracks.len(), 1);
+        assert!(
+            index.notes[0].what.contains("shows none"),
+            "{:?}",
+            index.notes
+        );
     }
 
     #[test]

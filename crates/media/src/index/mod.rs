@@ -23,6 +23,7 @@ mod tests;
 mod track;
 
 pub use builder::SamplesBuilder;
+pub(crate) use edit::TIME_MAX;
 pub(crate) use mark::Mark;
 pub use packed::Packed;
 pub use reader::{Indexer, index_bytes};

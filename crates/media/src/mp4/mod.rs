@@ -29,8 +29,8 @@ const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 pub fn index_file(index: &Index, media: &str) -> Result<Vec<u8>> {
     let location = Location::Named(media.to_owned());
     let movie = Movie::new(index.tracks.iter());
-    if !movie.exact {
-        let what = "the timescales of its tracks have no common multiple within 32 bits";
+    if !movie.is_exact() {
+        let what = "no movie timescale of 32 bits says when each of its tracks is shown";
         return Err(Error::unsupported(what));
     }
     let chunks: Vec<Vec<Chunk>> = index

@@ -22,22 +22,26 @@ pub(super) struct Trak<'a> {
 /// What all tracks share.
 pub(super) struct Movie {
     timescale: u32,
-    /// Whether delays can be said exactly.
-    pub exact: bool,
+    edits: Vec<Edits>,
 }
 
 impl Movie {
     pub fn new<'a>(tracks: impl Iterator<Item = &'a Track> + Clone) -> Movie {
-        let (timescale, exact) = movie_timescale(tracks);
-        Movie { timescale, exact }
+        let timescale = movie_timescale(tracks.clone());
+        Movie {
+            timescale,
+            edits: tracks.map(|track| edits(track, timescale)).collect(),
+        }
     }
 
-    /// Appends what a moov holds. `wide`: offsets need 64 bits.
+    /// Whether all times are said exactly.
+    pub fn is_exact(&self) -> bool {
+        self.edits.iter().all(|edits| edits.exact)
+    }
+
+    /// Appends what a moov of these tracks holds. `wide`: offsets need 64 bits.
     pub fn write(&self, out: &mut Vec<u8>, traks: &[Trak<'_>], wide: bool) {
-        let edits: Vec<Edits> = traks
-            .iter()
-            .map(|trak| edits(trak.track, self.timescale))
-            .collect();
+        let edits = &self.edits;
         let end = edits.iter().map(|edits| edits.end).max().unwrap_or(0);
         let next = traks.iter().map(|trak| trak.id).max().unwrap_or(0);
         write_full_box(out, b"mvhd", 1, 0, |out| {
@@ -51,7 +55,7 @@ impl Movie {
             put(out, &[0; 6]);
             put(out, &[next.wrapping_add(1)]);
         });
-        for (trak, edits) in traks.iter().zip(&edits) {
+        for (trak, edits) in traks.iter().zip(edits) {
             write_box(out, b"trak", |out| trak.write(out, edits, wide));
         }
     }

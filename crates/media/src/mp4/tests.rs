@@ -217,6 +217,26 @@ fn every_codec_comes_back() {
 }
 
 #[test]
+fn times_that_no_movie_timescale_can_say_are_refused() {
+    let late = |timescale: u32, origin: i64| {
+        let mut track = fixtures::video(1, 25, 100);
+        (track.timescale, track.origin) = (timescale, origin);
+        track
+    };
+    // Large primes: only one of them may be delayed.
+    let ok = fixtures::index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
+    check(&ok);
+    let both = fixtures::index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
+    assert!(index_file(&both, "x").is_err());
+    let never = fixtures::index(vec![late(1, 1 << 59), late(4_294_967_279, 7)]);
+    assert!(index_file(&never, "x").is_err());
+    assert!(
+        Progressive::new(&[both]).is_ok(),
+        "a tick off does not matter there"
+    );
+}
+
+#[test]
 fn media_of_another_length_is_refused() {
     let index = fixtures::index(vec![fixtures::video(1, 25, 100)]);
     let file = index_file(&index, "film.mp4").unwrap();
