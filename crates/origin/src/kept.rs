@@ -79,8 +79,13 @@ impl Kept {
     }
 
     fn keep(&self, disk: &DiskCache, name: &str, version: &[u8], index: &Index, object: &Object) {
+        let identity = object.identity();
+        if identity.mtime_ns == 0 && identity.tag == 0 {
+            // A server that says neither when it changed nor which state it is in.
+            return;
+        }
         let settled = SystemTime::now().checked_sub(SETTLED);
-        if settled.is_none_or(|settled| object.identity().modified() > settled) {
+        if settled.is_none_or(|settled| identity.modified() > settled) {
             return;
         }
         // Delays that no clock can say: such a film is indexed anew each time.

@@ -226,8 +226,10 @@ impl Draft {
             // A writer of fragments seldom knows the length when it writes the edit list.
             window.end = None;
         }
+        // By what it is coded with, whatever its handler says.
+        let is_video = codec.video().is_some();
         // Every frame of these codings can be decoded on its own, whatever flags say.
-        let every_sync = !self.is_video && codec.string != "mp4a.40.42";
+        let every_sync = !is_video && codec.string != "mp4a.40.42";
         let mut samples = self.samples;
         if every_sync {
             samples.set_all_sync();
@@ -236,7 +238,7 @@ impl Draft {
             samples.finish(),
             self.base,
             &window,
-            self.is_video,
+            is_video,
             self.timescale,
         );
         let Some((samples, origin)) = media else {

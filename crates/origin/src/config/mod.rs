@@ -107,7 +107,7 @@ fn media_from(layers: &Layers) -> Result<Vec<(Prefix, String)>, Wrong> {
         let wrong = |why: &dyn fmt::Display| Wrong(format!("media-from = {text:?}: {why}"));
         let (url, place) = text
             .split_once('=')
-            .ok_or_else(|| wrong(&"it is an address and where its bytes are: URL=FOLDER"))?;
+            .ok_or_else(|| wrong(&"it is an address and where its bytes are: URL=SOURCE"))?;
         let prefix = Prefix::parse(url).map_err(|bad| wrong(&bad))?;
         Ok((prefix, place.to_owned()))
     };

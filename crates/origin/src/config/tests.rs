@@ -158,7 +158,7 @@ fn where_indexes_are_kept_and_what_may_be_named() {
     for (flags, what) in [
         (["--index-cache", "disk"], "off, memory or memory+disk"),
         (["--index-cache", "memory+disk"], "index-cache-dir"),
-        (["--media-from", "https://a.example/"], "URL=FOLDER"),
+        (["--media-from", "https://a.example/"], "URL=SOURCE"),
         (["--media-from", "file:///films=films"], "http(s)"),
         (
             ["--media-from", "https://u@a.example/=films"],
