@@ -37,8 +37,10 @@ fmt: ## format the Rust code
 
 bench: ## our speed beside others' on this machine, and our memory
 	@scripts/install.sh bench
+	@scripts/storage.sh
 	python3 bench/run.py
 	python3 bench/memory.py
+	python3 bench/storage.py
 
 experiments: ## the source documents' experiments
 	@echo "make experiments: none here yet; they come with headwater lab"

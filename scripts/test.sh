@@ -26,6 +26,7 @@ section() {
 install() {
   scripts/install.sh test || return 1
   scripts/players.sh
+  scripts/storage.sh
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }

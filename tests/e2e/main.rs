@@ -14,4 +14,5 @@ mod http;
 mod index;
 mod mapped;
 mod packets;
+mod remote;
 mod support;

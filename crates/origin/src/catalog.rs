@@ -143,16 +143,10 @@ impl Catalog {
         self.build(key).await
     }
 
-    /// Whether a remote title is known to be one file: then there is nothing below it, and what
-    /// is asked for below it need not be looked for. Where a look costs little, it is not asked.
-    pub(crate) async fn is_file(self: &Arc<Catalog>, key: &Key) -> bool {
-        self.stores.library().is_remote()
-            && self.remember
-            && title::is_media(key.name())
-            && self
-                .title(key)
-                .await
-                .is_ok_and(|title| title.kind() == "file")
+    /// Whether files may lie below a title. Below a remote one that is named like a film none are
+    /// looked for: each look would be a request.
+    pub(crate) fn may_hold_files(&self, key: &Key) -> bool {
+        !(self.store().is_remote() && title::is_media(key.name()))
     }
 
     /// The title again, after one of its files was found to be overwritten.

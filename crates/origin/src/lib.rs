@@ -131,7 +131,7 @@ impl Origin {
                 file,
             } => {
                 if let Some(file) = file
-                    && !self.catalog.is_file(title).await
+                    && self.catalog.may_hold_files(title)
                     && self.files.has(file).await
                 {
                     return self.files.answer(&self.catalog, file, ask).await;

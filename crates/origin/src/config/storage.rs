@@ -73,6 +73,13 @@ pub const STORAGE: &[Knob] = &[
         "Whether the next segment is fetched before it is asked for",
     ),
     Knob::new(
+        "storage-option",
+        "KEY=VALUE",
+        "",
+        "A setting of S3, GCS or Azure, such as aws_region; secrets rather in the environment",
+    )
+    .list(),
+    Knob::new(
         "storage-ca",
         "FILE",
         "",
@@ -116,6 +123,7 @@ pub(super) fn options(layers: &Layers) -> Result<Options, Wrong> {
         },
         via: all(layers, "storage-via", via)?,
         endpoints: all(layers, "storage-endpoint", endpoint)?,
+        settings: all(layers, "storage-option", setting)?,
         memory_bytes: size("storage-memory", default.memory_bytes)?,
         waste_bytes: size("storage-waste", default.waste_bytes)?,
         retries: number("storage-retries", 2)?.min(10) as u32,
@@ -138,7 +146,7 @@ fn all<T>(
     name: &str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<T>, Wrong> {
-    let one = |text: &String| parse(text).map_err(|why| Wrong(format!("{name} = {text:?}: {why}")));
+    let one = |text: &String| parse(text).map_err(|why| Wrong(format!("{name}: {why}")));
     layers.list(name).iter().map(one).collect()
 }
 
@@ -159,6 +167,11 @@ fn percent(text: &str) -> Result<f64, String> {
 
 fn file(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| error.to_string())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it is KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn via(text: &str) -> Result<Via, String> {

@@ -132,12 +132,18 @@ impl Client {
         response: Response<Incoming>,
         lease: Lease,
     ) -> Result<HttpResponse, Failed> {
-        let (parts, incoming) = response.into_parts();
+        let (mut parts, incoming) = response.into_parts();
+        say_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
         let whole = parts.status == StatusCode::OK && *method == Method::GET;
         let ranged = CALL.try_with(|call| call.ranged).unwrap_or(false);
-        if whole && ranged {
+        let empty = parts.headers.get(header::CONTENT_LENGTH);
+        if whole && ranged && empty.is_some_and(|len| len == "0") {
+            // Of an empty object there is no range; some servers say so, some give all of it.
+            parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
+            note(|notes| notes.status = Some(parts.status.as_u16()));
+        } else if whole && ranged {
             // The body is not looked at: it may be the whole film.
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));
@@ -170,6 +176,25 @@ fn on_the_wire(mut request: HttpRequest) -> Result<HttpRequest, Failed> {
         .parse()
         .map_err(|_| Failed::Connect("a path that no request can name".into()))?;
     Ok(request)
+}
+
+/// `object_store` reads no part without a Content-Length, which a proxy may have left out: the
+/// Content-Range says it, too. Whether so many bytes come is looked at as they do.
+fn say_length(parts: &mut http::response::Parts) {
+    if parts.status != StatusCode::PARTIAL_CONTENT
+        || parts.headers.contains_key(header::CONTENT_LENGTH)
+    {
+        return;
+    }
+    let range = parts.headers.get(header::CONTENT_RANGE);
+    let range = range.and_then(|value| value.to_str().ok()?.strip_prefix("bytes "));
+    let ends = range.and_then(|range| range.split_once('/')?.0.split_once('-'));
+    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    if let Some((first, last)) = ends
+        && let Some(len) = u64::checked_sub(last, first).and_then(|n| n.checked_add(1))
+    {
+        parts.headers.insert(header::CONTENT_LENGTH, len.into());
+    }
 }
 
 /// Where an answer sends us, if it does: to the same server only.

@@ -34,7 +34,11 @@ pub(super) fn follows(url: &str) -> bool {
 }
 
 /// Opens a place, without asking it anything.
-pub(super) fn open(source: &str, client: Client) -> Result<Address, String> {
+pub(super) fn open(
+    source: &str,
+    settings: &[(String, String)],
+    client: Client,
+) -> Result<Address, String> {
     let url = Url::parse(source).map_err(|error| format!("{}: {error}", shown(source)))?;
     if (!url.username().is_empty() || url.password().is_some()) && url.scheme() != "abfss" {
         return Err(format!(
@@ -45,40 +49,42 @@ pub(super) fn open(source: &str, client: Client) -> Result<Address, String> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err(format!("{}: a library's URL has no ? or #", shown(source)));
     }
-    let name: Arc<str> = match url.scheme() {
-        "http" | "https" => url.origin().ascii_serialization().into(),
-        scheme => format!("{scheme}://{}", url.host_str().unwrap_or_default()).into(),
+    let http = matches!(url.scheme(), "http" | "https");
+    let name: Arc<str> = match http {
+        true => url.origin().ascii_serialization().into(),
+        false => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()).into(),
     };
     let wrong = |error: object_store::Error| format!("{name}: {}", plain(&error));
-    let http = matches!(url.scheme(), "http" | "https");
     let store: Arc<dyn ObjectStore> = match url.scheme() {
         "http" | "https" => Arc::new(plain_http(&url, client).map_err(wrong)?),
         "gs" => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_url(source);
-            let builder = builder.with_http_connector(Factory(client));
-            let builder = builder.with_retry(once()).with_client_options(options());
+            let builder = set(
+                GoogleCloudStorageBuilder::from_env(),
+                settings,
+                |b, key, value| Ok(b.with_config(key.parse()?, value)),
+            )?;
+            let builder = builder.with_url(source).with_client_options(options());
+            let builder = builder
+                .with_http_connector(Factory(client))
+                .with_retry(once());
             Arc::new(builder.build().map_err(wrong)?)
         }
         "az" | "abfs" | "abfss" => {
-            let builder = MicrosoftAzureBuilder::from_env().with_url(source);
-            let builder = builder.with_http_connector(Factory(client));
-            let builder = builder.with_retry(once()).with_client_options(options());
+            let builder = set(
+                MicrosoftAzureBuilder::from_env(),
+                settings,
+                |b, key, value| Ok(b.with_config(key.parse()?, value)),
+            )?;
+            let builder = builder.with_url(source).with_client_options(options());
+            let builder = builder
+                .with_http_connector(Factory(client))
+                .with_retry(once());
             Arc::new(builder.build().map_err(wrong)?)
         }
         _ => {
-            let mut builder = AmazonS3Builder::new();
-            for (key, value) in profile::read() {
-                if let Ok(key) = key.parse() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            for (key, value) in std::env::vars() {
-                if key.starts_with("AWS_")
-                    && let Ok(key) = key.to_ascii_lowercase().parse()
-                {
-                    builder = builder.with_config(key, value);
-                }
-            }
+            let builder = set(s3_from_env(), settings, |b, key, value| {
+                Ok(b.with_config(key.parse()?, value))
+            })?;
             let builder = builder.with_url(source).with_client_options(options());
             let builder = builder
                 .with_http_connector(Factory(client))
@@ -94,6 +100,38 @@ pub(super) fn open(source: &str, client: Client) -> Result<Address, String> {
         name,
         lists: !http,
     })
+}
+
+/// Gives a builder its settings by name.
+fn set<B>(
+    mut builder: B,
+    settings: &[(String, String)],
+    with: impl Fn(B, &str, &str) -> object_store::Result<B>,
+) -> Result<B, String> {
+    for (key, value) in settings {
+        let set = with(builder, &key.to_ascii_lowercase(), value);
+        // Not the value, which may be a secret.
+        builder = set.map_err(|_| format!("{key}: the storage has no such setting"))?;
+    }
+    Ok(builder)
+}
+
+/// The shared files first, the environment over them.
+fn s3_from_env() -> AmazonS3Builder {
+    let mut builder = AmazonS3Builder::new();
+    for (key, value) in profile::read() {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    for (key, value) in std::env::vars() {
+        if key.starts_with("AWS_")
+            && let Ok(key) = key.to_ascii_lowercase().parse()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    builder
 }
 
 fn plain_http(url: &Url, client: Client) -> object_store::Result<impl ObjectStore> {

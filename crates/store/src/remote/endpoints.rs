@@ -60,7 +60,7 @@ impl Routes {
                     let uri = url.parse().ok().and_then(|uri| client.through(&uri));
                     client = uri.ok_or_else(|| format!("via {url:?}: not an http or https URL"))?;
                 }
-                Endpoint::new(place, client)
+                Endpoint::new(place, &options.settings, client)
             });
             endpoints.collect::<Result<Vec<_>, String>>()
         };
@@ -103,13 +103,17 @@ impl Routes {
 }
 
 impl Endpoint {
-    fn new(place: &Weighted, client: Client) -> Result<Arc<Endpoint>, String> {
+    fn new(
+        place: &Weighted,
+        settings: &[(String, String)],
+        client: Client,
+    ) -> Result<Arc<Endpoint>, String> {
         let Address {
             store,
             prefix,
             name,
             lists,
-        } = address::open(&place.url, client)?;
+        } = address::open(&place.url, settings, client)?;
         Ok(Arc::new(Endpoint {
             store,
             name,

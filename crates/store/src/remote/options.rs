@@ -13,6 +13,9 @@ pub struct Options {
     pub via: Vec<Via>,
     /// Other places that hold the same objects under the same names.
     pub endpoints: Vec<Weighted>,
+    /// The storage's own settings, by `object_store`'s names (`aws_region`); they go before the
+    /// environment's.
+    pub settings: Vec<(String, String)>,
     /// Most bytes of ranges kept in memory; 0: none.
     pub memory_bytes: u64,
     /// Bytes between two wanted parts that are rather read along than asked for apart.
@@ -55,6 +58,7 @@ impl Default for Options {
             transport: Transport::default(),
             via: Vec::new(),
             endpoints: Vec::new(),
+            settings: Vec::new(),
             memory_bytes: 256 << 20,
             waste_bytes: 1 << 20,
             retries: 2,

@@ -99,7 +99,10 @@ pub(super) async fn start(
         Reason::Plain => PLAIN_BYTES_MAX,
         _ => KEPT_BYTES_MAX,
     };
-    let from = match extents(&wanted, along, object.core().options.waste_bytes, most) {
+    let options = &object.core().options;
+    // What is read along is of use only while it is kept.
+    let along = if options.memory_bytes > 0 { along } else { &[] };
+    let from = match extents(&wanted, along, options.waste_bytes, most) {
         Some(extents) => From::Flights(flights(object, &extents, reason)),
         None => {
             let (send, receive) = mpsc::channel(PIECES_WAITING);
@@ -161,6 +164,8 @@ impl Landing {
         let outcome = self.fill(reason).await;
         if let Err(error) = &outcome {
             self.object.notice(error);
+            // Before anybody hears of it, so that who then asks again begins anew.
+            self.leave();
         }
         self.flight.end(outcome);
     }
@@ -175,15 +180,20 @@ impl Landing {
     }
 }
 
+impl Landing {
+    /// It is kept if it is whole, else forgotten.
+    fn leave(&self) {
+        let core = self.object.core();
+        core.cache.ended(self.object.name(), &self.flight);
+    }
+}
+
 impl Drop for Landing {
     fn drop(&mut self) {
+        self.leave();
         // Without effect after a regular end.
         let ended = Error::Broken("the storage's threads have ended".into());
         self.flight.end(Err(ended));
-        self.object
-            .core()
-            .cache
-            .ended(self.object.name(), &self.flight);
     }
 }
 

@@ -1,0 +1,76 @@
+//! Connections are what they are counted to be.
+
+use crate::suite::{bytes, key, parts, quick};
+use crate::wild::Wild;
+use store::{Object, Options, Reason, Store, Transport};
+
+fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
+    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
+    let options = Options {
+        transport: Transport {
+            pooled,
+            connections_max: most,
+            ..quick().transport
+        },
+        memory_bytes: 0,
+        ..quick()
+    };
+    let store = Store::new(&server.url(), options).unwrap();
+    let object = store.open(&key("film.mp4")).unwrap();
+    (server, store, object)
+}
+
+#[test]
+fn kept_connections_are_used_again() {
+    let (server, store, object) = library(true, 8);
+    for n in 0..20 {
+        let (_, error) = parts(
+            &object,
+            &[n * 100_000..n * 100_000 + 50_000],
+            Reason::Segment,
+        );
+        assert!(error.is_none());
+    }
+    let connections = store.remote().unwrap().connections();
+    assert_eq!((server.requests(), server.accepted()), (21, 1));
+    assert_eq!((connections.opened(), connections.reused()), (1, 20));
+    assert_eq!(connections.open(), 1);
+}
+
+#[test]
+fn fresh_ones_are_one_a_request() {
+    let (server, store, object) = library(false, 8);
+    for n in 0..20 {
+        let (_, error) = parts(
+            &object,
+            &[n * 100_000..n * 100_000 + 50_000],
+            Reason::Segment,
+        );
+        assert!(error.is_none());
+    }
+    let connections = store.remote().unwrap().connections();
+    assert_eq!((server.requests(), server.accepted()), (21, 21));
+    assert_eq!((connections.opened(), connections.reused()), (21, 0));
+    // Each ends by itself, a moment after its answer did.
+    while connections.open() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(connections.closed(), 21);
+}
+
+#[test]
+fn no_more_are_opened_than_are_allowed() {
+    let (server, _store, object) = library(true, 3);
+    server.delay(std::time::Duration::from_millis(20));
+    let readers: Vec<_> = (0..24)
+        .map(|n| {
+            let object = object.clone();
+            let range = n * 100_000..n * 100_000 + 50_000;
+            std::thread::spawn(move || parts(&object, &[range], Reason::Segment).1)
+        })
+        .collect();
+    for reader in readers {
+        assert!(reader.join().unwrap().is_none());
+    }
+    assert!(server.accepted() <= 3, "{}", server.accepted());
+}

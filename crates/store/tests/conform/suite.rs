@@ -1,0 +1,209 @@
+//! What any library must do, as code.
+
+use std::ops::Range;
+use std::time::Duration;
+use store::{Error, Key, Object, Options, Reason, Store, Timeouts, Transport};
+
+/// A library as the suite wants it: these objects below the root, and nothing else.
+pub const NAMES: [&str; 5] = [
+    "film.mp4",
+    "a folder/Der Übermut & co (1981) 100%.mp4",
+    "a folder/b.mp4",
+    "a folder/deep/c+d=e.mp4",
+    "empty.mp4",
+];
+
+/// The bytes of one of them.
+pub fn bytes(name: &str) -> Vec<u8> {
+    let len = match name {
+        "empty.mp4" => 0,
+        "film.mp4" => 3_000_000,
+        _ => 100_000 + name.len(),
+    };
+    let salt = name.len() as u64;
+    (0..len as u64)
+        .map(|n| (n.wrapping_mul(2_654_435_761 + salt) >> 11) as u8)
+        .collect()
+}
+
+pub fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+/// Short waits, so that a server that does not answer is noticed within a test.
+pub fn quick() -> Options {
+    Options {
+        transport: Transport {
+            timeouts: Timeouts {
+                connect: Duration::from_millis(2000),
+                first_byte: Duration::from_millis(400),
+                stall: Duration::from_millis(400),
+            },
+            ..Transport::default()
+        },
+        hedge_share: 0.0,
+        waste_bytes: 4096,
+        ..Options::default()
+    }
+}
+
+/// The wanted ranges, one after the other: what came, and why no more.
+pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>, Option<Error>) {
+    let mut out = Vec::new();
+    let Object::Remote(object) = object else {
+        for range in wanted {
+            match object.read(range.clone(), reason) {
+                Ok(bytes) => out.extend_from_slice(&bytes),
+                Err(error) => return (out, Some(error)),
+            }
+        }
+        return (out, None);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(async {
+        let work = async {
+            let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
+            loop {
+                let slices = parts.next().await?;
+                if slices.is_empty() {
+                    return Ok(());
+                }
+                slices.iter().for_each(|slice| out.extend_from_slice(slice));
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(20), work).await;
+        let error = ended.expect("nothing may hang").err();
+        (out, error)
+    })
+}
+
+/// What a list of ranges holds.
+pub fn of(bytes: &[u8], wanted: &[Range<u64>]) -> Vec<u8> {
+    let part = |range: &Range<u64>| bytes[range.start as usize..range.end as usize].to_vec();
+    wanted.iter().flat_map(part).collect()
+}
+
+/// Checks everything that a reader of films relies on. `lists`: whether it can say what it holds.
+pub fn check(store: &Store, lists: bool) {
+    reads(store);
+    absence(store, lists);
+    if lists {
+        listing(store);
+    } else {
+        assert!(matches!(store.list(&Key::ROOT), Err(Error::Unlisted)));
+    }
+}
+
+fn reads(store: &Store) {
+    for name in NAMES {
+        let right = bytes(name);
+        let len = right.len() as u64;
+        let object = store
+            .open(&key(name))
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(object.len(), len, "{name}");
+        assert_eq!(
+            store.look(&key(name)).unwrap(),
+            Some(*object.identity()),
+            "{name}"
+        );
+        let all = [0..len];
+        for reason in [Reason::Index, Reason::Plain] {
+            let read = object
+                .read(0..len, reason)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(read == right, "{name}");
+        }
+        for reason in [Reason::Segment, Reason::Plain] {
+            let (read, error) = parts(&object, &all, reason);
+            assert!(read == right && error.is_none(), "{name}: {error:?}");
+        }
+        let past = [len..len + 1, len + 1..len + 2, 0..len + 1];
+        for range in past {
+            let (read, error) = parts(&object, std::slice::from_ref(&range), Reason::Segment);
+            assert!(
+                read.is_empty() && matches!(error, Some(Error::Changed)),
+                "{name} {range:?}"
+            );
+        }
+        object.settle();
+        assert!(
+            object.read(0..len, Reason::Index).unwrap() == right,
+            "{name}"
+        );
+    }
+    let right = bytes("film.mp4");
+    let object = store.open(&key("film.mp4")).unwrap();
+    for wanted in [
+        vec![0..1],
+        vec![2_999_999..3_000_000],
+        vec![5..5, 10..20, 20..30],
+        vec![100_000..200_000, 50_000..150_000, 0..10],
+        vec![
+            1..1000,
+            1001..2000,
+            900_000..1_700_000,
+            1_704_000..1_800_000,
+        ],
+        (0..200).map(|n| n * 14_000..n * 14_000 + 9_000).collect(),
+    ] {
+        let (read, error) = parts(&object, &wanted, Reason::Segment);
+        assert!(error.is_none(), "{wanted:?}: {error:?}");
+        assert!(read == of(&right, &wanted), "{wanted:?}");
+    }
+    assert!(!object.changed());
+}
+
+fn absence(store: &Store, lists: bool) {
+    for name in ["none.mp4", "a folder/none.mp4", "film.mp4/x.mp4"] {
+        assert!(
+            matches!(store.open(&key(name)), Err(Error::NotFound)),
+            "{name}"
+        );
+        assert!(
+            matches!(store.look(&key(name)), Err(Error::NotFound)),
+            "{name}"
+        );
+    }
+    assert!(matches!(store.open(&Key::ROOT), Err(Error::NotFound)));
+    assert!(store.open(&key("a folder")).is_err());
+    if lists {
+        assert_eq!(store.look(&key("a folder")).unwrap(), None);
+    }
+}
+
+fn listing(store: &Store) {
+    let names = |folder: &Key| -> Vec<(String, bool)> {
+        let entries = store.list(folder).unwrap();
+        entries
+            .into_iter()
+            .map(|entry| (entry.name, entry.file.is_some()))
+            .collect()
+    };
+    let root = [("a folder", false), ("empty.mp4", true), ("film.mp4", true)];
+    let folder = [
+        ("Der Übermut & co (1981) 100%.mp4", true),
+        ("b.mp4", true),
+        ("deep", false),
+    ];
+    let owned = |list: &[(&str, bool)]| -> Vec<(String, bool)> {
+        list.iter()
+            .map(|(name, file)| ((*name).to_owned(), *file))
+            .collect()
+    };
+    assert_eq!(names(&Key::ROOT), owned(&root));
+    assert_eq!(names(&key("a folder")), owned(&folder));
+    for entry in store.list(&Key::ROOT).unwrap() {
+        if let Some(identity) = entry.file {
+            let looked = store.look(&key(&entry.name)).unwrap();
+            assert_eq!(
+                looked,
+                Some(identity),
+                "{}: as listed, as looked at",
+                entry.name
+            );
+        }
+    }
+}

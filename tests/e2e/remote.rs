@@ -1,0 +1,201 @@
+//! Films of an HTTP server (another headwater, which serves files as they are, with ranges and
+//! conditions) are served as those of a folder are, for one request a segment.
+
+use crate::ffmpeg;
+use crate::support::{Folder, Server, fixture, fixtures};
+use std::path::Path;
+
+/// A storage of the fixtures, and an origin whose library it is.
+fn pair(library: &Path, more: &[&str]) -> (Server, Server) {
+    let storage = Server::start(&[library.to_str().unwrap()]);
+    let url = storage.url("/");
+    let args = [&[url.as_str(), "--segment", "2s"][..], more].concat();
+    let origin = Server::start(&args);
+    (storage, origin)
+}
+
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.text("/metrics");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.map_or(0, |value| value.trim().parse().unwrap())
+}
+
+fn requests(server: &Server, reason: &str) -> u64 {
+    let name = format!("headwater_storage_requests_total{{reason=\"{reason}\"}}");
+    metric(server, &name)
+}
+
+/// Every segment that a media playlist lists, resolved.
+fn segments(server: &Server, playlist: &str) -> Vec<String> {
+    let folder = &playlist[..playlist.rfind('/').unwrap()];
+    let above = &folder[..folder.rfind('/').unwrap()];
+    let text = server.text(playlist);
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = lines.map(|line| match line.strip_prefix("../") {
+        Some(rest) => format!("{above}/{rest}"),
+        None => format!("{folder}/{line}"),
+    });
+    lines.collect()
+}
+
+fn playlists(server: &Server, title: &str) -> Vec<String> {
+    let text = server.text(&format!("{title}/.m3u8"));
+    let quoted = text
+        .lines()
+        .filter_map(|line| line.split("URI=\"").nth(1)?.split('"').next());
+    let plain = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let all = quoted
+        .chain(plain)
+        .filter(|line| !line.contains("keyframes"));
+    all.map(|line| format!("{title}/{line}")).collect()
+}
+
+#[test]
+fn pictures_and_packets_are_those_of_the_folder() {
+    for name in [
+        "avc.mp4",
+        "avc_faststart.mp4",
+        "frag_cmaf.mp4",
+        "several_tracks.mp4",
+    ] {
+        let Some(path) = fixture(name) else { continue };
+        let local = Server::of(path.parent().unwrap());
+        let (_storage, remote) = pair(path.parent().unwrap(), &[]);
+        for manifest in [".m3u8", ".mpd"] {
+            let there = ffmpeg::pictures(&local.url(&format!("/{name}/{manifest}")));
+            let here = ffmpeg::pictures(&remote.url(&format!("/{name}/{manifest}")));
+            assert!(!here.is_empty() && here == there, "{name} {manifest}");
+        }
+        let plain = format!("/{name}");
+        assert_eq!(remote.body(&plain), local.body(&plain), "{name} as it is");
+        let part = |server: &Server| {
+            server
+                .request("GET", &plain, &[("Range", "bytes=77-9999")])
+                .body
+        };
+        assert_eq!(part(&remote), part(&local), "a part of {name}");
+    }
+}
+
+#[test]
+fn a_cold_segment_is_one_request_and_a_warm_one_none() {
+    let Some(path) = fixture("avc.mp4") else {
+        return;
+    };
+    let (_storage, origin) = pair(path.parent().unwrap(), &[]);
+    let lists = playlists(&origin, "/avc.mp4");
+    assert!(lists.len() >= 2, "pictures and sound: {lists:?}");
+    // One request that opens it and brings the first 64 KiB, one for the moov at its end.
+    assert_eq!(
+        (requests(&origin, "index"), requests(&origin, "look")),
+        (2, 0)
+    );
+    let all: Vec<_> = lists.iter().map(|list| segments(&origin, list)).collect();
+    let slots = all.iter().map(Vec::len).max().unwrap();
+    for n in 0..slots {
+        for list in &all {
+            if let Some(segment) = list.get(n) {
+                origin.body(segment);
+            }
+        }
+        let asked = requests(&origin, "segment");
+        assert!(
+            asked <= n as u64 + 1,
+            "{asked} requests for {} segments of each track",
+            n + 1
+        );
+    }
+    let cold = requests(&origin, "segment");
+    all.iter()
+        .flatten()
+        .for_each(|segment| drop(origin.body(segment)));
+    assert_eq!(requests(&origin, "segment"), cold, "none while warm");
+    let read = metric(&origin, "headwater_storage_bytes_total{reason=\"segment\"}");
+    let len = std::fs::metadata(&path).unwrap().len();
+    assert!(read <= len, "{read} bytes read of a film of {len}");
+    assert_eq!(
+        metric(&origin, "headwater_storage_connections_opened_total"),
+        1
+    );
+}
+
+#[test]
+fn faststart_films_are_opened_with_one_request() {
+    let Some(path) = fixture("avc_faststart.mp4") else {
+        return;
+    };
+    let (_storage, origin) = pair(path.parent().unwrap(), &[]);
+    origin.text("/avc_faststart.mp4/.mpd");
+    assert_eq!(
+        (requests(&origin, "index"), requests(&origin, "look")),
+        (1, 0)
+    );
+}
+
+#[test]
+fn without_caches_each_request_reads_the_index_anew() {
+    let Some(path) = fixture("avc.mp4") else {
+        return;
+    };
+    let more = ["--index-cache", "off", "--storage-memory", "0B"];
+    let more = [&more[..], &["--storage-connections", "fresh"]].concat();
+    let (_storage, origin) = pair(path.parent().unwrap(), &more);
+    let list = playlists(&origin, "/avc.mp4").remove(0);
+    let segments = segments(&origin, &list);
+    let before = requests(&origin, "index");
+    segments
+        .iter()
+        .for_each(|segment| drop(origin.body(segment)));
+    assert_eq!(
+        requests(&origin, "index") - before,
+        2 * segments.len() as u64
+    );
+    let opened = metric(&origin, "headwater_storage_connections_opened_total");
+    let all: u64 = ["index", "segment", "look", "plain", "manifest"]
+        .iter()
+        .map(|reason| requests(&origin, reason))
+        .sum();
+    assert_eq!(opened, all, "a connection for every request");
+}
+
+#[test]
+fn a_film_that_is_replaced_is_indexed_anew() {
+    let (Some(old), Some(new)) = (fixture("avc.mp4"), fixture("avc_2997.mp4")) else {
+        return;
+    };
+    let folder = Folder::new();
+    let film = folder.put("film.mp4", &std::fs::read(old).unwrap());
+    let more = ["--storage-memory", "0B", "--segment-memory", "0B"];
+    let storage = Server::start(&[folder.0.to_str().unwrap(), "--recheck", "0s"]);
+    let url = storage.url("/");
+    let origin = Server::start(&[&[url.as_str(), "--segment", "2s"][..], &more].concat());
+    let list = playlists(&origin, "/film.mp4").remove(0);
+    let segment = segments(&origin, &list).remove(1);
+    assert_eq!(origin.get(&segment).status, 200);
+    let next = folder.put("next", &std::fs::read(&new).unwrap());
+    std::fs::rename(next, film).unwrap();
+    // Refused while it changes, then gone; never old tables over new bytes.
+    let first = origin.get(&segment);
+    assert!([503, 410].contains(&first.status), "{}", first.reason());
+    let then = origin.get(&segment);
+    assert_eq!(then.status, 410, "{}", then.reason());
+    let same = Server::of(new.parent().unwrap());
+    let here = ffmpeg::pictures(&origin.url("/film.mp4/.m3u8"));
+    assert_eq!(here, ffmpeg::pictures(&same.url("/avc_2997.mp4/.m3u8")));
+}
+
+#[test]
+fn what_is_wrong_with_the_storage_has_its_status() {
+    let Some(root) = fixtures() else { return };
+    let (storage, origin) = pair(&root.join("library"), &["--storage-retries", "1"]);
+    assert_eq!(origin.get("/none.mp4/.m3u8").status, 404);
+    assert_eq!(origin.get("/none.mp4").status, 404);
+    drop(storage);
+    let answer = origin.get("/avc.mp4/.m3u8");
+    assert_eq!(answer.status, 502, "{}", answer.reason());
+    assert!(answer.reason().contains("no connection to the storage"));
+}
