@@ -39,6 +39,7 @@ bench: ## our speed beside others' on this machine, and our memory
 	@scripts/install.sh bench
 	@scripts/storage.sh
 	python3 bench/run.py
+	python3 bench/edge.py
 	python3 bench/memory.py
 	python3 bench/storage.py
 

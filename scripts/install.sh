@@ -60,7 +60,10 @@ if [ "$purpose" != run ]; then
   need g++ g++
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
-if [ "$purpose" = bench ]; then need wrk wrk; fi
+if [ "$purpose" = bench ]; then
+  need wrk wrk
+  need varnishd varnish
+fi
 if [ "$purpose" = run ]; then
   # The page works without the players of others, so their absence is no reason to stop.
   needed=()

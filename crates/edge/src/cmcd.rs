@@ -267,6 +267,16 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_left_out(text in "\\PC{0,200}", list in "[a-z=(),;\"0-9.%\\\\ -]{0,200}") {
+            for query in [format!("CMCD={text}"), format!("CMCD={list}")] {
+                let found = Cmcd::of(Some(&query), &HeaderMap::new());
+                proptest::prop_assert!(found.iter().count() <= KEYS_MAX);
+            }
+        }
+    }
+
     #[test]
     fn nonsense_is_left_out_and_bounded() {
         for query in [

@@ -1,5 +1,6 @@
 //! What `headwater edge` is told.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,18 @@ const OWN: &[Knob] = &[
         "Time between two pieces of the origin's answer",
     ),
     Knob::new(
+        "admin",
+        "HOST:PORT",
+        "",
+        "Where to listen for the people who run it: status and purging",
+    ),
+    Knob::new(
+        "admin-token-file",
+        "FILE",
+        "",
+        "File with the token that the admin port asks for",
+    ),
+    Knob::new(
         "tcp-interval",
         "DURATION",
         "250ms",
@@ -109,6 +122,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Bounds on the origin.
     pub patience: Patience,
+    /// The admin port, and the file with its token.
+    pub admin: Option<(String, PathBuf)>,
     /// While a response is sent, how often TCP is looked at for the records; zero: only at its
     /// start and end.
     pub tcp_interval: Duration,
@@ -154,6 +169,14 @@ impl Settings {
                 first_byte: time("origin-first-byte-timeout")?,
                 between: time("origin-between-timeout")?,
                 ..Patience::default()
+            },
+            admin: match (layers.one("admin"), layers.path("admin-token-file")) {
+                (Some(listen), Some(token)) => Some((listen.to_owned(), token)),
+                (None, None) => None,
+                _ => {
+                    let what = "admin and admin-token-file are only of use together";
+                    return Err(Wrong(what.into()));
+                }
             },
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {

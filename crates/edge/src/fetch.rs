@@ -180,9 +180,7 @@ impl Edge {
             Ok(lifetime) => {
                 merged.lifetime = lifetime;
                 let merged = Arc::new(merged);
-                if !lead.purged() {
-                    self.insert(&ask.key, &merged);
-                }
+                self.insert(lead, &ask.key, &merged);
                 Landed::Confirmed(merged)
             }
             // It must not be kept any longer; this once it was asked for.
@@ -226,19 +224,32 @@ impl Edge {
         }
         if kept {
             object.finish();
-            if !lead.purged() {
-                self.insert(key, object);
-            }
+            self.insert(lead, key, object);
         } else {
             object.body.end(Ok(()));
         }
     }
 
-    /// Keeps a whole object, below its variant's key if it varies.
-    fn insert(&self, key: &Key, object: &Arc<Object>) {
-        let entry = Entry::Object(object.clone());
+    /// Keeps a whole object.
+    ///
+    /// What was purged meanwhile is not kept: a purge marks fetches first, and then looks at what is
+    /// kept, so that here, after keeping, the mark is seen if that look came too early.
+    fn insert(&self, lead: &Lead<Key, Landed>, key: &Key, object: &Arc<Object>) {
+        if lead.purged() {
+            return;
+        }
+        let key = self.place(key, object);
+        self.memory
+            .insert(key.clone(), Entry::Object(object.clone()));
+        if lead.purged() {
+            self.memory.remove(&key);
+        }
+    }
+
+    /// The key that an object is kept by: its own, or its variant's.
+    fn place(&self, key: &Key, object: &Object) -> Key {
         if object.vary.is_empty() {
-            return self.memory.insert(key.clone(), entry);
+            return key.clone();
         }
         let mut names: Vec<_> = object.vary.iter().map(|(name, _)| name.clone()).collect();
         let varies = match self.memory.get(key.as_str()) {
@@ -267,7 +278,7 @@ impl Edge {
         if let Some(oldest) = varies.keep(&variant) {
             self.memory.remove(&oldest);
         }
-        self.memory.insert(variant, entry);
+        variant
     }
 }
 

@@ -14,6 +14,7 @@
 //!
 //! What is *not* here: no media. Any origin is served exactly alike.
 
+mod admin;
 mod cmcd;
 pub mod config;
 mod deliver;
@@ -26,6 +27,7 @@ mod object;
 mod observe;
 mod origins;
 mod plan;
+mod purge;
 pub mod reason;
 mod receive;
 mod rules;
@@ -35,6 +37,7 @@ mod watch;
 
 pub use serve::{Failed, Running, edge, start};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -97,13 +100,20 @@ impl Edge {
                 };
                 own(error.response())
             }
-            Err(Own::Metrics) => {
-                let (bytes, objects) = (self.memory.bytes(), self.memory.len());
-                own(self.observer.show(bytes, objects, self.flights.len()))
-            }
+            Err(Own::Metrics) => own(self.metrics()),
             Err(Own::Wrong(response)) => own(*response),
         };
         self.observer.end(seen, response, ended)
+    }
+
+    fn metrics(&self) -> Response<Body> {
+        let (bytes, objects) = (self.memory.bytes(), self.memory.len());
+        self.observer.show(bytes, objects, self.flights.len())
+    }
+
+    /// How many requests came to what, so far.
+    fn results(&self) -> BTreeMap<&'static str, u64> {
+        self.observer.results()
     }
 
     /// Relays as the rules say: some are about the request, some about how its answer is sent.

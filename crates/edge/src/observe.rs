@@ -108,6 +108,22 @@ impl Observer {
         self.metrics.response()
     }
 
+    /// How many requests came to what, so far.
+    pub fn results(&self) -> BTreeMap<&'static str, u64> {
+        let names = [
+            "hit",
+            "stale",
+            "revalidated",
+            "follow",
+            "miss",
+            "pass",
+            "denied",
+        ];
+        names
+            .map(|name| (name, self.results.of(&[name]).get()))
+            .into()
+    }
+
     /// A request has come.
     pub fn begin(&self, parts: &Parts, conn: &Conn) -> Seen {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,10 +15,11 @@ use net::config::{Layers, Sources, Wrong};
 use net::metrics::Metrics;
 use net::record::Recorder;
 use net::upstream::Upstream;
-use net::{Listen, Server, Shutdown};
+use net::{Limits, Listen, Server, Shutdown};
 use store::cache::{Flights, Memory};
 
 use crate::Edge;
+use crate::admin;
 use crate::config::{KNOBS, Settings, TABLES};
 use crate::observe::Observer;
 use crate::origins::Origins;
@@ -49,7 +51,8 @@ pub struct Running {
     addresses: Vec<SocketAddr>,
     secure: bool,
     shutdown: Shutdown,
-    thread: JoinHandle<io::Result<()>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    admin: Option<SocketAddr>,
 }
 
 /// `headwater edge`: reads settings, relays until told to end, and says how it went.
@@ -93,6 +96,9 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
         // Whoever started us may not care, and have closed it.
         let _ = writeln!(out, "listening on {url}");
     }
+    if let Some(address) = running.admin() {
+        let _ = writeln!(out, "admin on http://{address}");
+    }
     let _ = out.flush();
     drop(out);
     running.join()
@@ -121,25 +127,72 @@ pub fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> 
     };
     let server = Server::bind(listen).map_err(cannot(&settings.listen.join(", ")))?;
     let (addresses, secure) = (server.addresses().to_vec(), server.secure());
+    let admin = settings.admin.clone();
     let edge = Arc::new(build(settings, workers, &metrics, &shutdown)?);
+    let admin = admin.map(|(listen, token)| bind_admin(&listen, &token));
+    let admin = admin.transpose()?;
+    let admin_address = admin
+        .as_ref()
+        .and_then(|(server, _)| server.addresses().first().copied());
+    let mut threads = Vec::new();
+    if let Some((server, token)) = admin {
+        let (edge, told) = (edge.clone(), shutdown.clone());
+        threads.push(thread("admin", move || {
+            let answer = |_| {
+                let (edge, token) = (edge.clone(), token.clone());
+                move |request, _| admin::answer(edge.clone(), token.clone(), request)
+            };
+            server.run(answer, told)
+        })?);
+    }
     let told = shutdown.clone();
-    let serve = move || {
+    threads.push(thread("serve", move || {
         let answer = |worker| {
             let edge = edge.clone();
             move |request, conn| edge.clone().answer(worker, request, conn)
         };
         server.run(answer, told)
-    };
-    let thread = std::thread::Builder::new()
-        .name("serve".into())
-        .spawn(serve);
+    })?);
     Ok(Running {
         addresses,
         secure,
         shutdown,
-        thread: thread.map_err(cannot("a thread"))?,
+        threads,
+        admin: admin_address,
     })
 }
+
+fn thread(
+    name: &str,
+    work: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<JoinHandle<io::Result<()>>, Failed> {
+    let builder = std::thread::Builder::new().name(name.into());
+    builder.spawn(work).map_err(cannot("a thread"))
+}
+
+/// A port of its own with few connections, and the token that it asks for.
+fn bind_admin(listen: &str, token: &Path) -> Result<(Server, Arc<str>), Failed> {
+    let name = token.display().to_string();
+    let text = std::fs::read_to_string(token).map_err(cannot(&name))?;
+    let text = text.trim();
+    if text.len() < TOKEN_BYTES_MIN {
+        let what = format!("{name}: a token has {TOKEN_BYTES_MIN} characters or more");
+        return Err(Failed::Usage(Wrong(what)));
+    }
+    let server = Server::bind(Listen {
+        addresses: vec![listen.to_owned()],
+        workers: 1,
+        limits: Limits {
+            connections_max: 64,
+            ..Limits::default()
+        },
+        ..Listen::default()
+    });
+    Ok((server.map_err(cannot(listen))?, text.into()))
+}
+
+/// Shorter tokens could be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
 
 fn build(
     settings: Settings,
@@ -185,6 +238,11 @@ impl Running {
         &self.addresses
     }
 
+    /// Where the admin port listens, if there is one.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
     /// Tells it to end.
     pub fn shutdown(&self) -> &Shutdown {
         &self.shutdown
@@ -195,8 +253,12 @@ impl Running {
     /// # Errors
     /// [`Failed::Cannot`] when it ended because something failed.
     pub fn join(self) -> Result<(), Failed> {
-        let ended = self.thread.join();
-        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        ended.map_err(cannot("the server"))
+        let mut result = Ok(());
+        for thread in self.threads {
+            let ended = thread.join();
+            let ended = ended.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+            result = result.and(ended);
+        }
+        result.map_err(cannot("the server"))
     }
 }

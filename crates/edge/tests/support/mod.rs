@@ -76,6 +76,14 @@ impl Edge {
         Client { stream }
     }
 
+    /// The same at the admin port.
+    pub fn admin(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
+        let address = self.running.as_ref().unwrap().admin().unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream }.ask(method, path, headers)
+    }
+
     /// A counter's value.
     pub fn metric(&self, line: &str) -> u64 {
         let text = String::from_utf8(self.get("/metrics").body).unwrap();

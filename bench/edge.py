@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Measures `headwater edge` beside Varnish and nginx's proxy_cache, in front of the same nginx.
+
+Interleaved rounds; the cache under test on core 0, client and origin on core 1; figures per
+CPU-second of the cache. Prints a table and keeps it, with all rounds, under bench/runs/.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from run import ROOT, cpu, cpu_model, free_port, get, in_bytes, wait_for
+
+KINDS = {
+    "hit 1 MB": ("large", "cycle.lua"),
+    "hit 5 KB": ("small", "cycle.lua"),
+    "miss 1 MB": ("large", "unique.lua"),
+    "miss 5 KB": ("small", "unique.lua"),
+}
+COUNT = 60
+SIZES = {"large": 983_000, "small": 5_000}
+
+
+def main():
+    args = arguments()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-edge-"))
+    os.chmod(work, 0o755)
+    servers = []
+    try:
+        origin = Nginx(work, "origin", origin_config(work), core=1)
+        servers.append(origin)
+        caches = [cache(work, origin.url) for cache in (Headwater, Varnish, proxy_cache)]
+        servers += caches
+        rounds = measure(args, caches, work)
+        report(args, rounds, caches)
+    finally:
+        for server in servers:
+            server.stop()
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--only", help="only the kinds whose name contains this")
+    parser.add_argument("--no-save", action="store_true")
+    return parser.parse_args()
+
+
+# ── the caches ───────────────────────────────────────────────────────────────────────────────
+
+
+class Process:
+    def start(self, core, *command, **options):
+        self.process = subprocess.Popen(["taskset", "-c", str(core), *map(str, command)], **options)
+
+    def pids(self):
+        found, queue = [], [self.process.pid]
+        while queue:
+            pid = queue.pop()
+            found.append(pid)
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                queue += map(int, (task / "children").read_text().split())
+        return found
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Headwater(Process):
+    name = "headwater"
+
+    def __init__(self, work, origin):
+        binary = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
+        self.start(0, binary, "edge", "--origin", origin, "--listen", "127.0.0.1:0",
+                   "--workers", 1, "--memory", "1GiB", stdout=subprocess.PIPE, text=True)  # fmt: skip
+        line = self.process.stdout.readline()
+        self.url = re.search(r"http://\S+", line)[0]
+
+
+class Varnish(Process):
+    name = "varnish"
+
+    def __init__(self, work, origin):
+        port = free_port()
+        host, _, backend = origin.removeprefix("http://").partition(":")
+        vcl = work / "default.vcl"
+        vcl.write_text(f'vcl 4.1; backend default {{ .host = "{host}"; .port = "{backend}"; }}')
+        self.start(0, "varnishd", "-F", "-n", work / "varnish", "-f", vcl, "-s", "malloc,1G",
+                   "-a", f"127.0.0.1:{port}", "-p", "workspace_client=64k",
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        self.url = f"http://127.0.0.1:{port}"
+        wait_for(self.url + "/small/0")
+
+
+class Nginx(Process):
+    def __init__(self, work, name, http, core):
+        self.name = name
+        port = free_port()
+        temporary = "".join(
+            f"{kind}_temp_path {work}/{name}-{kind};"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        config = work / f"{name}.conf"
+        config.write_text(
+            f"""worker_processes 1; daemon off; pid {work}/{name}.pid; error_log {work}/{name}.log;
+            events {{ worker_connections 4096; }}
+            http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
+              {temporary} {http.replace("PORT", str(port))} }}"""
+        )
+        self.start(core, "nginx", "-c", config)
+        self.url = f"http://127.0.0.1:{port}"
+        wait_for(self.url + "/small/0")
+
+
+def origin_config(work):
+    for name, size in SIZES.items():
+        folder = work / "files" / name
+        folder.mkdir(parents=True)
+        for number in range(COUNT):
+            (folder / str(number)).write_bytes(os.urandom(size))
+    return f"""open_file_cache max=10000;
+      server {{ listen 127.0.0.1:PORT; root {work}/files; add_header Cache-Control max-age=3600; }}"""
+
+
+def proxy_cache(work, origin):
+    http = f"""proxy_cache_path {work}/cache keys_zone=k:10m max_size=1g use_temp_path=off;
+      upstream o {{ server {origin.removeprefix("http://")}; keepalive 64; }}
+      server {{ listen 127.0.0.1:PORT; location / {{
+        proxy_pass http://o; proxy_http_version 1.1; proxy_set_header Connection "";
+        proxy_cache k; }} }}"""
+    return Nginx(work, "nginx", http, core=0)
+
+
+# ── measuring ────────────────────────────────────────────────────────────────────────────────
+
+
+def measure(args, caches, work):
+    wanted = [kind for kind in KINDS if not args.only or args.only in kind]
+    rounds = []
+    for number in range(args.rounds):
+        turn = number % len(caches)
+        for kind in wanted:
+            for cache in caches[turn:] + caches[:turn]:
+                figures = wrk(args, cache, kind, work)
+                rounds.append({"round": number, "kind": kind, "server": cache.name, **figures})
+                done = f"{len(rounds)}/{args.rounds * len(wanted) * len(caches)}"
+                print(f"\r{done} rounds", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return rounds
+
+
+def wrk(args, cache, kind, work):
+    folder, script = KINDS[kind]
+    paths = [f"/{folder}/{number}" for number in range(COUNT)]
+    if script == "cycle.lua":
+        for path in paths:
+            get(cache.url + path)
+    listing = work / "paths"
+    listing.write_text("".join(path + "\n" for path in paths))
+    before, started = cpu(cache), time.monotonic()
+    output = subprocess.run(
+        ["taskset", "-c", "1", "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds:g}s",
+         "--latency", "-s", str(ROOT / "bench" / script), cache.url],
+        env={**os.environ, "PATHS": str(listing)}, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    wall, used = time.monotonic() - started, cpu(cache) - before
+    errors = re.search(r"Socket errors.*|Non-2xx.*", output)
+    if errors:
+        sys.exit(f"{cache.name}, {kind}: {errors[0]}")
+    return {
+        "requests": int(re.search(r"(\d+) requests in", output)[1]),
+        "bytes": in_bytes(re.search(r"in [\d.]+\w+, ([\d.]+\w+) read", output)[1]),
+        "wall_s": wall, "cpu_s": used,
+        "p50": re.search(r"^ +50%\s+(\S+)", output, re.M)[1],
+        "p99": re.search(r"^ +99%\s+(\S+)", output, re.M)[1],
+    }  # fmt: skip
+
+
+def report(args, rounds, caches):
+    version = subprocess.run(["varnishd", "-V"], capture_output=True, text=True).stderr
+    lines = [
+        f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}",
+        f"command: bench/edge.py --rounds {args.rounds} --seconds {args.seconds:g}"
+        f" --connections {args.connections}",
+        f"client (wrk) and origin (nginx): core 1; caches: core 0; {version.splitlines()[0]}",
+        "median of all rounds, of the cache's CPU-seconds; in brackets the lowest and the highest",
+        "",
+        "| work | " + " | ".join(cache.name for cache in caches) + " |",
+        "|---" * (len(caches) + 1) + "|",
+    ]
+    for kind in KINDS:
+        cells = []
+        for cache in caches:
+            mine = [r for r in rounds if r["kind"] == kind and r["server"] == cache.name]
+            if mine:
+                cells.append(cell(kind, mine))
+        if cells:
+            lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if not args.no_save:
+        name = time.strftime("%Y-%m-%d") + "-edge"
+        runs = ROOT / "bench/runs"
+        (runs / f"{name}.md").write_text(text)
+        (runs / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
+
+
+def cell(kind, rounds):
+    if "MB" in kind:
+        values = [r["bytes"] / 1e9 / r["cpu_s"] for r in rounds]
+        form = "{:.2f} GB"
+    else:
+        values = [r["requests"] / r["cpu_s"] for r in rounds]
+        form = "{:.0f}"
+    middle, low, high = statistics.median(values), min(values), max(values)
+    shown = form.format(middle) + f" ({form.format(low)}–{form.format(high)})"
+    return f"{shown}, p50/p99 {rounds[-1]['p50']}/{rounds[-1]['p99']}"
+
+
+if __name__ == "__main__":
+    main()

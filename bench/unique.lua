@@ -1,0 +1,8 @@
+-- Asks for each path of $PATHS under a query of its own, so that no cache has seen it.
+local paths, n = {}, 0
+for line in io.lines(os.getenv("PATHS")) do paths[#paths + 1] = line end
+local run = tostring(os.time()) .. tostring({}):gsub("%W", "")
+request = function()
+  n = n + 1
+  return wrk.format("GET", paths[n % #paths + 1] .. "?" .. run .. n)
+end

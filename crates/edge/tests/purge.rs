@@ -1,0 +1,160 @@
+//! Purging: by URL, prefix and surrogate key, softly, and while something is being fetched.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use support::{Answer, Edge, Origin, head};
+
+const KEEP: &str = "Cache-Control: max-age=60";
+const TOKEN: &str = "0123456789abcdef";
+
+struct Served {
+    edge: Edge,
+    _folder: tempfile::TempDir,
+}
+
+fn served(origin: std::net::SocketAddr) -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    let flags = [
+        "--admin",
+        "127.0.0.1:0",
+        "--admin-token-file",
+        token.to_str().unwrap(),
+    ];
+    Served {
+        edge: Edge::new(origin, &flags),
+        _folder: folder,
+    }
+}
+
+impl Served {
+    fn admin(&self, method: &str, path: &str) -> Answer {
+        let line = format!("Authorization: Bearer {TOKEN}");
+        self.edge.admin(method, path, &[&line])
+    }
+
+    fn purge(&self, what: &str) -> String {
+        let answer = self.admin("POST", &format!("/purge?{what}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.text().trim().to_owned()
+    }
+
+    fn is_hit(&self, path: &str) -> bool {
+        self.edge
+            .get(path)
+            .header("cache-status")
+            .unwrap()
+            .contains("; hit")
+    }
+}
+
+#[test]
+fn what_is_purged_is_asked_for_again_and_nothing_else() {
+    let (address, _) = Origin::answering(|exchange| {
+        let tag = format!(
+            "Surrogate-Key: all {}",
+            exchange.target().trim_start_matches('/')
+        );
+        let vary = "Vary: Accept-Language".to_owned();
+        (200, vec![KEEP.into(), tag, vary], b"x".to_vec())
+    });
+    let served = served(address);
+    let paths = ["/film/1", "/film/2", "/other", "/third"];
+    let fill = || {
+        for path in paths {
+            served.edge.get(path);
+        }
+        served.edge.until("headwater_cache_flights", 0);
+    };
+    fill();
+    for (what, gone) in [
+        ("url=/film/1", &paths[..1]),
+        ("prefix=/film/", &paths[..2]),
+        ("tag=other", &paths[2..3]),
+        ("tag=all", &paths[..]),
+        ("url=/film", &[]),
+        ("tag=al", &[]),
+    ] {
+        fill();
+        assert_eq!(
+            served.purge(what),
+            format!("{{\"purged\":{}}}", gone.len()),
+            "{what}"
+        );
+        for path in paths {
+            assert_eq!(served.is_hit(path), !gone.contains(&path), "{what} {path}");
+        }
+        served.edge.until("headwater_cache_flights", 0);
+    }
+}
+
+#[test]
+fn purged_softly_it_is_confirmed_first() {
+    let origin = Origin::new();
+    let served = served(origin.address);
+    let mut client = served.edge.connect();
+    client.send("GET", "/a", &[]);
+    origin.next().answer(200, &[KEEP, "ETag: \"1\""], b"one");
+    client.answer("GET");
+    served.edge.until("headwater_cache_objects", 1);
+    served.purge("url=/a&soft");
+    client.send("GET", "/a", &[]);
+    let asked = origin.next();
+    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
+    asked.answer(304, &[KEEP], b"");
+    assert_eq!(client.answer("GET").text(), "one");
+    served.edge.until("headwater_cache_flights", 0);
+    assert!(served.is_hit("/a"));
+}
+
+#[test]
+fn what_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
+    let origin = Origin::new();
+    let served = served(origin.address);
+    let mut client = served.edge.connect();
+    client.send("GET", "/a", &[]);
+    let mut old = origin.next();
+    old.send(head(200, &[KEEP, "Surrogate-Key: film"], Some(6)));
+    old.send("old");
+    client.head();
+    assert_eq!(client.take(3), b"old");
+    assert_eq!(served.purge("tag=film"), "{\"purged\":1}");
+    // Who asks from now on is not given what was purged.
+    let mut later = served.edge.connect();
+    later.send("GET", "/a", &[]);
+    let new = origin.next();
+    old.send("old");
+    old.done();
+    assert_eq!(client.take(3), b"old");
+    new.answer(200, &[KEEP], b"new");
+    assert_eq!(later.answer("GET").text(), "new");
+    served.edge.until("headwater_cache_flights", 0);
+    served.edge.until("headwater_cache_objects", 1);
+    assert_eq!(served.edge.get("/a").text(), "new");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn the_admin_port_wants_its_token_and_shows_what_is_kept() {
+    let (address, _) = Origin::answering(|_| (200, vec![KEEP.into()], b"x".to_vec()));
+    let served = served(address);
+    for path in ["/", "/status", "/metrics", "/purge?url=/a"] {
+        assert_eq!(served.edge.admin("GET", path, &[]).status, 401, "{path}");
+    }
+    served.edge.get("/b?x&y");
+    served.edge.get("/a");
+    served.edge.until("headwater_cache_objects", 2);
+    served.edge.get("/a");
+    let status: serde_json::Value =
+        serde_json::from_slice(&served.admin("GET", "/status").body).unwrap();
+    assert_eq!(status["objects"], 2);
+    assert_eq!(status["top"][0]["key"], "/a");
+    assert_eq!(status["results"]["hit"], 1);
+    let page = served.admin("GET", "/").text();
+    assert!(page.contains("/a") && page.contains("/b?x&amp;y"), "{page}");
+    assert_eq!(served.admin("POST", "/purge?all").status, 400);
+    assert_eq!(served.admin("GET", "/nothing").status, 404);
+}
