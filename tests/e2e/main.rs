@@ -14,5 +14,6 @@ mod http;
 mod index;
 mod mapped;
 mod packets;
+mod players;
 mod remote;
 mod support;

@@ -2,6 +2,7 @@
 
 mod client;
 mod outputs;
+mod players;
 mod rate;
 mod reports;
 
@@ -19,6 +20,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(rate::command())
+        .subcommand(players::command())
         .subcommand(reports::report())
         .subcommand(reports::compare())
 }
@@ -27,6 +29,7 @@ pub fn command() -> Command {
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("rate", flags)) => rate::run(flags),
+        Some(("players", flags)) => players::run(flags),
         Some(("report", flags)) => reports::run_report(flags),
         Some(("compare", flags)) => reports::run_compare(flags),
         _ => return ExitCode::from(2),

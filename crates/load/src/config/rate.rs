@@ -175,7 +175,7 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
 }
 
 /// Set by the first Ctrl-C (or SIGTERM); the second ends the process at once.
-fn stop_on_ctrl_c() -> Result<&'static AtomicBool, Stop> {
+pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, Stop> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let wait = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -12,11 +12,14 @@ pub mod abr;
 pub mod cmcd;
 pub mod consumer;
 pub mod device;
+pub mod drive;
+pub mod live;
 pub mod player;
 pub mod population;
 pub mod qoe;
 pub mod sequence;
 pub mod stream;
+pub mod told;
 pub mod viewer;
 
 pub use player::{Answer, Document, Fetch, Player, Step, What};

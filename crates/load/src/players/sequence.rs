@@ -220,6 +220,10 @@ impl Player for Sequence {
                 self.open(stream);
                 true
             }
+            (true, What::Manifest, Some(Document::Segments(segments))) => {
+                self.open(Arc::new(Stream::of_segments(segments)));
+                true
+            }
             (true, What::Playlist | What::Index, Some(Document::Segments(segments))) => {
                 let track = self.tracks.get_mut(self.turn);
                 track.is_some_and(|track| track.learn(&segments).is_ok())

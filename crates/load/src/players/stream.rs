@@ -116,10 +116,10 @@ impl Stream {
     }
 
     /// A title of one media playlist.
-    pub fn of_segments(segments: Segments) -> Stream {
+    pub fn of_segments(segments: Arc<Segments>) -> Stream {
         let source = Source {
             bps: 1.0,
-            known: Some(Arc::new(segments)),
+            known: Some(segments),
             pieces: Vec::new(),
         };
         let level = Level {
@@ -268,7 +268,7 @@ mod tests {
         let url = Url::parse("http://o.test/m.m3u8").unwrap();
         match read(&url, text.as_bytes()).unwrap() {
             Playlist::Multivariant(title) => Stream::new(title, true, wish).unwrap(),
-            Playlist::Media(media) => Stream::of_segments(media.segments),
+            Playlist::Media(media) => Stream::of_segments(Arc::new(media.segments)),
         }
     }
 

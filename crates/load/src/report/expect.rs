@@ -1,5 +1,6 @@
 //! What a run is held to: `p99 < 50ms`.
 
+use crate::players::told as viewers;
 use crate::rate::Kind;
 use crate::result::{Cell, Run};
 use std::fmt;
@@ -40,6 +41,8 @@ enum Quantity {
     Throughput,
     /// The generator's own lateness at the 99th percentile, in milliseconds.
     Lag,
+    /// Of viewers.
+    Viewing(viewers::Quantity),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +129,13 @@ impl Expectation {
             Quantity::Quantile(..) | Quantity::Lag => format!("{found:.3} ms"),
             Quantity::ErrorShare => format!("{:.3} %", found * 100.0),
             Quantity::Rate => format!("{found:.1}/s"),
-            Quantity::Throughput => format!("{:.1} Mb/s", found / 1e6),
+            Quantity::Throughput | Quantity::Viewing(viewers::Quantity::Bitrate(_)) => {
+                format!("{:.1} Mb/s", found / 1e6)
+            }
+            Quantity::Viewing(viewers::Quantity::StallRatio) => format!("{:.3} %", found * 100.0),
+            Quantity::Viewing(viewers::Quantity::Startup(_) | viewers::Quantity::Late(_)) => {
+                format!("{found:.3} ms")
+            }
             _ => format!("{found}"),
         };
         Verdict { holds, found }
@@ -156,11 +165,15 @@ impl Expectation {
             Quantity::Rate => cell.requests as f64 / wall,
             Quantity::Throughput => cell.bytes as f64 * 8.0 / wall,
             Quantity::Lag => run.lag.quantile_ms(0.99),
+            Quantity::Viewing(quantity) => quantity.measure(run.viewing.as_deref()?)?,
         })
     }
 }
 
 fn quantity(text: &str, bound: &str) -> Result<Quantity, String> {
+    if let Some(found) = viewers::Quantity::parse(text) {
+        return Ok(Quantity::Viewing(found));
+    }
     let (latency, rest) = match text.split_once('.') {
         Some(("due", rest)) => (Latency::Due, rest),
         Some(("sent", rest)) => (Latency::Sent, rest),
@@ -194,12 +207,16 @@ fn quantity(text: &str, bound: &str) -> Result<Quantity, String> {
 
 fn value(quantity: Quantity, text: &str) -> Result<f64, String> {
     let units: &[(&str, f64)] = match quantity {
-        Quantity::Quantile(..) | Quantity::Lag => {
+        Quantity::Quantile(..)
+        | Quantity::Lag
+        | Quantity::Viewing(viewers::Quantity::Startup(_) | viewers::Quantity::Late(_)) => {
             &[("us", 1e-3), ("ms", 1.0), ("s", 1000.0), ("min", 6e4)]
         }
-        Quantity::ErrorShare => &[("%", 0.01)],
+        Quantity::ErrorShare | Quantity::Viewing(viewers::Quantity::StallRatio) => &[("%", 0.01)],
         Quantity::Rate => &[("", 1.0), ("/s", 1.0), ("/min", 1.0 / 60.0)],
-        Quantity::Throughput => &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)],
+        Quantity::Throughput | Quantity::Viewing(viewers::Quantity::Bitrate(_)) => {
+            &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)]
+        }
         _ => &[("", 1.0)],
     };
     let end = text

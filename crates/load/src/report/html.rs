@@ -2,6 +2,7 @@
 
 use super::knee::{self, Point};
 use super::{figures, text};
+use crate::players::drive::{Sample, Trace};
 use crate::result::{Run, Second, Times};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
+const VIEWERS: &str = include_str!("../players/page.js");
 const PLOTS: &str = include_str!("../../vendor/uPlot.iife.min.js");
 const PLOTS_STYLE: &str = include_str!("../../vendor/uPlot.min.css");
 
@@ -31,6 +33,8 @@ struct Drawn<'a> {
     due: Curve,
     sent: Curve,
     steps: Vec<Step>,
+    samples: &'a [Sample],
+    traces: &'a [Trace],
 }
 
 #[derive(Serialize)]
@@ -67,11 +71,12 @@ pub fn page(runs: &[&Run]) -> String {
     PAGE.replace("{{title}}", &title)
         .replace("{{style}}", &format!("{PLOTS_STYLE}\n{STYLE}"))
         .replace("{{plots}}", PLOTS)
-        .replace("{{script}}", SCRIPT)
+        .replace("{{script}}", &format!("{VIEWERS}\n{SCRIPT}"))
         .replace("{{data}}", &data)
 }
 
 fn draw(run: &Run) -> Drawn<'_> {
+    let viewing = run.viewing.as_deref();
     let total = run.total();
     let every_s = run.seconds.len().div_ceil(SECONDS_MAX).max(1);
     let steps = run.steps.iter().map(|step| {
@@ -93,6 +98,8 @@ fn draw(run: &Run) -> Drawn<'_> {
         due: curve(&total.from_due),
         sent: curve(&total.from_sent),
         steps: steps.collect(),
+        samples: viewing.map_or(&[], |viewing| &viewing.samples),
+        traces: viewing.map_or(&[], |viewing| &viewing.traces),
     }
 }
 

@@ -70,6 +70,9 @@ fn write(out: &mut String, run: &Run) -> std::fmt::Result {
     )?;
     table(out, run, &total)?;
     answers(out, run, &total)?;
+    if let Some(viewing) = &run.viewing {
+        out.push_str(&crate::players::told::summary(viewing));
+    }
     lateness(out, run)
 }
 

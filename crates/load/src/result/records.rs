@@ -38,6 +38,9 @@ pub struct Record {
     pub late: bool,
 }
 
+/// How records of viewers begin, which stand between those of their requests.
+const PLAYER: &[u8] = b"{\"record\":\"player\"";
+
 /// A file of records that is being written.
 pub struct Records(Out);
 
@@ -69,7 +72,7 @@ impl Records {
     ///
     /// # Errors
     /// Those of the file.
-    pub fn write(&mut self, records: &[Record]) -> io::Result<()> {
+    pub fn write<T: Serialize>(&mut self, records: &[T]) -> io::Result<()> {
         let mut text = Vec::with_capacity(records.len() * 160);
         for record in records {
             serde_json::to_writer(&mut text, record)?;
@@ -124,6 +127,9 @@ pub fn read(path: &Path, mut take: impl FnMut(Record)) -> Result<(), String> {
             .map_err(wrong)?;
         if got == 0 {
             return Ok(());
+        }
+        if line.starts_with(PLAYER) {
+            continue;
         }
         let record = serde_json::from_slice(&line);
         take(record.map_err(|error| format!("line {number}: no record: {error}"))?);

@@ -2,6 +2,7 @@
 
 use super::{Cell, Times};
 use crate::client::Fault;
+use crate::players::drive::Viewing;
 use crate::rate::Kind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -96,6 +97,9 @@ pub struct Run {
     pub connect: Times,
     /// An example of each kind of failure, in words.
     pub examples: BTreeMap<Fault, String>,
+    /// How viewers watched, where there were some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub viewing: Option<Box<Viewing>>,
 }
 
 /// The version of [`Run`] in files.
@@ -154,6 +158,11 @@ impl Run {
         self.lag.add(&other.lag);
         self.connections += other.connections;
         self.connect.add(&other.connect);
+        match (&mut self.viewing, &other.viewing) {
+            (Some(mine), Some(theirs)) => mine.add(theirs),
+            (mine, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
         for (fault, text) in &other.examples {
             self.examples.entry(*fault).or_insert_with(|| text.clone());
         }

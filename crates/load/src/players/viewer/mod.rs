@@ -218,6 +218,7 @@ impl Viewer {
 
     /// The manifest has come: a ladder, and a track for pictures and one for sound.
     fn open(&mut self, stream: Arc<Stream>) {
+        self.manifest.finish();
         self.levels = self.plan.device.levels(&stream).into();
         let bps = |n: &u16| stream.levels[usize::from(*n)].bps;
         self.bitrates = self.levels.iter().map(bps).collect();
@@ -395,10 +396,11 @@ impl Player for Viewer {
             return;
         }
         if self.manifest.is(id) {
-            match answer.document {
-                Some(Document::Stream(stream)) if answer.ok => {
-                    self.manifest.finish();
-                    self.open(stream);
+            match answer.document.filter(|_| answer.ok) {
+                Some(Document::Stream(stream)) => self.open(stream),
+                // A media playlist by itself is a title, too.
+                Some(Document::Segments(segments)) => {
+                    self.open(Arc::new(Stream::of_segments(segments)));
                 }
                 _ => self.failed(now, None),
             }

@@ -477,3 +477,41 @@ fn a_viewer_takes_little_memory() {
         viewer.memory_bytes()
     );
 }
+
+#[test]
+fn a_media_playlist_by_itself_is_a_title() {
+    let url = Url::parse("http://o.test/a.m3u8").unwrap();
+    let read = hls::read(
+        &url,
+        b"#EXTM3U\n#EXTINF:2\na\n#EXTINF:2\nb\n#EXT-X-ENDLIST\n",
+    );
+    let hls::Playlist::Media(media) = read.unwrap() else {
+        panic!()
+    };
+    let segments = Arc::new(media.segments);
+    let mut viewer = viewer(plan(), abr::Dynamic::default());
+    let (mut asked, mut now) = (Vec::new(), 0);
+    loop {
+        match viewer.poll(now) {
+            Step::Ask(fetch) => {
+                asked.push(fetch.part.url.path().to_string());
+                let document = (fetch.what == What::Manifest)
+                    .then(|| Document::Segments(Arc::clone(&segments)));
+                let answer = Answer {
+                    ok: true,
+                    bytes: 1000,
+                    sent: Some(now),
+                    first_byte: Some(now),
+                    document,
+                };
+                now += 5000;
+                viewer.handle(now, fetch.id, answer);
+            }
+            Step::Wait(at) => now = at,
+            Step::Cancel(_) => {}
+            Step::Done => break,
+        }
+    }
+    assert_eq!(asked, ["/m.mpd", "/a", "/b"]);
+    assert_eq!(viewer.ended(), Some(End::Finished));
+}

@@ -206,6 +206,7 @@ function draw() {
   drawn.forEach((plot) => plot.destroy());
   drawn = [];
   document.getElementById("plots").replaceChildren();
+  viewers();
   distributions();
   times();
   throughput();
