@@ -133,14 +133,14 @@ impl Catalog {
     /// The title of a path, as its files are now (or were up to a second ago).
     pub(crate) async fn title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
         if !self.remember {
-            return self.build_title(key).await.map(Arc::new);
+            return Box::pin(self.build_title(key)).await.map(Arc::new);
         }
         if let Some(kept) = self.kept.get(key)
             && self.holds(key, &kept).await
         {
             return kept.outcome.map_err(|error| Error::clone(&error));
         }
-        self.build(key).await
+        Box::pin(self.build(key)).await
     }
 
     /// Whether files may lie below a title. Below a remote one that is named like a film none are

@@ -86,7 +86,9 @@ impl Origin {
         };
         let (kind, answer) = match self.again(&parts.uri, &ask).await {
             Some(again) => again,
-            None => self.anew(&parts.uri, &ask).await,
+            // Boxed, as all that a segment asked for again does not need: futures are moved, and
+            // are as long as the longest way through them.
+            None => Box::pin(self.anew(&parts.uri, &ask)).await,
         };
         let (mut response, error) = match answer {
             Ok(response) => (response, None),

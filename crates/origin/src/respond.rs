@@ -92,7 +92,7 @@ impl Ask<'_> {
                     let body = pieces::body(source, pieces::cut(&pieces, &one).into()).await?;
                     facts.part(body, &one, len)
                 }
-                Err(several) => facts.multipart(source, &pieces, several, len).await?,
+                Err(several) => Box::pin(facts.multipart(source, &pieces, several, len)).await?,
             },
         };
         response
