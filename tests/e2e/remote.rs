@@ -124,6 +124,22 @@ fn a_cold_segment_is_one_request_and_a_warm_one_none() {
 }
 
 #[test]
+fn reading_ahead_brings_the_next_segment_before_it_is_asked_for() {
+    let Some(path) = fixture("avc.mp4") else {
+        return;
+    };
+    let (_storage, origin) = pair(path.parent().unwrap(), &["--storage-read-ahead", "on"]);
+    let list = playlists(&origin, "/avc.mp4").remove(0);
+    let segments = segments(&origin, &list);
+    for (n, segment) in segments.iter().enumerate() {
+        origin.body(segment);
+        let ahead = (n + 1).min(segments.len() - 1) as u64;
+        let counted = (requests(&origin, "segment"), requests(&origin, "ahead"));
+        assert_eq!(counted, (1, ahead), "after segment {n}");
+    }
+}
+
+#[test]
 fn faststart_films_are_opened_with_one_request() {
     let Some(path) = fixture("avc_faststart.mp4") else {
         return;

@@ -36,6 +36,8 @@ pub(crate) struct Catalog {
     /// How long a path is trusted to lead to the same files.
     recheck: Duration,
     kept: Cache<Key, Kept, Weigh>,
+    /// Whether the next segment of a remote film is fetched before it is asked for.
+    read_ahead: bool,
     builds: Arc<Semaphore>,
     built: AtomicU64,
     started: Instant,
@@ -99,6 +101,7 @@ impl Catalog {
             lengths,
             recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
+            read_ahead: false,
             builds: Arc::new(Semaphore::new(builds)),
             built: AtomicU64::new(0),
             started: Instant::now(),
@@ -141,6 +144,16 @@ impl Catalog {
             return kept.outcome.map_err(|error| Error::clone(&error));
         }
         Box::pin(self.build(key)).await
+    }
+
+    /// The same catalog, where the next segment of a remote film is fetched ahead.
+    pub(crate) fn reading_ahead(self, read_ahead: bool) -> Catalog {
+        Catalog { read_ahead, ..self }
+    }
+
+    /// Whether the next segment of a remote film is to be fetched before it is asked for.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.read_ahead
     }
 
     /// Whether files may lie below a title. Below a remote one that is named like a film none are

@@ -19,6 +19,7 @@ use net::conditional::Validators;
 use net::{Body, Error};
 use std::ops::Range;
 use std::sync::Arc;
+use store::Object;
 
 /// Segments are named by their content: what has that name never changes.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -64,7 +65,11 @@ pub(crate) async fn answer(
         segments.keep(path, ready.clone());
     }
     let source = ready.source(&title, ask).ok_or_else(error::gone)?;
-    ready.send(source, ask).await
+    let response = ready.send(source, ask).await?;
+    if catalog.reads_ahead() {
+        found.read_ahead(&title, segment.part);
+    }
+    Ok(response)
 }
 
 fn find<'a>(title: &'a Title, segment: &Segment) -> Result<Found<'a>, Error> {
@@ -163,6 +168,24 @@ impl Found<'_> {
         let beside = p.renditions.iter().filter(beside);
         let beside = beside.filter(|r| n < r.segments());
         Some(beside.flat_map(|r| p.ranges(r, n)).collect())
+    }
+
+    /// Begins to fetch the segment after this one, with what lies along it.
+    fn read_ahead(&self, title: &Title, part: Part) {
+        let n = match part {
+            Part::At(time, _) => self.number_at(time).ok(),
+            Part::Number(number) => (number as usize).checked_sub(1),
+            Part::Init | Part::KeyFrame(_) => None,
+        };
+        let Some(next) = n.map(|n| n + 1) else { return };
+        if next >= self.rendition.segments() {
+            return;
+        }
+        if let Ok(Object::Remote(object)) = title.object(self.rendition.file).map(|o| &**o) {
+            let ranges = self.presentation.ranges(self.rendition, next);
+            let along = self.along(title, next).unwrap_or_default();
+            object.read_ahead(&ranges, &along);
+        }
     }
 
     fn number_at(&self, time: u64) -> Result<usize, Error> {

@@ -191,13 +191,14 @@ fn origin(
         IndexCache::Off => None,
         IndexCache::Memory | IndexCache::Disk(_) => Some(settings.index_memory_bytes),
     };
-    let catalog = Arc::new(Catalog::new(
+    let catalog = Catalog::new(
         Arc::new(stores),
         kept(settings)?,
         lengths,
         recheck,
         remembered,
-    ));
+    );
+    let catalog = Arc::new(catalog.reading_ahead(settings.read_ahead));
     Ok(Origin {
         // A segment that is ready belongs to a title that is remembered.
         segments: Segments::new(remembered.map_or(0, |_| settings.segment_memory_bytes)),

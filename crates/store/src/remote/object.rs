@@ -109,9 +109,10 @@ impl RemoteObject {
     }
 
     /// Begins to fetch what is likely to be asked for next.
-    pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>]) {
-        if ranges.iter().all(|range| self.check(range).is_ok()) {
-            parts::ahead(self, ranges);
+    pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
+        let mut all = ranges.iter().chain(along);
+        if all.all(|range| self.check(range).is_ok()) {
+            parts::ahead(self, ranges, along);
         }
     }
 

@@ -118,7 +118,7 @@ pub(super) async fn start(
 }
 
 /// See [`RemoteObject::read_ahead`].
-pub(super) fn ahead(object: &Arc<RemoteObject>, ranges: &[Range<u64>]) {
+pub(super) fn ahead(object: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
     let options = &object.core().options;
     let wanted = ranges
         .iter()
@@ -126,7 +126,7 @@ pub(super) fn ahead(object: &Arc<RemoteObject>, ranges: &[Range<u64>]) {
         .cloned()
         .collect();
     let most = KEPT_BYTES_MAX.min(options.memory_bytes / 4);
-    if let Some(extents) = extents(&wanted, &[], options.waste_bytes, most) {
+    if let Some(extents) = extents(&wanted, along, options.waste_bytes, most) {
         flights(object, &extents, Reason::Ahead);
     }
 }
