@@ -98,7 +98,7 @@ class Varnish(Process):
         vcl = work / "default.vcl"
         vcl.write_text(f'vcl 4.1; backend default {{ .host = "{host}"; .port = "{backend}"; }}')
         self.start(0, "varnishd", "-F", "-n", work / "varnish", "-f", vcl, "-s", "malloc,1G",
-                   "-a", f"127.0.0.1:{port}", "-p", "workspace_client=64k",
+                   "-a", f"127.0.0.1:{port}", "-p", "nuke_limit=10000",  # 50, the default, fails large misses
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         self.url = f"http://127.0.0.1:{port}"
         wait_for(self.url + "/small/0")
@@ -211,7 +211,7 @@ def report(args, rounds, caches):
     text = "\n".join(lines) + "\n"
     print(text)
     if not args.no_save:
-        name = time.strftime("%Y-%m-%d") + "-edge"
+        name = time.strftime("%Y-%m-%d") + f"-{os.cpu_count()}-cores-edge"
         runs = ROOT / "bench/runs"
         (runs / f"{name}.md").write_text(text)
         (runs / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
