@@ -89,9 +89,15 @@ fn send_alone(socket: BorrowedFd<'_>, part: Part<'_>) -> io::Result<Sent> {
         0 => Err(cut()),
         count => Ok(Sent {
             count,
-            full: count < part.len,
+            full: count < part.len && !ends_at(part.file, offset),
         }),
     }
+}
+
+/// Whether less was sent because there is no more: then no room in the socket is to be waited for.
+fn ends_at(file: BorrowedFd<'_>, offset: u64) -> bool {
+    let stat = rustix::fs::fstat(file);
+    stat.is_ok_and(|stat| u64::try_from(stat.st_size).is_ok_and(|len| len <= offset))
 }
 
 /// Parts not gathered yet; of the first one, `done` bytes are.
@@ -159,4 +165,27 @@ fn cut() -> io::Error {
         io::ErrorKind::UnexpectedEof,
         "the file was cut while it was sent",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    /// It waited for room that was there already, until the client was taken to be stalled.
+    #[test]
+    fn a_file_that_was_cut_is_no_full_socket() {
+        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(70_000).unwrap();
+        let part = |offset: u64| Part {
+            file: file.as_fd(),
+            offset,
+            len: 200_000,
+        };
+        let sent = send(socket.as_fd(), &[part(0)], false).unwrap();
+        assert_eq!((sent.count, sent.full), (70_000, false));
+        assert!(send(socket.as_fd(), &[part(70_000)], false).is_err());
+    }
 }
