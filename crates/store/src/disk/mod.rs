@@ -14,6 +14,7 @@ mod tests;
 
 use record::{Record, Unread};
 use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ pub struct DiskCache {
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
+    /// Tells its half-written files from others': a process's number does not, where containers
+    /// share a folder, or one stopped in the middle.
+    own: u64,
 }
 
 /// What was asked of a cache so far.
@@ -71,6 +75,7 @@ impl DiskCache {
             misses: AtomicU64::new(0),
             broken: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            own: RandomState::new().build_hasher().finish(),
         };
         cache.sweep()?;
         Ok(cache)
@@ -151,7 +156,7 @@ impl DiskCache {
         }
         let path = self.path(name);
         let number = self.written.fetch_add(1, Relaxed);
-        let part = path.with_extension(format!("{}-{number}.{PART}", std::process::id()));
+        let part = path.with_extension(format!("{:x}-{number}.{PART}", self.own));
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         let written = write(&part, &bytes).and_then(|()| fs::rename(&part, &path));
         if let Err(error) = written {
