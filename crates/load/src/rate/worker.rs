@@ -176,8 +176,14 @@ impl Thread {
         given: &Cell<Option<Job>>,
         wait: impl FnOnce(),
     ) -> Poll<Option<Job>> {
-        if let Some(job) = given.take() {
-            return Poll::Ready(Some(job));
+        let given = given.take();
+        if self.over.get() {
+            let lost = u64::from(given.is_some());
+            self.tally(|tally| tally.tick.unsent += lost);
+            return Poll::Ready(None);
+        }
+        if given.is_some() {
+            return Poll::Ready(given);
         }
         if let Some(length) = self.closed_loop {
             return Poll::Ready(self.next_of_closed_loop(length));

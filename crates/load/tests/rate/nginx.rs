@@ -1,0 +1,195 @@
+//! Against nginx: HLS that ffmpeg made, TLS, HTTP/2, ranges.
+
+use super::support::{Nginx, plan, ran, recorded};
+use load::client::{Check, Dialer, Digest, Fault, Settings, Url, Version};
+use load::rate::manifest::{self, Weigh};
+use load::rate::{Kind, Ranges, Target};
+use std::path::Path;
+use std::process::Command;
+
+fn skipped(what: &str) {
+    println!("SKIPPED {what}: there is no nginx (scripts/install.sh test brings it)");
+}
+
+/// A title of two renditions in HLS, by ffmpeg.
+fn make_hls(folder: &Path) {
+    let folder = folder.to_str().unwrap();
+    let status = Command::new("ffmpeg")
+        .args([
+            "-v",
+            "error",
+            "-nostdin",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=s=160x90:r=24:d=4",
+        ])
+        .args([
+            "-map",
+            "0:v",
+            "-map",
+            "0:v",
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-g",
+            "24",
+        ])
+        .args([
+            "-b:v:0",
+            "100k",
+            "-b:v:1",
+            "300k",
+            "-f",
+            "hls",
+            "-hls_time",
+            "1",
+        ])
+        .args(["-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"])
+        .args(["-hls_fmp4_init_filename", "init_%v.mp4"])
+        .args(["-master_pl_name", "all.m3u8", "-var_stream_map", "v:0 v:1"])
+        .arg("-hls_segment_filename")
+        .arg(format!("{folder}/s_%v_%d.m4s"))
+        .arg(format!("{folder}/v_%v.m3u8"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    make_hls(folder.path());
+    let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
+        return skipped("manifests");
+    };
+    let url = Url::parse(&format!("http://127.0.0.1:{}/all.m3u8", nginx.port)).unwrap();
+    let dialer = Dialer::new(Settings::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut targets = runtime
+        .block_on(manifest::targets(&dialer, &url, Weigh::Even))
+        .unwrap();
+    let count = |kind| targets.iter().filter(|target| target.kind == kind).count();
+    let counts = [Kind::Manifest, Kind::Init, Kind::Segment].map(count);
+    assert_eq!(counts, [3, 2, 8]);
+    for target in &mut targets {
+        let name = target
+            .url
+            .path_segments()
+            .unwrap()
+            .next_back()
+            .unwrap()
+            .to_owned();
+        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        let mut digest = Digest::default();
+        digest.update(&bytes);
+        target.check = Some(Check {
+            length: Some(bytes.len() as u64),
+            sha256: Some(digest.finish()),
+        });
+    }
+    let run = ran(plan("130", 1.0, targets, Settings::default()));
+    let kinds = run.kinds();
+    let requests = |kind: Kind| kinds[&kind].requests;
+    assert_eq!(
+        [Kind::Manifest, Kind::Init, Kind::Segment].map(requests),
+        [30, 20, 80]
+    );
+    assert_eq!(
+        (run.total().errors(), &run.total().statuses),
+        (0, &[(200, 130)].into())
+    );
+    let start = runtime
+        .block_on(manifest::targets(&dialer, &url, Weigh::Start))
+        .unwrap();
+    assert!(start.iter().any(|target| target.weight == 0.25));
+}
+
+#[test]
+fn random_ranges_are_answered_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.mp4"), vec![7; 1_000_000]).unwrap();
+    let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
+        return skipped("ranges");
+    };
+    let url = Url::parse(&format!("http://127.0.0.1:{}/film.mp4", nginx.port)).unwrap();
+    let ranges = Some(Ranges {
+        file_bytes: 1_000_000,
+        size: 70_000,
+    });
+    let target = Target {
+        kind: Kind::Range,
+        ranges,
+        ..Target::get(url)
+    };
+    let (run, records) = recorded(plan("100", 0.5, vec![target], Settings::default()));
+    assert_eq!(run.total().statuses, [(206, 50)].into());
+    assert!(records.iter().all(|record| record.bytes == 70_000));
+}
+
+#[test]
+fn certificates_are_judged_and_http2_shares_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (cert, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    std::fs::write(folder.path().join("a.m4s"), vec![1; 50_000]).unwrap();
+    let tls = format!(
+        "ssl_certificate {}; ssl_certificate_key {};",
+        cert.display(),
+        key.display()
+    );
+    let Some(nginx) = Nginx::of(folder.path(), folder.path(), "ssl http2", &tls) else {
+        return skipped("TLS and HTTP/2");
+    };
+    let url = Url::parse(&format!("https://localhost:{}/a.m4s", nginx.port)).unwrap();
+    let settings = |version, authorities, insecure| Settings {
+        version,
+        authorities,
+        insecure,
+        ..Settings::default()
+    };
+    let known = Some(made.cert.pem().into_bytes());
+    for (name, settings, fault) in [
+        (
+            "unknown",
+            settings(Version::Http1, None, false),
+            Some(Fault::Certificate),
+        ),
+        (
+            "known",
+            settings(Version::Http1, known.clone(), false),
+            None,
+        ),
+        ("insecure", settings(Version::Http1, None, true), None),
+        ("HTTP/2", settings(Version::Http2, known, false), None),
+    ] {
+        let http2 = settings.version == Version::Http2;
+        let mut plan = plan("100", 0.3, vec![Target::get(url.clone())], settings);
+        (plan.connections, plan.connections_max, plan.streams) = (2, 2, 10);
+        let run = ran(plan);
+        let total = run.total();
+        let expected = match fault {
+            Some(fault) => ([(fault, 30)].into(), [].into()),
+            None => ([].into(), [(200, 30)].into()),
+        };
+        assert_eq!(
+            (total.faults, total.statuses),
+            expected,
+            "{name}: {:?}",
+            run.examples
+        );
+        if http2 {
+            assert!(run.connections <= 2, "{}", run.connections);
+            assert_eq!(total.bytes, 30 * 50_000);
+        }
+    }
+}
