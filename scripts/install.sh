@@ -63,6 +63,8 @@ fi
 if [ "$purpose" = bench ]; then
   need wrk wrk
   need varnishd varnish
+  need h2load nghttp2-client
+  need hey hey
 fi
 if [ "$purpose" = run ]; then
   # The page works without the players of others, so their absence is no reason to stop.

@@ -91,8 +91,8 @@ pub(super) fn authority(url: &Url) -> String {
     }
 }
 
-/// Sends a request and takes its answer. `sent` is stamped just before the first byte leaves,
-/// `first` when the first byte of the answer comes.
+/// Sends a request and takes its answer. `sent` is stamped just before the first byte leaves (unless
+/// the caller has just done so), `first` when the first byte of the answer comes.
 pub(crate) async fn exchange(
     stream: &mut Stream,
     asked: &Asked<'_>,
@@ -100,7 +100,7 @@ pub(crate) async fn exchange(
     sent: &mut Option<Instant>,
     first: &mut Option<Instant>,
 ) -> Result<Answer, Failure> {
-    *sent = Some(Instant::now());
+    sent.get_or_insert_with(Instant::now);
     let mut done = 0;
     // A server may answer and close before it took all of a body: what it said is then read.
     let sending = poll_fn(|cx| stream.poll_send(cx, asked.bytes, &mut done)).await;
@@ -109,6 +109,7 @@ pub(crate) async fn exchange(
         partial: Vec::new(),
         interim: 0,
         body_bytes: 0,
+        reads: 0,
         surplus: false,
     };
     let answer = poll_fn(|cx| reading.poll(cx, stream, asked, sink, first)).await;
@@ -129,6 +130,7 @@ struct Reading {
     partial: Vec<u8>,
     interim: u32,
     body_bytes: u64,
+    reads: u64,
     /// More came than belongs to the answer.
     surplus: bool,
 }
@@ -168,6 +170,7 @@ impl Reading {
                 }));
                 taken.map_err(|e| self.broken(e))??
             };
+            self.reads += 1;
             if self.body_bytes > asked.body_max || self.announced() > asked.body_max {
                 return Poll::Ready(Err(Fault::TooLong.into()));
             }
@@ -260,7 +263,11 @@ impl Reading {
                 false => Ok(None),
             };
         }
-        let now = Instant::now();
+        // What came in one read came at one time: the clock need not be read again.
+        let now = match first {
+            Some(first) if self.reads == 1 => first,
+            _ => Instant::now(),
+        };
         Ok(Some(Answer {
             status: head.status,
             body_bytes: self.body_bytes,

@@ -136,6 +136,7 @@ impl Client {
             keep_alive: settings.keep_alive,
         };
         let url = outcome.url.clone();
+        outcome.sent = None;
         let moments = (&mut outcome.sent, &mut outcome.first_byte);
         // A GET after a redirect of a POST carries no body.
         let body = match *method == request.method {

@@ -126,9 +126,12 @@ impl Running {
 
     async fn serve(&mut self, job: &Job) {
         let thread = self.thread.clone();
-        let started = Instant::now();
-        if !job.late {
-            let due = thread.start() + Duration::from_nanos(job.due_ns);
+        let due = thread.start() + Duration::from_nanos(job.due_ns);
+        let started = match thread.is_closed_loop() {
+            true => due,
+            false => Instant::now(),
+        };
+        if !job.late && !thread.is_closed_loop() {
             thread.tally(|tally| tally.started(started.saturating_duration_since(due)));
         }
         let prepared = &thread.targets.all[thread.targets.choose(job.n)];
@@ -241,6 +244,8 @@ impl Running {
             body_max: thread.body_max,
         };
         let mut kept = self.links[prepared.origin].take();
+        // On a kept connection it leaves now.
+        done.sent = kept.is_some().then_some(done.end);
         loop {
             let fresh = kept.is_none();
             let link = match kept.take() {
@@ -259,7 +264,9 @@ impl Running {
                     return Ok(answer);
                 }
                 // The server let go of a kept connection: that is no answer to this request.
-                Err(failure) if failure.unanswered && !fresh => done.first = None,
+                Err(failure) if failure.unanswered && !fresh => {
+                    (done.sent, done.first) = (None, None)
+                }
                 Err(failure) => return Err(failure),
             }
         }

@@ -128,6 +128,10 @@ impl Thread {
         !self.shared.is_empty()
     }
 
+    pub(super) fn is_closed_loop(&self) -> bool {
+        self.closed_loop.is_some()
+    }
+
     /// In a closed loop: not to spin where nothing answers.
     pub(super) async fn pause_after_failure(&self) {
         if self.closed_loop.is_some() {

@@ -26,7 +26,8 @@ pub fn run(path: &Path) -> Result<Run, String> {
     let file = std::fs::File::open(path).map_err(|error| format!("{shown}: {error}"))?;
     let read = file.take(64).read_to_end(&mut start);
     read.map_err(|error| format!("{shown}: {error}"))?;
-    let mut run = if start.starts_with(b"#[") {
+    // A log begins with a comment, which JSON has not.
+    let mut run = if start.starts_with(b"#") {
         from_log(&whole(path)?)
     } else if start.starts_with(b"{\"summary\"") || start.starts_with(b"{\"headwater_load\"") {
         document(&whole(path)?)

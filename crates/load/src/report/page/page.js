@@ -172,6 +172,7 @@ function mark(plot, knee) {
   ctx.save();
   ctx.strokeStyle = ctx.fillStyle = colour("--bad");
   ctx.lineWidth = 2 * dpr;
+  ctx.setLineDash([]);
   ctx.beginPath();
   ctx.arc(x, y, 8 * dpr, 0, 2 * Math.PI);
   ctx.stroke();

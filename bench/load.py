@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Measures `headwater load` beside wrk, h2load, hey and oha, all against the same nginx.
+
+Two questions: how much can each ask per CPU-second of its own (closed loop, one thread, 5 KB and
+1 MB), and do percentiles agree at the same rate. Interleaved rounds in rotating order; nginx on
+core 0, the client on core 1; medians over rounds. Exits 1 where `headwater load` falls short of
+what it is held to. oha is installed from crates.io to a cache outside this folder if it is missing.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from run import ROOT, cpu_model, free_port, nginx_version, wait_for  # noqa: E402
+
+SIZES = {"5 KB": 5_000, "1 MB": 1_000_000}
+# (rival, size): least ratio of ours to theirs, a CPU-second.
+HELD_TO = {
+    ("wrk", "5 KB"): 1.0, ("wrk", "1 MB"): 1.0, ("hey", "5 KB"): 3.0, ("hey", "1 MB"): 3.0,
+    ("oha", "5 KB"): 1.5, ("oha", "1 MB"): 1.5,
+}  # fmt: skip
+OHA = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "headwater/oha"
+PERCENTILES = ("p50", "p90", "p99")
+
+
+def main():
+    args = arguments()
+    oha = install_oha()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-bench-load-"))
+    nginx = None
+    try:
+        os.chmod(work, 0o755)
+        nginx, url = serve(work)
+        rounds = measure(args, url, oha)
+        verdict = report(args, rounds)
+    finally:
+        if nginx:
+            nginx.terminate()
+            nginx.wait()
+        shutil.rmtree(work, ignore_errors=True)
+    sys.exit(verdict)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--rate", type=int, default=2000, help="requests a second for percentiles")
+    parser.add_argument("--no-save", action="store_true")
+    return parser.parse_args()
+
+
+def install_oha():
+    binary = OHA / "bin/oha"
+    if not binary.exists():
+        subprocess.run(
+            ["cargo", "install", "oha", "--version", "1.16.0", "--locked", "--root", OHA,
+             "--no-default-features", "--features", "rustls"], check=True,
+        )  # fmt: skip
+    return str(binary)
+
+
+def serve(work):
+    root = work / "root"
+    root.mkdir()
+    for name, size in SIZES.items():
+        (root / f"{size}.bin").write_bytes(os.urandom(size))
+    port = free_port()
+    config = work / "nginx.conf"
+    config.write_text(
+        f"""worker_processes 1; daemon off; pid {work}/pid; error_log {work}/error.log;
+        events {{ worker_connections 4096; }}
+        http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;
+          client_body_temp_path {work}/t1; proxy_temp_path {work}/t2; fastcgi_temp_path {work}/t3;
+          uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5; open_file_cache max=1000;
+          server {{ listen 127.0.0.1:{port}; root {root}; }} }}"""
+    )
+    process = subprocess.Popen(["taskset", "-c", "0", "nginx", "-c", str(config)])
+    url = f"http://127.0.0.1:{port}"
+    wait_for(f"{url}/5000.bin")
+    return process, url
+
+
+# ── the tools: command for a closed loop, command for a rate, and how to read their answer ──────
+
+
+def commands(tool, url, args, oha, rate):
+    seconds, connections = str(args.seconds), str(args.connections)
+    if tool == "headwater":
+        pace = str(rate) if rate else "max"
+        return [str(ROOT / "target/release/headwater"), "load", "rate", url, "--rate", pace, "--duration",
+                f"{seconds}s", "--connections", connections, "--threads", "1", "--json", "-"]  # fmt: skip
+    if tool == "wrk":
+        return None if rate else ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url]
+    if tool == "h2load":
+        # --rps is of each client; total requests are not asked for with -D.
+        pace = ["--rps", str(rate / args.connections)] if rate else []
+        return ["h2load", "--h1", "-t1", f"-c{connections}", f"-D{seconds}", *pace, url]
+    if tool == "hey":
+        pace = ["-q", str(rate / args.connections)] if rate else []
+        return ["hey", "-cpus", "1", "-c", connections, "-z", f"{seconds}s", *pace, url]
+    pace = ["-q", str(rate), "--latency-correction"] if rate else []
+    return [oha, "--no-tui", "--output-format", "json", "-c", connections, "-z", f"{seconds}s", *pace, url]
+
+
+def read(tool, text, elapsed_s):
+    """Requests that ended well, and latencies in ms where the tool says them."""
+    if tool == "headwater":
+        document = json.loads(text)
+        summary = document["summary"]
+        if summary["errors"]:
+            sys.exit(f"headwater load: {summary['errors']} errors")
+        due = {p: summary["from_due_ms"][p] for p in PERCENTILES}
+        sent = {f"{p} from sent": summary["from_sent_ms"][p] for p in PERCENTILES}
+        return summary["requests"], {**due, **sent}
+    if tool == "wrk":
+        return int(re.search(r"(\d+) requests in", text)[1]), {
+            p: in_ms(re.search(rf"^ +{p[1:]}%\s+(\S+)", text, re.M)[1]) for p in ("p50", "p90", "p99")
+        }
+    if tool == "h2load":
+        # h2load tells minimum, maximum, mean and deviation, no percentiles.
+        return int(re.search(r"(\d+) succeeded", text)[1]), {}
+    if tool == "hey":
+        total = sum(int(n) for n in re.findall(r"\[200\]\s+(\d+) responses", text))
+        found = re.findall(r"^ +(\d+)% in ([\d.]+) secs", text, re.M)
+        return total, {f"p{p}": float(s) * 1000 for p, s in found if f"p{p}" in PERCENTILES}
+    document = json.loads(text)
+    total = sum(n for status, n in document["statusCodeDistribution"].items() if status == "200")
+    return total, {p: (document["latencyPercentiles"][p] or 0) * 1000 for p in PERCENTILES}
+
+
+def in_ms(text):
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
+    return float(number) * {"us": 1e-3, "ms": 1, "s": 1000}[unit]
+
+
+def once(tool, url, args, oha, rate):
+    command = commands(tool, url, args, oha, rate)
+    if command is None:
+        return None
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
+    done = subprocess.run(["taskset", "-c", "1", *command], capture_output=True, text=True)
+    elapsed = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: {done.stderr}{done.stdout}")
+    requests, latencies = read(tool, done.stdout, elapsed)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"tool": tool, "requests": requests, "cpu_s": cpu, "wall_s": elapsed, "ms": latencies}
+
+
+def measure(args, url, oha):
+    tools = ["headwater", "wrk", "h2load", "hey", "oha"]
+    rounds = []
+    for number in range(args.rounds):
+        order = tools[number % len(tools):] + tools[: number % len(tools)]
+        for kind, path, rate in [(name, f"/{size}.bin", None) for name, size in SIZES.items()] + [
+            ("rate", "/5000.bin", args.rate)
+        ]:
+            for tool in order:
+                if found := once(tool, url + path, args, oha, rate):
+                    rounds.append({"round": number, "kind": kind, **found})
+        print(f"\rround {number + 1} of {args.rounds}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return rounds
+
+
+def report(args, rounds):
+    lines = [
+        f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}",
+        f"command: bench/load.py --rounds {args.rounds} --seconds {args.seconds}"
+        f" --connections {args.connections} --rate {args.rate}",
+        f"server: {nginx_version()}, core 0; clients: core 1, one thread",
+        "",
+        "| closed loop | a CPU-second of the client | headwater / it: median (all rounds) | held to |",
+        "|---|---|---|---|",
+    ]
+    short = []
+    for kind in SIZES:
+        of = lambda tool: {r["round"]: r["requests"] / r["cpu_s"] for r in rounds if r["kind"] == kind and r["tool"] == tool}
+        ours = of("headwater")
+        for tool in ("headwater", "wrk", "h2load", "hey", "oha"):
+            theirs = of(tool)
+            ratios = sorted(ours[n] / theirs[n] for n in ours)
+            median, least = statistics.median(ratios), HELD_TO.get((tool, kind))
+            if least and median < least:
+                short.append(f"{kind}: {median:.2f} times {tool}'s, held to {least:g}")
+            spread = "" if tool == "headwater" else f"{median:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
+            figure = statistics.median(theirs.values())
+            shown = f"{figure:,.0f} requests" if kind == "5 KB" else f"{figure / 1000:.2f} GB"
+            lines.append(f"| {kind}, {tool} | {shown} | {spread} | {f'{least:g}' if least else ''} |")
+    lines += ["", f"| {args.rate} requests/s of 5 KB, ms | p50 | p90 | p99 | sent/s |", "|---|---|---|---|---|"]
+    for tool, suffix in (("headwater", ""), ("headwater", " from sent"), ("oha", ""), ("hey", ""), ("h2load", "")):
+        mine = [r for r in rounds if r["kind"] == "rate" and r["tool"] == tool]
+        cells = []
+        for p in PERCENTILES:
+            values = [r["ms"][p + suffix] for r in mine if p + suffix in r["ms"]]
+            cells.append(f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})" if values else "not told")
+        rate = statistics.median(r["requests"] / args.seconds for r in mine)
+        name = f"{tool}, from {'sent' if suffix else 'due'}" if tool == "headwater" else tool
+        lines.append(f"| {name} | {' | '.join(cells)} | {rate:,.0f} |")
+    lines += ["", *(f"SHORT of what it is held to: {what}" for what in short)]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if not args.no_save:
+        name = f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-load"
+        (ROOT / "bench/runs" / f"{name}.md").write_text(text)
+        (ROOT / "bench/runs" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rounds))
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    main()

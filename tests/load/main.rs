@@ -1,0 +1,340 @@
+//! `headwater load` as its users type it, against nginx.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A folder of this test's own, with an nginx that serves its `www`.
+struct Site {
+    folder: PathBuf,
+    nginx: Child,
+    url: String,
+}
+
+impl Site {
+    /// None, said aloud, where there is no nginx.
+    fn start(name: &str) -> Option<Site> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("load-{name}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("www")).unwrap();
+        std::fs::write(folder.join("www/a.m4s"), vec![1; 20_000]).unwrap();
+        std::fs::write(folder.join("www/b.m3u8"), "#EXTM3U\n").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let dir = folder.display();
+        let config = format!(
+            "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
+             events {{ worker_connections 256; }}
+             http {{ access_log off; client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2;
+               fastcgi_temp_path {dir}/t3; uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
+               server {{ listen 127.0.0.1:{port}; root {dir}/www; }} }}"
+        );
+        std::fs::write(folder.join("nginx.conf"), config).unwrap();
+        let mut command = Command::new("nginx");
+        command
+            .arg("-c")
+            .arg(folder.join("nginx.conf"))
+            .arg("-e")
+            .arg(folder.join("start.log"));
+        let Ok(nginx) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            println!("SKIPPED {name}: there is no nginx (scripts/install.sh test brings it)");
+            return None;
+        };
+        let site = Site {
+            folder,
+            nginx,
+            url: format!("http://127.0.0.1:{port}"),
+        };
+        for _ in 0..200 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Some(site);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("nginx does not listen");
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Its worker ends with it on SIGTERM, and would outlive it on SIGKILL.
+        let _ = Command::new("kill")
+            .arg(self.nginx.id().to_string())
+            .status();
+        let _ = self.nginx.wait();
+    }
+}
+
+fn load(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .arg("load")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(path: &str) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Three runs of 90 requests in three steps; the files of the last stay.
+fn three_runs(site: &Site) {
+    let [hdr, records, html] = ["a.hdr", "a.jsonl.zst", "a.html"].map(|name| site.path(name));
+    let (url, list) = (
+        format!("{}/a.m4s", site.url),
+        format!("{}/b.m3u8", site.url),
+    );
+    for name in ["a.json", "b.json", "c.json"] {
+        let args = [
+            "rate",
+            &url,
+            &list,
+            "--rate",
+            "steps:50+50/300ms..150",
+            "--json",
+            &site.path(name),
+            "--hdr",
+            &hdr,
+            "--records",
+            &records,
+            "--html",
+            &html,
+            "--expect",
+            "errors = 0",
+            "--expect",
+            "requests = 90",
+            "--arrivals",
+            "even",
+        ];
+        let output = load(&args);
+        assert!(
+            output.status.success(),
+            "{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        assert!(
+            text(&output.stdout).contains("90 due, 90 ended"),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+}
+
+#[test]
+fn a_run_leaves_files_that_tell_the_same_and_merge() {
+    let Some(site) = Site::start("files") else {
+        return;
+    };
+    three_runs(&site);
+    let [hdr, records, html] = ["a.hdr", "a.jsonl.zst", "a.html"].map(|name| site.path(name));
+    let [a, b, c] = ["a.json", "b.json", "c.json"].map(|name| site.path(name));
+    assert!(std::fs::read_to_string(&html).unwrap().contains("uPlot"));
+    for (files, requests) in [
+        (vec![&a], 90),
+        (vec![&a, &b, &c], 270),
+        (vec![&hdr], 90),
+        (vec![&records], 90),
+    ] {
+        let out = site.path("report.json");
+        let mut args = vec!["report", "--json", &out];
+        args.extend(files.iter().map(|file| file.as_str()));
+        let output = load(&args);
+        assert!(
+            output.status.success(),
+            "{files:?}: {}",
+            text(&output.stderr)
+        );
+        let report = json(&out);
+        assert_eq!(report["summary"]["requests"], requests, "{files:?}");
+        assert_eq!(report["steps"].as_array().unwrap().len(), 3, "{files:?}");
+    }
+    // The last run's three files tell the same percentiles.
+    let p99 = |file: &str| {
+        let out = site.path("one.json");
+        assert!(load(&["report", file, "--json", &out]).status.success());
+        json(&out)["summary"]["from_due_ms"]["p99"]
+            .as_f64()
+            .unwrap()
+    };
+    let (whole, log, raw) = (p99(&c), p99(&hdr), p99(&records));
+    assert_eq!(whole, log);
+    assert!((raw / whole - 1.0).abs() < 0.002, "{raw} {whole}");
+    let output = load(&["compare", "--a", &a, &b, &c, "--b", &a, &b, &c]);
+    let said = text(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("[1.000, 1.000]"),
+        "{said}"
+    );
+}
+
+#[test]
+fn expectations_decide_the_exit_status() {
+    let Some(site) = Site::start("expectations") else {
+        return;
+    };
+    let none = format!("{}/none.m4s", site.url);
+    let run = |expect: &str| {
+        load(&[
+            "rate",
+            &none,
+            "--rate",
+            "50",
+            "--duration",
+            "200ms",
+            "--expect",
+            expect,
+        ])
+    };
+    for (expect, code) in [
+        ("errors = 10", 0),
+        ("errors = 0", 1),
+        ("errors < 1%", 1),
+        ("p99 < 5 moons", 2),
+    ] {
+        let output = run(expect);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{expect}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn requests_are_read_and_written_as_vegeta_does() {
+    let Some(site) = Site::start("requests") else {
+        return;
+    };
+    let file = site.path("requests.txt");
+    let body = format!(
+        "GET {0}/a.m4s\nRange: bytes=0-99\n\nHEAD {0}/a.m4s\n",
+        site.url
+    );
+    std::fs::write(&file, body).unwrap();
+    let (at, out) = (format!("@{file}"), site.path("again.json"));
+    assert!(
+        load(&["rate", &at, "--write-targets", &out])
+            .status
+            .success()
+    );
+    for at in [at, format!("@{out}")] {
+        let result = site.path("result.json");
+        let output = load(&[
+            "rate",
+            &at,
+            "--rate",
+            "100",
+            "--duration",
+            "200ms",
+            "--json",
+            &result,
+        ]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let cell = &json(&result)["steps"][0]["kinds"]["segment"];
+        assert_eq!(
+            (&cell["statuses"]["206"], &cell["statuses"]["200"]),
+            (&10.into(), &10.into())
+        );
+        assert_eq!(cell["bytes"], 1000);
+    }
+}
+
+#[test]
+fn wrong_usage_is_said_kindly() {
+    for (args, word) in [
+        (vec!["rate", "nowhere"], "no URL"),
+        (
+            vec!["rate", "http://127.0.0.1:1/", "--rate", "fast"],
+            "a rate is",
+        ),
+        (
+            vec!["rate", "http://127.0.0.1:1/", "--http", "3"],
+            "it is 1 or 2",
+        ),
+        (vec!["rate", "@/no/such/file"], "No such file"),
+        (
+            vec![
+                "compare",
+                "--a",
+                "/dev/null",
+                "--b",
+                "/dev/null",
+                "/dev/null",
+            ],
+            "pairs",
+        ),
+    ] {
+        let output = load(&args);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(
+            text(&output.stderr).contains(word),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+    }
+    assert_eq!(load(&["report", "/dev/null/x"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_its_results() {
+    let Some(site) = Site::start("stop") else {
+        return;
+    };
+    let (url, out) = (format!("{}/a.m4s", site.url), site.path("stopped.json"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args([
+            "load",
+            "rate",
+            &url,
+            "--rate",
+            "100",
+            "--duration",
+            "1h",
+            "--json",
+            &out,
+        ])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The first line says that a second has passed.
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    assert!(lines.next().unwrap().unwrap().contains("due"));
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let rest = lines.map_while(Result::ok).count();
+    assert!(child.wait().unwrap().success() && rest > 0);
+    let result = json(&out);
+    assert_eq!(result["stopped"], true);
+    assert!(
+        result["summary"]["requests"].as_u64().unwrap() >= 90,
+        "{}",
+        result["summary"]
+    );
+}
