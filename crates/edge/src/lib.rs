@@ -3,14 +3,14 @@
 //! The path of a request, as a list:
 //!
 //! 1. *Receive*: method, target and directives; a request that was here before is refused;
-//! 2. *Lookup*: memory, and what it says about variants; [`plan`] decides, with a reason;
-//! 3. *Fetch* ([`fetch`]): one for all who want the same, in a task of its own; [`fresh`] says
+//! 2. *Lookup*: memory, and what it says about variants; `plan` decides, with a reason;
+//! 3. *Fetch* (`fetch`): one for all who want the same, in a task of its own; `fresh` says
 //!    whether the answer may be kept, and for how long; or *Pass*: for this client alone;
-//! 4. *Deliver* ([`deliver`]): conditions, ranges, Age, Via, Cache-Status; a body that is still
+//! 4. *Deliver* (`deliver`): conditions, ranges, Age, Via, Cache-Status; a body that is still
 //!    growing is followed;
-//! 5. *Steer* ([`steer`]): the rules choose congestion control and pace, before the first byte;
-//!    [`watch`] writes down what TCP sees;
-//! 6. *End* ([`observe`]): record and counters.
+//! 5. *Steer* (`steer`): the rules choose congestion control and pace, before the first byte;
+//!    `watch` writes down what TCP sees;
+//! 6. *End* (`observe`): record and counters.
 //!
 //! What is *not* here: no media. Any origin is served exactly alike.
 

@@ -1,6 +1,6 @@
 //! Plays a population over the network: a thread a core, a task a place, a client a viewer.
 //!
-//! What is told of a run: requests as the open loop tells them (a [`Run`]), and how it was to watch
+//! What is told of a run: requests as the open loop tells them (a `Run`), and how it was to watch
 //! (a [`Viewing`]). A viewer's requests follow from what it was answered, so they have no schedule
 //! of their own; what can be late is the generator itself, in acting on a timer or an answer. That
 //! lateness is measured, and a run that fell behind says so.

@@ -59,7 +59,7 @@ pub struct Summary {
     pub bitrate_kbps: f64,
     /// Changes of level between what was played.
     pub switches: u64,
-    /// [`linear`].
+    /// `linear`.
     pub linear: Option<f64>,
     /// [`mos`]: P.1203 mode 0 without its random forest.
     pub mos: Option<f64>,
