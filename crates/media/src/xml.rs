@@ -25,7 +25,8 @@ impl Element {
     /// An attribute's value, by its local name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(found, _)| found == name);
-        found.map(|(_, value)| value.trim())
+        // White space as XML counts it: other kinds may begin a name.
+        found.map(|(_, value)| value.trim_matches([' ', '\t', '\r', '\n']))
     }
 
     /// A whole number.
