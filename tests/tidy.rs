@@ -48,11 +48,7 @@ const BANNED: &[&str] = &[
     "dbg!(",
     "todo!(",
     "FIXME",
-    "/work/",
-    "/farm/",
-    "/tmp/hw",
     "/root/",
-    "/.library",
     "artifactory",
 ];
 

@@ -88,7 +88,8 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
     let layers = Layers::new(&sources).map_err(Failed::Usage)?;
     let settings = Settings::new(&layers).map_err(Failed::Usage)?;
     if layers.print {
-        print!("{layers}");
+        // Whoever reads it may have seen enough.
+        let _ = write!(io::stdout().lock(), "{layers}");
         return Ok(());
     }
     settings.common.start_log().map_err(Failed::Usage)?;
