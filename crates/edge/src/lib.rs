@@ -35,7 +35,7 @@ mod serve;
 mod steer;
 mod watch;
 
-pub use serve::{Failed, Running, edge, start};
+pub use serve::{ADMIN, edge, start};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

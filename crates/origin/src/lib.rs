@@ -37,7 +37,7 @@ mod sources;
 mod stores;
 mod title;
 
-pub use serve::{Failed, Running, serve, start};
+pub use serve::{serve, start};
 pub use title::Lengths;
 
 use crate::catalog::Catalog;

@@ -2,7 +2,7 @@
 
 use crate::Origin;
 use crate::catalog::Catalog;
-use crate::config::{IndexCache, KNOBS, Layers, Settings, Sources, Wrong};
+use crate::config::{IndexCache, KNOBS, Layers, Settings, Sources};
 use crate::demo::Demo;
 use crate::kept::Kept;
 use crate::library::Library;
@@ -14,14 +14,12 @@ use crate::stores::Stores;
 use crate::title::Lengths;
 use clap::ArgMatches;
 use net::metrics::Metrics;
+use net::program::MAIN;
 use net::record::Recorder;
-use net::{Listen, Server, Shutdown};
-use std::fmt;
+use net::{Failed, Listen, Running, Server, Shutdown};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use store::Store;
 
@@ -31,48 +29,9 @@ const RECHECK: Duration = Duration::from_secs(1);
 /// this bounds only how long a title is served that nobody reads anew.
 const RECHECK_REMOTE: Duration = Duration::from_secs(60);
 
-/// Why there is no server.
-#[derive(Debug)]
-pub enum Failed {
-    /// It was asked for wrongly: exit code 2.
-    Usage(Wrong),
-    /// It could not be: what, and why. Exit code 1.
-    Cannot(String, io::Error),
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failed::Usage(wrong) => wrong.fmt(f),
-            Failed::Cannot(what, why) => write!(f, "{what}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
-
-/// A server that runs.
-pub struct Running {
-    addresses: Vec<SocketAddr>,
-    secure: bool,
-    shutdown: Shutdown,
-    thread: JoinHandle<io::Result<()>>,
-    _demo: Option<Demo>,
-}
-
 /// `headwater serve`: reads settings, serves until told to end, and says how it went.
 pub fn serve(flags: &ArgMatches) -> ExitCode {
-    match run(flags) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => {
-            eprintln!("headwater: {failed}");
-            ExitCode::from(if matches!(failed, Failed::Usage(_)) {
-                2
-            } else {
-                1
-            })
-        }
-    }
+    Failed::exit(run(flags))
 }
 
 fn run(flags: &ArgMatches) -> Result<(), Failed> {
@@ -85,23 +44,17 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
         env: &env,
         read: &read,
     };
-    let layers = Layers::new(&sources).map_err(Failed::Usage)?;
-    let settings = Settings::new(&layers).map_err(Failed::Usage)?;
+    let layers = Layers::new(&sources)?;
+    let settings = Settings::new(&layers)?;
     if layers.print {
         // Whoever reads it may have seen enough.
         let _ = write!(io::stdout().lock(), "{layers}");
         return Ok(());
     }
-    settings.common.start_log().map_err(Failed::Usage)?;
-    let shutdown = Shutdown::on_signals().map_err(cannot("signals"))?;
+    settings.common.start_log()?;
+    let shutdown = Shutdown::on_signals().map_err(Failed::cannot("signals"))?;
     let running = start(&settings, shutdown)?;
-    let mut out = io::stdout().lock();
-    for url in running.urls() {
-        // Whoever started us may not care, and have closed it.
-        let _ = writeln!(out, "listening on {url}");
-    }
-    let _ = out.flush();
-    drop(out);
+    running.announce();
     running.join()
 }
 
@@ -115,7 +68,7 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     }
     let demo = match settings.source {
         Some(_) => None,
-        None => Some(Demo::new().map_err(cannot("the built-in film"))?),
+        None => Some(Demo::new().map_err(Failed::cannot("the built-in film"))?),
     };
     let metrics = Metrics::default();
     let recorder = recorder(settings, &metrics)?;
@@ -127,7 +80,7 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     };
     let open = |place: &str, options| {
         let store = Store::new(place, options).map(Arc::new);
-        store.map_err(|why| cannot("the library")(io::Error::other(why)))
+        store.map_err(|why| Failed::cannot("the library")(io::Error::other(why)))
     };
     let elsewhere = settings.media_from.iter().map(|(prefix, place)| {
         let options = store::Options {
@@ -141,33 +94,21 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     let origin = Arc::new(origin(settings, stores, &metrics, recorder, &shutdown)?);
     let listen = Listen {
         addresses: settings.listen.clone(),
-        tls: settings.common.read_tls().map_err(cannot("TLS"))?,
+        tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
         workers: settings.common.workers,
         metrics,
         ..Listen::default()
     };
-    let server = Server::bind(listen).map_err(cannot(&settings.listen.join(", ")))?;
-    let (addresses, secure) = (server.addresses().to_vec(), server.secure());
-    let told = shutdown.clone();
-    let serve = move || {
-        let answer = |_| {
-            let origin = origin.clone();
-            move |request, conn| origin.clone().answer(request, conn)
-        };
-        server.run(answer, told)
-    };
-    let thread = std::thread::Builder::new()
-        .name("serve".into())
-        .spawn(serve);
-    let thread = thread.map_err(cannot("a thread"))?;
-    Ok(Running {
-        addresses,
-        secure,
-        shutdown,
-        thread,
-        _demo: demo,
-    })
+    let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
+    let mut running = Running::new(shutdown);
+    running.serve(MAIN, server, move |_| {
+        // Its file is there as long as anybody serves it.
+        let _kept = &demo;
+        let origin = origin.clone();
+        move |request, conn| origin.clone().answer(request, conn)
+    })?;
+    Ok(running)
 }
 
 fn origin(
@@ -217,7 +158,7 @@ fn kept(settings: &Settings) -> Result<Kept, Failed> {
         return Ok(Kept::default());
     };
     let kept = Kept::on_disk(folder, settings.index_disk_bytes);
-    kept.map_err(|e| cannot(&folder.display().to_string())(e))
+    kept.map_err(|e| Failed::cannot(folder.display())(e))
 }
 
 fn recorder(settings: &Settings, metrics: &Metrics) -> Result<Option<Recorder>, Failed> {
@@ -225,41 +166,5 @@ fn recorder(settings: &Settings, metrics: &Metrics) -> Result<Option<Recorder>, 
         return Ok(None);
     };
     let open = Recorder::open(path, metrics);
-    Ok(Some(open.map_err(cannot(&path.display().to_string()))?))
-}
-
-fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failed {
-    let what = what.to_owned();
-    move |why| Failed::Cannot(what, why)
-}
-
-impl Running {
-    /// Where it listens, as URLs.
-    pub fn urls(&self) -> Vec<String> {
-        let scheme = if self.secure { "https" } else { "http" };
-        self.addresses
-            .iter()
-            .map(|address| format!("{scheme}://{address}"))
-            .collect()
-    }
-
-    /// Where it listens.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// Tells it to end.
-    pub fn shutdown(&self) -> &Shutdown {
-        &self.shutdown
-    }
-
-    /// Waits until it has ended.
-    ///
-    /// # Errors
-    /// [`Failed::Cannot`] when it ended because something failed.
-    pub fn join(self) -> Result<(), Failed> {
-        let ended = self.thread.join();
-        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
-        ended.map_err(cannot("the server"))
-    }
+    Ok(Some(open.map_err(Failed::cannot(path.display()))?))
 }

@@ -7,8 +7,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use edge::Running;
 use edge::config::{KNOBS, Settings, command};
+use net::Running;
 use net::config::{Layers, Sources};
 
 /// No wait of a test is longer.
@@ -78,7 +78,7 @@ impl Edge {
 
     /// The same at the admin port.
     pub fn admin(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
-        let address = self.running.as_ref().unwrap().admin().unwrap();
+        let address = self.running.as_ref().unwrap().beside(edge::ADMIN).unwrap();
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client { stream }.ask(method, path, headers)

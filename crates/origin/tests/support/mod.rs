@@ -1,7 +1,7 @@
 //! A server in this process on a free port, and a client that says exactly what it is told to.
 #![allow(dead_code)] // Each test binary uses its own part.
 
-use origin::Running;
+use net::Running;
 use origin::config::{KNOBS, Layers, Settings, Sources, command};
 use std::fs;
 use std::io::{Read, Write};
