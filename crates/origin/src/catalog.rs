@@ -90,7 +90,7 @@ impl Catalog {
         };
         let hash = DefaultHashBuilder::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let builds = match stores.library().is_remote() {
+        let builds = match stores.films().is_remote() {
             true => BUILDS_REMOTE,
             false => cores.clamp(BUILDS.0, BUILDS.1),
         };
@@ -110,7 +110,7 @@ impl Catalog {
 
     /// The library that the titles are of.
     pub(crate) fn store(&self) -> &Arc<Store> {
-        self.stores.library()
+        self.stores.films()
     }
 
     /// Indexes on disk.

@@ -61,7 +61,7 @@ pub(crate) struct Origin {
     catalog: Arc<Catalog>,
     segments: Segments,
     files: Files,
-    library: Library,
+    listing: Library,
     page: Page,
     observer: Observer,
     shutdown: Shutdown,
@@ -143,7 +143,7 @@ impl Origin {
             Request::File(key) => self.files.answer(&self.catalog, key, ask).await,
             Request::Page => self.page.answer("index.html", ask).await,
             Request::Asset(name) => self.page.answer(name, ask).await,
-            Request::Library => self.library.answer(ask).await,
+            Request::Library => self.listing.answer(ask).await,
             Request::Health => Ok(short("ok\n")),
             Request::Ready if self.shutdown.is_draining() => Err(Error {
                 status: StatusCode::SERVICE_UNAVAILABLE,

@@ -118,7 +118,7 @@ fn origin(
     recorder: Option<Recorder>,
     shutdown: &Shutdown,
 ) -> Result<Origin, Failed> {
-    let store = stores.library().clone();
+    let store = stores.films().clone();
     let suits = if store.is_remote() {
         RECHECK_REMOTE
     } else {
@@ -145,7 +145,7 @@ fn origin(
         // A segment that is ready belongs to a title that is remembered.
         segments: Segments::new(remembered.map_or(0, |_| settings.segment_memory_bytes)),
         files: Files::new(store, recheck),
-        library: Library::new(catalog.clone()),
+        listing: Library::new(catalog.clone()),
         page: Page::new(),
         observer: Observer::new(metrics.clone(), recorder),
         shutdown: shutdown.clone(),

@@ -40,7 +40,7 @@ impl Stores {
     }
 
     /// The library.
-    pub(crate) fn library(&self) -> &Arc<Store> {
+    pub(crate) fn films(&self) -> &Arc<Store> {
         // There is always one.
         &self.stores[0]
     }

@@ -103,7 +103,7 @@ impl Found {
 fn open(stores: &Stores, kept: &Kept, title: &Key) -> Result<(Found, Sources), Error> {
     let name = title.name();
     // Over a network, to open is to look; so a film's own name is not looked at before.
-    if stores.library().is_remote() && (is_media(name) || sources::is_server_manifest(name)) {
+    if stores.films().is_remote() && (is_media(name) || sources::is_server_manifest(name)) {
         match Sources::open(stores, kept, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}
             sources => {
@@ -114,7 +114,7 @@ fn open(stores: &Stores, kept: &Kept, title: &Key) -> Result<(Found, Sources), E
             }
         }
     }
-    let found = Found::look(stores.library(), title)?;
+    let found = Found::look(stores.films(), title)?;
     let sources = Sources::open(stores, kept, found.keys())?;
     Ok((found, sources))
 }
@@ -205,7 +205,7 @@ impl Title {
                 .any(|(key, _)| *place == Place::library(key))
         };
         let unseen = |(place, _): &(&Place, &Identity)| !found(place);
-        Found::look(stores.library(), &self.key).is_ok_and(|now| now == self.found)
+        Found::look(stores.films(), &self.key).is_ok_and(|now| now == self.found)
             && media.chain(naming).filter(unseen).all(same)
             && !self.overwritten()
     }

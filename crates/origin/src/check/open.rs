@@ -59,7 +59,7 @@ struct Library<'a> {
 impl Library<'_> {
     /// Adds the titles of a folder, then those of the folders in it.
     fn look(&mut self, key: &Key, depth: usize) -> Result<(), String> {
-        let entries = self.stores.library().list(key).map_err(|e| e.to_string())?;
+        let entries = self.stores.films().list(key).map_err(|e| e.to_string())?;
         let (files, folders): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.file.is_some());
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
