@@ -6,7 +6,7 @@ use crate::bmff::dref::{self, Location};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::Media;
 use crate::index::Track;
-use crate::plan::init::{MATRIX, display_size, packed_language, write_language};
+use crate::plan::init::{MATRIX, display_size, packed_language, write_hdlr};
 
 /// A track to be written.
 pub(super) struct Trak<'a> {
@@ -99,17 +99,7 @@ impl Trak<'_> {
             out.extend_from_slice(&packed_language(&track.language).to_be_bytes());
             out.extend_from_slice(&[0; 2]);
         });
-        let (handler, name) = match &track.codec.media {
-            Media::Video(_) => (b"vide", b"VideoHandler\0"),
-            Media::Audio(_) => (b"soun", b"SoundHandler\0"),
-        };
-        write_full_box(out, b"hdlr", 0, 0, |out| {
-            put(out, &[0]);
-            out.extend_from_slice(handler);
-            put(out, &[0; 3]);
-            out.extend_from_slice(name);
-        });
-        write_language(out, &track.language);
+        write_hdlr(out, track);
         write_box(out, b"minf", |out| self.minf(out, wide));
     }
 

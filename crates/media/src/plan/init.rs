@@ -72,6 +72,12 @@ fn mdia(out: &mut Vec<u8>, track: &Track) {
         out.extend_from_slice(&packed_language(&track.language).to_be_bytes());
         out.extend_from_slice(&[0; 2]);
     });
+    write_hdlr(out, track);
+    write_box(out, b"minf", |out| minf(out, track));
+}
+
+/// What kind of track it is (ISO/IEC 14496-12, 8.4.3), and its extended language where it needs one.
+pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
     let (handler, name) = match &track.codec.media {
         Media::Video(_) => (b"vide", b"Video\0"),
         Media::Audio(_) => (b"soun", b"Audio\0"),
@@ -83,11 +89,10 @@ fn mdia(out: &mut Vec<u8>, track: &Track) {
         out.extend_from_slice(name);
     });
     write_language(out, &track.language);
-    write_box(out, b"minf", |out| minf(out, track));
 }
 
 /// The extended language tag (8.4.6), where three letters do not say it all.
-pub(crate) fn write_language(out: &mut Vec<u8>, language: &str) {
+fn write_language(out: &mut Vec<u8>, language: &str) {
     if packed_language(language) == UND && language != "und" {
         write_full_box(out, b"elng", 0, 0, |out| {
             out.extend(language.bytes().filter(|byte| *byte != 0));
