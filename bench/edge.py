@@ -5,7 +5,6 @@ Interleaved rounds; the cache under test on core 0, client and origin on core 1;
 CPU-second of the cache. Prints a table and keeps it, with all rounds, under bench/runs/.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from run import ROOT, cpu, cpu_model, free_port, get, in_bytes, wait_for
+from run import ROOT, cpu, cpu_model, free_port, get, in_bytes, round_arguments, wait_for
 
 KINDS = {
     "hit 1 MB": ("large", "cycle.lua"),
@@ -30,7 +29,7 @@ SIZES = {"large": 983_000, "small": 5_000}
 
 
 def main():
-    args = arguments()
+    args = round_arguments(__doc__).parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-edge-"))
     os.chmod(work, 0o755)
     servers = []
@@ -45,16 +44,6 @@ def main():
         for server in servers:
             server.stop()
         shutil.rmtree(work, ignore_errors=True)
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--only", help="only the kinds whose name contains this")
-    parser.add_argument("--no-save", action="store_true")
-    return parser.parse_args()
 
 
 # ── the caches ───────────────────────────────────────────────────────────────────────────────

@@ -44,15 +44,21 @@ def main():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = round_arguments(__doc__)
+    parser.add_argument("--film-seconds", type=int, default=120)
+    parser.add_argument("--segment", default="2s")
+    return parser.parse_args()
+
+
+def round_arguments(what):
+    """What every comparison in interleaved rounds is told."""
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--film-seconds", type=int, default=120)
-    parser.add_argument("--segment", default="2s")
     parser.add_argument("--only", help="only the kinds whose name contains this")
     parser.add_argument("--no-save", action="store_true")
-    return parser.parse_args()
+    return parser
 
 
 # ── the films and the lists of what is asked for ─────────────────────────────────────────────
