@@ -4,6 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$HOME/.cargo/bin:$PATH
+# Built once and not again: what incremental builds keep would only fill the disk.
+export CARGO_INCREMENTAL=0
 logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"

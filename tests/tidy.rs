@@ -44,13 +44,7 @@ const IMPURE_WORDS: &[&str] = &[
 const FILE_LINES_MAX: usize = 600;
 
 /// Unfinished work, and the whereabouts of the machine that it was written on.
-const BANNED: &[&str] = &[
-    "dbg!(",
-    "todo!(",
-    "FIXME",
-    "/root/",
-    "artifactory",
-];
+const BANNED: &[&str] = &["dbg!(", "todo!(", "FIXME", "/root/", "artifactory"];
 
 /// Files that are text and ours.
 const TEXT: &[&str] = &[
