@@ -1,11 +1,15 @@
 //! Every packet of every fixture arrives as it left: ffprobe's list of the source against its
 //! lists of our HLS (CMAF, TS) and DASH, whole and segment by segment; decoded pictures too.
 
-use crate::ffmpeg::{Packet, Stream, keep, pictures, streams};
+mod transport;
+
+use crate::ffmpeg::{Stream, keep, pictures, streams};
 use crate::hls;
 use crate::support::{Folder, Server, fixture, fixtures, skip};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use transport::ts;
 
 /// What a title lies in: the server that serves it, and the packets of its sources.
 struct Title {
@@ -175,76 +179,6 @@ fn films_of_others() {
             arrives_in_cmaf(&name, &open_at(&name, &path));
         }
     }
-}
-
-/// HLS with transport streams and packed audio: the same pictures, times on the 90 kHz grid.
-fn ts(name: &str) {
-    let Some(title) = open(name) else { return };
-    let target = format!("{}/.m3u8?format=ts", title.target);
-    let playlists = hls::media_playlists(&title.server, &target);
-    assert!(!playlists.is_empty());
-    let mut shifts = BTreeMap::new();
-    for target in &playlists {
-        let media = hls::media(&title.server, target);
-        assert_eq!(media.map, None, "{target}: TS needs no init");
-        let (_, ending) = media.segments[0].1.rsplit_once('.').unwrap();
-        let (file, mut served) = whole(&title, &media, &format!(".{ending}"));
-        if !media.is_video() {
-            stamp(&title, &media, &mut served);
-        }
-        let found = title.sources.iter().find_map(|source| {
-            let alike = source.kind == served.kind && source.packets.len() == served.packets.len();
-            alike
-                .then(|| moment(source, &served, media.is_video()))
-                .flatten()
-        });
-        let found = found.unwrap_or_else(|| panic!("{target}: no source has these times"));
-        shifts.insert(target.clone(), found);
-        if media.is_video() && title.files.len() == 1 {
-            let wanted = pictures(title.files[0].to_str().unwrap());
-            assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
-        }
-    }
-    if name != "frag_ladder" {
-        assert_one_shift(&title, &shifts);
-    }
-}
-
-/// By how many seconds shown times moved, if all that are known did by the same.
-fn moment(source: &Stream, served: &Stream, is_video: bool) -> Option<f64> {
-    let seconds = |stream: &Stream, n: usize| stream.packets[n].pts as f64 / stream.rate as f64;
-    let first = seconds(served, 0) - seconds(source, 0);
-    let known = (0..served.packets.len()).filter(|n| served.packets[*n].pts != UNKNOWN);
-    let mut all = known.map(|n| {
-        let off = seconds(served, n) - seconds(source, n) - first;
-        let same_key = !is_video || served.packets[n].key == source.packets[n].key;
-        same_key && off.abs() < 2.5 / 90_000.0
-    });
-    all.all(|same| same).then_some(first)
-}
-
-const UNKNOWN: i64 = i64::MIN;
-
-/// Raw audio has no times of its own: each segment begins at its ID3 timestamp, in 90 kHz. Puts
-/// those into the first packet of each segment.
-fn stamp(title: &Title, media: &hls::Media, served: &mut Stream) {
-    let mut packets = Vec::new();
-    for (_, segment) in &media.segments {
-        let bytes = title.server.body(segment);
-        let owner = b"com.apple.streaming.transportStreamTimestamp\0";
-        let at = bytes.windows(owner.len()).position(|w| w == owner);
-        let at = at.expect("no ID3 timestamp") + owner.len();
-        let time = i64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
-        let (_, ending) = segment.rsplit_once('.').unwrap();
-        let file = keep(&title.folder.0, &format!("one.{ending}"), &bytes);
-        let found = streams(&file).remove(0).packets.into_iter();
-        packets.extend(found.enumerate().map(|(n, packet)| Packet {
-            pts: if n == 0 { time } else { UNKNOWN },
-            ..packet
-        }));
-    }
-    served.rate = 90_000;
-    served.packets = packets;
 }
 
 /// Seconds from the first sound to the first picture, as ffprobe reads an input, and the slack of

@@ -1,5 +1,8 @@
 //! Sample entries of real files and what must be read from them.
 
+mod aac;
+mod quicktime;
+
 use super::vectors::*;
 use super::*;
 use crate::error::Kind;
@@ -141,54 +144,6 @@ fn iso_entries_stay_as_they_are() {
 }
 
 #[test]
-fn quicktime_entries_become_iso_ones() {
-    let iso = parse(AAC).sample_entry;
-    let from_quicktime = parse(AAC_QUICKTIME).sample_entry;
-    // The same fields, and an esds box that differs only in what FFmpeg names the track there.
-    assert_eq!(from_quicktime[4..32], {
-        let mut head = iso[4..32].to_vec();
-        head[21] = 1; // FFmpeg writes 2 channels for any number in ISO files
-        head
-    });
-    assert_eq!(&from_quicktime[40..44], b"esds");
-    let again = Codec::parse(&from_quicktime).unwrap();
-    assert_eq!(
-        (again.sample_entry, again.string),
-        (from_quicktime, "mp4a.40.2".to_owned())
-    );
-
-    let mp3 = parse(MP3_QUICKTIME);
-    assert_eq!(&mp3.fourcc, b"mp4a");
-    let again = Codec::parse(&mp3.sample_entry).unwrap();
-    assert_eq!(again.audio().unwrap().coding, AudioCoding::Mp3);
-
-    let avc = parse(AVC_QUICKTIME).sample_entry;
-    assert_eq!(avc[16..32], [0; 16]);
-    assert_eq!(Codec::parse(&avc).unwrap().sample_entry, avc);
-}
-
-#[test]
-fn quicktime_video_loses_its_terminator_and_its_own_boxes() {
-    let mut entry = bytes(AVC);
-    entry[15] = 7; // data_reference_index
-    let gama = b"\0\0\0\x0cgama\0\x02\x33\x33";
-    entry.extend_from_slice(gama);
-    entry.extend_from_slice(b"\0\0\0\x12colrnclc\0\x09\0\x10\0\x09\0\0\0\0");
-    let size = entry.len() as u32;
-    entry[..4].copy_from_slice(&size.to_be_bytes());
-    let codec = Codec::parse(&entry).unwrap();
-    let mut expected = bytes(AVC);
-    expected.extend_from_slice(b"\0\0\0\x13colrnclx\0\x09\0\x10\0\x09\0");
-    let size = expected.len() as u32;
-    expected[..4].copy_from_slice(&size.to_be_bytes());
-    assert_eq!(codec.sample_entry, expected);
-    assert_eq!(
-        codec.video().unwrap().color.map(|color| color.transfer),
-        Some(16)
-    );
-}
-
-#[test]
 fn what_annex_b_needs() {
     let codec = parse(AVC);
     let nal = codec.video().unwrap().nal.clone().unwrap();
@@ -220,85 +175,6 @@ fn refusals_name_the_code_and_a_way_out() {
         (Kind::Unsupported, "mp4a")
     );
     assert!(error.what.contains("0xa9"), "{error}");
-}
-
-/// An mp4a entry of this declared rate around an `AudioSpecificConfig`.
-fn mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
-    use crate::bytes::{write_box, write_full_box};
-    let mut out = Vec::new();
-    write_box(&mut out, b"mp4a", |out| {
-        out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 16]);
-        out.extend_from_slice(&[0, 0, 0, 0]);
-        out.extend_from_slice(&[declared.to_be_bytes(), [0, 0]].concat());
-        write_full_box(out, b"esds", 0, 0, |out| {
-            let len = config.len() as u8;
-            out.extend_from_slice(&[3, 20 + len, 0, 0, 0, 4, 15 + len, 0x40, 0x15]);
-            out.extend_from_slice(&[0; 11]);
-            out.extend_from_slice(&[5, len]);
-            out.extend_from_slice(config);
-        });
-    });
-    out
-}
-
-/// Declared rate, configuration, then codec string, rate and channels as a decoder gives them,
-/// and the CICP layout.
-type Config = (u16, &'static [u8], &'static str, u32, u32, &'static str);
-
-/// Configurations written out from ISO/IEC 14496-3, 1.6.2.1 and Table 1.19.
-#[rustfmt::skip]
-const AAC_CONFIGS: [Config; 13] = [
-    (44_100, &[0x12, 0x10], "mp4a.40.2", 44_100, 2, "2"),
-    // hierarchical: SBR over 24 kHz stereo, PS over 24 kHz mono
-    (48_000, &[0x2b, 0x11, 0x88, 0x00], "mp4a.40.5", 48_000, 2, "2"),
-    (24_000, &[0xeb, 0x09, 0x88, 0x00], "mp4a.40.29", 48_000, 2, "2"),
-    // backward compatible: SBR, SBR and PS, and the word that there is no SBR
-    (24_000, &[0x13, 0x10, 0x56, 0xe5, 0x98], "mp4a.40.5", 48_000, 2, "2"),
-    (24_000, &[0x13, 0x08, 0x56, 0xe5, 0x9d, 0x48, 0x80], "mp4a.40.29", 48_000, 2, "2"),
-    (48_000, &[0x13, 0x10, 0x56, 0xe5, 0x00], "mp4a.40.2", 24_000, 2, "2"),
-    // implicit: only the declared rate tells
-    (48_000, &[0x13, 0x10], "mp4a.40.5", 48_000, 2, "2"),
-    (24_000, &[0x13, 0x10], "mp4a.40.2", 24_000, 2, "2"),
-    // a rate of 24 bits (44100) and channel configurations 7, 11, 12, 14
-    (44_100, &[0x17, 0x80, 0x56, 0x22, 0x10], "mp4a.40.2", 44_100, 2, "2"),
-    (48_000, &[0x11, 0xb8], "mp4a.40.2", 48_000, 8, "7"),
-    (48_000, &[0x11, 0xd8], "mp4a.40.2", 48_000, 7, "11"),
-    (48_000, &[0x11, 0xe0], "mp4a.40.2", 48_000, 8, "12"),
-    (48_000, &[0x11, 0xf0], "mp4a.40.2", 48_000, 8, "14"),
-];
-
-#[test]
-fn aac_configurations() {
-    for (declared, config, string, sample_rate, count, layout) in AAC_CONFIGS {
-        let codec = Codec::parse(&mp4a(declared, config)).unwrap();
-        let audio = codec.audio().unwrap();
-        let found = (codec.string.as_str(), audio.sample_rate, audio.channels);
-        assert_eq!(found, (string, sample_rate, count), "{config:02x?}");
-        assert_eq!(
-            audio.dash_channels,
-            (CICP, layout.to_owned()),
-            "{config:02x?}"
-        );
-        assert_eq!(audio.aac_config, config);
-    }
-    for broken in [&[][..], &[0x12], &[0x16, 0x90], &[0x17, 0x80, 0, 0, 0x10]] {
-        assert!(
-            Codec::parse(&mp4a(48_000, broken)).is_err(),
-            "{broken:02x?}"
-        );
-    }
-}
-
-#[test]
-fn channels_of_program_config_elements() {
-    for (hex, channels, layout) in [(AAC_PCE_QUAD, 4, "10"), (AAC_PCE_61, 7, "11")] {
-        let codec = parse(hex);
-        let audio = codec.audio().unwrap();
-        assert_eq!(
-            (audio.channels, audio.dash_channels.1.as_str()),
-            (channels, layout)
-        );
-    }
 }
 
 /// The entry with one more box at its end.
@@ -386,31 +262,6 @@ fn eac3_with_rear_surrounds_and_with_objects() {
             (hls, dash)
         );
     }
-}
-
-#[test]
-fn quicktime_version_2_tells_rates_beyond_16_bits() {
-    let mut fields = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 16];
-    fields.extend_from_slice(&[0xff, 0xfe, 0, 0, 0, 1, 0, 0, 0, 0, 0, 72]);
-    fields.extend_from_slice(&96_000f64.to_bits().to_be_bytes());
-    fields.extend_from_slice(&[0, 0, 0, 2]);
-    fields.extend_from_slice(&[
-        0x7f, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1,
-    ]);
-    let iso = mp4a(0, &[0x10, 0x10]);
-    let mut entry = Vec::new();
-    crate::bytes::write_box(&mut entry, b"mp4a", |out| {
-        out.extend_from_slice(&fields);
-        crate::bytes::write_box(out, b"wave", |out| {
-            out.extend_from_slice(b"\0\0\0\x0cfrmamp4a");
-            out.extend_from_slice(&iso[36..]);
-            out.extend_from_slice(&[0, 0, 0, 8, 0, 0, 0, 0]);
-        });
-    });
-    let codec = Codec::parse(&entry).unwrap();
-    let audio = codec.audio().unwrap();
-    assert_eq!((audio.sample_rate, audio.channels), (96_000, 2));
-    assert_eq!(codec.sample_entry, iso, "96000 does not fit the field: 0");
 }
 
 #[rustfmt::skip]

@@ -1,10 +1,13 @@
 //! Bad input, each case with its kind and what its message must name.
 
+mod anywhere;
+mod tables;
+
 use super::testing::{Base, Fragment, Layout, MuxTrack, fragmented, progressive, row};
-use super::{Index, Indexer, index_bytes};
+use super::{Indexer, index_bytes};
 use crate::bytes::{write_box, write_full_box};
 use crate::error::{Error, Kind};
-use proptest::prelude::*;
+use anywhere::rows;
 
 fn tracks() -> Vec<MuxTrack> {
     let video = (0..12).map(|n| row(512, n % 3 * 512, 90 + n as u32, n % 4 == 0));
@@ -84,107 +87,6 @@ fn nothing_or_not_a_film() {
         b"\0\0\0\x03moov",
         Kind::Malformed,
         &["3 bytes", "at byte 0"],
-    );
-}
-
-#[test]
-fn wrong_numbers_in_tables() {
-    let all_ones = |at: usize| move |body: &mut [u8]| body[at..at + 4].fill(0xff);
-    let zero = |at: usize| move |body: &mut [u8]| body[at..at + 4].fill(0);
-    broken(
-        b"mdhd",
-        zero(12),
-        Kind::Malformed,
-        &["timescale of 0", "moov/trak/mdia/mdhd"],
-    );
-    for table in [b"stts", b"ctts", b"stsc", b"stco"] {
-        let name = crate::error::fourcc(*table);
-        broken(table, all_ones(4), Kind::Truncated, &["4294967295", &name]);
-    }
-    broken(
-        b"stsz",
-        all_ones(8),
-        Kind::Truncated,
-        &["4294967295 entries", "stsz"],
-    );
-    broken(
-        b"stsd",
-        all_ones(4),
-        Kind::TooLarge,
-        &["at most 64", "stsd"],
-    );
-    broken(
-        b"stco",
-        all_ones(8),
-        Kind::Truncated,
-        &["track 1", "sample 0", "4294967295"],
-    );
-    broken(b"stco", zero(4), Kind::Malformed, &["hold 0 of"]);
-    broken(b"stsc", zero(8), Kind::Malformed, &["not in order"]);
-    broken(
-        b"stsc",
-        zero(12),
-        Kind::Malformed,
-        &["hold", "of the 12 samples"],
-    );
-    broken(
-        b"stsc",
-        all_ones(16),
-        Kind::Malformed,
-        &["sample entry 4294967295 of 1"],
-    );
-    broken(
-        b"stts",
-        all_ones(12),
-        Kind::Malformed,
-        &["lasts 4294967295 ticks"],
-    );
-    broken(
-        b"mdia",
-        |body| body[..4].fill(0x7f),
-        Kind::Truncated,
-        &["mdia", "left"],
-    );
-    broken(
-        b"trak",
-        |body| body[3] = 2,
-        Kind::Malformed,
-        &["less than its own header"],
-    );
-}
-
-#[test]
-fn four_billion_samples_of_one_size() {
-    let many = |size: u32| {
-        move |body: &mut [u8]| {
-            body[4..8].copy_from_slice(&size.to_be_bytes());
-            body[8..12].fill(0xff);
-        }
-    };
-    broken(
-        b"stsz",
-        many(1),
-        Kind::TooLarge,
-        &["4294967295 samples", "at most 50000000"],
-    );
-    let fifty_million = |body: &mut [u8]| {
-        body[4..8].copy_from_slice(&1u32.to_be_bytes());
-        body[8..12].copy_from_slice(&50_000_000u32.to_be_bytes());
-    };
-    broken(
-        b"stsz",
-        fifty_million,
-        Kind::Truncated,
-        &["50000000 samples", "track 1"],
-    );
-    let mut file = fragments();
-    let run = body(&mut file, b"trun");
-    run[1..4].fill(0);
-    run[4..8].fill(0xff);
-    fails(
-        &file,
-        Kind::TooLarge,
-        &["4294967295 samples", "at most 50000000", "moof/traf/trun"],
     );
 }
 
@@ -398,48 +300,4 @@ fn odd_ends_of_fragmented_files() {
     fails(&garbage, Kind::Malformed, &["no box here"]);
     let cut_moof = [&fragments()[..], b"\0\0\x10\0moof"].concat();
     fails(&cut_moof, Kind::Truncated, &["moof", "4096 bytes"]);
-}
-
-fn rows(index: &Index) -> Vec<Vec<super::Sample>> {
-    let tracks = index.tracks.iter();
-    tracks
-        .map(|track| track.samples.range(0..track.samples.len()).collect())
-        .collect()
-}
-
-/// Cut anywhere, a file is either refused, or what is left of it is right.
-#[test]
-fn cut_at_every_byte() {
-    for file in [plain(true), plain(false), fragments()] {
-        let whole = rows(&index_bytes(&file).unwrap());
-        for len in 0..file.len() {
-            let Ok(index) = index_bytes(&file[..len]) else {
-                continue;
-            };
-            for (cut, whole) in rows(&index).iter().zip(&whole) {
-                assert!(whole.starts_with(cut), "cut at byte {len}");
-                let end = cut.iter().map(|row| row.offset + u64::from(row.size)).max();
-                assert!(end.unwrap() <= len as u64, "cut at byte {len}");
-            }
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn garbage_never_panics(
-        moov_first in any::<bool>(), fragmented in any::<bool>(),
-        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12)
-    ) {
-        let mut file = if fragmented { fragments() } else { plain(moov_first) };
-        for (at, byte) in changes {
-            let at = at % file.len();
-            file[at] = byte;
-        }
-        if let Ok(index) = index_bytes(&file) {
-            for row in rows(&index).iter().flatten() {
-                prop_assert!(row.offset + u64::from(row.size) <= file.len() as u64);
-            }
-        }
-    }
 }
