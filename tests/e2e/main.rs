@@ -13,6 +13,8 @@ mod hls;
 mod http;
 mod index;
 mod mapped;
+#[path = "../support/nginx.rs"]
+mod nginx;
 mod packets;
 mod players;
 mod remote;

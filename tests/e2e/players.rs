@@ -1,13 +1,13 @@
 //! `headwater load players` against nginx with what ffmpeg writes, against our own origin, and
 //! against servers that wish no good.
 
-use crate::support::{Folder, Server, skip};
+use crate::nginx::Nginx;
+use crate::support::{Folder, Server};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 /// Plays; gives the exit status, the result, and what was said.
 fn players(words: &[&str]) -> (Option<i32>, Value, String) {
@@ -45,69 +45,20 @@ fn title(folder: &Path) {
     );
 }
 
-/// nginx over a folder, on a free port.
-struct Nginx {
-    child: Child,
-    addr: SocketAddr,
-}
-
-impl Nginx {
-    fn of(folder: &Path) -> Option<Nginx> {
-        let addr = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
-        let at = folder.display();
-        let config = format!(
-            "daemon off; pid {at}/nginx.pid; error_log {at}/error.log; events {{ }} http {{ access_log {at}/access.log; \
-             client_body_temp_path {at}; proxy_temp_path {at}; fastcgi_temp_path {at}; uwsgi_temp_path {at}; scgi_temp_path {at}; \
-             server {{ listen {addr}; root {at}; location /round {{ return 302 /round; }} }} }}"
-        );
-        let path = folder.join("nginx.conf");
-        std::fs::write(&path, config).unwrap();
-        let child = Command::new("nginx")
-            .arg("-c")
-            .arg(&path)
-            .arg("-p")
-            .arg(folder)
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(child) = child else {
-            skip("nginx is not installed");
-            return None;
-        };
-        for _ in 0..500 {
-            if TcpStream::connect(addr).is_ok() {
-                return Some(Nginx { child, addr });
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!(
-            "nginx does not listen: {:?}",
-            std::fs::read_to_string(folder.join("error.log"))
-        );
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its master ends its workers on this one.
-        let _ = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status();
-        let _ = self.child.wait();
-    }
+/// nginx over a folder.
+fn served(folder: &Path) -> Option<Nginx> {
+    Nginx::of(folder, folder, "", "location /round { return 302 /round; }")
 }
 
 #[test]
 fn what_ffmpeg_writes_plays_from_nginx() {
     let folder = Folder::new();
     title(folder.0.as_path());
-    let Some(nginx) = Nginx::of(folder.0.as_path()) else {
+    let Some(nginx) = served(folder.0.as_path()) else {
         return;
     };
     for manifest in ["timeline.mpd", "number.mpd", "single.mpd", "muxed.m3u8"] {
-        let url = format!("http://{}/{manifest}", nginx.addr);
+        let url = nginx.url(manifest);
         let words = [
             &*url,
             "--viewers",
@@ -223,10 +174,10 @@ fn one_file_is_consumed_no_further_than_fifteen_seconds_ahead() {
         .current_dir(folder.0.as_path())
         .status();
     assert!(made.unwrap().success());
-    let Some(nginx) = Nginx::of(folder.0.as_path()) else {
+    let Some(nginx) = served(folder.0.as_path()) else {
         return;
     };
-    let url = format!("http://{}/film.mp4", nginx.addr);
+    let url = nginx.url("film.mp4");
     let (code, json, said) = players(&[
         &url,
         "--mode",

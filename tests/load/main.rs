@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::{TcpListener, TcpStream};
+#[path = "../support/nginx.rs"]
+mod nginx;
+
+use nginx::Nginx;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
 
 /// A folder of this test's own, with an nginx that serves its `www`.
 struct Site {
     folder: PathBuf,
-    nginx: Child,
-    url: String,
+    nginx: Nginx,
 }
 
 impl Site {
@@ -19,59 +20,16 @@ impl Site {
     fn start(name: &str) -> Option<Site> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("load-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(folder.join("www")).unwrap();
-        std::fs::write(folder.join("www/a.m4s"), vec![1; 20_000]).unwrap();
-        std::fs::write(folder.join("www/b.m3u8"), "#EXTM3U\n").unwrap();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let dir = folder.display();
-        let config = format!(
-            "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
-             events {{ worker_connections 256; }}
-             http {{ access_log off; client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2;
-               fastcgi_temp_path {dir}/t3; uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
-               server {{ listen 127.0.0.1:{port}; root {dir}/www; }} }}"
-        );
-        std::fs::write(folder.join("nginx.conf"), config).unwrap();
-        let mut command = Command::new("nginx");
-        command
-            .arg("-c")
-            .arg(folder.join("nginx.conf"))
-            .arg("-e")
-            .arg(folder.join("start.log"));
-        let Ok(nginx) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-            println!("SKIPPED {name}: there is no nginx (scripts/install.sh test brings it)");
-            return None;
-        };
-        let site = Site {
-            folder,
-            nginx,
-            url: format!("http://127.0.0.1:{port}"),
-        };
-        for _ in 0..200 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Some(site);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("nginx does not listen");
+        let www = folder.join("www");
+        std::fs::create_dir_all(&www).unwrap();
+        std::fs::write(www.join("a.m4s"), vec![1; 20_000]).unwrap();
+        std::fs::write(www.join("b.m3u8"), "#EXTM3U\n").unwrap();
+        let nginx = Nginx::of(&folder, &www, "", "")?;
+        Some(Site { folder, nginx })
     }
 
     fn path(&self, name: &str) -> String {
         self.folder.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        // Its worker ends with it on SIGTERM, and would outlive it on SIGKILL.
-        let _ = Command::new("kill")
-            .arg(self.nginx.id().to_string())
-            .status();
-        let _ = self.nginx.wait();
     }
 }
 
@@ -94,10 +52,7 @@ fn json(path: &str) -> serde_json::Value {
 /// Three runs of 90 requests in three steps; the files of the last stay.
 fn three_runs(site: &Site) {
     let [hdr, records, html] = ["a.hdr", "a.jsonl.zst", "a.html"].map(|name| site.path(name));
-    let (url, list) = (
-        format!("{}/a.m4s", site.url),
-        format!("{}/b.m3u8", site.url),
-    );
+    let (url, list) = (site.nginx.url("a.m4s"), site.nginx.url("b.m3u8"));
     for name in ["a.json", "b.json", "c.json"] {
         let args = [
             "rate",
@@ -187,7 +142,7 @@ fn expectations_decide_the_exit_status() {
     let Some(site) = Site::start("expectations") else {
         return;
     };
-    let none = format!("{}/none.m4s", site.url);
+    let none = site.nginx.url("none.m4s");
     let run = |expect: &str| {
         load(&[
             "rate",
@@ -223,8 +178,8 @@ fn requests_are_read_and_written_as_vegeta_does() {
     };
     let file = site.path("requests.txt");
     let body = format!(
-        "GET {0}/a.m4s\nRange: bytes=0-99\n\nHEAD {0}/a.m4s\n",
-        site.url
+        "GET {0}\nRange: bytes=0-99\n\nHEAD {0}\n",
+        site.nginx.url("a.m4s")
     );
     std::fs::write(&file, body).unwrap();
     let (at, out) = (format!("@{file}"), site.path("again.json"));
@@ -301,7 +256,7 @@ fn a_run_that_is_stopped_keeps_its_results() {
     let Some(site) = Site::start("stop") else {
         return;
     };
-    let (url, out) = (format!("{}/a.m4s", site.url), site.path("stopped.json"));
+    let (url, out) = (site.nginx.url("a.m4s"), site.path("stopped.json"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args([
             "load",

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod nginx;
+#[path = "../../../../tests/support/nginx.rs"]
+mod server;
 mod support;
 
 use load::client::{Fault, Settings, Url};
@@ -12,7 +14,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use support::{answers, head, plan, ran, recorded, server};
+use support::{answers, head, plan, ran, recorded, scripted};
 
 /// The share `q` of these values does not exceed the answer.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
@@ -23,7 +25,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
 
 #[test]
 fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
-    let url = server(|mut socket| {
+    let url = scripted(|mut socket| {
         answers(&mut socket, "ok", |path| {
             let ms = path.trim_start_matches('/').parse().unwrap();
             std::thread::sleep(Duration::from_millis(ms));
@@ -121,7 +123,7 @@ fn the_vector_of_the_frozen_server_reproduces() {
 fn a_frozen_server_is_seen_by_all_who_were_due() {
     const FROZEN: Duration = Duration::from_millis(1000);
     let begun: Mutex<Option<Instant>> = Mutex::new(None);
-    let url = server(move |mut socket| {
+    let url = scripted(move |mut socket| {
         answers(&mut socket, "ok", |_| {
             let begun = *begun.lock().unwrap().get_or_insert_with(Instant::now);
             let passed = begun.elapsed();
@@ -152,25 +154,25 @@ fn whatever_goes_wrong_is_counted_by_kind_and_the_run_ends() {
         .unwrap();
     let refused = Url::parse(&format!("http://{refused}/")).unwrap();
     let say = |text: &'static str| {
-        server(move |mut socket| {
+        scripted(move |mut socket| {
             while head(&mut socket).is_some() {
                 let _ = socket.write_all(text.as_bytes());
             }
         })
     };
-    let reset = server(|mut socket| {
+    let reset = scripted(|mut socket| {
         head(&mut socket);
         let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n123");
         socket2::SockRef::from(&socket)
             .set_linger(Some(Duration::ZERO))
             .unwrap();
     });
-    let endless = server(|mut socket| {
+    let endless = scripted(|mut socket| {
         head(&mut socket);
         let _ = socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while socket.write_all(&[0; 65536]).is_ok() {}
     });
-    let silent = server(|mut socket| while head(&mut socket).is_some() {});
+    let silent = scripted(|mut socket| while head(&mut socket).is_some() {});
     let mut targets: Vec<Target> = [
         refused,
         reset,
@@ -217,7 +219,7 @@ fn whatever_goes_wrong_is_counted_by_kind_and_the_run_ends() {
 
 #[test]
 fn what_cannot_be_sent_is_counted_not_dropped() {
-    let url = server(|mut socket| while head(&mut socket).is_some() {});
+    let url = scripted(|mut socket| while head(&mut socket).is_some() {});
     let mut plan = plan("100", 0.5, vec![Target::get(url)], Settings::default());
     (plan.connections, plan.connections_max) = (2, 2);
     plan.drain = Duration::from_millis(200);
@@ -228,7 +230,7 @@ fn what_cannot_be_sent_is_counted_not_dropped() {
 
 #[test]
 fn a_closed_loop_keeps_its_connections_busy() {
-    let url = server(|mut socket| answers(&mut socket, "ok", |_| {}));
+    let url = scripted(|mut socket| answers(&mut socket, "ok", |_| {}));
     let mut plan = plan("max", 0.3, vec![Target::get(url)], Settings::default());
     plan.threads = 2;
     (plan.connections, plan.connections_max) = (4, 4);

@@ -1,15 +1,12 @@
 //! Against nginx: HLS that ffmpeg made, TLS, HTTP/2, ranges.
 
-use super::support::{Nginx, plan, ran, recorded};
+use super::server::Nginx;
+use super::support::{plan, ran, recorded};
 use load::client::{Check, Dialer, Digest, Fault, Settings, Url, Version};
 use load::rate::manifest::{self, Weigh};
 use load::rate::{Kind, Ranges, Target};
 use std::path::Path;
 use std::process::Command;
-
-fn skipped(what: &str) {
-    println!("SKIPPED {what}: there is no nginx (scripts/install.sh test brings it)");
-}
 
 /// A title of two renditions in HLS, by ffmpeg.
 fn make_hls(folder: &Path) {
@@ -62,9 +59,9 @@ fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
     let folder = tempfile::tempdir().unwrap();
     make_hls(folder.path());
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
-        return skipped("manifests");
+        return;
     };
-    let url = Url::parse(&format!("http://127.0.0.1:{}/all.m3u8", nginx.port)).unwrap();
+    let url = Url::parse(&nginx.url("all.m3u8")).unwrap();
     let dialer = Dialer::new(Settings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -114,9 +111,9 @@ fn random_ranges_are_answered_whole() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("film.mp4"), vec![7; 1_000_000]).unwrap();
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
-        return skipped("ranges");
+        return;
     };
-    let url = Url::parse(&format!("http://127.0.0.1:{}/film.mp4", nginx.port)).unwrap();
+    let url = Url::parse(&nginx.url("film.mp4")).unwrap();
     let ranges = Some(Ranges {
         file_bytes: 1_000_000,
         size: 70_000,
@@ -148,9 +145,9 @@ fn certificates_are_judged_and_http2_shares_connections() {
         key.display()
     );
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "ssl http2", &tls) else {
-        return skipped("TLS and HTTP/2");
+        return;
     };
-    let url = Url::parse(&format!("https://localhost:{}/a.m4s", nginx.port)).unwrap();
+    let url = Url::parse(&format!("https://localhost:{}/a.m4s", nginx.addr.port())).unwrap();
     let settings = |version, authorities, insecure| Settings {
         version,
         authorities,

@@ -1,18 +1,16 @@
-//! Servers that play a script, nginx, and runs.
+//! Servers that play a script, and runs.
 
 use load::client::{Dialer, Settings, Url};
-use load::rate::{Outputs, Plan, Profile, Spacing, Target, run};
-use load::result::{Record, Records, Run, read_records};
+use load::rate::{Plan, Profile, Spacing, Target, run};
+use load::result::{Outputs, Record, Records, Run, read_records};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A server that lets `script` play every connection, each in a thread of its own.
-pub fn server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
+pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     let script = Arc::new(script);
@@ -93,64 +91,4 @@ pub fn recorded(plan: Plan) -> (Run, Vec<Record>) {
     let mut records = Vec::new();
     read_records(&path, |record| records.push(record)).unwrap();
     (run, records)
-}
-
-/// An nginx of this test's own; ended when dropped.
-pub struct Nginx {
-    child: Child,
-    pub port: u16,
-}
-
-impl Nginx {
-    /// Serves a folder; `server` is more of its server block. None where there is no nginx.
-    pub fn of(folder: &Path, root: &Path, listen: &str, server: &str) -> Option<Nginx> {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let dir = folder.display();
-        let config = format!(
-            "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
-             events {{ worker_connections 512; }}
-             http {{ access_log off; client_body_temp_path {dir}/t1; proxy_temp_path {dir}/t2;
-               fastcgi_temp_path {dir}/t3; uwsgi_temp_path {dir}/t4; scgi_temp_path {dir}/t5;
-               server {{ listen 127.0.0.1:{port} {listen}; root {}; {server} }} }}",
-            root.display()
-        );
-        let path = folder.join("nginx.conf");
-        std::fs::write(&path, config).unwrap();
-        let mut command = Command::new("nginx");
-        command
-            .arg("-c")
-            .arg(&path)
-            .arg("-e")
-            .arg(folder.join("start.log"));
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let nginx = Nginx { child, port };
-        for _ in 0..200 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Some(nginx);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!(
-            "nginx does not listen: {}",
-            std::fs::read_to_string(folder.join("start.log")).unwrap_or_default()
-        );
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its worker ends with it on SIGTERM, and would outlive it on SIGKILL.
-        let _ = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status();
-        let _ = self.child.wait();
-    }
 }
