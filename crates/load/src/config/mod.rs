@@ -5,9 +5,14 @@ mod outputs;
 mod players;
 mod rate;
 mod reports;
+mod stop;
 
+use crate::client::Url;
+use crate::report::Expectation;
 use clap::{ArgMatches, Command};
-use net::config::{Knob, Layers, Sources, Wrong};
+use net::config::{Knob, Layers, Sources, Wrong, count};
+use std::fmt::Display;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 pub use client::{CLIENT, settings};
@@ -39,6 +44,11 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Err(Stop::Usage(wrong)) => said(2, &wrong.to_string()),
         Err(Stop::Failed(what)) => said(1, &what),
     }
+}
+
+/// To standard output. Whoever reads it may have seen enough: a closed pipe is no failure.
+fn say(what: impl Display) {
+    let _ = write!(std::io::stdout().lock(), "{what}");
 }
 
 fn said(code: u8, what: &str) -> ExitCode {
@@ -79,6 +89,55 @@ pub fn layers(knobs: &'static [&'static [Knob]], flags: &ArgMatches) -> Result<L
         env: &|name| std::env::var(name).ok(),
         read: &|path| std::fs::read_to_string(path),
     })
+}
+
+/// What a run begins with.
+struct Begun {
+    layers: Layers,
+    expected: Vec<Expectation>,
+    /// What it is run against, as it was typed.
+    words: Vec<String>,
+}
+
+/// Reads a run's settings; None: they were only to be shown, and have been.
+fn begin(
+    knobs: &'static [&'static [Knob]],
+    flags: &ArgMatches,
+    words: &str,
+) -> Result<Option<Begun>, Wrong> {
+    let layers = layers(knobs, flags)?;
+    if layers.print {
+        say(&layers);
+        return Ok(None);
+    }
+    let words = flags.get_many(words).into_iter().flatten().cloned();
+    Ok(Some(Begun {
+        expected: expectations(&layers)?,
+        words: words.collect(),
+        layers,
+    }))
+}
+
+fn seed(layers: &Layers) -> Result<u64, Wrong> {
+    let whole = |text: &str| text.parse().map_err(|_| "it is a whole number".to_owned());
+    Ok(layers.with("seed", whole)?.unwrap_or(1))
+}
+
+/// As many threads as are wanted; one a core where nothing is said.
+fn threads(layers: &Layers) -> Result<usize, Wrong> {
+    let wanted = layers
+        .with("threads", count)?
+        .filter(|threads| *threads > 0);
+    Ok(wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
+}
+
+fn url(text: &str) -> Result<Url, String> {
+    let url =
+        Url::parse(text).map_err(|error| format!("no URL ({error}), such as http://host/path"))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(format!("neither http nor https: {other}")),
+    }
 }
 
 /// `yes` or `no`.

@@ -1,9 +1,8 @@
 //! Where results go, and what they are held to.
 
-use super::Stop;
-use crate::rate::Outputs;
+use super::{Stop, say};
 use crate::report::{Expectation, html, text};
-use crate::result::{HdrLog, Records, Run};
+use crate::result::{HdrLog, Outputs, Records, Run};
 use net::config::{Knob, Layers, Wrong};
 use std::fs::File;
 use std::io::BufWriter;
@@ -103,7 +102,7 @@ pub fn deliver(layers: &Layers, run: &Run, expected: &[Expectation]) -> Result<E
         let text = serde_json::to_string(&crate::report::Document::new(run, expected));
         let text = text.map_err(|error| Stop::Failed(error.to_string()))? + "\n";
         match said {
-            Said::Json => print!("{text}"),
+            Said::Json => say(text),
             Said::Text => write(&path, text.as_bytes())?,
         }
     }
@@ -111,7 +110,7 @@ pub fn deliver(layers: &Layers, run: &Run, expected: &[Expectation]) -> Result<E
         write(&path, html::page(&[run]).as_bytes())?;
     }
     if said == Said::Text {
-        print!("{}", text::summary(run));
+        say(text::summary(run));
     }
     let mut failed = false;
     for expectation in expected {

@@ -1,9 +1,10 @@
 //! `headwater load players`.
 
-use super::{CLIENT, OUTPUTS, Stop, deliver, expectations, layers, open, settings};
+use super::stop::stop_on_ctrl_c;
+use super::{Begun, CLIENT, OUTPUTS, Stop, begin, deliver, open, seed, settings, threads, url};
 use crate::client::{Dialer, Url};
 use crate::players::consumer::Habit;
-use crate::players::drive::{Mode, Outputs, Plan, run as run_plan};
+use crate::players::drive::{Mode, Plan, run as run_plan};
 use crate::players::live::Live;
 use crate::players::population::{Arrivals, Population, Rule, Watch, words};
 use crate::players::stream::Wish;
@@ -165,18 +166,18 @@ pub(super) fn command() -> Command {
 
 /// Runs it.
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let layers = layers(KNOBS, flags)?;
-    if layers.print {
-        print!("{layers}");
+    let Some(Begun {
+        layers,
+        expected,
+        words,
+    }) = begin(KNOBS, flags, "manifest")?
+    else {
         return Ok(ExitCode::SUCCESS);
-    }
-    let expected = expectations(&layers)?;
-    let words = flags.get_many("manifest").into_iter().flatten().cloned();
-    let plan = plan(&layers, &words.collect::<Vec<String>>())?;
-    let crate::rate::Outputs { hdr, records } = open(&layers)?;
-    let stop = super::rate::stop_on_ctrl_c()?;
+    };
+    let plan = plan(&layers, &words)?;
+    let outputs = open(&layers)?;
+    let stop = stop_on_ctrl_c()?;
     let live = Live::new(plan.duration.as_secs_f64());
-    let outputs = Outputs { hdr, records };
     let (mut run, viewing) = run_plan(Arc::new(plan), stop, outputs, |sight| live.show(sight))?;
     live.end();
     run.name = layers.one("name").unwrap_or_default().to_owned();
@@ -199,15 +200,11 @@ fn plan(layers: &Layers, words: &[String]) -> Result<Plan, Stop> {
     let arrivals = arrivals.ok_or_else(|| Wrong("--viewers is missing".into()))?;
     let titles = words
         .iter()
-        .map(|word| url(word))
+        .map(|word| url(word).map_err(|why| Wrong(format!("{word}: {why}"))))
         .collect::<Result<Vec<_>, _>>()?;
     if titles.is_empty() {
         return Err(Wrong("no manifest".into()).into());
     }
-    let threads = match number("threads")? {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
     let places = arrivals.starts().len();
     Ok(Plan {
         population: population(layers, titles)?,
@@ -231,7 +228,7 @@ fn plan(layers: &Layers, words: &[String]) -> Result<Plan, Stop> {
         },
         duration: length,
         dialer: Dialer::new(settings(layers)?).map_err(Wrong)?,
-        threads: threads.clamp(1, places.clamp(1, 1024)),
+        threads: threads(layers)?.clamp(1, places.clamp(1, 1024)),
     })
 }
 
@@ -243,12 +240,8 @@ fn population(layers: &Layers, titles: Vec<Url>) -> Result<Population, Wrong> {
             .filter(|value| (0.0..=1e6).contains(value));
         value.ok_or_else(|| "it is a number that is not negative".to_owned())
     };
-    let seed = |text: &str| {
-        text.parse::<u64>()
-            .map_err(|_| "it is a whole number".to_owned())
-    };
     Ok(Population {
-        seed: layers.with("seed", seed)?.unwrap_or(1),
+        seed: seed(layers)?,
         titles,
         zipf: layers.with("zipf", decimal)?.unwrap_or(1.0),
         watch: layers.with("watch", Watch::parse)?.unwrap_or(Watch::All),
@@ -277,17 +270,4 @@ fn mode(layers: &Layers) -> Result<Mode, Wrong> {
         _ => Err("it is viewer, sequence or consumer".to_owned()),
     };
     Ok(layers.with("mode", read)?.unwrap_or(Mode::Viewer))
-}
-
-fn url(text: &str) -> Result<Url, Wrong> {
-    let wrong = |why: String| Wrong(format!("{text}: {why}"));
-    let url = Url::parse(text).map_err(|error| {
-        wrong(format!(
-            "no URL ({error}), such as http://host/film.mp4/.mpd"
-        ))
-    })?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(wrong(format!("neither http nor https: {other}"))),
-    }
 }

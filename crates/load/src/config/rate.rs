@@ -1,6 +1,7 @@
 //! `headwater load rate`.
 
-use super::{CLIENT, OUTPUTS, Stop, deliver, expectations, layers, open, settings};
+use super::stop::stop_on_ctrl_c;
+use super::{Begun, CLIENT, OUTPUTS, Stop, begin, deliver, open, seed, settings, threads, url};
 use crate::client::{Check, Client, Dialer, Request, Url};
 use crate::rate::manifest::{self, Weigh};
 use crate::rate::{Kind, Plan, Profile, Ranges, Spacing, Target, requests, run as run_plan};
@@ -9,7 +10,6 @@ use clap::{Arg, ArgMatches, Command};
 use net::config::{Knob, Layers, Wrong, bytes, count, duration, flags};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const KNOBS: &[&[Knob]] = &[RATE, CLIENT, OUTPUTS];
 
@@ -143,18 +143,14 @@ pub(super) fn command() -> Command {
 
 /// Runs it.
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let layers = layers(KNOBS, flags)?;
-    if layers.print {
-        print!("{layers}");
+    let Some(Begun {
+        layers,
+        expected,
+        words,
+    }) = begin(KNOBS, flags, "target")?
+    else {
         return Ok(ExitCode::SUCCESS);
-    }
-    let expected = expectations(&layers)?;
-    let words: Vec<String> = flags
-        .get_many("target")
-        .into_iter()
-        .flatten()
-        .cloned()
-        .collect();
+    };
     let plan = plan(&layers, &words)?;
     if let Some(path) = layers.one("write-targets") {
         let text = requests::write(&plan.targets);
@@ -174,38 +170,6 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     deliver(&layers, &run, &expected)
 }
 
-/// Set by the first Ctrl-C (or SIGTERM); the second ends the process at once.
-pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, Stop> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let wait = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            let terminate = tokio::signal::unix::SignalKind::terminate();
-            let Ok(mut terminate) = tokio::signal::unix::signal(terminate) else {
-                return;
-            };
-            loop {
-                tokio::select! {
-                    _ = tokio::signal::ctrl_c() => {}
-                    _ = terminate.recv() => {}
-                }
-                if STOP.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
-                }
-                eprintln!("stopping: requests under way have a second; once more ends at once");
-            }
-        });
-    };
-    let spawned = std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(wait);
-    spawned.map_err(|error| format!("no thread: {error}"))?;
-    Ok(&STOP)
-}
-
 fn plan(layers: &Layers, words: &[String]) -> Result<Plan, Stop> {
     let number = |name, default| Ok::<_, Wrong>(layers.with(name, count)?.unwrap_or(default));
     let duration_s = layers
@@ -219,31 +183,22 @@ fn plan(layers: &Layers, words: &[String]) -> Result<Plan, Stop> {
     let settings = settings(layers)?;
     let dialer = Dialer::new(settings).map_err(Wrong)?;
     let targets = targets(layers, words, &dialer)?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let connections = number("connections", 10)?;
     let most = match profile {
         Profile::Max { .. } => connections.max(1),
         Profile::Given { .. } => number("max-connections", 10_000)?.max(1),
     };
-    let threads = match number("threads", 0)? {
-        0 => cores,
-        threads => threads,
-    };
-    let seed = |text: &str| {
-        text.parse::<u64>()
-            .map_err(|_| "it is a whole number".to_owned())
-    };
     Ok(Plan {
         profile,
         offered,
         spacing: layers.with("arrivals", spacing)?.unwrap_or_default(),
-        seed: layers.with("seed", seed)?.unwrap_or(1),
+        seed: seed(layers)?,
         dialer,
         targets,
         connections: connections.min(most),
         connections_max: most,
         streams: number("streams", 1)?.clamp(1, 10_000),
-        threads: threads.clamp(1, most.min(1024)),
+        threads: threads(layers)?.clamp(1, most.min(1024)),
         drain: layers.with("drain", duration)?.unwrap_or_default(),
     })
 }
@@ -312,15 +267,6 @@ fn targets(layers: &Layers, words: &[String], dialer: &Dialer) -> Result<Vec<Tar
         all.iter_mut().for_each(|target| target.check = Some(check));
     }
     Ok(all)
-}
-
-fn url(text: &str) -> Result<Url, String> {
-    let url =
-        Url::parse(text).map_err(|error| format!("no URL ({error}), such as http://host/path"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(format!("neither http nor https: {other}")),
-    }
 }
 
 /// A file's length, as a range's answer says it.

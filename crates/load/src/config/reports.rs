@@ -1,6 +1,6 @@
 //! `headwater load report` and `headwater load compare`.
 
-use super::{OUTPUTS, Stop, deliver, expectations, layers};
+use super::{OUTPUTS, Stop, deliver, expectations, layers, say};
 use crate::report::{compare as compared, html, read};
 use crate::result::Run;
 use clap::{Arg, ArgMatches, Command};
@@ -74,7 +74,7 @@ fn all(flags: &ArgMatches, id: &str) -> Result<Vec<Run>, Stop> {
 pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let layers = layers(REPORT, flags)?;
     if layers.print {
-        print!("{layers}");
+        say(&layers);
         return Ok(ExitCode::SUCCESS);
     }
     for name in ["hdr", "records"] {
@@ -113,7 +113,7 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, Stop> {
             .map_or(default.to_owned(), String::clone)
     };
     let names = (name("name-a", "A"), name("name-b", "B"));
-    print!("{}", compared::summary(&a, &b, (&names.0, &names.1), 1));
+    say(compared::summary(&a, &b, (&names.0, &names.1), 1));
     if let Some(path) = flags.get_one::<String>("html") {
         let (mut a, mut b) = (merge(a), merge(b));
         (a.name, b.name) = names;
