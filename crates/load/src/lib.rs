@@ -10,6 +10,7 @@
 
 pub mod client;
 pub mod config;
+mod generator;
 pub mod players;
 pub mod random;
 pub mod rate;

@@ -3,23 +3,13 @@
 use super::tally::Tick;
 use super::worker::{Common, work};
 use super::{Kind, Plan};
-use crate::result::{Cell, HdrLog, Records, Run, Second, Stretch, VERSION};
+use crate::generator::{self, Heard, cpu_s};
+use crate::result::{Cell, Outputs, Run, Second, Stretch};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Files that are written while the run goes on.
-#[derive(Default)]
-pub struct Outputs {
-    /// The HDR interval log.
-    pub hdr: Option<HdrLog<BufWriter<File>>>,
-    /// Raw records.
-    pub records: Option<Records>,
-}
+use std::time::Instant;
 
 /// What there is to see of a run at a second's end.
 pub struct Sight<'a> {
@@ -41,63 +31,36 @@ pub fn run(
     mut outputs: Outputs,
     mut see: impl FnMut(&Sight<'_>),
 ) -> Result<Run, String> {
-    let threads = plan.threads;
     let common = Arc::new(Common {
         targets: Arc::new(plan.prepare().map_err(|failure| failure.to_string())?),
         start: OnceLock::new(),
-        ready: Barrier::new(threads),
+        ready: Barrier::new(plan.threads),
         stop: AtomicBool::new(false),
         keep_records: outputs.records.is_some(),
         plan: plan.clone(),
     });
-    let (out, ticks) = channel();
-    let started = SystemTime::now();
     let cpu = cpu_s();
-    let mut workers = Vec::new();
-    for number in 0..threads {
-        let (common, out) = (common.clone(), out.clone());
-        let worker = std::thread::Builder::new()
-            .name(format!("load-{number}"))
-            .spawn(move || work(common, number, &out));
-        workers.push(worker.map_err(|error| format!("no thread: {error}"))?);
-    }
-    drop(out);
-    let mut sum = Sum::new(&plan, started);
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            common.stop.store(true, Ordering::Relaxed);
-            sum.run.stopped = true;
+    let mut sum = Sum::new(&plan);
+    let shared = common.clone();
+    let work = move |number, out: &Sender<_>| work(shared.clone(), number, out);
+    generator::run("load", plan.threads, stop, work, |heard| {
+        match heard {
+            Heard::Report(tick) => sum.take(*tick, &mut outputs)?,
+            Heard::Nothing => {}
+            Heard::Stop => {
+                common.stop.store(true, Ordering::Relaxed);
+                sum.run.stopped = true;
+            }
         }
-        match ticks.recv_timeout(Duration::from_millis(50)) {
-            Ok(tick) => sum.take(*tick, &mut outputs)?,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        sum.close(&mut outputs, &mut see)?;
-    }
-    for worker in workers {
-        worker
-            .join()
-            .map_err(|_| "a thread of the generator ended in panic")??;
-    }
+        sum.close(&mut outputs, &mut see)
+    })?;
     let mut run = sum.run;
     let begun = common.start.get().copied();
     run.wall_s = begun.map_or(0.0, |start: Instant| start.elapsed().as_secs_f64());
     run.cpu_s = cpu_s() - cpu;
     run.connections = plan.dialer.connections().opened();
-    let wrong = |error: std::io::Error| format!("what was measured could not be written: {error}");
-    outputs.hdr.map_or(Ok(()), HdrLog::finish).map_err(wrong)?;
-    outputs
-        .records
-        .map_or(Ok(()), Records::finish)
-        .map_err(wrong)?;
+    outputs.finish()?;
     Ok(run)
-}
-
-/// Processor time of this process so far, in seconds.
-fn cpu_s() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// A second whose reports are not all in.
@@ -118,21 +81,13 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(plan: &Arc<Plan>, started: SystemTime) -> Sum {
-        let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    fn new(plan: &Arc<Plan>) -> Sum {
         let steps = plan.profile.steps().into_iter().map(|step| Stretch {
             start_s: step.start_s,
             end_s: step.end_s,
             ..Stretch::default()
         });
-        let run = Run {
-            headwater_load: VERSION,
-            offered: plan.offered.clone(),
-            started_unix_ms: since.as_millis() as u64,
-            generators: 1,
-            steps: steps.collect(),
-            ..Run::default()
-        };
+        let run = Run::begin(&plan.offered, steps.collect());
         Sum {
             run,
             plan: plan.clone(),
@@ -145,9 +100,7 @@ impl Sum {
         let second = self.open.entry(tick.second.saturating_sub(1)).or_default();
         self.reported[tick.thread] = if tick.last { u64::MAX } else { tick.second };
         for ((step, kind), cell) in tick.cells {
-            if let Some(stretch) = self.run.steps.get_mut(step as usize) {
-                stretch.kinds.entry(kind).or_default().add(&cell);
-            }
+            self.run.count(step, kind, &cell);
             second.cells.entry((step, kind)).or_default().add(&cell);
         }
         second.open = second.open.max(tick.open);
@@ -164,12 +117,7 @@ impl Sum {
         for (fault, example) in tick.examples {
             self.run.examples.entry(fault).or_insert(example);
         }
-        match &mut outputs.records {
-            Some(out) => out
-                .write(&tick.records)
-                .map_err(|error| format!("records could not be written: {error}")),
-            None => Ok(()),
-        }
+        outputs.record(&tick.records)
     }
 
     /// Closes the seconds that every thread has reported.
@@ -183,8 +131,12 @@ impl Sum {
                 return Ok(());
             }
             let (number, open) = entry.remove_entry();
-            self.log(number, &open, outputs)?;
-            let second = self.second(number, &open);
+            outputs.log(number, &open.cells)?;
+            let second = Second {
+                due: open.due,
+                open: open.open,
+                ..Second::of(number, open.cells.values())
+            };
             if self.is_over()
                 && second
                     == (Second {
@@ -206,38 +158,5 @@ impl Sum {
 
     fn is_over(&self) -> bool {
         self.reported.iter().all(|seconds| *seconds == u64::MAX)
-    }
-
-    fn second(&self, number: u64, open: &Open) -> Second {
-        let mut total = Cell::default();
-        open.cells.values().for_each(|cell| total.add(cell));
-        Second {
-            second: number,
-            due: open.due,
-            ended: total.requests,
-            errors: total.errors(),
-            bytes: total.bytes,
-            open: open.open,
-            due_p50_ms: total.from_due.quantile_ms(0.5),
-            due_p90_ms: total.from_due.quantile_ms(0.9),
-            due_p99_ms: total.from_due.quantile_ms(0.99),
-            due_max_ms: total.from_due.max_ms(),
-            sent_p50_ms: total.from_sent.quantile_ms(0.5),
-            sent_p99_ms: total.from_sent.quantile_ms(0.99),
-        }
-    }
-
-    fn log(&self, number: u64, open: &Open, outputs: &mut Outputs) -> Result<(), String> {
-        let Some(log) = &mut outputs.hdr else {
-            return Ok(());
-        };
-        for ((step, kind), cell) in &open.cells {
-            for (what, times) in [("due", &cell.from_due), ("sent", &cell.from_sent)] {
-                let tag = format!("step{}/{}/{what}", step + 1, kind.name());
-                log.write(&tag, number as f64, 1.0, times)
-                    .map_err(|error| format!("the HDR log could not be written: {error}"))?;
-            }
-        }
-        Ok(())
     }
 }

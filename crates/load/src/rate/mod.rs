@@ -17,7 +17,7 @@ pub mod target;
 mod worker;
 
 pub use arrivals::Spacing;
-pub use collector::{Outputs, Sight, run};
+pub use collector::{Sight, run};
 pub use profile::Profile;
 pub use target::{Kind, Ranges, Target};
 

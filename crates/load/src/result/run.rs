@@ -6,6 +6,7 @@ use crate::players::drive::Viewing;
 use crate::rate::Kind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The generator's own lateness at which a run is said to have fallen behind, in milliseconds
 /// at the 99th percentile.
@@ -62,6 +63,28 @@ pub struct Second {
     pub sent_p99_ms: f64,
 }
 
+impl Second {
+    /// What was counted in a second, whatever the step and kind; who counted says what was due and
+    /// is open.
+    pub(crate) fn of<'a>(second: u64, cells: impl Iterator<Item = &'a Cell>) -> Second {
+        let mut total = Cell::default();
+        cells.for_each(|cell| total.add(cell));
+        Second {
+            second,
+            ended: total.requests,
+            errors: total.errors(),
+            bytes: total.bytes,
+            due_p50_ms: total.from_due.quantile_ms(0.5),
+            due_p90_ms: total.from_due.quantile_ms(0.9),
+            due_p99_ms: total.from_due.quantile_ms(0.99),
+            due_max_ms: total.from_due.max_ms(),
+            sent_p50_ms: total.from_sent.quantile_ms(0.5),
+            sent_p99_ms: total.from_sent.quantile_ms(0.99),
+            ..Second::default()
+        }
+    }
+}
+
 /// A run, or several that were merged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -106,6 +129,26 @@ pub struct Run {
 pub const VERSION: u32 = 1;
 
 impl Run {
+    /// A run that begins now.
+    pub(crate) fn begin(offered: &str, steps: Vec<Stretch>) -> Run {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Run {
+            headwater_load: VERSION,
+            offered: offered.to_owned(),
+            started_unix_ms: since.unwrap_or_default().as_millis() as u64,
+            generators: 1,
+            steps,
+            ..Run::default()
+        }
+    }
+
+    /// Adds what was counted in a step.
+    pub(crate) fn count(&mut self, step: u32, kind: Kind, cell: &Cell) {
+        if let Some(stretch) = self.steps.get_mut(step as usize) {
+            stretch.kinds.entry(kind).or_default().add(cell);
+        }
+    }
+
     /// All steps and kinds together.
     pub fn total(&self) -> Cell {
         let mut total = Cell::default();

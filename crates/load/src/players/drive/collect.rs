@@ -4,27 +4,17 @@ use super::tally::Tick;
 use super::thread::{Common, work};
 use super::viewing::{Sample, Trace, Viewing};
 use super::{Catalog, Plan};
+use crate::generator::{self, Heard, cpu_s};
 use crate::rate::Kind;
-use crate::result::{Cell, HdrLog, Records, Run, Second, Stretch, VERSION};
+use crate::result::{Cell, Outputs, Run, Second, Stretch};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Places that are traced one by one.
 const TRACES: u64 = 12;
-
-/// Files that are written while the run goes on.
-#[derive(Default)]
-pub struct Outputs {
-    /// The HDR interval log.
-    pub hdr: Option<HdrLog<BufWriter<File>>>,
-    /// Raw records.
-    pub records: Option<Records>,
-}
 
 /// What there is to see of a run at a second's end.
 #[derive(Debug)]
@@ -45,46 +35,32 @@ pub fn run(
     mut outputs: Outputs,
     mut see: impl FnMut(&Sight<'_>),
 ) -> Result<(Run, Viewing), String> {
-    let threads = plan.threads;
     let common = Arc::new(Common {
         catalog: Catalog::new(plan.wish.clone()),
         start: OnceLock::new(),
-        ready: Barrier::new(threads),
+        ready: Barrier::new(plan.threads),
         stop: AtomicBool::new(false),
         keep_records: outputs.records.is_some(),
         plan: plan.clone(),
     });
-    let (out, ticks) = channel();
-    let mut sum = Sum::new(plan.clone(), SystemTime::now());
+    let mut sum = Sum::new(plan.clone());
     let (cpu, memory) = (cpu_s(), resident_bytes());
-    let mut workers = Vec::new();
-    for number in 0..threads {
-        let (common, out) = (common.clone(), out.clone());
-        let worker = std::thread::Builder::new().name(format!("players-{number}"));
-        let worker = worker.spawn(move || work(&common, number, &out));
-        workers.push(worker.map_err(|error| format!("no thread: {error}"))?);
-    }
-    drop(out);
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            common.stop.store(true, Ordering::Relaxed);
-            sum.run.stopped = true;
+    let shared = common.clone();
+    let work = move |number, out: &Sender<_>| work(&shared, number, out);
+    generator::run("players", plan.threads, stop, work, |heard| {
+        match heard {
+            Heard::Report(tick) => sum.take(*tick, &mut outputs)?,
+            Heard::Nothing => {}
+            Heard::Stop => {
+                common.stop.store(true, Ordering::Relaxed);
+                sum.run.stopped = true;
+            }
         }
-        match ticks.recv_timeout(Duration::from_millis(50)) {
-            Ok(tick) => sum.take(*tick, &mut outputs)?,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        sum.close(threads, &mut outputs, &mut see)?;
         sum.memory = sum.memory.max(resident_bytes());
-    }
-    for worker in workers {
-        worker
-            .join()
-            .map_err(|_| "a thread of the generator ended in panic")??;
-    }
+        sum.close(&mut outputs, &mut see)
+    })?;
     sum.ended = true;
-    sum.close(threads, &mut outputs, &mut see)?;
+    sum.close(&mut outputs, &mut see)?;
     let wall = common.start.get().map_or(Duration::ZERO, Instant::elapsed);
     let Sum {
         mut run,
@@ -97,19 +73,8 @@ pub fn run(
     run.connections = plan.dialer.connections().opened();
     let places = plan.arrivals.starts().len().max(1) as u64;
     viewing.memory_bytes_per_place = most.saturating_sub(memory) / places;
-    let wrong = |error: std::io::Error| format!("what was measured could not be written: {error}");
-    outputs.hdr.map_or(Ok(()), HdrLog::finish).map_err(wrong)?;
-    outputs
-        .records
-        .map_or(Ok(()), Records::finish)
-        .map_err(wrong)?;
+    outputs.finish()?;
     Ok((run, viewing))
-}
-
-/// Processor time of this process so far, in seconds.
-fn cpu_s() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Memory of this process; nothing where the system does not say.
@@ -142,8 +107,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(plan: Arc<Plan>, started: SystemTime) -> Sum {
-        let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    fn new(plan: Arc<Plan>) -> Sum {
         let steps = &plan.arrivals.steps;
         let end_s = |n: usize| {
             steps
@@ -155,14 +119,8 @@ impl Sum {
             end_s: end_s(n),
             ..Stretch::default()
         };
-        let run = Run {
-            headwater_load: VERSION,
-            offered: plan.offered.clone(),
-            started_unix_ms: since.as_millis() as u64,
-            generators: 1,
-            steps: steps.iter().enumerate().map(stretch).collect(),
-            ..Run::default()
-        };
+        let steps = steps.iter().enumerate().map(stretch).collect();
+        let run = Run::begin(&plan.offered, steps);
         Sum {
             run,
             viewing: Viewing::default(),
@@ -178,9 +136,7 @@ impl Sum {
         let second = self.open.entry(number).or_default();
         second.threads += 1;
         for ((step, kind), cell) in tick.cells {
-            if let Some(stretch) = self.run.steps.get_mut(step as usize) {
-                stretch.kinds.entry(kind).or_default().add(&cell);
-            }
+            self.run.count(step, kind, &cell);
             second.cells.entry((step, kind)).or_default().add(&cell);
         }
         for (place, glance) in &tick.glances {
@@ -206,29 +162,22 @@ impl Sum {
         for (fault, example) in tick.examples {
             self.run.examples.entry(fault).or_insert(example);
         }
-        let wrong = |error: std::io::Error| format!("records could not be written: {error}");
-        match &mut outputs.records {
-            Some(out) => {
-                out.write(&tick.records).map_err(wrong)?;
-                out.write(&tick.players).map_err(wrong)
-            }
-            None => Ok(()),
-        }
+        outputs.record(&tick.records)?;
+        outputs.record(&tick.players)
     }
 
     /// Closes the seconds that every thread has reported.
     fn close(
         &mut self,
-        threads: usize,
         outputs: &mut Outputs,
         see: &mut impl FnMut(&Sight<'_>),
     ) -> Result<(), String> {
         while let Some(entry) = self.open.first_entry() {
-            if entry.get().threads < threads && !self.ended {
+            if entry.get().threads < self.plan.threads && !self.ended {
                 return Ok(());
             }
             let (number, mut open) = entry.remove_entry();
-            self.log(number, &open, outputs)?;
+            outputs.log(number, &open.cells)?;
             let second = self.second(number, &open);
             let sample = open.sample(number);
             if sample.viewers > 0 {
@@ -244,37 +193,13 @@ impl Sum {
     }
 
     fn second(&self, number: u64, open: &Open) -> Second {
-        let mut total = Cell::default();
-        open.cells.values().for_each(|cell| total.add(cell));
+        let second = Second::of(number, open.cells.values());
         Second {
-            second: number,
             // Players' requests are due when they are made.
-            due: total.requests,
-            ended: total.requests,
-            errors: total.errors(),
-            bytes: total.bytes,
+            due: second.ended,
             open: self.plan.dialer.connections().open(),
-            due_p50_ms: total.from_due.quantile_ms(0.5),
-            due_p90_ms: total.from_due.quantile_ms(0.9),
-            due_p99_ms: total.from_due.quantile_ms(0.99),
-            due_max_ms: total.from_due.max_ms(),
-            sent_p50_ms: total.from_sent.quantile_ms(0.5),
-            sent_p99_ms: total.from_sent.quantile_ms(0.99),
+            ..second
         }
-    }
-
-    fn log(&self, number: u64, open: &Open, outputs: &mut Outputs) -> Result<(), String> {
-        let Some(log) = &mut outputs.hdr else {
-            return Ok(());
-        };
-        for ((step, kind), cell) in &open.cells {
-            for (what, times) in [("due", &cell.from_due), ("sent", &cell.from_sent)] {
-                let tag = format!("step{}/{}/{what}", step + 1, kind.name());
-                log.write(&tag, number as f64, 1.0, times)
-                    .map_err(|error| format!("the HDR log could not be written: {error}"))?;
-            }
-        }
-        Ok(())
     }
 }
 

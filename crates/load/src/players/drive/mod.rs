@@ -13,7 +13,7 @@ mod thread;
 mod viewing;
 
 pub use catalog::Catalog;
-pub use collect::{Outputs, Sight, run};
+pub use collect::{Sight, run};
 pub use viewing::{LATE_P99_MAX_MS, PlayerRecord, Sample, Trace, Viewing};
 
 use super::consumer::Habit;
