@@ -93,7 +93,7 @@ impl Segments {
         let hash = DefaultHashBuilder::default();
         Segments {
             kept: Cache::with_options(options, Weigh { most }, hash, Default::default()),
-            arena: Arena::default(),
+            arena: Arena::new(memory_bytes),
         }
     }
 
@@ -242,7 +242,8 @@ impl Ready {
 
     fn bytes(&self) -> u64 {
         let piece = |piece: &Piece| match piece {
-            Piece::Made(bytes) => bytes.len() + size_of::<Piece>(),
+            // In an arena each takes whole pages.
+            Piece::Made(bytes) => bytes.len().next_multiple_of(4096) + size_of::<Piece>(),
             Piece::Of(_) => size_of::<Piece>(),
         };
         let along = self.along.as_ref().map_or(0, |along| size_of_val(&**along));

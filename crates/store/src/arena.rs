@@ -4,6 +4,7 @@
 //! nobody else can write or cut it. A descriptor and a mapping for each buffer would be many, so
 //! buffers lie side by side in a few large memory files, each from the begin of a page on. The
 //! pages of a buffer go back to the system when it is dropped; its file goes with its last buffer.
+//! A buffer that is kept for long may so hold a file alone: how many there may be is bounded.
 
 use crate::map::Map;
 use bytes::Bytes;
@@ -13,15 +14,25 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Length of a memory file: address space only, until it is written to.
 const SLAB_BYTES: usize = 64 << 20;
 
+/// Memory files for each that buffers without any waste would need.
+const SPREAD: u64 = 4;
+
 /// Where buffers are made.
-#[derive(Default)]
 pub struct Arena {
-    latest: Mutex<Option<(Arc<Slab>, usize)>>,
+    files: Mutex<Files>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Files {
+    /// The one that is filled, and from where on it is free.
+    latest: Option<(Arc<Slab>, usize)>,
+    all: Vec<Weak<Slab>>,
 }
 
 /// A memory file, mapped.
@@ -49,10 +60,20 @@ struct Region {
 struct Owner(Arc<Region>);
 
 impl Arena {
+    /// For buffers of so many bytes altogether; a few more memory files than those need.
+    pub fn new(bytes: u64) -> Arena {
+        let most = SPREAD * bytes.div_ceil(SLAB_BYTES as u64).max(1);
+        Arena {
+            files: Mutex::default(),
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Copies `parts` into one buffer, one after the other.
     ///
     /// # Errors
-    /// When there is no memory or no descriptor left; `FileTooLarge` for over 64 MiB.
+    /// When there is no memory or no descriptor left, or old buffers hold as many memory files as
+    /// there may be; `FileTooLarge` for over 64 MiB.
     pub fn keep<'a>(&self, parts: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<Kept> {
         let (slab, start) = self.place(parts.clone().map(<[u8]>::len).sum())?;
         let mut end = start;
@@ -71,14 +92,27 @@ impl Arena {
         if len > SLAB_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let (slab, start) = match latest.take() {
-            Some((slab, start)) if start + len <= SLAB_BYTES => (slab, start),
-            _ => (Arc::new(Slab::new()?), 0),
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |(_, start): &(_, usize)| start + len <= SLAB_BYTES;
+        let (slab, start) = match files.latest.take().filter(fits) {
+            Some(latest) => latest,
+            None => (files.another(self.most)?, 0),
         };
         let next = (start + len).next_multiple_of(rustix::param::page_size());
-        *latest = Some((slab.clone(), next));
+        files.latest = Some((slab.clone(), next));
         Ok((slab, start))
+    }
+}
+
+impl Files {
+    fn another(&mut self, most: usize) -> io::Result<Arc<Slab>> {
+        self.all.retain(|slab| slab.strong_count() > 0);
+        if self.all.len() >= most {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let slab = Arc::new(Slab::new()?);
+        self.all.push(Arc::downgrade(&slab));
+        Ok(slab)
     }
 }
 
@@ -145,7 +179,7 @@ mod tests {
 
     #[test]
     fn parts_come_back_joined_side_by_side() {
-        let arena = Arena::default();
+        let arena = Arena::new(0);
         let one = keep(&arena, &[b"one", b"", b"more"]);
         let none = keep(&arena, &[]);
         let two = keep(&arena, &[&[7; 10_000]]);
@@ -162,7 +196,7 @@ mod tests {
 
     #[test]
     fn bytes_outlive_their_buffer_and_no_pages_do() {
-        let arena = Arena::default();
+        let arena = Arena::new(0);
         let (small, large) = (keep(&arena, &[b"x"]), keep(&arena, &[&[1; 1 << 20]]));
         let full = blocks(&small);
         let bytes = large.bytes().clone();
@@ -176,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_full_memory_file_is_followed_by_another() {
-        let arena = Arena::default();
+        let arena = Arena::new(0);
         let half = vec![1; SLAB_BYTES / 2 + 1];
         let (one, two) = (keep(&arena, &[&half]), keep(&arena, &[&half]));
         assert_ne!(one.mapping(), two.mapping());
@@ -186,8 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn old_buffers_hold_no_more_files_than_there_may_be() {
+        let arena = Arena::new(SLAB_BYTES as u64);
+        let rest = vec![1; SLAB_BYTES - rustix::param::page_size()];
+        let mut old = Vec::new();
+        while let Ok(kept) = arena.keep([&b"x"[..]].into_iter()) {
+            old.push(kept);
+            assert!(old.len() <= SPREAD as usize);
+            // What fills the file is gone at once, and holds nothing.
+            arena.keep([&rest[..]].into_iter()).unwrap();
+        }
+        assert_eq!(old.len(), SPREAD as usize);
+        old.pop();
+        assert!(arena.keep([&b"x"[..]].into_iter()).is_ok());
+    }
+
+    #[test]
     fn nobody_cuts_it() {
-        let kept = keep(&Arena::default(), &[b"x"]);
+        let kept = keep(&Arena::new(0), &[b"x"]);
         assert!(kept.region.slab.file.set_len(0).is_err());
     }
 }
