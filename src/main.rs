@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Some(("edge", flags)) => edge::edge(flags),
         Some(("check", flags)) => origin::check::check(flags),
         Some(("load", flags)) => load::run(flags),
+        Some(("lab", flags)) => lab::run(flags),
         Some(("completions", flags)) => {
             if let Some(shell) = flags.get_one::<Shell>("shell") {
                 clap_complete::generate(
@@ -41,6 +42,7 @@ fn command() -> Command {
         .subcommand(edge::config::command())
         .subcommand(origin::check::command())
         .subcommand(load::command())
+        .subcommand(lab::command())
         .subcommand(
             Command::new("completions")
                 .about("Print what makes a shell complete headwater's words")

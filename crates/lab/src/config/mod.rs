@@ -1,0 +1,79 @@
+//! `headwater lab`: its words, and what they start.
+
+mod exec;
+mod link;
+mod shape;
+
+use clap::{ArgMatches, Command};
+use net::config::{Knob, Layers, Sources, Wrong};
+use std::process::ExitCode;
+
+/// The hidden word that [`crate::link::Guard`] starts this program with.
+const GUARD: &str = "guard";
+
+/// The words of `headwater lab`.
+pub fn command() -> Command {
+    Command::new("lab")
+        .about("Emulate networks on this machine, and measure over them")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(link::command())
+        .subcommand(exec::command())
+        .subcommand(Command::new(GUARD).hide(true))
+}
+
+/// Runs what was asked for. Exit status: 0 all well, 1 failed, 2 wrong usage, 3 this machine makes
+/// no links; that of the command, where one was run over a link.
+pub fn run(flags: &ArgMatches) -> ExitCode {
+    let result = match flags.subcommand() {
+        Some(("link", flags)) => link::run(flags),
+        Some(("exec", flags)) => exec::run(flags),
+        Some((GUARD, _)) => {
+            crate::link::stand();
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => return ExitCode::from(2),
+    };
+    let (status, what) = match result {
+        Ok(code) => return code,
+        Err(Stop::Usage(wrong)) => (2, wrong.to_string()),
+        Err(Stop::Failed(what)) => (1, what),
+        Err(Stop::Unable(what)) => (3, what),
+    };
+    eprintln!("headwater lab: {what}");
+    ExitCode::from(status)
+}
+
+/// Why a command ends before its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Wrong usage: exit status 2.
+    Usage(Wrong),
+    /// It could not be done: exit status 1.
+    Failed(String),
+    /// This machine has not what it takes: exit status 3.
+    Unable(String),
+}
+
+impl From<Wrong> for Stop {
+    fn from(wrong: Wrong) -> Stop {
+        Stop::Usage(wrong)
+    }
+}
+
+impl From<String> for Stop {
+    fn from(what: String) -> Stop {
+        Stop::Failed(what)
+    }
+}
+
+/// All settings of a command, from its flags, the environment and a file.
+fn layers(knobs: &'static [&'static [Knob]], flags: &ArgMatches) -> Result<Layers, Wrong> {
+    Layers::new(&Sources {
+        knobs,
+        tables: &[],
+        flags,
+        env: &|name| std::env::var(name).ok(),
+        read: &|path| std::fs::read_to_string(path),
+    })
+}

@@ -1,0 +1,102 @@
+//! What the kernel offers and no safe wrapper knows: making a network namespace, TUN devices and
+//! their addresses, real-time scheduling. The one file of this crate with `unsafe`.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Moves the calling thread into a network namespace of its own.
+pub(super) fn unshare_network() -> io::Result<()> {
+    let flags = rustix::thread::UnshareFlags::NEWNET;
+    // SAFETY: only `CLONE_FILES` may take descriptors from other threads; it is not asked for.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
+}
+
+/// A TUN device in the calling thread's namespace: reads and writes are single IP packets.
+pub(super) fn tun(name: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let file = options
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+    checked(result).map(|()| file)
+}
+
+/// Brings an interface of the calling thread's namespace up.
+pub(super) fn up(name: &str) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    on_interface(libc::SIOCSIFFLAGS, &mut request)
+}
+
+/// Gives an interface its address in a network of four, the packets' length, and how many
+/// packets may wait to be read from it.
+pub(super) fn configure(name: &str, own: Ipv4Addr, mtu: u32, waiting: u32) -> io::Result<()> {
+    for (call, address) in [
+        (libc::SIOCSIFADDR, own),
+        (libc::SIOCSIFNETMASK, Ipv4Addr::new(255, 255, 255, 252)),
+    ] {
+        let mut request = request(name)?;
+        request.ifr_ifru.ifru_addr = address_of(address);
+        on_interface(call, &mut request)?;
+    }
+    let mut with_mtu = request(name)?;
+    with_mtu.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+    on_interface(libc::SIOCSIFMTU, &mut with_mtu)?;
+    let mut with_waiting = request(name)?;
+    with_waiting.ifr_ifru.ifru_ifindex = waiting as libc::c_int;
+    // Refused to the root of a user namespace; the kernel's own 500 serves nearly as well.
+    let _ = on_interface(libc::SIOCSIFTXQLEN, &mut with_waiting);
+    Ok(())
+}
+
+/// Puts the calling thread before all ordinary ones; whether that was allowed.
+pub(super) fn real_time() -> bool {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: reads one `sched_param`; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) == 0 }
+}
+
+fn on_interface(call: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    // Any socket will do: it stands for its namespace's interfaces.
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: all calls used here read one `ifreq`, which lives until the call returns.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), call as _, std::ptr::from_mut(request)) })
+}
+
+fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all fields of an `ifreq` are numbers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn address_of(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    for (to, from) in data.iter_mut().skip(2).zip(address.octets()) {
+        *to = from as libc::c_char;
+    }
+    libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: data,
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Emulated links between network namespaces, in this process: no netem, no qdisc, no `ip`.
+//!
+//! A packet's journey: a program in a [`Namespace`] sends it into a TUN device; the link's thread
+//! ([`Link`]) reads it, asks the direction's [`Pipe`] when and whether it arrives, and writes it
+//! into the TUN device of the other namespace at that time. What the thread wrote late is in
+//! [`Lateness`]: a measurement is as good as that. [`Guard`] ends whatever runs in the namespaces
+//! when this process is gone, however it went; the namespaces end with their last process.
+//!
+//! `pipe.rs` and `shape.rs` only compute; all `unsafe` is in `kernel.rs`.
+
+mod engine;
+mod guard;
+mod kernel;
+mod lateness;
+mod namespace;
+mod pipe;
+mod shape;
+mod units;
+
+pub use engine::{Link, Report};
+pub use guard::{Guard, stand};
+pub use lateness::Lateness;
+pub(crate) use namespace::enter;
+pub use namespace::{Namespace, available};
+pub use pipe::{Counts, Pipe};
+pub use shape::{Loss, MTU, Queue, Shape, Way};
+pub use units::{fraction, queue, rate};

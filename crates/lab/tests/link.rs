@@ -1,0 +1,203 @@
+//! Links carry what they promise: real packets of real sockets, in this process.
+//!
+//! Only what the link itself promises is asserted: nothing arrives before its time, nothing faster
+//! than the rate; slowness only within margins that a busy machine keeps.
+
+#![allow(clippy::unwrap_used)]
+
+use lab::link::{Link, Loss, Namespace, Queue, Shape, Way, available};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Two namespaces with a link between them.
+struct Bed {
+    client: Namespace,
+    server: Namespace,
+    link: Link,
+}
+
+impl Bed {
+    /// None, said aloud, where this machine makes no links.
+    fn new(test: &str, way: Way, seed: u64) -> Option<Bed> {
+        if let Err(why) = available() {
+            println!("SKIPPED {test}: {why}");
+            return None;
+        }
+        let (client, server) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        let (down, up) = (way.clone(), way);
+        let link = Link::start(&client, &server, 3, Shape { down, up, seed }).unwrap();
+        Some(Bed {
+            client,
+            server,
+            link,
+        })
+    }
+
+    fn addresses(&self) -> [Ipv4Addr; 2] {
+        self.link.addresses()
+    }
+
+    /// A socket at either end, that speak to each other.
+    fn udp(&self) -> (UdpSocket, UdpSocket) {
+        let [at_client, at_server] = self.addresses();
+        let here = self.client.within(|| UdpSocket::bind((at_client, 4000)));
+        let there = self.server.within(|| UdpSocket::bind((at_server, 4000)));
+        let (here, there) = (here.unwrap(), there.unwrap());
+        here.connect((at_server, 4000)).unwrap();
+        there.connect((at_client, 4000)).unwrap();
+        for socket in [&here, &there] {
+            let patience = Some(Duration::from_secs(20));
+            socket.set_read_timeout(patience).unwrap();
+        }
+        (here, there)
+    }
+
+    /// How long the server needs to send this many bytes to the client, connecting included.
+    fn download(&self, bytes: usize) -> Duration {
+        let [_, at_server] = self.addresses();
+        let listener = self
+            .server
+            .within(|| TcpListener::bind((at_server, 80)))
+            .unwrap();
+        let sender = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&vec![7; bytes]).unwrap();
+        });
+        let began = Instant::now();
+        let stream = self.client.within(|| TcpStream::connect((at_server, 80)));
+        let mut body = Vec::new();
+        stream.unwrap().read_to_end(&mut body).unwrap();
+        sender.join().unwrap();
+        assert_eq!(body.len(), bytes);
+        began.elapsed()
+    }
+}
+
+fn way(rate_bits_per_s: Option<u64>, delay_ms: u64) -> Way {
+    Way {
+        rate_bits_per_s,
+        delay: Duration::from_millis(delay_ms),
+        queue: Queue::Bytes(1 << 20),
+        loss: Loss::None,
+    }
+}
+
+#[test]
+fn an_answer_takes_the_delay_there_and_back() {
+    let Some(bed) = Bed::new("delay", way(None, 15), 1) else {
+        return;
+    };
+    let (here, there) = bed.udp();
+    let echo = std::thread::spawn(move || {
+        let mut buffer = [0; 100];
+        while let Ok(n @ 2..) = there.recv(&mut buffer) {
+            there.send(&buffer[..n]).unwrap();
+        }
+    });
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            let began = Instant::now();
+            here.send(b"ping").unwrap();
+            here.recv(&mut [0; 100]).unwrap();
+            began.elapsed()
+        })
+        .collect();
+    here.send(b"!").unwrap();
+    echo.join().unwrap();
+    times.sort();
+    assert!(times[0] >= Duration::from_millis(30), "{times:?}");
+    assert!(times[10] < Duration::from_millis(80), "{times:?}");
+}
+
+#[test]
+fn tcp_gets_the_rate_and_no_more() {
+    let rate = 16_000_000;
+    let Some(bed) = Bed::new("rate", way(Some(rate), 5), 1) else {
+        return;
+    };
+    let bytes = 2_000_000;
+    let took = bed.download(bytes).as_secs_f64();
+    let least = bytes as f64 * 8.0 / rate as f64;
+    assert!(took > least, "{took} s, {least} s of air time alone");
+    assert!(took < 3.0 * least, "{took} s, {least} s of air time");
+    let report = bed.link.report();
+    assert!(report.down.delivered_bytes > bytes as u64, "{report:?}");
+    assert_eq!((report.down.lost, report.refused), (0, 0), "{report:?}");
+}
+
+/// Which of these many numbered packets come through.
+fn survivors(bed: &Bed, packets: u32) -> Vec<u32> {
+    let (here, there) = bed.udp();
+    let mut came = Vec::new();
+    let mut buffer = [0; 100];
+    here.set_read_timeout(Some(Duration::from_millis(1)))
+        .unwrap();
+    for n in 0..packets {
+        there.send(&n.to_be_bytes()).unwrap();
+        // A reader that keeps up: the kernel's own buffers drop nothing.
+        if n % 64 == 0 {
+            while let Ok(4) = here.recv(&mut buffer) {
+                came.push(u32::from_be_bytes(buffer[..4].try_into().unwrap()));
+            }
+        }
+    }
+    here.set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    while let Ok(4) = here.recv(&mut buffer) {
+        came.push(u32::from_be_bytes(buffer[..4].try_into().unwrap()));
+    }
+    came
+}
+
+#[test]
+fn losses_are_counted_and_the_seed_decides_them() {
+    let lossy = Way {
+        loss: Loss::Independent(0.1),
+        ..way(None, 1)
+    };
+    let Some(bed) = Bed::new("loss", lossy.clone(), 42) else {
+        return;
+    };
+    let packets = 3000;
+    let first = survivors(&bed, packets);
+    let counts = bed.link.report().down;
+    assert_eq!(counts.packets, u64::from(packets), "{counts:?}");
+    assert_eq!(counts.delivered, first.len() as u64, "{counts:?}");
+    // Six standard deviations.
+    assert!((210..=390).contains(&counts.lost), "{counts:?}");
+    let again = Bed::new("loss", lossy.clone(), 42).unwrap();
+    assert_eq!(survivors(&again, packets), first);
+    let other = Bed::new("loss", lossy, 43).unwrap();
+    assert_ne!(survivors(&other, packets), first);
+}
+
+#[test]
+fn a_full_queue_drops_the_newest() {
+    let narrow = Way {
+        queue: Queue::Bytes(10_000),
+        ..way(Some(200_000), 1)
+    };
+    let Some(bed) = Bed::new("queue", narrow, 1) else {
+        return;
+    };
+    let (here, there) = bed.udp();
+    // A tenth of a second of the rate's packets at once, and many more: 1028 bytes on the link.
+    for n in 0..100u32 {
+        let mut packet = vec![0; 1000];
+        packet[..4].copy_from_slice(&n.to_be_bytes());
+        there.send(&packet).unwrap();
+    }
+    here.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut came = Vec::new();
+    let mut buffer = [0; 2000];
+    while let Ok(1000) = here.recv(&mut buffer) {
+        came.push(u32::from_be_bytes(buffer[..4].try_into().unwrap()));
+    }
+    let counts = bed.link.report().down;
+    assert_eq!(counts.dropped + counts.delivered, 100, "{counts:?}");
+    assert!(counts.queue_max_bytes <= 10_000, "{counts:?}");
+    // Nine fit; the machine may have needed a second or two to send them all.
+    assert!((9..60).contains(&came.len()), "{came:?}");
+    assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+}

@@ -1,0 +1,126 @@
+//! `headwater lab link` as its users type it.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/link.rs"]
+mod link;
+
+use link::{Bed, SERVER};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn lab(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.arg("lab").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `headwater serve` at the server's end, with the built-in film.
+fn serve(bed: &Bed) -> Child {
+    let mut command = bed.at_server(env!("CARGO_BIN_EXE_headwater"));
+    command.args(["serve", "--listen", &format!("{SERVER}:80")]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, format!("listening on http://{SERVER}:80\n"));
+    child
+}
+
+/// Waits until a process has ended that is none of ours, or fails.
+fn gone(pid: u32) {
+    let began = Instant::now();
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{pid} is alive");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_server_and_requests_over_a_link() {
+    let args = ["--rate", "40mbit", "--delay", "10ms", "--loss", "0.5%"];
+    let Some(bed) = Bed::start("a_server_and_requests_over_a_link", &args) else {
+        return;
+    };
+    let mut server = serve(&bed);
+    let url = format!("http://{SERVER}/Headwater/.m3u8");
+    let mut load = bed.at_client(env!("CARGO_BIN_EXE_headwater"));
+    load.args(["load", "rate", &url, "--rate", "20", "--duration", "1s"]);
+    load.args(["--expect", "errors = 0", "--expect", "requests = 20"]);
+    // There and back takes 20 ms: nothing can be faster.
+    load.args(["--expect", "p50 >= 20ms"]);
+    let output = load.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    let report = bed.end();
+    assert!(report["down"]["delivered"].as_u64() > Some(20), "{report}");
+    assert_eq!(report["shape"]["down"]["delay_ms"], 10.0, "{report}");
+    // The server was ended with the link: politely, so that it left with success.
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn the_commands_status_is_the_links() {
+    if Bed::start("the_commands_status_is_the_links", &[]).is_none() {
+        return;
+    }
+    for (command, status) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 1)] {
+        let output = lab(&["link", "--delay", "1ms", "--", "sh", "-c", command]);
+        assert_eq!(output.status.code(), Some(status), "{command}");
+    }
+    let output = lab(&["link", "--", "no-such-program"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no-such-program"));
+}
+
+#[test]
+fn nothing_stays_when_the_link_is_killed() {
+    let Some(mut bed) = Bed::start("nothing_stays_when_the_link_is_killed", &[]) else {
+        return;
+    };
+    // A shell with a child, and one that does not listen to polite words.
+    let mut busy = bed.at_client("sh");
+    busy.args(["-c", "sleep 600 & echo $!; wait"]);
+    let mut busy = busy.stdout(Stdio::piped()).spawn().unwrap();
+    let mut deaf = bed.at_server("sh");
+    deaf.args(["-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]);
+    let mut deaf = deaf.stdout(Stdio::piped()).spawn().unwrap();
+    let [sleeper, word] = [&mut busy, &mut deaf].map(|child| {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        line.trim().to_owned()
+    });
+    assert_eq!(word, "deaf");
+    bed.kill();
+    busy.wait().unwrap();
+    deaf.wait().unwrap();
+    gone(sleeper.parse().unwrap());
+    let output = lab(&["exec", &bed.name, "client", "--", "true"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
+fn wrong_words_are_told_from_wrong_machines() {
+    for (args, said) in [
+        (&["link", "--rate", "fast"][..], "--rate"),
+        (&["link", "--rate", "1mbit", "--delay", "0ms"], "--queue"),
+        (&["link", "--loss", "200%"], "--loss"),
+        (&["link", "--delay", "20"], "--delay"),
+    ] {
+        let output = lab(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(said), "{args:?}");
+    }
+}
