@@ -21,7 +21,7 @@ pub use outputs::{OUTPUTS, Said, deliver, expectations, open};
 /// The words of `headwater load`.
 pub fn command() -> Command {
     Command::new("load")
-        .about("Load any origin with request rates, and say honestly how it answered")
+        .about("Load any origin with request rates or emulated viewers, and say honestly how it answered")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(rate::command())
