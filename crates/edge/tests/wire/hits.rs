@@ -1,0 +1,135 @@
+//! What is kept answers requests, conditions and ranges.
+
+use crate::KEEP;
+use crate::support::{Edge, Origin};
+
+#[test]
+fn the_second_request_is_a_hit_and_the_origin_is_asked_once() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a?x=1", &["X-Forwarded-Host: evil", "Accept: a"]);
+    let asked = origin.next();
+    assert_eq!(asked.target(), "/a?x=1");
+    assert_eq!(
+        asked.header("host"),
+        Some(origin.address.to_string().as_str())
+    );
+    assert_eq!(asked.header("x-forwarded-host"), None);
+    assert_eq!(asked.header("accept"), Some("a"));
+    assert_eq!(asked.header("via"), Some("1.1 headwater"));
+    asked.answer(
+        200,
+        &[KEEP, "Age: 7", "X: y", "Connection: X-Hop", "X-Hop: 1"],
+        b"abc",
+    );
+    let miss = client.answer("GET");
+    assert_eq!((miss.status, miss.text().as_str()), (200, "abc"));
+    assert_eq!(
+        miss.cache(),
+        "headwater; fwd=uri-miss; fwd-status=200; stored; detail=absent"
+    );
+    assert_eq!(miss.header("x-hop"), None);
+    edge.until("headwater_cache_objects", 1);
+    let hit = client.ask("GET", "/a?x=1&CMCD=bl%3D1", &[]);
+    assert_eq!((hit.status, hit.text().as_str()), (200, "abc"));
+    assert_eq!(hit.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(hit.header("age").as_deref(), Some("7"));
+    assert_eq!(hit.header("x").as_deref(), Some("y"));
+    assert_eq!(hit.header("via").as_deref(), Some("1.1 headwater"));
+    assert_eq!(origin.count(), 1);
+    assert_eq!(
+        edge.metric("headwater_cache_requests_total{result=\"hit\"}"),
+        1
+    );
+}
+
+#[test]
+fn whole_objects_answer_ranges_conditions_and_head() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a", &["Range: bytes=2-3", "If-None-Match: \"b\""]);
+    let asked = origin.next();
+    assert_eq!(
+        (asked.header("range"), asked.header("if-none-match")),
+        (None, None)
+    );
+    asked.answer(
+        200,
+        &[KEEP, "ETag: \"b\"", "Content-Type: text/x"],
+        b"0123456789",
+    );
+    assert_eq!(
+        client.answer("GET").status,
+        304,
+        "it is what the client has"
+    );
+    edge.until("headwater_cache_objects", 1);
+    for (method, headers, status, body) in [
+        ("GET", &["Range: bytes=2-3"][..], 206, "23"),
+        ("GET", &["Range: bytes=-2"], 206, "89"),
+        ("GET", &["Range: bytes=2-3", "If-Range: \"b\""], 206, "23"),
+        (
+            "GET",
+            &["Range: bytes=2-3", "If-Range: \"c\""],
+            200,
+            "0123456789",
+        ),
+        ("GET", &["Range: bytes=10-"], 416, ""),
+        ("GET", &["If-None-Match: \"b\""], 304, ""),
+        ("GET", &["If-None-Match: W/\"b\", \"c\""], 304, ""),
+        ("GET", &["If-Match: \"c\""], 412, ""),
+        ("HEAD", &[], 200, ""),
+    ] {
+        let answer = client.ask(method, "/a", headers);
+        assert_eq!(answer.status, status, "{method} {headers:?}");
+        if status < 300 {
+            assert_eq!(answer.text(), body, "{method} {headers:?}");
+        }
+        if method == "HEAD" {
+            assert_eq!(answer.header("content-length").as_deref(), Some("10"));
+        }
+    }
+    let several = client.ask("GET", "/a", &["Range: bytes=0-0,9-9"]);
+    assert_eq!(several.status, 206);
+    assert!(
+        several.text().contains("Content-Range: bytes 9-9/10"),
+        "{}",
+        several.text()
+    );
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn clients_directives_are_heeded() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    let refused = client.ask("GET", "/a", &["Cache-Control: only-if-cached"]);
+    assert_eq!((refused.status, origin.count()), (504, 0));
+    client.send("GET", "/a", &[]);
+    origin.next().answer(200, &[KEEP, "ETag: \"1\""], b"one");
+    client.answer("GET");
+    edge.until("headwater_cache_objects", 1);
+    assert_eq!(
+        client
+            .ask("GET", "/a", &["Cache-Control: only-if-cached"])
+            .status,
+        200
+    );
+    client.send("GET", "/a", &["Cache-Control: no-cache"]);
+    origin.next().answer(304, &[], b"");
+    let answer = client.answer("GET");
+    assert_eq!(
+        answer.cache(),
+        "headwater; fwd=request; fwd-status=304; stored; detail=request-no-cache"
+    );
+    client.send("GET", "/b", &["Cache-Control: no-store"]);
+    origin.next().answer(200, &[KEEP], b"b");
+    assert_eq!(
+        client.answer("GET").cache(),
+        "headwater; fwd=request; fwd-status=200; detail=request-no-store"
+    );
+    edge.until("headwater_cache_objects", 1);
+}

@@ -1,0 +1,14 @@
+//! The cache as clients and origins see it: every byte scripted, counters judge.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod apart;
+mod follow;
+mod hits;
+mod large;
+mod stale;
+
+const KEEP: &str = "Cache-Control: max-age=60";
