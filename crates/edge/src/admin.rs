@@ -10,7 +10,7 @@ use net::{Body, Error};
 use serde_json::{Value, json};
 
 use crate::Edge;
-use crate::object::Entry;
+use crate::entry::Entry;
 use crate::purge::What;
 
 /// Objects shown on the status page.
@@ -130,7 +130,7 @@ fn status(edge: &Edge) -> Value {
     objects.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let top = objects.iter().take(TOP).map(|(uses, key, object)| {
         json!({
-            "key": key.as_str(), "uses": uses, "bytes": object.body.len(),
+            "key": key.as_str(), "uses": uses, "bytes": object.content.len(),
             "age_s": object.age_s(), "ttl_s": object.ttl_s(), "status": object.status.as_u16(),
         })
     });

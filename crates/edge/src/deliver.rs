@@ -17,24 +17,29 @@ use net::{Body, Error};
 use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end};
 use crate::object::Object;
 use crate::origins::Reply;
+use crate::parts::Blocks;
 use crate::reason::Outcome;
 
-/// Answers a request with an object, as far as it is here; the rest follows as it comes.
+/// Answers a request with an object, as far as it is here; the rest follows as it comes. `None`
+/// when its first bytes are gone: it has proved too long to be kept since the request found it.
 pub fn object(
     method: &Method,
     request: &HeaderMap,
     object: &Arc<Object>,
     outcome: Outcome,
-) -> Response<Body> {
-    object.uses.fetch_add(1, Relaxed);
+    blocks: Option<Blocks>,
+) -> Option<Response<Body>> {
     let mut response = match condition(method, request, object) {
         Some(response) => response,
-        None => represent(method, request, object),
+        None => represent(method, request, object, blocks)?,
     };
+    object.uses.fetch_add(1, Relaxed);
     let headers = response.headers_mut();
     let asked = matches!(outcome, Outcome::Miss(..) | Outcome::Revalidated(_));
-    if !matches!(outcome, Outcome::Miss(..)) {
-        headers.insert(header::AGE, object.age_s().into());
+    // What just came has an age where a cache before us had it, and says so.
+    let age = object.age_s();
+    if age > 0 || !matches!(outcome, Outcome::Miss(..)) {
+        headers.insert(header::AGE, age.into());
     }
     let status = match outcome {
         Outcome::Revalidated(_) => 304,
@@ -46,7 +51,19 @@ pub fn object(
         Some(object.ttl_s()),
         asked.then_some(status),
     );
-    response
+    Some(response)
+}
+
+/// The first byte that a request wants of an object's body, if any.
+pub fn first(method: &Method, request: &HeaderMap, object: &Object) -> Option<u64> {
+    if method != Method::GET || condition(method, request, object).is_some() {
+        return None;
+    }
+    match range::wanted(method, request, &object.validators, object.len()?) {
+        Wanted::Unsatisfiable => None,
+        Wanted::Ranges(ranges) if ranges.len() == 1 => ranges.first().map(|range| range.start),
+        _ => Some(0),
+    }
 }
 
 /// Hands an answer of the origin on to one client.
@@ -113,7 +130,12 @@ fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<Re
     Some(response)
 }
 
-fn represent(method: &Method, request: &HeaderMap, object: &Arc<Object>) -> Response<Body> {
+fn represent(
+    method: &Method,
+    request: &HeaderMap,
+    object: &Arc<Object>,
+    blocks: Option<Blocks>,
+) -> Option<Response<Body>> {
     let mut headers = object.headers.clone();
     let (mut status, len) = (object.status, object.len());
     let wanted = match len {
@@ -129,13 +151,13 @@ fn represent(method: &Method, request: &HeaderMap, object: &Arc<Object>) -> Resp
             let mut response = error.response();
             let value = range::content_range_unsatisfied(len);
             response.headers_mut().insert(header::CONTENT_RANGE, value);
-            return response;
+            return Some(response);
         }
-        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.whole()) {
+        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.content.whole()) {
             ([one], _) => {
                 status = StatusCode::PARTIAL_CONTENT;
                 headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
-                part(object, one.clone())
+                part(object, one.clone(), blocks)?
             }
             (_, Some(pieces)) => {
                 status = StatusCode::PARTIAL_CONTENT;
@@ -143,23 +165,32 @@ fn represent(method: &Method, request: &HeaderMap, object: &Arc<Object>) -> Resp
                 headers.insert(header::CONTENT_TYPE, kind);
                 body
             }
-            // Several ranges of what is still coming: the whole is an answer, too.
-            (_, None) => part(object, 0..len),
+            // Several ranges of what is still coming, or kept in parts: the whole is an answer, too.
+            (_, None) => part(object, 0..len, blocks)?,
         },
-        (_, Some(len)) => part(object, 0..len),
-        (_, None) => growing(object, 0..u64::MAX, None),
+        (_, Some(len)) => part(object, 0..len, blocks)?,
+        (_, None) => growing(object, 0..u64::MAX, None)?,
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    response
+    Some(response)
 }
 
 /// These bytes: at once if they are here, else as they come.
-fn part(object: &Arc<Object>, range: Range<u64>) -> Body {
-    match object.whole() {
-        Some([one]) if range.end - range.start == one.len() as u64 => Body::full(one.clone()),
-        Some(pieces) => Body::pieces(range::slice(pieces, &range)),
+fn part(object: &Arc<Object>, range: Range<u64>, blocks: Option<Blocks>) -> Option<Body> {
+    if object.parts.is_some() {
+        // Of the answer to HEAD only the length is sent.
+        let none = futures_util::stream::empty::<Result<Bytes, Cut>>;
+        let len = range.end - range.start;
+        return Some(match blocks {
+            Some(blocks) => blocks.body(range),
+            None => Body::stream(len, none()),
+        });
+    }
+    match object.content.whole() {
+        Some([one]) if range.end - range.start == one.len() as u64 => Some(Body::full(one.clone())),
+        Some(pieces) => Some(Body::pieces(range::slice(pieces, &range))),
         None => {
             let len = range.end - range.start;
             growing(object, range, Some(len))
@@ -167,19 +198,17 @@ fn part(object: &Arc<Object>, range: Range<u64>) -> Body {
     }
 }
 
-fn growing(object: &Arc<Object>, range: Range<u64>, len: Option<u64>) -> Body {
-    let Some(reader) = object.body.read(range) else {
-        // It has proved too long to be kept since the request found it.
-        let late = futures_util::stream::once(async {
-            Err::<Bytes, _>(Cut::new("the first bytes are gone already"))
-        });
-        return Body::unsized_stream(late);
-    };
-    let reader = reader.map_err(Cut::new).boxed();
-    match len {
+fn growing(object: &Arc<Object>, range: Range<u64>, len: Option<u64>) -> Option<Body> {
+    let reader = object
+        .content
+        .growing
+        .read(range)?
+        .map_err(Cut::new)
+        .boxed();
+    Some(match len {
         Some(len) => Body::stream(len, reader),
         None => Body::unsized_stream(reader),
-    }
+    })
 }
 
 fn several(

@@ -3,27 +3,34 @@
 //! A fetch is a task of its own: whoever asked first may leave. It lands once, when the head is
 //! here, and then brings the body; only a whole body is kept.
 
-use std::future::poll_fn;
+pub mod block;
+mod bring;
+mod keep;
+
+pub use bring::Flying;
+
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use net::Error;
+use net::conditional::Validators;
 use net::upstream::Answer;
-use store::cache::{Broken, Lead};
+use store::cache::{Lead, Reader};
 use tokio::sync::oneshot;
 
 use crate::Edge;
 use crate::config::Settings;
-use crate::fresh::{Asked, Directives, Lifetime, keep, serves_error};
-use crate::key::Key;
-use crate::object::{Entry, Object, Varies};
+use crate::content::Content;
+use crate::fresh::{self, Asked, Directives, Lifetime, serves_error};
+use crate::key::{Key, selecting};
+use crate::object::{Object, varying};
 use crate::origins::Reply;
+use crate::parts::{self, Parts};
 use crate::reason::NotKept;
 
-/// Kept behind the writer, once a body of unknown length has proved too long to be kept.
-const WINDOW_BYTES: u64 = 2 << 20;
+/// A variant is named by what its request says, at most with so many bytes.
+const VARIANT_BYTES_MAX: usize = 2048;
 
 /// What a fetch has come to, for all who wait for it.
 #[derive(Clone)]
@@ -38,12 +45,17 @@ pub enum Landed {
     Alone(NotKept),
     /// There is no answer.
     Failed(Arc<Error>),
+    /// A part of an object.
+    Block(Arc<Content>),
+    /// A part that cannot be had, because the object is another one by now.
+    Changed,
 }
 
 /// What the client that led is told, which may be what nobody else is given.
 pub enum Told {
-    /// As all.
-    Landed(Landed, Option<u64>),
+    /// As all; how long the origin took; and a hold on the body's first bytes, which may be let go
+    /// of before this client has begun to read.
+    Landed(Landed, Option<u64>, Option<Reader>),
     /// The answer itself.
     Answer(Box<Reply>, NotKept),
 }
@@ -78,34 +90,17 @@ pub fn start(edge: Arc<Edge>, lead: Lead<Key, Landed>, ask: Ask) -> oneshot::Rec
 
 impl Edge {
     /// One fetch, from asking to the last byte.
-    async fn fetch(&self, lead: Lead<Key, Landed>, ask: Ask, tell: oneshot::Sender<Told>) {
-        let mut headers = ask.forward.clone();
-        if let Some(kept) = &ask.kept {
-            conditions(&mut headers, kept);
-        }
-        let host = ask.host.as_ref();
-        let asked = self
-            .origins
-            .ask(ask.worker, &Method::GET, &ask.target, headers, host)
-            .await;
-        let instead = ask
-            .kept
-            .as_ref()
-            .filter(|kept| serves_error(&kept.lifetime, kept.resident(), &ask.said));
-        let reply = match (asked, instead) {
-            (Err(_), Some(kept)) => {
-                return tell_all(&lead, tell, Landed::Instead(kept.clone()), None);
-            }
+    async fn fetch(&self, mut lead: Lead<Key, Landed>, mut ask: Ask, tell: oneshot::Sender<Told>) {
+        let kept = ask.kept.clone();
+        let instead = kept.filter(|kept| serves_error(&kept.lifetime, kept.resident(), &ask.said));
+        let reply = match (self.asked(&mut ask).await, instead) {
+            (Err(_), Some(kept)) => return tell_all(&lead, tell, Landed::Instead(kept), None),
             (Err(error), None) => {
                 return tell_all(&lead, tell, Landed::Failed(Arc::new(error)), None);
             }
             (Ok(reply), Some(kept)) if reply.answer.status.is_server_error() => {
-                return tell_all(
-                    &lead,
-                    tell,
-                    Landed::Instead(kept.clone()),
-                    Some(micros(&reply)),
-                );
+                let delay_us = Some(micros(&reply));
+                return tell_all(&lead, tell, Landed::Instead(kept), delay_us);
             }
             (Ok(reply), _) => reply,
         };
@@ -115,46 +110,101 @@ impl Edge {
             return tell_all(&lead, tell, landed, delay_us);
         }
         match self.verdict(&ask, &reply) {
-            Ok(lifetime) => {
-                let object = object(&ask, &reply, lifetime);
+            Ok((lifetime, None)) => {
+                let object = Arc::new(object(&ask, &reply, lifetime));
+                self.announce(&mut lead, &ask, &object);
                 tell_all(&lead, tell, Landed::Object(object.clone(), None), delay_us);
-                self.bring(&lead, &ask.key, &object, reply.answer, true)
-                    .await;
+                let whole = self.bring(&mut lead, &object.content, reply.answer, None);
+                if whole.await {
+                    self.insert(&lead, &ask, &object);
+                }
+            }
+            Ok((lifetime, Some(etag))) => {
+                // The rest of the answer would be the whole: it is asked for in parts instead.
+                let object = self.in_parts(&mut lead, &ask, &reply, lifetime, etag);
+                drop(reply);
+                tell_all(&lead, tell, Landed::Object(object, None), delay_us);
             }
             // Many who wait for a failing origin must not all go and ask it again.
             Err(why) if reply.answer.status.is_server_error() && shareable(&reply, why) => {
-                let object = object(&ask, &reply, NOTHING);
-                tell_all(
-                    &lead,
-                    tell,
-                    Landed::Object(object.clone(), Some(why)),
-                    delay_us,
-                );
-                self.bring(&lead, &ask.key, &object, reply.answer, false)
+                let object = Arc::new(object(&ask, &reply, NOTHING));
+                let landed = Landed::Object(object.clone(), Some(why));
+                tell_all(&lead, tell, landed, delay_us);
+                self.bring(&mut lead, &object.content, reply.answer, None)
                     .await;
             }
             Err(why) => {
-                let until = Instant::now() + Settings::APART;
-                self.memory.insert(ask.key.clone(), Entry::Apart(until));
+                self.apart(&ask.key, Settings::APART);
                 lead.land(Landed::Alone(why));
                 let _ = tell.send(Told::Answer(Box::new(reply), why));
             }
         }
     }
 
-    fn verdict(&self, ask: &Ask, reply: &Reply) -> Result<Lifetime, NotKept> {
-        let asked = Asked {
-            method: &Method::GET,
-            authorized: ask.request.contains_key(header::AUTHORIZATION),
-            cookies: ask.request.contains_key(header::COOKIE),
-            delay: reply.delay,
-        };
-        let Reply { answer, at, .. } = reply;
-        let lifetime = keep(&asked, answer.status, &answer.headers, *at, &ask.policy)?;
-        match answer.len() {
-            Some(len) if len > self.memory.object_bytes_max() => Err(NotKept::TooLarge),
-            _ => Ok(lifetime),
+    /// Asks the origin, whether what is kept is still so if something is.
+    async fn asked(&self, ask: &mut Ask) -> Result<Reply, Error> {
+        let mut headers = ask.forward.clone();
+        if let Some(kept) = &ask.kept {
+            conditions(&mut headers, kept);
         }
+        let (host, get) = (ask.host.as_ref(), &Method::GET);
+        let asked = self
+            .origins
+            .ask(ask.worker, get, &ask.target, headers, host);
+        let reply = asked.await?;
+        let confirms = reply.answer.status == StatusCode::NOT_MODIFIED;
+        if !confirms || ask.kept.as_ref().is_none_or(|kept| speaks_of(&reply, kept)) {
+            return Ok(reply);
+        }
+        // A 304 about something else than what is kept says nothing about that.
+        ask.kept = None;
+        let headers = ask.forward.clone();
+        let again = self
+            .origins
+            .ask(ask.worker, get, &ask.target, headers, host);
+        again.await
+    }
+
+    /// For how long the answer may be kept; with a validator: in parts.
+    fn verdict(&self, ask: &Ask, reply: &Reply) -> Result<(Lifetime, Option<Box<str>>), NotKept> {
+        let Reply { answer, at, .. } = reply;
+        let asked = asked(ask, reply);
+        let lifetime = fresh::keep(&asked, answer.status, &answer.headers, *at, &ask.policy)?;
+        let named = varying(&answer.headers).into_iter();
+        let names: usize = named.map(|name| selecting(&ask.request, &name).len()).sum();
+        if names > VARIANT_BYTES_MAX {
+            return Err(NotKept::VaryLong);
+        }
+        let long = answer
+            .len()
+            .is_some_and(|len| len > self.memory.object_bytes_max());
+        match parts::etag(&answer.headers) {
+            _ if !long => Ok((lifetime, None)),
+            Some(etag) if answer.status == StatusCode::OK => Ok((lifetime, Some(etag))),
+            _ => Err(NotKept::TooLarge),
+        }
+    }
+
+    /// Keeps the head of what is kept in parts.
+    fn in_parts(
+        &self,
+        lead: &mut Lead<Key, Landed>,
+        ask: &Ask,
+        reply: &Reply,
+        lifetime: Lifetime,
+        etag: Box<str>,
+    ) -> Arc<Object> {
+        let mut object = object(ask, reply, lifetime);
+        let key = self.place(&ask.key, &object, &ask.request);
+        let block = parts::block_bytes(self.memory.object_bytes_max());
+        object.parts = Some(Parts { key, etag, block });
+        let object = Arc::new(object);
+        self.announce(lead, ask, &object);
+        if let Some(old) = &ask.kept {
+            self.forget(old);
+        }
+        self.insert(lead, ask, &object);
+        object
     }
 
     /// The origin says that what is kept is still so.
@@ -165,120 +215,49 @@ impl Edge {
         };
         // The lifetime is that of the merged head (RFC 9111 section 4.3.4).
         let mut merged = kept.confirmed(&reply.answer.headers, kept.lifetime);
-        let asked = Asked {
-            method: &Method::GET,
-            authorized: ask.request.contains_key(header::AUTHORIZATION),
-            cookies: ask.request.contains_key(header::COOKIE),
-            delay: reply.delay,
-        };
         // An Age that came with it counts; the old one was not kept.
         let mut judged = merged.headers.clone();
         if let Some(age) = reply.answer.headers.get(header::AGE) {
             judged.insert(header::AGE, age.clone());
         }
-        match keep(&asked, merged.status, &judged, reply.at, &ask.policy) {
+        let asked = asked(ask, &reply);
+        match fresh::keep(&asked, merged.status, &judged, reply.at, &ask.policy) {
             Ok(lifetime) => {
                 merged.lifetime = lifetime;
                 let merged = Arc::new(merged);
-                self.insert(lead, &ask.key, &merged);
+                self.insert(lead, ask, &merged);
                 Landed::Confirmed(merged)
             }
             // It must not be kept any longer; this once it was asked for.
             Err(_) => {
-                self.memory.remove(lead.key());
+                let key = self.place(&ask.key, &merged, &ask.request);
+                self.memory.remove(&key);
                 Landed::Confirmed(Arc::new(merged))
             }
         }
     }
+}
 
-    /// Brings the body to all who read it, and keeps it when it is whole.
-    async fn bring(
-        &self,
-        lead: &Lead<Key, Landed>,
-        key: &Key,
-        object: &Arc<Object>,
-        mut answer: Answer,
-        worth: bool,
-    ) {
-        let mut kept = worth;
-        loop {
-            match answer.piece().await {
-                Ok(Some(piece)) => object.body.push(piece),
-                Ok(None) => break,
-                Err(failed) => {
-                    object.body.end(Err(Broken(failed.why.into())));
-                    return;
-                }
-            }
-            if object.len.is_none() && object.body.len() > self.memory.object_bytes_max() && kept {
-                kept = false;
-                lead.close();
-                object.body.window(WINDOW_BYTES);
-                let until = Instant::now() + Settings::APART;
-                self.memory.insert(key.clone(), Entry::Apart(until));
-            }
-            if !poll_fn(|cx| object.body.poll_room(cx)).await {
-                // Nobody reads it any more, and it will not be kept.
-                return;
-            }
-        }
-        if kept {
-            object.finish();
-            self.insert(lead, key, object);
-        } else {
-            object.body.end(Ok(()));
-        }
+fn asked<'a>(ask: &Ask, reply: &Reply) -> Asked<'a> {
+    Asked {
+        method: &Method::GET,
+        authorized: ask.request.contains_key(header::AUTHORIZATION),
+        cookies: ask.request.contains_key(header::COOKIE),
+        delay: reply.delay,
     }
+}
 
-    /// Keeps a whole object.
-    ///
-    /// What was purged meanwhile is not kept: a purge marks fetches first, and then looks at what is
-    /// kept, so that here, after keeping, the mark is seen if that look came too early.
-    fn insert(&self, lead: &Lead<Key, Landed>, key: &Key, object: &Arc<Object>) {
-        if lead.purged() {
-            return;
-        }
-        let key = self.place(key, object);
-        self.memory
-            .insert(key.clone(), Entry::Object(object.clone()));
-        if lead.purged() {
-            self.memory.remove(&key);
-        }
+/// Whether a 304 is about what is kept (RFC 9111 section 4.3.4): it names its tag, or none.
+fn speaks_of(reply: &Reply, kept: &Object) -> bool {
+    fn opaque(tag: &HeaderValue) -> &[u8] {
+        let bytes = tag.as_bytes();
+        bytes.strip_prefix(b"W/").unwrap_or(bytes)
     }
-
-    /// The key that an object is kept by: its own, or its variant's.
-    fn place(&self, key: &Key, object: &Object) -> Key {
-        if object.vary.is_empty() {
-            return key.clone();
-        }
-        let mut names: Vec<_> = object.vary.iter().map(|(name, _)| name.clone()).collect();
-        let varies = match self.memory.get(key.as_str()) {
-            Some(Entry::Varies(varies)) if names.iter().all(|n| varies.names.contains(n)) => varies,
-            // It varies by more than was known: variants kept so far are not found any more, and
-            // make room in time.
-            old => {
-                if let Some(Entry::Varies(old)) = old {
-                    names.extend(old.names.iter().cloned());
-                    names.sort_by(|a, b| a.as_str().cmp(b.as_str()));
-                    names.dedup();
-                }
-                let varies = Arc::new(Varies::new(names));
-                self.memory
-                    .insert(key.clone(), Entry::Varies(varies.clone()));
-                varies
-            }
-        };
-        let mut request = HeaderMap::new();
-        for (name, value) in &object.vary {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                request.insert(name.clone(), value);
-            }
-        }
-        let variant = key.variant(&varies.names, &request);
-        if let Some(oldest) = varies.keep(&variant) {
-            self.memory.remove(&oldest);
-        }
-        variant
+    let said = Validators::of(&reply.answer.headers).etag;
+    match (said, &kept.validators.etag) {
+        (Some(said), Some(ours)) => opaque(&said) == opaque(ours),
+        (Some(_), None) => false,
+        (None, _) => true,
     }
 }
 
@@ -289,8 +268,12 @@ fn tell_all(
     landed: Landed,
     delay_us: Option<u64>,
 ) {
+    let hold = match &landed {
+        Landed::Object(object, _) => object.content.growing.read(0..u64::MAX),
+        _ => None,
+    };
     lead.land(landed.clone());
-    let _ = tell.send(Told::Landed(landed, delay_us));
+    let _ = tell.send(Told::Landed(landed, delay_us, hold));
 }
 
 /// A lifetime for what is only handed to those who wait.
@@ -311,12 +294,11 @@ fn shareable(reply: &Reply, why: NotKept) -> bool {
     ) && !reply.answer.headers.contains_key(header::SET_COOKIE)
 }
 
-fn object(ask: &Ask, reply: &Reply, lifetime: Lifetime) -> Arc<Object> {
+fn object(ask: &Ask, reply: &Reply, lifetime: Lifetime) -> Object {
     let Answer {
         status, headers, ..
     } = &reply.answer;
-    let len = reply.answer.len();
-    Arc::new(Object::new(*status, headers, lifetime, len, &ask.request))
+    Object::new(*status, headers, lifetime, reply.answer.len(), &ask.request)
 }
 
 /// Asks whether what is kept is still so (RFC 9111 section 4.3.1).

@@ -43,18 +43,25 @@ impl Borrow<str> for Key {
 }
 
 /// A request's values of a header, in a form in which those that mean the same mostly are the same
-/// (RFC 9111 section 4.1): all lines as one, no white space, codings and languages in lower case.
+/// (RFC 9111 section 4.1): all lines as one list; codings and languages, whose syntax is known,
+/// also without white space and in lower case.
 pub fn selecting(request: &HeaderMap, name: &HeaderName) -> String {
-    use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE};
+    use http::header::{ACCEPT_ENCODING, ACCEPT_LANGUAGE};
     let mut text = String::new();
-    for value in request.get_all(name) {
-        if !text.is_empty() {
+    for (count, value) in request.get_all(name).iter().enumerate() {
+        if count > 0 {
             text.push(',');
         }
-        let value = String::from_utf8_lossy(value.as_bytes());
-        text.extend(value.chars().filter(|c| !c.is_whitespace()));
+        match value.to_str() {
+            Ok(value) => text.push_str(value.trim()),
+            // Bytes that are no text: each its own, and none like text.
+            Err(_) => {
+                let _ = write!(text, "\u{fffd}{}", value.as_bytes().escape_ascii());
+            }
+        }
     }
-    if [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE].contains(name) {
+    if [ACCEPT_ENCODING, ACCEPT_LANGUAGE].contains(name) {
+        text.retain(|c| !c.is_whitespace());
         text.make_ascii_lowercase();
     }
     text
@@ -98,6 +105,20 @@ mod tests {
         }
     }
 
+    /// What was no text counted as absent, so that one client's variant became everybody's.
+    #[test]
+    fn values_that_are_no_text_are_variants_of_their_own() {
+        let of = |value: &[u8]| {
+            let mut map = HeaderMap::new();
+            let value = http::HeaderValue::from_bytes(value).unwrap();
+            map.append(http::header::ORIGIN, value);
+            selecting(&map, &http::header::ORIGIN)
+        };
+        assert!(!of(b"\xff").is_empty());
+        assert_ne!(of(b"\xff"), of(b"\xfe"));
+        assert_ne!(of(b"\xff"), of(b"\\xff"));
+    }
+
     #[test]
     fn requests_that_say_the_same_get_the_same_variant() {
         let key = Key::from("/a");
@@ -117,5 +138,7 @@ mod tests {
         assert_ne!(of(&[("accept-encoding", "gzip")]), plain);
         assert_ne!(of(&[("origin", "a")]), of(&[("origin", "A")]));
         assert_ne!(of(&[("origin", "a")]), of(&[("accept-encoding", "a")]));
+        assert_ne!(of(&[("origin", "a b")]), of(&[("origin", "ab")]));
+        assert_ne!(of(&[("origin", "")]), of(&[("origin", ""), ("origin", "")]));
     }
 }

@@ -5,7 +5,8 @@
 //! 1. *Receive*: method, target and directives; a request that was here before is refused;
 //! 2. *Lookup*: memory, and what it says about variants; `plan` decides, with a reason;
 //! 3. *Fetch* (`fetch`): one for all who want the same, in a task of its own; `fresh` says
-//!    whether the answer may be kept, and for how long; or *Pass*: for this client alone;
+//!    whether the answer may be kept, and for how long; what is too long is kept in `parts`; or
+//!    *Pass*: for this client alone;
 //! 4. *Deliver* (`deliver`): conditions, ranges, Age, Via, Cache-Status; a body that is still
 //!    growing is followed;
 //! 5. *Steer* (`steer`): the rules choose congestion control and pace, before the first byte;
@@ -17,7 +18,9 @@
 mod admin;
 mod cmcd;
 pub mod config;
+mod content;
 mod deliver;
+mod entry;
 mod explain;
 mod fetch;
 pub mod fresh;
@@ -26,6 +29,7 @@ mod key;
 mod object;
 mod observe;
 mod origins;
+mod parts;
 mod plan;
 mod purge;
 pub mod reason;
@@ -47,11 +51,13 @@ use net::{Body, Conn, Error, Shutdown};
 use store::cache::{Flights, Joined, Memory};
 
 use crate::config::Settings;
-use crate::fetch::{Landed, Told};
+use crate::entry::Entry;
+use crate::fetch::{Flying, Landed, Told};
 use crate::key::Key;
-use crate::object::{Entry, Object};
+use crate::object::Object;
 use crate::observe::{Ended, Observer, Seen};
 use crate::origins::Origins;
+use crate::parts::{Blocks, Missing};
 use crate::plan::{Plan, plan};
 use crate::reason::{NotKept, Outcome, Passing, Stale, Why};
 use crate::receive::{Own, Received};
@@ -65,6 +71,7 @@ pub(crate) struct Edge {
     settings: Settings,
     memory: Memory<Key, Entry>,
     flights: Flights<Key, Landed>,
+    flying: Flying,
     origins: Origins,
     observer: Observer,
     steer: Steer,
@@ -183,7 +190,10 @@ impl Edge {
                     if outcome == Outcome::Stale(Stale::WhileRevalidate) {
                         self.refresh(worker, received, key, &object);
                     }
-                    return self.deliver(received, &object, outcome, None);
+                    let delivered = self.deliver(worker, received, &object, outcome, None);
+                    if let Some(answered) = delivered.await {
+                        return answered;
+                    }
                 }
             }
         }
@@ -216,14 +226,17 @@ impl Edge {
         let key = key.unwrap_or_else(|| primary.clone());
         match self.flights.join(&key) {
             Joined::Lead(lead) => {
-                // It may have landed between our look and our lead.
-                if why == Why::Absent && matches!(self.memory.get(&key), Some(Entry::Object(_))) {
+                // Another one may have landed between our look and our lead.
+                if let Some(Entry::Object(now)) = self.memory.get(&key)
+                    && kept.as_ref().is_none_or(|kept| !Arc::ptr_eq(kept, &now))
+                {
                     return None;
                 }
                 let ask = received.ask(worker, primary, kept, &self.settings, &self.instance);
                 let told = fetch::start(self.clone(), lead, ask).await;
                 match told {
-                    Ok(Told::Landed(landed, us)) => {
+                    // The hold goes when the client reads by itself.
+                    Ok(Told::Landed(landed, us, _hold)) => {
                         self.landed(worker, received, landed, us, why, true).await
                     }
                     Ok(Told::Answer(reply, NotKept::TooLarge)) if received.has_range() => {
@@ -281,6 +294,8 @@ impl Edge {
                 };
                 return Some(self.pass(worker, received, why).await);
             }
+            // Those are found under keys of their own.
+            Landed::Block(_) | Landed::Changed => return None,
             Landed::Failed(error) => {
                 let outcome = fetched(None);
                 let response = deliver::error(&error, outcome);
@@ -290,19 +305,51 @@ impl Edge {
                 ));
             }
         };
-        let answers = led || object.answers(received.headers);
-        answers.then(|| self.deliver(received, &object, outcome, upstream_us))
+        if !led && !object.answers(received.headers) {
+            return None;
+        }
+        self.deliver(worker, received, &object, outcome, upstream_us)
+            .await
     }
 
-    fn deliver(
-        &self,
+    /// `None`: look again, it is of no use any more.
+    async fn deliver(
+        self: &Arc<Edge>,
+        worker: usize,
         received: &Received<'_>,
         object: &Arc<Object>,
         outcome: Outcome,
         upstream_us: Option<u64>,
-    ) -> Answered {
-        let response = deliver::object(received.method, received.headers, object, outcome);
-        (response, ended(outcome, upstream_us, None))
+    ) -> Option<Answered> {
+        let (method, headers) = (received.method, received.headers);
+        let mut blocks = None;
+        if let Some(parts) = &object.parts
+            && let Some(first) = deliver::first(method, headers, object)
+        {
+            let primary = Key::from(received.key.as_ref());
+            let ask = received.ask(worker, primary, None, &self.settings, &self.instance);
+            let ask = Arc::new(ask);
+            match self.block(&ask, object, first / parts.block).await {
+                Ok(first) => {
+                    blocks = Some(Blocks {
+                        edge: self.clone(),
+                        ask,
+                        object: object.clone(),
+                        first: Some(first),
+                    });
+                }
+                Err(Missing::Changed) => return None,
+                Err(Missing::Failed(error)) => {
+                    let response = deliver::error(&error, outcome);
+                    return Some((
+                        response,
+                        ended(outcome, upstream_us, Some((*error).clone())),
+                    ));
+                }
+            }
+        }
+        let response = deliver::object(method, headers, object, outcome, blocks)?;
+        Some((response, ended(outcome, upstream_us, None)))
     }
 
     /// Asks for a stale object anew, in nobody's time.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 
+use crate::entry::Entry;
 use crate::fresh::{Directives, Use, judge};
-use crate::object::Entry;
 use crate::reason::{Asking, Passing, Stale, Why};
 
 /// What to do with a request.

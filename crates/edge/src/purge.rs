@@ -1,11 +1,13 @@
 //! Forgetting what is kept, by URL, by prefix or by surrogate key.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 use crate::Edge;
+use crate::entry::Entry;
 use crate::fetch::Landed;
 use crate::key::Key;
-use crate::object::{Entry, Object};
+use crate::object::Object;
 
 /// What is to be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,24 +38,35 @@ impl Edge {
     pub fn purge(&self, what: &What, soft: bool) -> usize {
         // Fetches first: one that ends meanwhile looks again after it has kept its object.
         let flying = self.flights.purge(|key, landed| {
-            let object = match landed {
-                Some(Landed::Object(object, _) | Landed::Confirmed(object)) => Some(&**object),
-                _ => None,
-            };
-            what.names(key, object)
-        });
-        let count = std::sync::atomic::AtomicUsize::new(flying);
-        self.memory.retain(|key, entry| {
-            let Entry::Object(object) = entry else {
-                return true;
-            };
-            let meant = what.names(key, Some(object));
-            if meant {
-                count.fetch_add(1, Relaxed);
-                object.purged.store(true, Relaxed);
+            match landed {
+                Some(Landed::Object(object, _) | Landed::Confirmed(object)) => {
+                    what.names(key, Some(object))
+                }
+                // Its answer may have been made before the purge, and bear the tag.
+                None if matches!(what, What::Tag(_)) => true,
+                _ => what.names(key, None),
             }
-            soft || !meant
         });
-        count.into_inner()
+        let meant = Mutex::new(Vec::new());
+        self.memory.retain(|key, entry| {
+            let object = match entry {
+                Entry::Object(object) => object,
+                // Parts are of use only while their object says that they are still so.
+                Entry::Block(_) => return soft || !what.names(key, None),
+                Entry::Varies(_) | Entry::Apart(_) => return true,
+            };
+            if !what.names(key, Some(object)) {
+                return true;
+            }
+            object.purged.store(true, Relaxed);
+            let mut meant = meant.lock().unwrap_or_else(PoisonError::into_inner);
+            meant.push(object.clone());
+            soft
+        });
+        let meant = meant.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !soft {
+            meant.iter().for_each(|object| self.forget(object));
+        }
+        flying + meant.len()
     }
 }

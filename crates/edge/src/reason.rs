@@ -17,8 +17,8 @@ pub enum NotKept {
     SetCookie,
     /// `Vary: *`.
     VaryStar,
-    /// More variants of one URL than are kept.
-    VaryMany,
+    /// It varies by more text than a variant is named with.
+    VaryLong,
     /// Stale at once, and nothing to ask the origin with later.
     NoLifetime,
     /// Longer than an object may be.
@@ -40,7 +40,7 @@ impl NotKept {
             NotKept::Authorization => "authorization",
             NotKept::SetCookie => "set-cookie",
             NotKept::VaryStar => "vary-star",
-            NotKept::VaryMany => "vary-many",
+            NotKept::VaryLong => "vary-long",
             NotKept::NoLifetime => "no-lifetime",
             NotKept::TooLarge => "too-large",
             NotKept::Cut => "cut",

@@ -19,6 +19,7 @@ use store::cache::{Flights, Memory};
 use crate::Edge;
 use crate::admin;
 use crate::config::{KNOBS, Settings, TABLES};
+use crate::fetch::Flying;
 use crate::observe::Observer;
 use crate::origins::Origins;
 use crate::reason::NAME;
@@ -138,6 +139,7 @@ fn build(
     Ok(Edge {
         memory: Memory::new(settings.memory_bytes),
         flights: Flights::default(),
+        flying: Flying::default(),
         origins: Origins::new(upstream, metrics),
         steer: Steer::new(&settings, metrics, recorder.clone()),
         observer: Observer::new(metrics.clone(), recorder),

@@ -266,7 +266,12 @@ impl Exchange {
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         // An edge may have hung up, which some tests want.
-        let _ = self.stream.write_all(bytes.as_ref());
+        self.sent(bytes);
+    }
+
+    /// Whether the edge still took it.
+    pub fn sent(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
     /// The connection is free for the next request.

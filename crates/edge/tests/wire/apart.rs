@@ -1,7 +1,7 @@
 //! What is for one client, or for some, is given to no other.
 
 use crate::KEEP;
-use crate::support::{Edge, Origin};
+use crate::support::{Edge, Origin, head};
 
 #[test]
 fn what_is_for_one_client_is_given_to_no_other() {
@@ -81,4 +81,62 @@ fn a_follower_that_varies_is_not_given_the_leaders_variant() {
     second.answer(200, &[KEEP, "Vary: Accept-Encoding"], b"plain");
     assert_eq!(gzip.answer("GET").text(), "zipped");
     assert_eq!(plain.answer("GET").text(), "plain");
+}
+
+#[test]
+fn followers_of_two_variants_cost_two_requests() {
+    const EACH: usize = 20;
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut clients: Vec<_> = (0..2 * EACH).map(|_| edge.connect()).collect();
+    let line = |n: usize| format!("Accept-Encoding: {}", ["gzip", "br"][n % 2]);
+    clients[0].send("GET", "/a", &[&line(0)]);
+    let mut first = origin.next();
+    for (n, client) in clients.iter_mut().enumerate().skip(1) {
+        client.send("GET", "/a", &[&line(n)]);
+    }
+    first.send(head(200, &[KEEP, "Vary: Accept-Encoding"], Some(4)));
+    let second = origin.next();
+    assert_eq!(second.header("accept-encoding"), Some("br"));
+    second.answer(200, &[KEEP, "Vary: Accept-Encoding"], b"br..");
+    first.send("gzip");
+    first.done();
+    for (n, client) in clients.iter_mut().enumerate() {
+        let expected = ["gzip", "br.."][n % 2];
+        assert_eq!(client.answer("GET").text(), expected, "{n}");
+    }
+    assert_eq!(origin.count(), 2);
+}
+
+/// A header that was no text counted as absent: one client's variant became everybody's.
+#[test]
+fn a_header_that_is_no_text_makes_no_variant_for_all() {
+    let (address, _) = Origin::answering(|exchange| {
+        let said = exchange.header("accept-language").unwrap_or("-").to_owned();
+        let lines = vec![KEEP.into(), "Vary: Accept-Language".into()];
+        (200, lines, said.into_bytes())
+    });
+    let edge = Edge::new(address, &[]);
+    let mut client = edge.connect();
+    let raw = b"GET /a HTTP/1.1\r\nHost: edge\r\nAccept-Language: \xe9\r\n\r\n";
+    std::io::Write::write_all(&mut client.stream, raw).unwrap();
+    assert_eq!(client.answer("GET").status, 200);
+    edge.until("headwater_cache_flights", 0);
+    assert_eq!(client.ask("GET", "/a", &[]).text(), "-");
+}
+
+#[test]
+fn a_request_that_says_too_much_for_a_variant_is_for_itself() {
+    let (address, _) = Origin::answering(|_| {
+        let lines = vec![KEEP.into(), "Vary: Accept-Language".into()];
+        (200, lines, b"x".to_vec())
+    });
+    let edge = Edge::new(address, &[]);
+    let line = format!("Accept-Language: {}", "x".repeat(3000));
+    let answer = edge.ask("GET", "/a", &[&line]);
+    assert!(
+        answer.cache().ends_with("detail=vary-long"),
+        "{}",
+        answer.cache()
+    );
 }

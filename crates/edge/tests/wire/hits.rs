@@ -30,6 +30,8 @@ fn the_second_request_is_a_hit_and_the_origin_is_asked_once() {
         "headwater; fwd=uri-miss; fwd-status=200; stored; detail=absent"
     );
     assert_eq!(miss.header("x-hop"), None);
+    let age = miss.header("age");
+    assert_eq!(age.as_deref(), Some("7"), "a cache before us had it");
     edge.until("headwater_cache_objects", 1);
     let hit = client.ask("GET", "/a?x=1&CMCD=bl%3D1", &[]);
     assert_eq!((hit.status, hit.text().as_str()), (200, "abc"));

@@ -1,7 +1,41 @@
-//! What is longer than what is kept whole.
+//! What is longer than what is kept whole: in parts where it has a strong validator, else passed on.
+
+use std::sync::{Arc, Mutex};
 
 use crate::KEEP;
-use crate::support::{Edge, Origin, head};
+use crate::support::{Edge, Exchange, Origin, head};
+
+/// With the least memory, an object of over 2 MiB is kept in blocks of 1 MiB.
+const BLOCK: usize = 1 << 20;
+const SMALL: [&str; 2] = ["--memory", "16MiB"];
+
+fn film(seed: usize) -> Vec<u8> {
+    let byte = |n: usize| (n / 7 + n * 31 + seed * 101) as u8;
+    (0..4 * BLOCK + 1000).map(byte).collect()
+}
+
+/// What an origin with ranges answers.
+fn ranged(exchange: &Exchange, etag: &str, body: &[u8]) -> (u16, Vec<String>, Vec<u8>) {
+    let mut lines = vec![KEEP.to_owned(), format!("ETag: {etag}")];
+    let holds = exchange.header("if-range").is_none_or(|tag| tag == etag);
+    if exchange.header("if-none-match") == Some(etag) {
+        return (304, lines, Vec::new());
+    }
+    let Some(range) = exchange.header("range").filter(|_| holds) else {
+        return (200, lines, body.to_vec());
+    };
+    let (first, last) = range
+        .strip_prefix("bytes=")
+        .unwrap()
+        .split_once('-')
+        .unwrap();
+    let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+    lines.push(format!(
+        "Content-Range: bytes {first}-{last}/{}",
+        body.len()
+    ));
+    (206, lines, body[first..=last].to_vec())
+}
 
 #[test]
 fn what_is_too_long_is_passed_on_and_ranges_of_it_too() {
@@ -38,4 +72,164 @@ fn what_is_too_long_is_passed_on_and_ranges_of_it_too() {
     assert_eq!(answer.body, body);
     edge.until("headwater_cache_flights", 0);
     assert!(edge.metric("headwater_cache_memory_bytes") < 1 << 20);
+}
+
+#[test]
+fn ranges_of_what_is_large_cost_one_request_a_block() {
+    let body = film(0);
+    let answered = body.clone();
+    let (address, seen) = Origin::answering(move |exchange| ranged(exchange, "\"1\"", &answered));
+    let edge = Edge::new(address, &SMALL);
+    let mut client = edge.connect();
+    let asked = || seen.lock().unwrap().len();
+    for (first, last, requests) in [
+        // The whole once, to see how long it is; then blocks.
+        (10, 19, 2),
+        (0, BLOCK - 1, 2),
+        (BLOCK - 1, BLOCK, 3),
+        (BLOCK + 5, 3 * BLOCK - 1, 4),
+        (2 * BLOCK, 4 * BLOCK + 999, 6),
+    ] {
+        let line = format!("Range: bytes={first}-{last}");
+        let answer = client.ask("GET", "/film", &[&line]);
+        assert_eq!(answer.status, 206);
+        let range = format!("bytes {first}-{last}/{}", body.len());
+        assert_eq!(answer.header("content-range"), Some(range));
+        assert!(answer.body == body[first..=last], "{first}-{last}");
+        edge.until("headwater_cache_flights", 0);
+        assert_eq!(asked(), requests, "{first}-{last}");
+    }
+    let whole = client.ask("GET", "/film", &[]);
+    assert!((whole.status, &whole.body) == (200, &body));
+    assert_eq!(whole.cache(), "headwater; hit; detail=fresh");
+    for (method, headers, status) in [
+        ("HEAD", &[][..], 200),
+        ("GET", &["If-None-Match: \"1\""], 304),
+        ("GET", &["Range: bytes=99999999-"], 416),
+        ("GET", &["If-Match: \"2\""], 412),
+    ] {
+        let answer = client.ask(method, "/film", headers);
+        assert_eq!(answer.status, status, "{headers:?}");
+        if method == "HEAD" {
+            let len = answer.header("content-length");
+            assert_eq!(len, Some(body.len().to_string()));
+        }
+    }
+    // If-Range of another state: the whole.
+    let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
+    let answer = client.ask("GET", "/film", &lines);
+    assert!((answer.status, &answer.body) == (200, &body));
+    assert_eq!(asked(), 6);
+}
+
+#[test]
+fn overlapping_ranges_under_way_cost_one_request_a_block() {
+    let body = film(0);
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &SMALL);
+    let lines = [KEEP, "ETag: \"1\""];
+    let (mut one, mut two) = (edge.connect(), edge.connect());
+    one.send("GET", "/film", &["Range: bytes=1000-9999"]);
+    let mut whole = origin.next();
+    whole.send(head(200, &lines, Some(body.len())));
+    let mut block = origin.next();
+    assert_eq!(block.header("range"), Some("bytes=0-1048575"));
+    assert_eq!(block.header("if-range"), Some("\"1\""));
+    whole.gone();
+    two.send("GET", "/film", &["Range: bytes=500-1999"]);
+    let range = format!("Content-Range: bytes 0-1048575/{}", body.len());
+    block.send(head(206, &[&lines[..], &[&range]].concat(), Some(BLOCK)));
+    block.send(&body[..1500]);
+    // Both read while it arrives.
+    for (client, first) in [(&mut one, 1000), (&mut two, 500)] {
+        assert_eq!(client.head().status, 206);
+        assert!(client.take(1500 - first) == body[first..1500]);
+    }
+    block.send(&body[1500..BLOCK]);
+    block.done();
+    assert!(one.take(8500) == body[1500..10_000]);
+    assert!(two.take(500) == body[1500..2000]);
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn parts_of_two_states_are_never_mixed() {
+    let states = [film(1), film(2)];
+    let now = Arc::new(Mutex::new(0));
+    let (all, state) = (states.clone(), now.clone());
+    let (address, _) = Origin::answering(move |exchange| {
+        let n = *state.lock().unwrap();
+        ranged(exchange, &format!("\"{n}\""), &all[n])
+    });
+    let edge = Edge::new(address, &SMALL);
+    let mut client = edge.connect();
+    let ask = |client: &mut crate::support::Client, first: usize| {
+        let line = format!("Range: bytes={first}-{}", first + 99);
+        client.ask("GET", "/film", &[&line])
+    };
+    let old = ask(&mut client, 0);
+    assert_eq!(old.body, states[0][..100]);
+    *now.lock().unwrap() = 1;
+    // What is kept is fresh, but its next part shows that it is another one by now.
+    let new = ask(&mut client, BLOCK);
+    assert_eq!(new.header("etag").as_deref(), Some("\"1\""));
+    assert_eq!(new.body, states[1][BLOCK..BLOCK + 100]);
+    assert_eq!(ask(&mut client, 0).body, states[1][..100]);
+    // In the middle of an answer there is nothing left but to cut it.
+    *now.lock().unwrap() = 0;
+    let cut = edge.connect().ask("GET", "/film", &[]);
+    assert!(!cut.complete);
+    assert!(cut.body == states[1][..cut.body.len()]);
+    assert!(ask(&mut client, 0).body == states[0][..100]);
+}
+
+#[test]
+fn an_origin_without_ranges_is_asked_for_the_whole() {
+    let body = film(3);
+    let answered = body.clone();
+    let (address, _) = Origin::answering(move |_| {
+        let lines = vec![KEEP.to_owned(), "ETag: \"1\"".to_owned()];
+        (200, lines, answered.clone())
+    });
+    let edge = Edge::new(address, &SMALL);
+    for _ in 0..3 {
+        let answer = edge.get("/film");
+        assert!((answer.status, &answer.body) == (200, &body));
+    }
+}
+
+#[test]
+fn a_part_of_the_wrong_length_cuts_and_is_not_kept() {
+    let body = film(4);
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &SMALL);
+    let mut client = edge.connect();
+    client.send("GET", "/film", &["Range: bytes=0-9"]);
+    let lines = [KEEP, "ETag: \"1\""];
+    origin.next().send(head(200, &lines, Some(body.len())));
+    let range = format!("Content-Range: bytes 0-1048575/{}", body.len());
+    origin
+        .next()
+        .answer(206, &[&lines[..], &[&range]].concat(), &body[..5]);
+    // Not ten bytes, if anything at all.
+    let raw = client.rest();
+    let end = raw.windows(4).position(|four| four == b"\r\n\r\n");
+    assert!(end.is_none_or(|end| raw.len() - end - 4 <= 5));
+    edge.until("headwater_cache_flights", 0);
+    assert_eq!(edge.metric("headwater_cache_objects"), 1, "the head alone");
+}
+
+/// What a failing origin said was brought to the end, however long, though nobody read it.
+#[test]
+fn an_endless_error_is_not_read_when_nobody_is_left() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &SMALL);
+    let mut client = edge.connect();
+    client.send("GET", "/sick", &[]);
+    let mut asked = origin.next();
+    asked.send(head(500, &["Transfer-Encoding: chunked"], None));
+    assert_eq!(client.head().status, 500);
+    drop(client);
+    let chunk = [b"100000\r\n", &vec![7; 1 << 20][..], b"\r\n"].concat();
+    assert!((0..1000).any(|_| !asked.sent(&chunk)), "all was read");
 }

@@ -129,3 +129,23 @@ fn failures_of_the_origin_have_their_status_and_all_who_wait_hear_it() {
     assert_eq!(origin.count(), 2);
     edge.until("headwater_cache_objects", 0);
 }
+
+#[test]
+fn a_304_about_something_else_confirms_nothing() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a", &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    origin.next().answer(200, &stale, b"one");
+    client.answer("GET");
+    edge.until("headwater_cache_objects", 1);
+    client.send("GET", "/a", &[]);
+    origin.next().answer(304, &[KEEP, "ETag: \"2\""], b"");
+    let again = origin.next();
+    assert_eq!(again.header("if-none-match"), None);
+    again.answer(200, &[KEEP, "ETag: \"2\""], b"two");
+    let answer = client.answer("GET");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "two"));
+    assert_eq!(answer.header("etag").as_deref(), Some("\"2\""));
+}

@@ -32,7 +32,8 @@ pub enum Joined<K: Eq + Hash, T> {
 /// The duty to fetch. Dropped without a landing, its followers must look after themselves.
 #[derive(Debug)]
 pub struct Lead<K: Eq + Hash, T> {
-    key: K,
+    /// The key that was asked for, and others under which the fetch is found too.
+    keys: Vec<K>,
     flight: Arc<Flight<T>>,
     flights: Flights<K, T>,
 }
@@ -73,7 +74,7 @@ impl<K: Eq + Hash + Clone, T: Clone> Flights<K, T> {
         });
         table.insert(key.clone(), Arc::clone(&flight));
         Joined::Lead(Lead {
-            key: key.clone(),
+            keys: vec![key.clone()],
             flight,
             flights: self.clone(),
         })
@@ -92,16 +93,15 @@ impl<K: Eq + Hash + Clone, T: Clone> Flights<K, T> {
     /// Marks the fetches that `which` names (by key, and by what they landed with): their objects
     /// must not be kept, and nobody joins them any more. Returns how many there were.
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
-        let mut table = self.lock();
-        let before = table.len();
+        let (mut table, mut count) = (self.lock(), 0);
         table.retain(|key, flight| {
             let hit = which(key, flight.landed.borrow().as_ref());
-            if hit {
-                flight.purged.store(true, Ordering::Release);
+            if hit && !flight.purged.swap(true, Ordering::AcqRel) {
+                count += 1;
             }
             !hit
         });
-        before - table.len()
+        count
     }
 }
 
@@ -111,12 +111,19 @@ impl<K, T> Flights<K, T> {
     }
 }
 
-impl<K: Eq + Hash, T> Lead<K, T> {
-    /// What is fetched.
-    pub fn key(&self) -> &K {
-        &self.key
+impl<K: Eq + Hash + Clone, T> Lead<K, T> {
+    /// What is fetched turns out to be found under this key too, unless something else is being
+    /// fetched for it already.
+    pub fn also(&mut self, key: &K) {
+        let mut table = self.flights.lock();
+        if !self.purged() && !table.contains_key(key) {
+            table.insert(key.clone(), Arc::clone(&self.flight));
+            self.keys.push(key.clone());
+        }
     }
+}
 
+impl<K: Eq + Hash, T> Lead<K, T> {
     /// Tells all followers, those to come included, until this lead is dropped.
     pub fn land(&self, with: T) {
         self.flight.landed.send_replace(Some(with));
@@ -131,8 +138,10 @@ impl<K: Eq + Hash, T> Lead<K, T> {
     pub fn close(&self) {
         let mut table = self.flights.lock();
         let ours = |flight: &Arc<Flight<T>>| Arc::ptr_eq(flight, &self.flight);
-        if table.get(&self.key).is_some_and(ours) {
-            table.remove(&self.key);
+        for key in &self.keys {
+            if table.get(key).is_some_and(ours) {
+                table.remove(key);
+            }
         }
     }
 }
@@ -192,6 +201,22 @@ mod tests {
         drop((first, other));
         assert!(flights.is_empty());
         lead(flights.join(&1));
+    }
+
+    #[test]
+    fn a_fetch_may_have_several_names_and_leaves_none_behind() {
+        let flights = Flights::default();
+        let (mut first, other) = (lead(flights.join(&1)), lead(flights.join(&3)));
+        first.also(&2);
+        first.also(&3);
+        first.land(9);
+        let second = follow(flights.join(&2));
+        assert_eq!(poll(second.landed()), Poll::Ready(Some(9)));
+        drop(first);
+        lead(flights.join(&2));
+        follow(flights.join(&3));
+        drop(other);
+        assert!(flights.is_empty());
     }
 
     #[test]

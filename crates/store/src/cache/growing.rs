@@ -20,8 +20,9 @@ pub struct Growing {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// In order, none empty. Those before `dropped` bytes are gone (see [`Growing::window`]).
-    pieces: Vec<Bytes>,
+    /// In order, none empty, each with the place of its first byte. Those before `dropped` bytes
+    /// are gone (see [`Growing::window`]).
+    pieces: Vec<(u64, Bytes)>,
     dropped: u64,
     len: u64,
     end: Option<Result<(), Broken>>,
@@ -54,13 +55,11 @@ impl std::error::Error for Broken {}
 impl Growing {
     /// A body that is whole.
     pub fn whole(pieces: Vec<Bytes>) -> Growing {
-        let len = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let inner = Inner {
-            pieces,
-            len,
+        let mut inner = Inner {
             end: Some(Ok(())),
             ..Inner::default()
         };
+        inner.lay(pieces);
         Growing {
             inner: Mutex::new(inner),
         }
@@ -72,8 +71,9 @@ impl Growing {
             return;
         }
         let mut inner = self.lock();
+        let start = inner.len;
         inner.len += piece.len() as u64;
-        inner.pieces.push(piece);
+        inner.pieces.push((start, piece));
         inner.wake();
     }
 
@@ -98,14 +98,15 @@ impl Growing {
     pub fn pieces(&self) -> Option<Vec<Bytes>> {
         let inner = self.lock();
         let whole = inner.end == Some(Ok(())) && inner.dropped == 0;
-        whole.then(|| inner.pieces.clone())
+        let pieces = inner.pieces.iter().map(|(_, piece)| piece.clone());
+        whole.then(|| pieces.collect())
     }
 
     /// Puts the same bytes into other pieces, once it is whole.
     pub fn repack(&self, pieces: Vec<Bytes>) {
         let mut inner = self.lock();
         // Readers find their place again by bytes.
-        inner.pieces = pieces;
+        inner.lay(pieces);
     }
 
     /// From now on at most about `bytes` are kept behind the writer, which has to wait for its
@@ -115,7 +116,8 @@ impl Growing {
     }
 
     /// Ready when there is room for more; false when nobody reads any more, so that there is no
-    /// use in fetching. Without a window there always is room.
+    /// use in fetching (whoever fetches says so by [`Growing::end`], since a reader may still come).
+    /// Without a window there always is room.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut inner = self.lock();
         let Some(window) = inner.window else {
@@ -164,6 +166,15 @@ impl Growing {
 }
 
 impl Inner {
+    fn lay(&mut self, pieces: Vec<Bytes>) {
+        (self.pieces, self.len) = (Vec::with_capacity(pieces.len()), 0);
+        for piece in pieces {
+            let start = self.len;
+            self.len += piece.len() as u64;
+            self.pieces.push((start, piece));
+        }
+    }
+
     fn wake(&mut self) {
         for place in self.readers.iter_mut().flatten() {
             if let Some(waker) = place.waker.take() {
@@ -178,33 +189,33 @@ impl Inner {
 
     /// Lets go of pieces before this byte.
     fn forget(&mut self, before: u64) {
-        let mut count = 0;
-        for piece in &self.pieces {
-            let end = self.dropped + piece.len() as u64;
-            if end > before {
-                break;
-            }
-            self.dropped = end;
-            count += 1;
+        let count = self.past(before);
+        if let Some((start, piece)) = count.checked_sub(1).and_then(|last| self.pieces.get(last)) {
+            self.dropped = start + piece.len() as u64;
         }
         self.pieces.drain(..count);
     }
 
+    /// How many pieces end at or before this byte: found in the logarithm of their number, since
+    /// many readers look again and again.
+    fn past(&self, byte: u64) -> usize {
+        self.pieces
+            .partition_point(|(start, piece)| start + piece.len() as u64 <= byte)
+    }
+
     /// The bytes there are from `from` on, up to `to` and what is read at a time.
     fn available(&self, from: u64, to: u64) -> Vec<Bytes> {
-        let (mut start, mut found, mut room) = (self.dropped, Vec::new(), READ_BYTES_MAX);
-        for piece in &self.pieces {
-            let end = start + piece.len() as u64;
-            let first = from.clamp(start, end) - start;
-            let last = to.clamp(start, end) - start;
-            if first < last && room > 0 {
-                // Both lie within the piece, whose length is a usize.
-                let (first, last) = (first as usize, last as usize);
-                let last = last.min(first.saturating_add(room));
-                room -= last - first;
-                found.push(piece.slice(first..last));
+        let (mut found, mut room) = (Vec::new(), READ_BYTES_MAX);
+        for (start, piece) in self.pieces.get(self.past(from)..).unwrap_or(&[]) {
+            if *start >= to || room == 0 {
+                break;
             }
-            start = end;
+            // All lie within the piece, whose length is a usize.
+            let first = from.saturating_sub(*start) as usize;
+            let last = (to - start).min(piece.len() as u64) as usize;
+            let last = last.min(first.saturating_add(room));
+            room -= last - first;
+            found.push(piece.slice(first..last));
         }
         found
     }

@@ -10,7 +10,7 @@ use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
 
 /// What something costs to keep.
 pub trait Weigh {
-    /// Bytes, of its head and keys too.
+    /// Bytes, those of its head too.
     fn bytes(&self) -> u64;
 }
 
@@ -23,9 +23,9 @@ pub struct Memory<K, V> {
 #[derive(Debug, Clone)]
 struct ByBytes;
 
-impl<K, V: Weigh> Weighter<K, V> for ByBytes {
-    fn weight(&self, _: &K, value: &V) -> u64 {
-        value.bytes().max(1)
+impl<K: Weigh, V: Weigh> Weighter<K, V> for ByBytes {
+    fn weight(&self, key: &K, value: &V) -> u64 {
+        (key.bytes() + value.bytes()).max(1)
     }
 }
 
@@ -36,7 +36,7 @@ const SHARE: u64 = 4;
 /// A guess at the size of what is kept: only sets how much is laid out at first.
 const OBJECT_BYTES_LIKELY: u64 = 256 << 10;
 
-impl<K: Eq + Hash + Clone, V: Weigh + Clone> Memory<K, V> {
+impl<K: Eq + Hash + Clone + Weigh, V: Weigh + Clone> Memory<K, V> {
     /// Keeps at most this many bytes.
     pub fn new(bytes_max: u64) -> Memory<K, V> {
         let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
@@ -70,7 +70,7 @@ impl<K: Eq + Hash + Clone, V: Weigh + Clone> Memory<K, V> {
 
     /// Keeps it in place of what was there. What is too heavy is not kept.
     pub fn insert(&self, key: K, value: V) {
-        if value.bytes() <= self.object_bytes_max {
+        if key.bytes() + value.bytes() <= self.object_bytes_max {
             self.cache.insert(key, value);
         } else {
             self.cache.remove(&key);
@@ -118,6 +118,12 @@ impl<K, V> fmt::Debug for Memory<K, V> {
 mod tests {
     use super::*;
 
+    impl Weigh for u32 {
+        fn bytes(&self) -> u64 {
+            4
+        }
+    }
+
     impl Weigh for Vec<u8> {
         fn bytes(&self) -> u64 {
             self.len() as u64
@@ -136,14 +142,15 @@ mod tests {
             "it should be in use: {}",
             memory.bytes()
         );
-        let summed: u64 = memory.all().iter().map(|(_, value)| value.bytes()).sum();
+        let each = |(key, value): &(u32, Vec<u8>)| key.bytes() + value.bytes();
+        let summed: u64 = memory.all().iter().map(each).sum();
         assert_eq!(summed, memory.bytes());
     }
 
     #[test]
     fn what_is_too_heavy_replaces_nothing_and_is_not_left_old() {
         let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20);
-        let most = usize::try_from(memory.object_bytes_max()).unwrap();
+        let most = usize::try_from(memory.object_bytes_max()).unwrap() - 4;
         memory.insert(1, vec![1; most]);
         assert!(memory.get(&1).is_some());
         memory.insert(1, vec![2; most + 1]);

@@ -1,0 +1,103 @@
+//! The bytes of a kept answer: growing at first, then whole.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Bytes, BytesMut};
+use store::cache::{Broken, Growing};
+
+/// Pieces of a kept body: long enough for few system calls, short enough to be had at once.
+pub const PIECE_BYTES: usize = 1 << 20;
+
+/// A body, shared by all who read it.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// As it comes; a whole one is here, too.
+    pub growing: Arc<Growing>,
+    /// Its pieces, once it is whole: found without a lock.
+    whole: OnceLock<Vec<Bytes>>,
+}
+
+impl Content {
+    /// Bytes so far.
+    pub fn len(&self) -> u64 {
+        match self.whole() {
+            Some(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            None => self.growing.len(),
+        }
+    }
+
+    /// The pieces of a whole body.
+    pub fn whole(&self) -> Option<&[Bytes]> {
+        self.whole.get().map(Vec::as_slice)
+    }
+
+    /// It will not be whole, for this reason.
+    pub fn cut(&self, why: &str) {
+        self.growing.end(Err(Broken(why.into())));
+    }
+
+    /// All of it is here: it ends, in pieces that hold just its bytes. (What came from the socket
+    /// holds on to buffers that are longer.)
+    pub fn finish(&self) {
+        self.growing.end(Ok(()));
+        let Some(came) = self.growing.pieces() else {
+            return;
+        };
+        let pieces = packed(came);
+        self.growing.repack(pieces.clone());
+        // Only whoever fetches it comes here, once.
+        let _ = self.whole.set(pieces);
+    }
+}
+
+fn packed(came: Vec<Bytes>) -> Vec<Bytes> {
+    let mut rest: usize = came.iter().map(Bytes::len).sum();
+    let (mut pieces, mut piece) = (Vec::new(), BytesMut::with_capacity(rest.min(PIECE_BYTES)));
+    for mut part in came {
+        while !part.is_empty() {
+            let room = piece.capacity() - piece.len();
+            let now = part.split_to(part.len().min(room.max(1)));
+            piece.extend_from_slice(&now);
+            rest -= now.len();
+            if piece.len() >= PIECE_BYTES {
+                pieces.push(std::mem::take(&mut piece).freeze());
+                piece = BytesMut::with_capacity(rest.min(PIECE_BYTES));
+            }
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(piece.freeze());
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_body_is_repacked_and_the_same() {
+        for sizes in [
+            &[][..],
+            &[1],
+            &[3, 5],
+            &[PIECE_BYTES],
+            &[700_000; 5],
+            &[PIECE_BYTES + 1, 2],
+        ] {
+            let content = Content::default();
+            let mut all = Vec::new();
+            for (n, size) in sizes.iter().enumerate() {
+                let part: Vec<u8> = (0..*size).map(|i| (i * 7 + n) as u8).collect();
+                all.extend_from_slice(&part);
+                content.growing.push(part.into());
+            }
+            assert_eq!(content.whole(), None);
+            content.finish();
+            let pieces = content.whole().unwrap();
+            assert_eq!(pieces.concat(), all);
+            assert_eq!(content.len(), all.len() as u64);
+            assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));
+        }
+    }
+}
