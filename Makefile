@@ -43,6 +43,7 @@ bench: ## our speed beside others' on this machine, and our memory
 	python3 bench/memory.py
 	python3 bench/storage.py
 	python3 bench/load.py
+	cargo run --release --locked -p lab --example accuracy
 
 experiments: ## the source documents' experiments
 	@echo "make experiments: none here yet; they come with headwater lab"

@@ -5,83 +5,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use lab::link::{Link, Loss, Namespace, Queue, Shape, Way, available};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+mod bed;
+
+use bed::{Bed, way};
+use lab::link::{Flow, Loss, Queue, Way};
 use std::time::{Duration, Instant};
-
-/// Two namespaces with a link between them.
-struct Bed {
-    client: Namespace,
-    server: Namespace,
-    link: Link,
-}
-
-impl Bed {
-    /// None, said aloud, where this machine makes no links.
-    fn new(test: &str, way: Way, seed: u64) -> Option<Bed> {
-        if let Err(why) = available() {
-            println!("SKIPPED {test}: {why}");
-            return None;
-        }
-        let (client, server) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-        let (down, up) = (way.clone(), way);
-        let link = Link::start(&client, &server, 3, Shape { down, up, seed }).unwrap();
-        Some(Bed {
-            client,
-            server,
-            link,
-        })
-    }
-
-    fn addresses(&self) -> [Ipv4Addr; 2] {
-        self.link.addresses()
-    }
-
-    /// A socket at either end, that speak to each other.
-    fn udp(&self) -> (UdpSocket, UdpSocket) {
-        let [at_client, at_server] = self.addresses();
-        let here = self.client.within(|| UdpSocket::bind((at_client, 4000)));
-        let there = self.server.within(|| UdpSocket::bind((at_server, 4000)));
-        let (here, there) = (here.unwrap(), there.unwrap());
-        here.connect((at_server, 4000)).unwrap();
-        there.connect((at_client, 4000)).unwrap();
-        for socket in [&here, &there] {
-            let patience = Some(Duration::from_secs(20));
-            socket.set_read_timeout(patience).unwrap();
-        }
-        (here, there)
-    }
-
-    /// How long the server needs to send this many bytes to the client, connecting included.
-    fn download(&self, bytes: usize) -> Duration {
-        let [_, at_server] = self.addresses();
-        let listener = self
-            .server
-            .within(|| TcpListener::bind((at_server, 80)))
-            .unwrap();
-        let sender = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.write_all(&vec![7; bytes]).unwrap();
-        });
-        let began = Instant::now();
-        let stream = self.client.within(|| TcpStream::connect((at_server, 80)));
-        let mut body = Vec::new();
-        stream.unwrap().read_to_end(&mut body).unwrap();
-        sender.join().unwrap();
-        assert_eq!(body.len(), bytes);
-        began.elapsed()
-    }
-}
-
-fn way(rate_bits_per_s: Option<u64>, delay_ms: u64) -> Way {
-    Way {
-        rate_bits_per_s,
-        delay: Duration::from_millis(delay_ms),
-        queue: Queue::Bytes(1 << 20),
-        loss: Loss::None,
-    }
-}
 
 #[test]
 fn an_answer_takes_the_delay_there_and_back() {
@@ -117,7 +45,7 @@ fn tcp_gets_the_rate_and_no_more() {
         return;
     };
     let bytes = 2_000_000;
-    let took = bed.download(bytes).as_secs_f64();
+    let took = bed.download(bytes, &[]).as_secs_f64();
     let least = bytes as f64 * 8.0 / rate as f64;
     assert!(took > least, "{took} s, {least} s of air time alone");
     assert!(took < 3.0 * least, "{took} s, {least} s of air time");
@@ -200,4 +128,25 @@ fn a_full_queue_drops_the_newest() {
     // Nine fit; the machine may have needed a second or two to send them all.
     assert!((9..60).contains(&came.len()), "{came:?}");
     assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn a_competing_download_takes_its_part() {
+    let busy = Way {
+        queue: Queue::Bytes(64 << 10),
+        ..way(Some(16_000_000), 5)
+    };
+    let Some(bed) = Bed::new("compete", busy, 1) else {
+        return;
+    };
+    let flow = Flow::start(&bed.link, &bed.client, &bed.server, "reno").unwrap();
+    let before = flow.received();
+    let took = bed.download(1_000_000, &[]).as_secs_f64();
+    let beside = flow.received() - before;
+    assert!(beside > 0);
+    // Together they get no more than the rate, but for what was on its way before.
+    let bits = (1_000_000 + beside) as f64 * 8.0;
+    assert!(bits < 16e6 * took + 8e6, "{took} s, {beside} beside");
+    drop(flow);
+    assert!(Flow::start(&bed.link, &bed.client, &bed.server, "no-such").is_err());
 }

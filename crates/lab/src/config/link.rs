@@ -1,16 +1,17 @@
 //! `headwater lab link`.
 
+use super::events::{Event, listen, report_end, until_end, until_eof};
 use super::exec::{End, Standing, announce, line};
 use super::shape::{SHAPE, shape};
 use super::{GUARD, Stop, layers};
-use crate::link::{Guard, Link, Namespace, Report, available};
+use crate::link::{Flow, Guard, Link, Namespace, Report, Shape, available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Knob, Layers, flags as knob_flags};
-use std::io::{self, Read, Write};
+use net::config::{Knob, Layers, duration, flags as knob_flags};
+use serde::Serialize;
+use std::io::{self, Write};
 use std::net::{SocketAddrV4, TcpStream};
-use std::process::{Child, ExitCode, ExitStatus};
+use std::process::{Child, ExitCode};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 const KNOBS: &[&[Knob]] = &[SHAPE, RUN];
@@ -27,6 +28,19 @@ const RUN: &[Knob] = &[
         "PORT",
         "80",
         "With --server: COMMAND starts when this port answers",
+    ),
+    Knob::new(
+        "compete",
+        "ALGORITHM",
+        "",
+        "A download that never ends beside the command, sent with this congestion control",
+    )
+    .list(),
+    Knob::new(
+        "settle",
+        "DURATION",
+        "0s",
+        "How long competing downloads run before the command starts",
     ),
     Knob::new(
         "name",
@@ -54,6 +68,13 @@ Without a command the link stands until SIGTERM, Ctrl-C, or with --until-eof the
 input; one JSON line says what it is called. `headwater lab exec NAME client|server -- COMMAND`
 runs something at an end. Whatever runs at either end is ended with the link, also when the link
 is killed; nothing stays.
+
+A trace is a file of lines: seconds and the rate from then on, the last with `end`, where it begins
+anew:
+  0     10mbit
+  30    2mbit
+  32.5  0bit
+  35    end
 
 Exit status: the command's; 1 failure, 2 wrong usage, 3 this machine makes no links.
 
@@ -83,13 +104,6 @@ pub(super) fn command() -> Command {
         .args(knob_flags(KNOBS))
 }
 
-/// What ends a run.
-enum Event {
-    Command(io::Result<ExitStatus>),
-    Server(io::Result<ExitStatus>),
-    Asked,
-}
-
 /// Runs it.
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let layers = layers(KNOBS, flags)?;
@@ -101,18 +115,9 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let port = layers.with("port", |text| {
         text.parse().map_err(|_| "a port is from 1 to 65535".into())
     })?;
+    let settle = layers.with("settle", duration)?.unwrap_or_default();
     available().map_err(Stop::Unable)?;
-    let failed = |error: io::Error| format!("a link could not be made: {error}");
-    let words: Vec<&String> = flags.get_many("command").into_iter().flatten().collect();
-
-    // Dropped in reverse: first the guard, which ends what runs inside, then the link.
-    let client = Namespace::new().map_err(failed)?;
-    let server = Namespace::new().map_err(failed)?;
-    let link = Link::start(&client, &server, 0, shape).map_err(failed)?;
-    let mut guard = Guard::start(&["lab", GUARD]).map_err(failed)?;
-    guard.watch(&client).map_err(failed)?;
-    guard.watch(&server).map_err(failed)?;
-
+    let bed = Bed::new(shape).map_err(failed)?;
     let (events, mut inbox) = mpsc::unbounded_channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -121,18 +126,23 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     runtime
         .block_on(async { listen(&events) })
         .map_err(failed)?;
-    let standing = standing(&layers, &link, &client, &server);
+    let standing = bed.standing(&layers);
     announce(&standing)?;
     if let Some(text) = layers.one("server") {
-        let child = start(&server, shell(text)).map_err(|error| format!("{text}: {error}"))?;
+        let child = start(&bed.server, shell(text)).map_err(|error| format!("{text}: {error}"))?;
         report_end(child, &events, Event::Server);
-        let at = SocketAddrV4::new(link.addresses()[1], port.unwrap_or(80));
-        answering(&server, at, &mut inbox)?;
+        let at = SocketAddrV4::new(bed.link.addresses()[1], port.unwrap_or(80));
+        answering(&bed.server, at, &mut inbox)?;
     }
+    let flows = bed.compete(&layers.list("compete"))?;
+    if !flows.is_empty() {
+        std::thread::sleep(settle);
+    }
+    let words: Vec<&String> = flags.get_many("command").into_iter().flatten().collect();
     if let Some((program, rest)) = words.split_first() {
         let mut command = std::process::Command::new(program);
         command.args(rest);
-        let child = start(&client, command).map_err(|error| format!("{program}: {error}"))?;
+        let child = start(&bed.client, command).map_err(|error| format!("{program}: {error}"))?;
         report_end(child, &events, Event::Command);
     } else {
         print!("{}", line(&standing)?);
@@ -142,58 +152,75 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
         until_eof(&events);
     }
     let code = runtime.block_on(until_end(&mut inbox, !words.is_empty()));
-    let report = link.report();
-    drop(guard);
+    let competing: Vec<u64> = flows.iter().map(Flow::received).collect();
+    let report = Said {
+        report: bed.link.report(),
+        competing_bytes: competing,
+    };
+    drop((flows, bed.guard));
     if let Some(path) = layers.one("json") {
         write(path, &report)?;
     }
     Ok(code)
 }
 
-/// Until the command ends; without one, until asked to end.
-async fn until_end(inbox: &mut mpsc::UnboundedReceiver<Event>, with_command: bool) -> ExitCode {
-    while let Some(event) = inbox.recv().await {
-        match event {
-            Event::Command(Ok(status)) => {
-                return ExitCode::from(status.code().map_or(1, |code| code as u8));
-            }
-            Event::Command(Err(_)) => return ExitCode::FAILURE,
-            Event::Server(end) => {
-                let end = end.map_or_else(|error| error.to_string(), |status| status.to_string());
-                eprintln!("headwater lab: the server has ended: {end}");
-            }
-            Event::Asked if with_command => return ExitCode::from(130),
-            Event::Asked => return ExitCode::SUCCESS,
+fn failed(error: io::Error) -> String {
+    format!("a link could not be made: {error}")
+}
+
+/// What a run leaves behind.
+#[derive(Serialize)]
+struct Said {
+    #[serde(flatten)]
+    report: Report,
+    competing_bytes: Vec<u64>,
+}
+
+/// A link, its ends, and who ends what runs there.
+struct Bed {
+    // Dropped in this order: what runs inside is ended while the link still carries its farewells.
+    guard: Guard,
+    link: Link,
+    client: Namespace,
+    server: Namespace,
+}
+
+impl Bed {
+    fn new(shape: Shape) -> io::Result<Bed> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        let link = Link::start(&client, &server, 0, shape)?;
+        let mut guard = Guard::start(&["lab", GUARD])?;
+        guard.watch(&client)?;
+        guard.watch(&server)?;
+        Ok(Bed {
+            guard,
+            link,
+            client,
+            server,
+        })
+    }
+
+    fn compete(&self, algorithms: &[String]) -> Result<Vec<Flow>, Stop> {
+        let start = |name: &String| {
+            Flow::start(&self.link, &self.client, &self.server, name)
+                .map_err(|error| Stop::Failed(format!("--compete {name}: {error}")))
+        };
+        algorithms.iter().map(start).collect()
+    }
+
+    fn standing(&self, layers: &Layers) -> Standing {
+        let [at_client, at_server] = self.link.addresses();
+        let end = |address: std::net::Ipv4Addr, namespace: &Namespace| End {
+            address: address.to_string(),
+            netns: namespace.path(),
+        };
+        let unnamed = || format!("link-{}", std::process::id());
+        Standing {
+            link: layers.one("name").map_or_else(unnamed, str::to_owned),
+            client: end(at_client, &self.client),
+            server: end(at_server, &self.server),
         }
     }
-    ExitCode::FAILURE
-}
-
-fn standing(layers: &Layers, link: &Link, client: &Namespace, server: &Namespace) -> Standing {
-    let [at_client, at_server] = link.addresses();
-    let end = |address: std::net::Ipv4Addr, namespace: &Namespace| End {
-        address: address.to_string(),
-        netns: namespace.path(),
-    };
-    let unnamed = || format!("link-{}", std::process::id());
-    Standing {
-        link: layers.one("name").map_or_else(unnamed, str::to_owned),
-        client: end(at_client, client),
-        server: end(at_server, server),
-    }
-}
-
-/// SIGTERM and Ctrl-C become events.
-fn listen(events: &mpsc::UnboundedSender<Event>) -> io::Result<()> {
-    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-        let (mut signals, events) = (signal(kind)?, events.clone());
-        tokio::spawn(async move {
-            while signals.recv().await.is_some() {
-                let _ = events.send(Event::Asked);
-            }
-        });
-    }
-    Ok(())
 }
 
 fn shell(text: &str) -> std::process::Command {
@@ -204,23 +231,6 @@ fn shell(text: &str) -> std::process::Command {
 
 fn start(at: &Namespace, mut command: std::process::Command) -> io::Result<Child> {
     at.within(|| command.spawn())
-}
-
-fn report_end(
-    mut child: Child,
-    events: &mpsc::UnboundedSender<Event>,
-    as_event: fn(io::Result<ExitStatus>) -> Event,
-) {
-    let events = events.clone();
-    std::thread::spawn(move || events.send(as_event(child.wait())));
-}
-
-fn until_eof(events: &mpsc::UnboundedSender<Event>) {
-    let events = events.clone();
-    std::thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());
-        events.send(Event::Asked)
-    });
 }
 
 /// Waits until something answers at the server's end.
@@ -247,7 +257,7 @@ fn answering(
         .map_err(|error| error.to_string())?
 }
 
-fn write(path: &str, report: &Report) -> Result<(), Stop> {
+fn write(path: &str, report: &Said) -> Result<(), Stop> {
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     if path == "-" {
         println!("{text}");

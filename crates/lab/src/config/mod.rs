@@ -1,5 +1,6 @@
 //! `headwater lab`: its words, and what they start.
 
+mod events;
 mod exec;
 mod link;
 mod shape;

@@ -6,22 +6,27 @@
 //! [`Lateness`]: a measurement is as good as that. [`Guard`] ends whatever runs in the namespaces
 //! when this process is gone, however it went; the namespaces end with their last process.
 //!
-//! `pipe.rs` and `shape.rs` only compute; all `unsafe` is in `kernel.rs`.
+//! `shape.rs`, `rate.rs`, `chance.rs` and `pipe.rs` only compute; all `unsafe` is in `kernel.rs`.
 
+mod chance;
 mod engine;
+mod flow;
 mod guard;
 mod kernel;
 mod lateness;
 mod namespace;
 mod pipe;
+mod rate;
 mod shape;
 mod units;
 
 pub use engine::{Link, Report};
+pub use flow::Flow;
 pub use guard::{Guard, stand};
 pub use lateness::Lateness;
 pub(crate) use namespace::enter;
 pub use namespace::{Namespace, available};
 pub use pipe::{Counts, Pipe};
+pub use rate::{Rate, Step, Trace};
 pub use shape::{Loss, MTU, Queue, Shape, Way};
-pub use units::{fraction, queue, rate};
+pub use units::{fraction, loss, queue, rate};

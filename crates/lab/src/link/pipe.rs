@@ -2,7 +2,8 @@
 //!
 //! Time is an argument, in nanoseconds from any moment, so the model is judged without a clock.
 
-use super::{Loss, Shape, Way};
+use super::chance::Chance;
+use super::{Rate, Shape, Way};
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -12,6 +13,9 @@ pub struct Pipe {
     way: Way,
     queue_bytes: u64,
     chance: Chance,
+    jitter: Chance,
+    /// When the packet before is due.
+    last_ns: u64,
     /// When the bottleneck has sent what it has taken so far.
     free_ns: u64,
     /// Packets not yet through the bottleneck: when each will be, and its length.
@@ -48,6 +52,8 @@ impl Pipe {
             way: way.clone(),
             queue_bytes: shape.queue_bytes(way),
             chance: Chance::new(shape.seed, number),
+            jitter: Chance::new(!shape.seed, number),
+            last_ns: 0,
             free_ns: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -67,18 +73,22 @@ impl Pipe {
             self.counts.dropped += 1;
             return;
         }
-        let sent_ns = self.now_or_free(now_ns) + self.air_ns(len);
-        if self.way.rate_bits_per_s.is_some() {
+        let start_ns = now_ns.max(self.free_ns);
+        let sent_ns = self.way.rate.through_ns(start_ns, len);
+        if self.way.rate != Rate::Unlimited {
             self.free_ns = sent_ns;
             self.waiting.push_back((sent_ns, len));
             self.waiting_bytes += len;
             self.counts.queue_max_bytes = self.counts.queue_max_bytes.max(self.waiting_bytes);
         }
+        let due_ns = sent_ns + self.delay_ns();
         if self.chance.loses(&self.way.loss) {
             self.counts.lost += 1;
             return;
         }
-        let due_ns = sent_ns + self.way.delay.as_nanos() as u64;
+        // Jitter delays, it never lets one packet overtake another.
+        self.last_ns = self.last_ns.max(due_ns);
+        let due_ns = self.last_ns;
         self.flying.push_back((due_ns, packet.to_vec()));
     }
 
@@ -111,58 +121,31 @@ impl Pipe {
         }
     }
 
-    fn now_or_free(&self, now_ns: u64) -> u64 {
-        now_ns.max(self.free_ns)
-    }
-
-    fn air_ns(&self, len: u64) -> u64 {
-        match self.way.rate_bits_per_s {
-            Some(rate) => (u128::from(len) * 8_000_000_000 / u128::from(rate.max(1))) as u64,
-            None => 0,
+    fn delay_ns(&mut self) -> u64 {
+        let (delay, jitter) = (
+            self.way.delay.as_nanos() as f64,
+            self.way.jitter.as_nanos() as f64,
+        );
+        if jitter == 0.0 {
+            return delay as u64;
         }
+        (delay + (2.0 * self.jitter.unit() - 1.0) * jitter).max(0.0) as u64
     }
-}
-
-/// Chance by the packet's number: SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Debug)]
-struct Chance(u64);
-
-impl Chance {
-    fn new(seed: u64, number: u64) -> Chance {
-        Chance(mix(seed ^ mix(number.wrapping_add(1))))
-    }
-
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.0) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn loses(&mut self, loss: &Loss) -> bool {
-        match loss {
-            Loss::None => false,
-            Loss::Independent(share) => self.unit() < *share,
-        }
-    }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Queue;
+    use crate::link::{Loss, Queue};
     use std::time::Duration;
 
     const MS: u64 = 1_000_000;
 
     fn way(rate_bits_per_s: Option<u64>, queue: u64, loss: Loss) -> Way {
         Way {
-            rate_bits_per_s,
+            rate: rate_bits_per_s.map_or(Rate::Unlimited, Rate::Constant),
             delay: Duration::from_millis(20),
+            jitter: Duration::ZERO,
             queue: Queue::Bytes(queue),
             loss,
         }
@@ -227,6 +210,34 @@ mod tests {
         pipe.take(0, &[0; 1500]);
         pipe.take(0, &[0; 1500]);
         assert_eq!((pipe.counts().dropped, all(&mut pipe).len()), (1, 1));
+    }
+
+    #[test]
+    fn jitter_spreads_around_the_delay_and_keeps_order() {
+        let mut pipe = pipe(Way {
+            jitter: Duration::from_millis(8),
+            ..way(None, 0, Loss::None)
+        });
+        // Far apart, so that order holds nothing back.
+        for n in 0..2000 {
+            pipe.take(n * 100 * MS, &[0; 100]);
+        }
+        let delays: Vec<u64> = (0..)
+            .zip(all(&mut pipe))
+            .map(|(n, due)| due - n * 100 * MS)
+            .collect();
+        assert!(
+            delays
+                .iter()
+                .all(|delay| (12 * MS..=28 * MS).contains(delay))
+        );
+        let mean = delays.iter().sum::<u64>() / 2000;
+        assert!(mean.abs_diff(20 * MS) < MS / 2, "{mean}");
+        // At once: in order all the same.
+        for _ in 0..2000 {
+            pipe.take(300_000 * MS, &[0; 100]);
+        }
+        assert!(all(&mut pipe).is_sorted());
     }
 
     #[test]

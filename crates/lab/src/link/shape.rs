@@ -1,5 +1,6 @@
 //! What a link does: its two directions as they are asked for.
 
+use super::Rate;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -9,11 +10,14 @@ pub const MTU: u32 = 1500;
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Way {
-    /// Bits a second of IP packets; none: no bottleneck, and no queue.
-    pub rate_bits_per_s: Option<u64>,
+    /// Of the bottleneck.
+    pub rate: Rate,
     /// From the bottleneck's end to the other namespace.
     #[serde(serialize_with = "milliseconds", rename = "delay_ms")]
     pub delay: Duration,
+    /// The delay varies evenly by this to both sides; packets stay in order.
+    #[serde(serialize_with = "milliseconds", rename = "jitter_ms")]
+    pub jitter: Duration,
     /// How much may wait for the bottleneck; a packet that finds no room is dropped (drop-tail).
     pub queue: Queue,
     /// What is lost after the bottleneck, its air time spent.
@@ -38,6 +42,32 @@ pub enum Loss {
     None,
     /// Each with this probability, whatever became of the others.
     Independent(f64),
+    /// Two states, each with its share of losses; before each packet the state may turn (Gilbert
+    /// 1960, Elliott 1963).
+    GilbertElliott {
+        /// Probability of turning from the good state to the bad one.
+        to_bad: f64,
+        /// Probability of turning back.
+        to_good: f64,
+        /// Share that is lost in the good state.
+        good: f64,
+        /// Share that is lost in the bad state.
+        bad: f64,
+    },
+}
+
+impl Loss {
+    /// Losses of this share in all, in bursts of this many packets on average: all of the bad
+    /// state, none of the good one.
+    pub fn bursts(share: f64, packets: f64) -> Loss {
+        let to_good = 1.0 / packets;
+        Loss::GilbertElliott {
+            to_bad: (share * to_good / (1.0 - share)).min(1.0),
+            to_good,
+            good: 0.0,
+            bad: 1.0,
+        }
+    }
 }
 
 /// Both directions, and what decides chance.
@@ -57,9 +87,10 @@ impl Shape {
         self.down.delay + self.up.delay
     }
 
-    /// What a direction's queue holds, in bytes; without a rate nothing waits.
+    /// What a direction's queue holds, in bytes (of a trace: by its mean); without a rate nothing
+    /// waits.
     pub fn queue_bytes(&self, way: &Way) -> u64 {
-        let rate = way.rate_bits_per_s.unwrap_or(0) as f64;
+        let rate = way.rate.mean().unwrap_or(0) as f64;
         match way.queue {
             Queue::Bytes(bytes) => bytes,
             Queue::Bdp(multiple) => {
@@ -81,8 +112,9 @@ mod tests {
     #[test]
     fn a_queue_in_bdp_is_rate_times_round_trip() {
         let way = Way {
-            rate_bits_per_s: Some(20_000_000),
+            rate: Rate::Constant(20_000_000),
             delay: Duration::from_millis(100),
+            jitter: Duration::ZERO,
             queue: Queue::Bdp(0.1),
             loss: Loss::None,
         };

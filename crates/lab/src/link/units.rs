@@ -1,6 +1,6 @@
 //! Values of links with their unit: `10mbit`, `0.5bdp`, `1%`.
 
-use super::Queue;
+use super::{Loss, Queue};
 
 const RATES: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
@@ -30,6 +30,39 @@ pub fn fraction(text: &str) -> Result<f64, String> {
     match percent {
         Some(percent) if percent <= 100.0 => Ok(percent / 100.0),
         _ => Err("it is from 0% to 100%, such as 0.5%".into()),
+    }
+}
+
+/// `1%`, each packet by itself; `1%/4`, in bursts of four on average; `ge:1%,25%,0%,100%`, the
+/// chances of turning bad and good, and of losing in the good and the bad state.
+///
+/// # Errors
+/// A sentence that says what losses look like.
+pub fn loss(text: &str) -> Result<Loss, String> {
+    let wrong =
+        || "losses are 1%, in bursts of four 1%/4, or ge:TO_BAD,TO_GOOD,GOOD,BAD".to_owned();
+    if let Some(model) = text.strip_prefix("ge:") {
+        let shares: Result<Vec<f64>, String> = model.split(',').map(fraction).collect();
+        let [to_bad, to_good, good, bad] = shares?[..] else {
+            return Err(wrong());
+        };
+        return Ok(Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            good,
+            bad,
+        });
+    }
+    if let Some((share, length)) = text.split_once('/') {
+        let length = positive(length).filter(|length| (1.0..=1e6).contains(length));
+        return match (fraction(share)?, length.ok_or_else(wrong)?) {
+            (share, length) if share <= 0.5 => Ok(Loss::bursts(share, length)),
+            _ => Err("in bursts at most 50% are lost".into()),
+        };
+    }
+    match fraction(text)? {
+        0.0 => Ok(Loss::None),
+        share => Ok(Loss::Independent(share)),
     }
 }
 
@@ -82,6 +115,21 @@ mod tests {
         assert_eq!(queue("64KiB"), Ok(Queue::Bytes(65536)));
         for wrong in ["", "1", "101%", "-1%", "%", "inf%"] {
             assert!(fraction(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(loss("0%"), Ok(Loss::None));
+        assert_eq!(loss("1%/4"), Ok(Loss::bursts(0.01, 4.0)));
+        assert!(loss("ge:1%,25%,0%,100%").is_ok());
+        for wrong in [
+            "",
+            "1",
+            "1%/0",
+            "60%/2",
+            "1%/",
+            "ge:1%",
+            "ge:1%,2%,3%,4%,5%",
+            "ge:1,2,3,4",
+        ] {
+            assert!(loss(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "64", "bdp", "-1bdp", "1000bdp"] {
             assert!(queue(wrong).is_err(), "{wrong}");

@@ -1,0 +1,69 @@
+//! A competing flow: a bulk TCP download over a link, for as long as it is held.
+
+use super::{Link, Namespace};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// A download from a link's second namespace to its first; it ends when dropped.
+pub struct Flow {
+    ends: [TcpStream; 2],
+    received: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flow {
+    /// Starts it, sent with this congestion control.
+    ///
+    /// # Errors
+    /// The kernel's, such as that it has no algorithm of that name.
+    pub fn start(
+        link: &Link,
+        first: &Namespace,
+        second: &Namespace,
+        congestion: &str,
+    ) -> io::Result<Flow> {
+        let [_, at_second] = link.addresses();
+        let listener = second.within(|| TcpListener::bind((at_second, 0)))?;
+        let port = listener.local_addr()?.port();
+        let mut receiver = first.within(|| TcpStream::connect((at_second, port)))?;
+        let (sender, _) = listener.accept()?;
+        rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;
+        let (received, mut sending) = (Arc::new(AtomicU64::new(0)), sender.try_clone()?);
+        let counted = Arc::clone(&received);
+        let ends = [sender, receiver.try_clone()?];
+        let threads = vec![
+            std::thread::spawn(move || while sending.write_all(&[0; 65536]).is_ok() {}),
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 65536];
+                while let Ok(len @ 1..) = receiver.read(&mut buffer) {
+                    counted.fetch_add(len as u64, Ordering::Relaxed);
+                }
+            }),
+        ];
+        Ok(Flow {
+            ends,
+            received,
+            threads,
+        })
+    }
+
+    /// Bytes that have arrived so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        // Both: what is unsent must not keep the reader waiting behind a narrow link.
+        for end in &self.ends {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
