@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Command;
-use http::{HeaderName, Uri};
+use http::HeaderName;
 use net::config::{COMMON, Common, Knob, Layers, Wrong, bytes, duration, flags};
 use net::upstream::Patience;
 
 use crate::fresh::Policy;
+use crate::origins::{self, Balance, Care, Pool, Pools, Treatment};
 pub use crate::rules::TABLES;
 use crate::rules::{self, Rules};
 
@@ -21,7 +22,56 @@ const OWN: &[Knob] = &[
         "origin",
         "URL",
         "",
-        "Where answers come from, such as http://127.0.0.1:8080",
+        "Where answers come from, such as http://127.0.0.1:8080; several share the work",
+    )
+    .list(),
+    Knob::new(
+        "origin-balance",
+        "path|folder|first",
+        "path",
+        "Which of several origins is asked first: by hash of the path or its folder, or as written",
+    ),
+    Knob::new(
+        "origin-health",
+        "PATH",
+        "",
+        "A path that origins are asked for now and then; one that fails it is not asked",
+    ),
+    Knob::new(
+        "origin-health-interval",
+        "DURATION",
+        "2s",
+        "How often it is asked for",
+    ),
+    Knob::new(
+        "origin-failures",
+        "N",
+        "3",
+        "Failures in a row after which an origin is not asked for a while",
+    ),
+    Knob::new(
+        "origin-retry-after",
+        "DURATION",
+        "5s",
+        "For how long; twice as long each time it fails again",
+    ),
+    Knob::new(
+        "origin-slow-start",
+        "DURATION",
+        "10s",
+        "Time in which an origin that is back comes to its whole share",
+    ),
+    Knob::new(
+        "origin-retries",
+        "PERCENT",
+        "20",
+        "Of a hundred requests, how many may be sent to a second origin",
+    ),
+    Knob::new(
+        "body-max",
+        "BYTES",
+        "1MiB",
+        "Most bytes of a request's body that is passed on",
     ),
     Knob::new(
         "listen",
@@ -108,8 +158,14 @@ const OWN: &[Knob] = &[
 /// The settings, as they are meant.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server behind.
-    pub origin: Uri,
+    /// The servers behind.
+    pub pools: Pools,
+    /// How they are treated.
+    pub treatment: Treatment,
+    /// How often those are asked how they are that say where.
+    pub health_interval: Duration,
+    /// Bound on a request's body.
+    pub body_bytes_max: u64,
     /// `HOST:PORT`, at least one.
     pub listen: Vec<String>,
     /// Bound on kept answers.
@@ -120,8 +176,6 @@ pub struct Settings {
     pub forward: Vec<HeaderName>,
     /// For answers that do not say how long they may be kept.
     pub policy: Policy,
-    /// Bounds on the origin.
-    pub patience: Patience,
     /// The admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
     /// While a response is sent, how often TCP is looked at for the records; zero: only at its
@@ -139,17 +193,28 @@ impl Settings {
     /// # Errors
     /// [`Wrong`], naming the knob and who set it, for the first value that means nothing.
     pub fn new(layers: &Layers) -> Result<Settings, Wrong> {
-        let url = |text: &str| text.parse::<Uri>().map_err(|error| error.to_string());
-        let origin = layers.with("origin", url)?;
-        let missing = "--origin is missing: say where answers come from, such as \
-                       --origin http://127.0.0.1:8080";
         let time = |name| Ok::<_, Wrong>(layers.with(name, duration)?.unwrap_or_default());
         let name = |text: &String| {
             let wrong = |_| Wrong(format!("forward = {text:?}: no name of a header"));
             text.parse().map_err(wrong)
         };
         Ok(Settings {
-            origin: origin.ok_or_else(|| Wrong(missing.into()))?,
+            treatment: Treatment {
+                patience: Patience {
+                    connect: time("origin-connect-timeout")?,
+                    first_byte: time("origin-first-byte-timeout")?,
+                    between: time("origin-between-timeout")?,
+                    ..Patience::default()
+                },
+                care: Care {
+                    failures_max: layers.with("origin-failures", failures)?.unwrap_or(3),
+                    retry_after: time("origin-retry-after")?,
+                    slow_start: time("origin-slow-start")?,
+                },
+                retry_share: layers.with("origin-retries", percent)?.unwrap_or(0.0),
+            },
+            health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
+            body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
             listen: layers.list("listen"),
             memory_bytes: layers.with("memory", memory)?.unwrap_or(0),
             client_host: layers.with("forward-host", host)?.unwrap_or(false),
@@ -164,12 +229,6 @@ impl Settings {
                 ttl: None,
                 stale_if_error: time("stale-if-error")?,
             },
-            patience: Patience {
-                connect: time("origin-connect-timeout")?,
-                first_byte: time("origin-first-byte-timeout")?,
-                between: time("origin-between-timeout")?,
-                ..Patience::default()
-            },
             admin: match (layers.one("admin"), layers.path("admin-token-file")) {
                 (Some(listen), Some(token)) => Some((listen.to_owned(), token)),
                 (None, None) => None,
@@ -183,8 +242,31 @@ impl Settings {
                 Some((path, text)) => rules::read(path, text)?,
                 None => Rules::default(),
             }),
+            pools: pools(layers)?,
             common: Common::new(layers)?,
         })
+    }
+
+    /// Takes over from `running` what cannot change while it runs. Returns the names of what
+    /// would have.
+    pub fn keep_fixed(&mut self, running: &Settings) -> Vec<&'static str> {
+        let mut fixed = Vec::new();
+        let mut is_fixed = |name, same: bool| {
+            if !same {
+                fixed.push(name);
+            }
+        };
+        is_fixed("listen", self.listen == running.listen);
+        is_fixed("memory", self.memory_bytes == running.memory_bytes);
+        is_fixed("admin", self.admin == running.admin);
+        is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
+        is_fixed("what all servers have", self.common == running.common);
+        self.listen.clone_from(&running.listen);
+        self.memory_bytes = running.memory_bytes;
+        self.admin.clone_from(&running.admin);
+        self.tcp_interval = running.tcp_interval;
+        self.common = running.common.clone();
+        fixed
     }
 
     /// How long an answer that is not to be shared keeps others from waiting for each other.
@@ -193,6 +275,39 @@ impl Settings {
 
 /// The least that makes sense: an object of a few hundred kilobytes must fit.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
+/// Asking more often would be a burden of its own.
+const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+fn pools(layers: &Layers) -> Result<Pools, Wrong> {
+    let balance = layers.with("origin-balance", Balance::parse)?;
+    let health = layers.one("origin-health").map(str::to_owned);
+    let origins = layers.list("origin");
+    if origins.is_empty() {
+        let missing = "--origin is missing: say where answers come from, such as \
+                       --origin http://127.0.0.1:8080";
+        return Err(Wrong(missing.into()));
+    }
+    let usual = Pool::new(&origins, balance.unwrap_or(Balance::Path), health);
+    let usual = usual.map_err(|why| Wrong(format!("origin: {why}")))?;
+    let mut pools = match layers.file() {
+        Some((path, text)) => origins::read(path, text, &usual)?,
+        None => Pools::new(),
+    };
+    pools.insert("".into(), usual);
+    Ok(pools)
+}
+
+fn failures(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "a number from 1 on".into())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: Option<u32> = text.parse().ok().filter(|percent| *percent <= 100);
+    let percent = percent.ok_or("a number from 0 to 100")?;
+    Ok(f64::from(percent) / 100.0)
+}
 
 fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
@@ -227,6 +342,7 @@ Examples:
   headwater edge --origin http://127.0.0.1:8080
   headwater edge explain http://edge/film/1.m4s --client 10.1.2.3 --config edge.toml
   headwater edge --origin https://films.example --listen 0.0.0.0:80 --memory 8GiB
+  headwater edge --origin http://10.0.0.1:8080 --origin http://10.0.0.2:8080 --origin-health /healthz
   headwater edge --config edge.toml --print-config";
 
 /// The words of `headwater edge`.
@@ -260,7 +376,8 @@ mod tests {
     fn an_origin_is_enough() {
         let is = settings(&["--origin", "http://o:1"]).unwrap();
         assert_eq!(is.policy, Policy::default());
-        assert_eq!(is.patience, Patience::default());
+        assert_eq!(is.treatment.patience, Patience::default());
+        assert_eq!(is.pools[""].origins, ["http://o:1"]);
         assert_eq!(is.memory_bytes, 1 << 30);
         assert!(!is.client_host);
     }
@@ -280,6 +397,18 @@ mod tests {
             (
                 &["--origin", "http://o", "--forward-host", "me"],
                 "origin or client",
+            ),
+            (
+                &["--origin", "http://o", "--origin-health", "healthz"],
+                "begins with /",
+            ),
+            (
+                &["--origin", "http://o", "--origin-retries", "101"],
+                "from 0 to 100",
+            ),
+            (
+                &["--origin", "http://o", "--trust-proxy", "10.0.0.0/99"],
+                "no network",
             ),
         ] {
             let wrong = settings(words).unwrap_err();

@@ -44,6 +44,12 @@ impl Varies {
         }
     }
 
+    /// Those that are kept.
+    pub fn variants(&self) -> Vec<Key> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().cloned().collect()
+    }
+
     /// Notes a variant; returns one that must go for it.
     pub fn keep(&self, variant: &Key) -> Option<Key> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

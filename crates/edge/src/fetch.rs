@@ -25,7 +25,7 @@ use crate::content::Content;
 use crate::fresh::{self, Asked, Directives, Lifetime, serves_error};
 use crate::key::{Key, selecting};
 use crate::object::{Object, varying};
-use crate::origins::Reply;
+use crate::origins::{Question, Reply};
 use crate::parts::{self, Parts};
 use crate::reason::NotKept;
 
@@ -63,6 +63,8 @@ pub enum Told {
 /// All that a fetch needs to know of the request that caused it.
 pub struct Ask {
     pub worker: usize,
+    /// Whose origins are asked.
+    pub pool: Arc<str>,
     /// Without the lines of a variant.
     pub key: Key,
     pub target: String,
@@ -75,6 +77,20 @@ pub struct Ask {
     /// What is kept, and to be confirmed.
     pub kept: Option<Arc<Object>>,
     pub policy: crate::fresh::Policy,
+}
+
+impl Ask {
+    /// What an origin is asked, with these headers.
+    fn question(&self, headers: HeaderMap) -> Question<'_> {
+        Question {
+            worker: self.worker,
+            pool: &self.pool,
+            method: &Method::GET,
+            target: &self.target,
+            headers,
+            host: self.host.as_ref(),
+        }
+    }
 }
 
 /// Starts a fetch; the receiver hears what came of it (nobody has to listen).
@@ -147,11 +163,7 @@ impl Edge {
         if let Some(kept) = &ask.kept {
             conditions(&mut headers, kept);
         }
-        let (host, get) = (ask.host.as_ref(), &Method::GET);
-        let asked = self
-            .origins
-            .ask(ask.worker, get, &ask.target, headers, host);
-        let reply = asked.await?;
+        let reply = self.origins.ask(ask.question(headers)).await?;
         let confirms = reply.answer.status == StatusCode::NOT_MODIFIED;
         if !confirms || ask.kept.as_ref().is_none_or(|kept| speaks_of(&reply, kept)) {
             return Ok(reply);
@@ -159,10 +171,7 @@ impl Edge {
         // A 304 about something else than what is kept says nothing about that.
         ask.kept = None;
         let headers = ask.forward.clone();
-        let again = self
-            .origins
-            .ask(ask.worker, get, &ask.target, headers, host);
-        again.await
+        self.origins.ask(ask.question(headers)).await
     }
 
     /// For how long the answer may be kept; with a validator: in parts.

@@ -26,6 +26,7 @@ mod fetch;
 pub mod fresh;
 mod headers;
 mod key;
+mod live;
 mod object;
 mod observe;
 mod origins;
@@ -37,6 +38,7 @@ mod receive;
 mod rules;
 mod serve;
 mod steer;
+mod warm;
 mod watch;
 
 pub use serve::{ADMIN, edge, start};
@@ -45,8 +47,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::HeaderValue;
-use http::{Request, Response, StatusCode};
+use http::header::{HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
 use net::{Body, Conn, Error, Shutdown};
 use store::cache::{Flights, Joined, Memory};
 
@@ -56,7 +59,7 @@ use crate::fetch::{Flying, Landed, Told};
 use crate::key::Key;
 use crate::object::Object;
 use crate::observe::{Ended, Observer, Seen};
-use crate::origins::Origins;
+use crate::origins::{Origins, Question, Reply};
 use crate::parts::{Blocks, Missing};
 use crate::plan::{Plan, plan};
 use crate::reason::{NotKept, Outcome, Passing, Stale, Why};
@@ -69,11 +72,11 @@ const ROUNDS_MAX: usize = 3;
 /// All that answering needs. One a process.
 pub(crate) struct Edge {
     settings: Settings,
-    memory: Memory<Key, Entry>,
+    memory: Arc<Memory<Key, Entry>>,
     flights: Flights<Key, Landed>,
     flying: Flying,
     origins: Origins,
-    observer: Observer,
+    observer: Arc<Observer>,
     steer: Steer,
     shutdown: Shutdown,
     /// This process's name in `CDN-Loop`.
@@ -85,32 +88,35 @@ type Answered = (Response<Body>, Ended);
 
 impl Edge {
     /// Answers one request, and sees to it that it is recorded.
-    pub(crate) async fn answer<B>(
+    pub(crate) async fn answer(
         self: Arc<Edge>,
         worker: usize,
-        request: Request<B>,
+        request: Request<Incoming>,
         conn: Conn,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        // We read no request's body.
-        drop(body);
         let seen = self.observer.begin(&parts, &conn);
-        let (response, ended) = match Received::new(&parts, &self.settings, &self.instance) {
-            Ok(received) => self.steered(worker, received, &seen, &conn).await,
+        let received = Received::new(&parts, &self.settings, &self.instance, conn.client());
+        let (response, ended) = match received {
+            Ok(received) => self.steered(worker, received, body, &seen, &conn).await,
             Err(Own::Health) => own(receive::short("ok\n")),
-            Err(Own::Ready) if !self.shutdown.is_draining() => own(receive::short("ready\n")),
-            Err(Own::Ready) => {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                let error = Error {
-                    status,
-                    ..Error::internal("shutting down")
-                };
-                own(error.response())
-            }
+            Err(Own::Ready) => own(self.ready()),
             Err(Own::Metrics) => own(self.metrics()),
             Err(Own::Wrong(response)) => own(*response),
         };
         self.observer.end(seen, response, ended)
+    }
+
+    /// Whether more requests are welcome.
+    fn ready(&self) -> Response<Body> {
+        if !self.shutdown.is_draining() {
+            return receive::short("ready\n");
+        }
+        let error = Error {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            ..Error::internal("shutting down")
+        };
+        error.response()
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -128,6 +134,7 @@ impl Edge {
         self: &Arc<Edge>,
         worker: usize,
         mut received: Received<'_>,
+        body: Incoming,
         seen: &Seen,
         conn: &Conn,
     ) -> Answered {
@@ -137,10 +144,16 @@ impl Edge {
             tokio::time::sleep(delay).await;
         }
         received.ttl = early.ttl;
+        early
+            .pool
+            .into_iter()
+            .for_each(|pool| received.turn_to(pool));
         let (mut response, mut ended) = if let Some(status) = early.deny {
             let error = Error::client(status, "a rule denies it");
             let response = deliver::error(&error, Outcome::Denied);
             (response, ended(Outcome::Denied, None, Some(error)))
+        } else if received.changes() {
+            self.hand_over(worker, &received, body).await
         } else if early.pass {
             self.pass(worker, &received, Passing::Rule).await
         } else {
@@ -156,6 +169,10 @@ impl Edge {
     }
 
     async fn relay(self: &Arc<Edge>, worker: usize, received: &Received<'_>) -> Answered {
+        // What is kept answers no other method; nor is its body read.
+        if ![Method::GET, Method::HEAD].contains(received.method) {
+            return self.pass(worker, received, Passing::Method).await;
+        }
         for _ in 0..ROUNDS_MAX {
             let (key, found, variants) = self.lookup(received);
             let resident = |object: &Object| object.resident();
@@ -373,11 +390,53 @@ impl Edge {
     async fn pass(&self, worker: usize, received: &Received<'_>, why: Passing) -> Answered {
         let outcome = Outcome::Pass(why);
         let headers = received.passed(&self.instance);
-        let host = received.host(&self.settings);
-        let asked = self
-            .origins
-            .ask(worker, received.method, &received.target, headers, host)
-            .await;
+        let question = self.question(worker, received, headers);
+        self.passed(received, self.origins.ask(question).await, outcome)
+    }
+
+    /// For this client alone, with its body, and only once.
+    async fn hand_over(&self, worker: usize, received: &Received<'_>, body: Incoming) -> Answered {
+        let outcome = Outcome::Pass(Passing::Method);
+        let (body, fault) = match net::body::relayed(body, self.settings.body_bytes_max) {
+            Ok(relayed) => relayed,
+            Err(error) => return self.passed(received, Err(error), outcome),
+        };
+        let headers = received.passed(&self.instance);
+        let question = self.question(worker, received, headers);
+        let asked = self.origins.hand_over(question, body).await;
+        let asked = asked.map_err(|error| fault.found().unwrap_or(error));
+        let done = |reply: &Reply| {
+            let status = reply.answer.status;
+            status.is_success() || status.is_redirection()
+        };
+        if asked.as_ref().is_ok_and(done) {
+            self.invalidate(&received.key);
+        }
+        self.passed(received, asked, outcome)
+    }
+
+    fn question<'a>(
+        &'a self,
+        worker: usize,
+        received: &'a Received<'_>,
+        headers: HeaderMap,
+    ) -> Question<'a> {
+        Question {
+            worker,
+            pool: &received.pool,
+            method: received.method,
+            target: &received.target,
+            headers,
+            host: received.host(&self.settings),
+        }
+    }
+
+    fn passed(
+        &self,
+        received: &Received<'_>,
+        asked: Result<Reply, Error>,
+        outcome: Outcome,
+    ) -> Answered {
         match asked {
             Ok(reply) => {
                 let us = Some(net::record::micros(reply.delay));

@@ -1,12 +1,28 @@
-//! The server behind, and what its failures mean.
+//! The servers behind: pools of them, who is asked first, who next, and what failures mean.
 
+mod budget;
+mod choice;
+mod health;
+mod pools;
+
+pub use choice::Balance;
+pub use health::Care;
+pub use pools::{Pool, Pools, read};
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::join_all;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use net::Error;
-use net::metrics::{Counter, Family, Metrics, Row};
-use net::upstream::{Answer, Failed, Upstream};
+use net::metrics::{Counter, Family, Gauge, Metrics, Row};
+use net::upstream::{Answer, Failed, Patience, Upstream};
+use net::{Body, Error};
+
+use self::budget::Budget;
+use self::health::{Change, Health};
 
 const REQUESTS: Row = Row {
     name: "upstream_requests",
@@ -18,14 +34,86 @@ const CONNECTIONS: Row = Row {
     unit: "",
     help: "Connections opened to origins",
 };
+const RETRIES: Row = Row {
+    name: "upstream_retries",
+    unit: "",
+    help: "Requests that went to a second origin, or did not since the budget was spent",
+};
+const OUT: Row = Row {
+    name: "upstream_out",
+    unit: "",
+    help: "Times that an origin was taken out since it failed",
+};
+const OUT_NOW: Row = Row {
+    name: "upstream_out_now",
+    unit: "",
+    help: "Origins that are not asked now since they failed",
+};
+
+/// Origins asked for one request, at most.
+const TRIES_MAX: usize = 3;
+/// Longest wait for a probe's answer.
+const PROBE_MAX: Duration = Duration::from_secs(5);
+
+/// What counts origins' work, and what stays as it is when the settings change. All clones are one.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    requests: Family,
+    opened: Counter,
+    retries: Family,
+    out: Family,
+    out_now: Gauge,
+    /// Threads that ask, each with connections of its own.
+    workers: usize,
+}
+
+/// How origins are treated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Treatment {
+    pub patience: Patience,
+    pub care: Care,
+    /// Of requests, that may be sent to a second origin.
+    pub retry_share: f64,
+}
 
 /// Who answers what is not kept.
 #[derive(Debug)]
 pub struct Origins {
-    one: Upstream,
+    pools: BTreeMap<Arc<str>, Members>,
+    treatment: Treatment,
+    counts: Counts,
+}
+
+/// A pool at work.
+#[derive(Debug)]
+struct Members {
+    members: Vec<Arc<Member>>,
+    balance: Balance,
+    /// The path that probes ask for, if there are probes.
+    probe: Option<String>,
+    budget: Mutex<Budget>,
+}
+
+#[derive(Debug)]
+struct Member {
+    url: String,
+    seed: u64,
     host: HeaderValue,
-    requests: Family,
-    opened: Counter,
+    upstream: Upstream,
+    health: Mutex<Health>,
+}
+
+/// Something to ask of a pool.
+#[derive(Debug)]
+pub struct Question<'a> {
+    pub worker: usize,
+    /// The pool's name; empty: the one of all who name none.
+    pub pool: &'a str,
+    pub method: &'a Method,
+    pub target: &'a str,
+    pub headers: HeaderMap,
+    /// In place of the origin's own.
+    pub host: Option<&'a HeaderValue>,
 }
 
 /// A head that has come, and when it was asked for.
@@ -37,53 +125,313 @@ pub struct Reply {
     pub at: SystemTime,
 }
 
-impl Origins {
-    pub fn new(one: Upstream, metrics: &Metrics) -> Origins {
-        let host = HeaderValue::from_str(one.authority());
-        Origins {
-            // An authority that parsed is visible ASCII.
-            host: host.unwrap_or(HeaderValue::from_static("")),
-            one,
-            requests: metrics.family(&REQUESTS, &["result"]),
+/// How an origin is, for people.
+#[derive(Debug, serde::Serialize)]
+pub struct State {
+    pub pool: String,
+    pub url: String,
+    /// Its share of requests now, of 1; 0: it is not asked.
+    pub share: f64,
+    pub answers: u64,
+    pub failures: u64,
+}
+
+impl Counts {
+    pub fn new(metrics: &Metrics, workers: usize) -> Counts {
+        Counts {
+            workers,
+            requests: metrics.family(&REQUESTS, &["origin", "result"]),
             opened: metrics.counter(&CONNECTIONS),
+            retries: metrics.family(&RETRIES, &["result"]),
+            out: metrics.family(&OUT, &["origin"]),
+            out_now: metrics.gauge(&OUT_NOW),
         }
     }
+}
 
-    /// Asks for a target with these headers; `host` goes in place of the origin's own.
+impl Origins {
+    /// Pools by name, each worker with connections of its own.
+    ///
+    /// # Errors
+    /// When a URL names no server.
+    pub fn new(pools: &Pools, treatment: &Treatment, counts: Counts) -> io::Result<Origins> {
+        Origins::build(pools, treatment, counts, None)
+    }
+
+    /// The same by other settings. Origins that are still there keep their connections and what is
+    /// known of their health.
+    ///
+    /// # Errors
+    /// When a URL names no server.
+    pub fn by(&self, pools: &Pools, treatment: &Treatment) -> io::Result<Origins> {
+        Origins::build(pools, treatment, self.counts.clone(), Some(self))
+    }
+
+    fn build(
+        pools: &Pools,
+        treatment: &Treatment,
+        counts: Counts,
+        old: Option<&Origins>,
+    ) -> io::Result<Origins> {
+        let old = old.filter(|old| old.treatment.patience == treatment.patience);
+        let member = |pool: &Arc<str>, url: &Uri| {
+            let text = url.to_string();
+            let known = old.and_then(|old| old.pools.get(pool));
+            let known = known.and_then(|pool| pool.members.iter().find(|m| m.url == text));
+            if let Some(known) = known {
+                return Ok(Arc::clone(known));
+            }
+            let upstream = Upstream::new(url, counts.workers, treatment.patience.clone())?;
+            let upstream = upstream.counting(counts.opened.clone());
+            let host = HeaderValue::from_str(upstream.authority());
+            Ok(Arc::new(Member {
+                seed: choice::hash(text.as_bytes()),
+                url: text,
+                // An authority that parsed is visible ASCII.
+                host: host.unwrap_or(HeaderValue::from_static("")),
+                upstream,
+                health: Mutex::default(),
+            }))
+        };
+        let pools = pools.iter().map(|(name, pool)| {
+            let members = pool.origins.iter().map(|url| member(name, url));
+            let pool = Members {
+                members: members.collect::<io::Result<_>>()?,
+                balance: pool.balance,
+                probe: pool.health.clone(),
+                budget: Mutex::new(Budget::new(Instant::now())),
+            };
+            Ok((Arc::clone(name), pool))
+        });
+        Ok(Origins {
+            pools: pools.collect::<io::Result<_>>()?,
+            treatment: treatment.clone(),
+            counts,
+        })
+    }
+
+    /// Asks for something that may be asked for again: if an origin fails, the next one.
     ///
     /// # Errors
     /// 502 or 504 when no head came.
-    pub async fn ask(
-        &self,
-        worker: usize,
-        method: &Method,
-        target: &str,
-        mut headers: HeaderMap,
-        host: Option<&HeaderValue>,
-    ) -> Result<Reply, Error> {
-        headers.insert(header::HOST, host.unwrap_or(&self.host).clone());
-        let uri: Uri = target.parse().map_err(Error::internal)?;
-        let mut request = Request::new(());
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
+    pub async fn ask(&self, question: Question<'_>) -> Result<Reply, Error> {
+        let pool = self.pool(question.pool)?;
+        let mut request = question.request(())?;
         let began = Instant::now();
-        let sent = self.one.send(worker, &request).await;
-        self.opened
-            .inc_by(self.one.opened().saturating_sub(self.opened.get()));
-        let result = match &sent {
+        let mut last = Err(nobody());
+        for (nth, member) in self.tries(pool, question.target, began).enumerate() {
+            if nth > 0 && !self.may_retry(pool) {
+                break;
+            }
+            let host = question.host.unwrap_or(&member.host).clone();
+            request.headers_mut().insert(header::HOST, host);
+            let sent = member.upstream.send(question.worker, &request).await;
+            let failed = self.note(pool, member, &sent);
+            last = sent;
+            if !failed {
+                break;
+            }
+        }
+        reply(last, began)
+    }
+
+    /// Hands a request over that must not be done twice: the next origin is asked only if nothing
+    /// of it can have reached the one before.
+    ///
+    /// # Errors
+    /// 502 or 504 when no head came.
+    pub async fn hand_over(&self, question: Question<'_>, body: Body) -> Result<Reply, Error> {
+        let pool = self.pool(question.pool)?;
+        let mut unsent = Some(Box::new(question.request(body)?));
+        let began = Instant::now();
+        let mut last = Err(nobody());
+        for (nth, member) in self.tries(pool, question.target, began).enumerate() {
+            let Some(mut request) = unsent.take() else {
+                break;
+            };
+            if nth > 0 && !self.may_retry(pool) {
+                break;
+            }
+            let host = question.host.unwrap_or(&member.host).clone();
+            request.headers_mut().insert(header::HOST, host);
+            let sent = member.upstream.send_once(question.worker, *request).await;
+            last = sent.map_err(|(failed, back)| {
+                unsent = back;
+                failed
+            });
+            self.note(pool, member, &last);
+        }
+        reply(last, began)
+    }
+
+    fn pool(&self, name: &str) -> Result<&Members, Error> {
+        let missing = || Error::internal(format_args!("there is no pool {name:?} any more"));
+        self.pools.get(name).ok_or_else(missing)
+    }
+
+    /// Who is asked, one after the other.
+    fn tries<'a>(
+        &self,
+        pool: &'a Members,
+        target: &str,
+        now: Instant,
+    ) -> impl Iterator<Item = &'a Arc<Member>> + use<'a> {
+        pool.budget().earn(self.treatment.retry_share, now);
+        let order = if pool.members.len() == 1 {
+            vec![0]
+        } else {
+            let share = |member: &Arc<Member>| (member.seed, self.share(pool, member, now));
+            let shares: Vec<_> = pool.members.iter().map(share).collect();
+            choice::order(pool.balance, &shares, target)
+        };
+        let members = order.into_iter().filter_map(|n| pool.members.get(n));
+        members.take(TRIES_MAX)
+    }
+
+    fn share(&self, pool: &Members, member: &Member, now: Instant) -> f64 {
+        let probed = pool.probe.is_some();
+        member.health().share(&self.treatment.care, probed, now)
+    }
+
+    fn may_retry(&self, pool: &Members) -> bool {
+        let may = pool.budget().spend();
+        let result = if may { "sent" } else { "spent" };
+        self.counts.retries.of(&[result]).inc();
+        may
+    }
+
+    /// Writes down how a request went. Returns whether the origin failed it.
+    fn note(&self, pool: &Members, member: &Member, sent: &Result<Answer, Failed>) -> bool {
+        let result = match sent {
             Ok(answer) if answer.status.is_server_error() => "error",
             Ok(_) => "answer",
             Err(failed) if failed.late => "late",
             Err(_) => "failed",
         };
-        self.requests.of(&[result]).inc();
-        Ok(Reply {
-            answer: sent.map_err(|failed| error(&failed))?,
-            delay: began.elapsed(),
-            at: SystemTime::now(),
-        })
+        self.counts.requests.of(&[&member.url, result]).inc();
+        let failed = match sent {
+            // The origin's own word that it is not fit to answer.
+            Ok(answer) => matches!(answer.status.as_u16(), 502..=504),
+            Err(_) => true,
+        };
+        let (now, probed) = (Instant::now(), pool.probe.is_some());
+        let change = if failed {
+            member.health().failed(&self.treatment.care, now)
+        } else {
+            member.health().answered(probed, now)
+        };
+        self.say(member, change);
+        failed
     }
+
+    fn say(&self, member: &Member, change: Change) {
+        let origin = &member.url;
+        match change {
+            Change::Nothing => return,
+            Change::Out => {
+                self.counts.out.of(&[origin]).inc();
+                tracing::warn!(
+                    origin,
+                    "it failed several times and is not asked for a while"
+                );
+            }
+            Change::Back => tracing::info!(origin, "it answers again"),
+        }
+        let all = self.pools.values().flat_map(|pool| &pool.members);
+        let out = all.filter(|member| member.health().is_out()).count();
+        let out = i64::try_from(out).unwrap_or(i64::MAX);
+        self.counts.out_now.set(out);
+    }
+
+    /// Asks every origin that is to be probed how it is.
+    pub async fn probe(&self, worker: usize) {
+        let probed = self.pools.values().filter_map(|pool| {
+            let path = pool.probe.as_deref()?;
+            Some(pool.members.iter().map(move |member| (path, member)))
+        });
+        let probes = probed.flatten().map(|(path, member)| async move {
+            let good = member.probe(worker, path).await;
+            let care = &self.treatment.care;
+            let change = member.health().probed(good, care, Instant::now());
+            self.say(member, change);
+        });
+        join_all(probes).await;
+    }
+
+    /// How all are.
+    pub fn states(&self) -> Vec<State> {
+        let now = Instant::now();
+        let each = |(name, pool): (&Arc<str>, &Members)| {
+            let state = |member: &Arc<Member>| {
+                let count = |result| self.counts.requests.of(&[&member.url, result]).get();
+                State {
+                    pool: name.to_string(),
+                    url: member.url.clone(),
+                    share: self.share(pool, member, now),
+                    answers: count("answer"),
+                    failures: count("error") + count("late") + count("failed"),
+                }
+            };
+            pool.members.iter().map(state).collect::<Vec<_>>()
+        };
+        self.pools.iter().flat_map(each).collect()
+    }
+}
+
+impl Members {
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Member {
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn probe(&self, worker: usize, path: &str) -> bool {
+        let request = Request::get(path).header(header::HOST, &self.host).body(());
+        let Ok(request) = request else {
+            return false;
+        };
+        let asked = tokio::time::timeout(PROBE_MAX, self.upstream.send(worker, &request)).await;
+        let Ok(Ok(mut answer)) = asked else {
+            return false;
+        };
+        let good = answer.status.is_success() || answer.status.is_redirection();
+        // So that the connection can be used again; a long body is not worth it.
+        if answer.len().is_some_and(|len| len < 4096) {
+            while let Ok(Some(_)) = answer.piece().await {}
+        }
+        good
+    }
+}
+
+impl Question<'_> {
+    fn request<B>(&self, body: B) -> Result<Request<B>, Error> {
+        let uri: Uri = self.target.parse().map_err(Error::internal)?;
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        Ok(request)
+    }
+}
+
+fn nobody() -> Failed {
+    Failed {
+        late: false,
+        sent: false,
+        why: "the pool is empty".into(),
+    }
+}
+
+fn reply(last: Result<Answer, Failed>, began: Instant) -> Result<Reply, Error> {
+    Ok(Reply {
+        answer: last.map_err(|failed| error(&failed))?,
+        delay: began.elapsed(),
+        at: SystemTime::now(),
+    })
 }
 
 /// The one table of what an origin's failures mean for a client.

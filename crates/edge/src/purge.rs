@@ -31,7 +31,33 @@ impl What {
     }
 }
 
+/// The key itself, or a variant of it.
+fn within(key: &Key, of: &str) -> bool {
+    let rest = key.as_str().strip_prefix(of);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
+}
+
 impl Edge {
+    /// Something may have changed at the origin (RFC 9111 section 4.4): what is kept for this key
+    /// is asked for again, and what is being fetched is not kept.
+    pub fn invalidate(&self, key: &str) {
+        self.flights.purge(|other, _| within(other, key));
+        let mut keys = vec![Key::from(key)];
+        if let Some(Entry::Varies(varies)) = self.memory.get(key) {
+            keys.extend(varies.variants());
+        }
+        for key in keys {
+            match self.memory.get(&key) {
+                Some(Entry::Object(object)) => {
+                    self.forget(&object);
+                    self.memory.remove(&key);
+                }
+                Some(Entry::Varies(_)) => self.memory.remove(&key),
+                Some(Entry::Block(_) | Entry::Apart(_)) | None => {}
+            }
+        }
+    }
+
     /// Forgets (`soft`: asks the origin before it is used again, and may stand in if that fails).
     /// What is being fetched is delivered, but not kept. Returns how many objects and fetches
     /// were meant.

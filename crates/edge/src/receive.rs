@@ -1,11 +1,12 @@
 //! What a request wants, as far as an edge has to know.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use net::{Body, Error};
@@ -30,6 +31,10 @@ pub struct Received<'a> {
     pub query: &'a str,
     /// For how long a rule wants its answer to be kept.
     pub ttl: Option<Duration>,
+    /// Whose origins are asked; empty: those of all who name none.
+    pub pool: Arc<str>,
+    /// Whose request it is.
+    pub client: IpAddr,
 }
 
 /// A request that the edge answers itself.
@@ -40,6 +45,14 @@ pub enum Own {
     Wrong(Box<Response<Body>>),
 }
 
+/// Methods that change nothing at the origin (RFC 9110 section 9.2.1).
+const READING: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
+/// Methods that may.
+const CHANGING: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+const ALLOWED: &str = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
 impl<'a> Received<'a> {
     /// Reads it.
     ///
@@ -49,19 +62,20 @@ impl<'a> Received<'a> {
         parts: &'a Parts,
         settings: &Settings,
         instance: &HeaderValue,
+        client: IpAddr,
     ) -> Result<Received<'a>, Own> {
         let wrong = |error: Error| Own::Wrong(Box::new(error.response()));
+        // With an admin port, they are there, and hide nothing of the origin's.
         match parts.uri.path() {
-            "/healthz" => return Err(Own::Health),
-            "/readyz" => return Err(Own::Ready),
-            "/metrics" => return Err(Own::Metrics),
+            "/healthz" if settings.admin.is_none() => return Err(Own::Health),
+            "/readyz" if settings.admin.is_none() => return Err(Own::Ready),
+            "/metrics" if settings.admin.is_none() => return Err(Own::Metrics),
             _ => {}
         }
-        let known = [Method::GET, Method::HEAD, Method::OPTIONS];
-        if !known.contains(&parts.method) {
+        if !READING.contains(&parts.method) && !CHANGING.contains(&parts.method) {
             let what = format_args!("{} is not passed on", parts.method);
             let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
-            let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
+            let allowed = HeaderValue::from_static(ALLOWED);
             response.headers_mut().insert(header::ALLOW, allowed);
             return Err(Own::Wrong(Box::new(response)));
         }
@@ -96,7 +110,21 @@ impl<'a> Received<'a> {
             key,
             query: parts.uri.query().unwrap_or_default(),
             ttl: None,
+            pool: "".into(),
+            client,
         })
+    }
+
+    /// It may change something at the origin: it is handed over, with its body, once.
+    pub fn changes(&self) -> bool {
+        CHANGING.contains(self.method)
+    }
+
+    /// Another pool's origins are asked, and their answers kept apart.
+    pub fn turn_to(&mut self, pool: Arc<str>) {
+        let key = format!("{}\npool:{pool}", self.key);
+        self.key = key.into();
+        self.pool = pool;
     }
 
     /// Only parts are wanted.
@@ -114,6 +142,9 @@ impl<'a> Received<'a> {
     pub fn passed(&self, instance: &HeaderValue) -> HeaderMap {
         let mut headers = to_pass(self.headers);
         sign(&mut headers, instance);
+        if let Ok(client) = HeaderValue::try_from(self.client.to_string()) {
+            headers.insert(FORWARDED_FOR, client);
+        }
         headers
     }
 
@@ -134,6 +165,7 @@ impl<'a> Received<'a> {
         sign(&mut forward, instance);
         Ask {
             worker,
+            pool: Arc::clone(&self.pool),
             key,
             target: self.target.to_string(),
             request: self.headers.clone(),

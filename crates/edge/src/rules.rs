@@ -1,7 +1,7 @@
 //! Rules of the configuration: which requests are sent how. The first that matches wins.
 //!
 //! Conditions are in the Common Expression Language. A rule is looked at twice: when a request
-//! comes (`pass`, `deny`, `delay`, `ttl`; nothing is known of the answer yet), and before the
+//! comes (`pass`, `deny`, `delay`, `ttl`, `pool`; nothing is known of the answer yet), and before the
 //! first byte of its answer (the rest).
 
 mod context;
@@ -11,6 +11,7 @@ mod networks;
 pub use context::Facts;
 pub use file::{TABLES, read};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cel::{ExecutionError, Program, Value};
@@ -41,12 +42,13 @@ pub struct Rule {
     congestion: Option<String>,
     pace: Option<Pace>,
     notsent_lowat_bytes: Option<u32>,
+    initial_window_packets: Option<u32>,
     set: Vec<(HeaderName, HeaderValue)>,
     remove: Vec<HeaderName>,
 }
 
 /// What is done when the request comes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Early {
     /// Do not look into the cache, and keep nothing.
     pub pass: bool,
@@ -56,6 +58,8 @@ pub struct Early {
     pub delay: Option<Duration>,
     /// Keep the answer for so long.
     pub ttl: Option<Duration>,
+    /// Ask this pool's origins.
+    pub pool: Option<Arc<str>>,
 }
 
 /// A bound on the rate, in kbit/s.
@@ -103,7 +107,7 @@ impl Rules {
             .iter()
             .filter(acts)
             .find(|rule| self.matches(rule, facts))?;
-        Some((found, found.early))
+        Some((found, found.early.clone()))
     }
 
     /// How to send an answer.
@@ -113,6 +117,7 @@ impl Rules {
             congestion: rule.congestion.clone(),
             pace_bytes_per_s: rule.pace.as_ref().and_then(|pace| self.rate(pace, facts)),
             notsent_lowat_bytes: rule.notsent_lowat_bytes,
+            initial_window_packets: rule.initial_window_packets,
         };
         Some(Choice { rule, transport })
     }
@@ -183,6 +188,8 @@ impl Rule {
         );
         parts.extend(self.early.delay.map(|time| format!("delay {time:?}")));
         parts.extend(self.early.ttl.map(|time| format!("ttl {time:?}")));
+        let pool = self.early.pool.as_ref();
+        parts.extend(pool.map(|name| format!("pool {name}")));
         parts.extend(
             self.congestion
                 .as_ref()
@@ -195,6 +202,10 @@ impl Rule {
         parts.extend(
             self.notsent_lowat_bytes
                 .map(|b| format!("notsent-lowat {b} B")),
+        );
+        parts.extend(
+            self.initial_window_packets
+                .map(|packets| format!("initial window {packets} packets")),
         );
         parts.extend(self.set.iter().map(|(name, _)| format!("set {name}")));
         parts.extend(self.remove.iter().map(|name| format!("remove {name}")));

@@ -1,4 +1,4 @@
-//! Words to a running edge, and its end.
+//! Words to a running edge.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ use net::config::{Layers, Sources, Wrong};
 use net::metrics::Metrics;
 use net::program::MAIN;
 use net::record::Recorder;
-use net::upstream::Upstream;
 use net::{Failed, Limits, Listen, Running, Server, Shutdown};
 use store::cache::{Flights, Memory};
 
 use crate::Edge;
-use crate::admin;
+use crate::admin::{self, Admin};
 use crate::config::{KNOBS, Settings, TABLES};
 use crate::fetch::Flying;
+use crate::live::Live;
 use crate::observe::Observer;
-use crate::origins::Origins;
+use crate::origins::{Counts, Origins};
 use crate::reason::NAME;
 use crate::steer::Steer;
 
@@ -34,35 +34,44 @@ fn run(flags: &ArgMatches) -> Result<(), Failed> {
     if let Some(("explain", flags)) = flags.subcommand() {
         return Ok(crate::explain::explain(flags)?);
     }
-    let sources = Sources {
-        knobs: KNOBS,
-        tables: TABLES,
-        flags,
-        env: &|name| std::env::var(name).ok(),
-        read: &|path| std::fs::read_to_string(path),
-    };
-    let layers = Layers::new(&sources)?;
+    let layers = layers(flags)?;
     if layers.print {
         // Whoever reads it may have seen enough (`| head`).
         let _ = write!(io::stdout(), "{layers}");
         return Ok(());
     }
-    let settings = Settings::new(&layers)?;
-    settings.common.start_log()?;
+    Settings::new(&layers)?.common.start_log()?;
     let shutdown = Shutdown::on_signals().map_err(Failed::cannot("signals"))?;
-    let running = start(settings, shutdown)?;
+    let flags = flags.clone();
+    // Flags stay as they were given; the environment and the file may say something else by then.
+    let running = start(move || Settings::new(&self::layers(&flags)?), shutdown)?;
     running.announce();
     running.join()
 }
 
-/// Starts an edge, which serves from now on on threads of its own.
+fn layers(flags: &ArgMatches) -> Result<Layers, Wrong> {
+    Layers::new(&Sources {
+        knobs: KNOBS,
+        tables: TABLES,
+        flags,
+        env: &|name| std::env::var(name).ok(),
+        read: &|path| std::fs::read_to_string(path),
+    })
+}
+
+/// Starts an edge, which serves from now on on threads of its own. `read` is called once now, and
+/// again at each reload: at SIGHUP, and when the admin port is asked to.
 ///
 /// # Errors
-/// [`Failed`] when the origin is none, or a certificate, a file or an address cannot be had.
-pub fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> {
+/// [`Failed`] when the settings mean nothing, or a certificate, a file or an address cannot be had.
+pub fn start(
+    read: impl Fn() -> Result<Settings, Wrong> + Send + Sync + 'static,
+    shutdown: Shutdown,
+) -> Result<Running, Failed> {
     if let Err(error) = net::server::raise_descriptor_limit() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
+    let settings = read()?;
     let workers = match settings.common.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         given => given,
@@ -72,26 +81,40 @@ pub fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> 
         addresses: settings.listen.clone(),
         tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
+        trust: settings.common.trust.clone(),
         workers,
         metrics: metrics.clone(),
         ..Listen::default()
     };
     let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
-    let admin = settings.admin.clone();
-    let edge = Arc::new(build(settings, workers, &metrics, &shutdown)?);
-    let admin = admin.map(|(listen, token)| bind_admin(&listen, &token));
-    let admin = admin.transpose()?;
-    let mut running = Running::new(shutdown);
-    if let Some((server, token)) = admin {
-        let edge = edge.clone();
-        running.serve(ADMIN, server, move |_| {
-            let (edge, token) = (edge.clone(), token.clone());
-            move |request, _| admin::answer(edge.clone(), token.clone(), request)
+    let admin = bind_admin(&settings)?;
+    let mut running = Running::new(shutdown.clone());
+    running.follow_tls(&settings.common, server.certificates())?;
+    let edge = build(settings, workers, &metrics, &shutdown)?;
+    let live = Arc::new(Live::new(edge, Box::new(read)));
+    if let Some((port, token)) = admin {
+        let admin = Arc::new(Admin {
+            live: live.clone(),
+            token,
+            connections: server.connections(),
+            // The workers' own come first.
+            worker: workers,
+            since: std::time::Instant::now(),
+        });
+        running.serve(ADMIN, port, move |_| {
+            let admin = admin.clone();
+            move |request, conn| admin::answer(admin.clone(), request, conn)
         })?;
     }
+    watch_health(&mut running, &live, workers + 1)?;
+    let told = live.clone();
+    running.on_hangup(move || {
+        // Said in the log.
+        let _ = told.reload();
+    })?;
     running.serve(MAIN, server, move |worker| {
-        let edge = edge.clone();
-        move |request, conn| edge.clone().answer(worker, request, conn)
+        let live = live.clone();
+        move |request, conn| live.now().answer(worker, request, conn)
     })?;
     Ok(running)
 }
@@ -99,25 +122,58 @@ pub fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> 
 /// What the admin port is called, in the log and where it is announced.
 pub const ADMIN: &str = "admin";
 
+/// Who uses connections to origins besides the workers: the admin port, and probes.
+const WORKERS_BESIDE: usize = 2;
+
+/// Asks the origins how they are, as often as the settings of the day say.
+fn watch_health(running: &mut Running, live: &Arc<Live>, worker: usize) -> Result<(), Failed> {
+    let (live, shutdown) = (live.clone(), running.shutdown().clone());
+    running.until_drained("health", move || async move {
+        loop {
+            let edge = live.now();
+            tokio::select! {
+                () = shutdown.draining() => return,
+                () = edge.origins.probe(worker) => {}
+            }
+            tokio::select! {
+                () = shutdown.draining() => return,
+                () = tokio::time::sleep(edge.settings.health_interval) => {}
+            }
+        }
+    })
+}
+
 /// A port of its own with few connections, and the token that it asks for.
-fn bind_admin(listen: &str, token: &Path) -> Result<(Server, Arc<str>), Failed> {
-    let name = token.display().to_string();
-    let text = std::fs::read_to_string(token).map_err(Failed::cannot(&name))?;
-    let text = text.trim();
-    if text.len() < TOKEN_BYTES_MIN {
-        let what = format!("{name}: a token has {TOKEN_BYTES_MIN} characters or more");
-        return Err(Failed::Usage(Wrong(what)));
-    }
+fn bind_admin(settings: &Settings) -> Result<Option<(Server, Arc<str>)>, Failed> {
+    let Some((listen, token)) = &settings.admin else {
+        return Ok(None);
+    };
+    let text = read_token(token)?;
     let server = Server::bind(Listen {
-        addresses: vec![listen.to_owned()],
+        addresses: vec![listen.clone()],
         workers: 1,
         limits: Limits {
             connections_max: 64,
+            // It says "not ready" as long as the other port still takes requests.
+            announce: settings.common.limits.announce,
+            drain_timeout: settings.common.limits.drain_timeout,
             ..Limits::default()
         },
         ..Listen::default()
     });
-    Ok((server.map_err(Failed::cannot(listen))?, text.into()))
+    Ok(Some((server.map_err(Failed::cannot(listen))?, text)))
+}
+
+fn read_token(path: &Path) -> Result<Arc<str>, Failed> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(Failed::cannot(name))?;
+    let text = text.trim();
+    if text.len() < TOKEN_BYTES_MIN {
+        let name = path.display();
+        let what = format!("{name}: a token has {TOKEN_BYTES_MIN} characters or more");
+        return Err(Failed::Usage(Wrong(what)));
+    }
+    Ok(text.into())
 }
 
 /// Shorter tokens could be guessed.
@@ -129,20 +185,21 @@ fn build(
     metrics: &Metrics,
     shutdown: &Shutdown,
 ) -> Result<Edge, Failed> {
-    let upstream = Upstream::new(&settings.origin, workers, settings.patience.clone());
-    let upstream = upstream.map_err(|e| Failed::Usage(Wrong(format!("origin: {e}"))))?;
+    let counts = Counts::new(metrics, workers + WORKERS_BESIDE);
+    let origins = Origins::new(&settings.pools, &settings.treatment, counts);
+    let origins = origins.map_err(|e| Failed::Usage(Wrong(format!("origin: {e}"))))?;
     let open = |path: &std::path::PathBuf| {
-        Recorder::open(path, metrics).map_err(|e| Failed::cannot(path.display())(e))
+        Recorder::open(path, metrics).map_err(Failed::cannot(path.display()))
     };
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     Ok(Edge {
-        memory: Memory::new(settings.memory_bytes),
+        memory: Arc::new(Memory::new(settings.memory_bytes)),
         flights: Flights::default(),
         flying: Flying::default(),
-        origins: Origins::new(upstream, metrics),
+        origins,
         steer: Steer::new(&settings, metrics, recorder.clone()),
-        observer: Observer::new(metrics.clone(), recorder),
+        observer: Arc::new(Observer::new(metrics.clone(), recorder)),
         shutdown: shutdown.clone(),
         instance: HeaderValue::try_from(instance)
             .map_err(|e| Failed::cannot("a name")(io::Error::other(e)))?,

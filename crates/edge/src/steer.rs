@@ -31,6 +31,7 @@ const REFUSED: Row = Row {
 const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
 
 /// Rules, and what counts their work.
+#[derive(Clone)]
 pub struct Steer {
     rules: Arc<Rules>,
     watcher: Watcher,
@@ -48,6 +49,14 @@ impl Steer {
             watcher: Watcher::new(settings.tcp_interval, metrics, recorder),
             matches: metrics.family(&MATCHES, &["rule"]),
             refused: metrics.family(&REFUSED, &["option"]),
+        }
+    }
+
+    /// The same, by other rules.
+    pub fn by(&self, rules: Arc<Rules>) -> Steer {
+        Steer {
+            rules,
+            ..self.clone()
         }
     }
 
@@ -129,7 +138,7 @@ fn facts<'a>(received: &'a Received<'_>, cmcd: &'a Cmcd, conn: &Conn) -> Facts<'
         method: received.method,
         path: target.split('?').next().unwrap_or_default(),
         query: received.query,
-        client: conn.peer().ip(),
+        client: conn.client(),
         headers: received.headers,
         cmcd,
         answer: None,

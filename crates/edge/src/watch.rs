@@ -35,6 +35,7 @@ const ACKED_WAIT_MAX: Duration = Duration::from_secs(60);
 const ACKED_PERIOD: Duration = Duration::from_millis(50);
 
 /// Writes down what TCP sees.
+#[derive(Clone)]
 pub struct Watcher {
     interval: Duration,
     recorder: Option<Recorder>,

@@ -4,10 +4,9 @@
 
 mod support;
 
-use support::{Answer, Edge, Origin, head};
+use support::{Answer, Edge, Origin, TOKEN, head};
 
 const KEEP: &str = "Cache-Control: max-age=60";
-const TOKEN: &str = "0123456789abcdef";
 
 struct Served {
     edge: Edge,
@@ -153,8 +152,13 @@ fn the_admin_port_wants_its_token_and_shows_what_is_kept() {
     assert_eq!(status["objects"], 2);
     assert_eq!(status["top"][0]["key"], "/a");
     assert_eq!(status["results"]["hit"], 1);
-    let page = served.admin("GET", "/").text();
-    assert!(page.contains("/a") && page.contains("/b?x&amp;y"), "{page}");
+    assert_eq!(status["top"][1]["key"], "/b?x&y");
+    let page = served.admin("GET", "/");
+    assert!(page.header("content-security-policy").is_some() && page.text().contains("<script>"));
     assert_eq!(served.admin("POST", "/purge?all").status, 400);
+    let token = format!("Authorization: Bearer {TOKEN}");
+    let lines = [token.as_str(), "Sec-Fetch-Site: cross-site"];
+    let foreign = served.edge.admin("POST", "/purge?url=/a", &lines);
+    assert_eq!(foreign.status, 403);
     assert_eq!(served.admin("GET", "/nothing").status, 404);
 }

@@ -12,11 +12,13 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
+pub use self::arriving::{Fault, read, relayed};
 pub use self::chunk::Chunk;
 pub use self::ended::End;
 use self::ended::Progress;
 use crate::conn::{InFlight, Mapped};
 
+mod arriving;
 mod chunk;
 mod ended;
 

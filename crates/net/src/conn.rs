@@ -1,6 +1,6 @@
 //! A connection as a handler sees it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
 use http::Version;
@@ -22,12 +22,18 @@ pub struct Conn {
     pub(crate) shared: Arc<Shared>,
     /// The request's number on its connection, from 1.
     pub request: u64,
+    pub(crate) client: IpAddr,
 }
 
 impl Conn {
-    /// The other end.
+    /// The other end; behind a trusted balancer that speaks the PROXY protocol, its client's.
     pub fn peer(&self) -> SocketAddr {
-        self.shared.peer
+        self.shared.peer()
+    }
+
+    /// Whose request it is: the other end, or whom a trusted relay forwards it of.
+    pub fn client(&self) -> IpAddr {
+        self.client
     }
 
     /// True when the connection is encrypted.
@@ -70,7 +76,7 @@ impl Conn {
 
 /// A connection that may be gone by now.
 #[derive(Debug, Clone)]
-pub struct Watch(Weak<Shared>);
+pub struct Watch(pub(crate) Weak<Shared>);
 
 impl Watch {
     /// What TCP knows of it; `None` when it is gone.

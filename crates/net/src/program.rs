@@ -12,6 +12,8 @@ use hyper::body::Incoming;
 use crate::config::Wrong;
 use crate::{Body, Conn, Server, Shutdown};
 
+mod certificates;
+
 /// Why there is no server, or no more of it.
 #[derive(Debug)]
 pub enum Failed {
@@ -124,6 +126,49 @@ impl Running {
         let thread = builder.spawn(work).map_err(Failed::cannot("a thread"))?;
         self.threads.push(thread);
         Ok(())
+    }
+
+    /// The same as a future on a thread of its own, which must end when a drain begins.
+    ///
+    /// # Errors
+    /// [`Failed::Cannot`] when the system gives no thread.
+    pub fn until_drained<W, R>(&mut self, name: &'static str, work: W) -> Result<(), Failed>
+    where
+        W: FnOnce() -> R + Send + 'static,
+        R: Future<Output = ()>,
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Failed::cannot(name))?;
+        self.work(name, move || {
+            runtime.block_on(async { work().await });
+            Ok(())
+        })
+    }
+
+    /// Calls `work` at each SIGHUP, which from now on does not end the process.
+    ///
+    /// # Errors
+    /// [`Failed::Cannot`] when the system takes no handler or gives no thread.
+    pub fn on_hangup(&mut self, mut work: impl FnMut() + Send + 'static) -> Result<(), Failed> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let shutdown = self.shutdown.clone();
+        self.until_drained("hangup", move || async move {
+            let mut hangups = match signal(SignalKind::hangup()) {
+                Ok(hangups) => hangups,
+                Err(error) => {
+                    tracing::warn!(%error, "SIGHUP is not heard");
+                    return;
+                }
+            };
+            loop {
+                tokio::select! {
+                    () = shutdown.draining() => return,
+                    _ = hangups.recv() => work(),
+                }
+            }
+        })
     }
 
     /// Where it listens.

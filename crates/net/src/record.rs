@@ -2,7 +2,7 @@
 //! disk. Reports are made from these lines, never from memory.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
 use http::header::{HeaderName, USER_AGENT};
@@ -36,6 +36,8 @@ pub struct Access {
     pub request: u64,
     /// The other end.
     pub peer: SocketAddr,
+    /// Whose request it is: the other end's, or whom a trusted relay forwards it of.
+    pub client: IpAddr,
     /// `GET`, …
     pub method: Bounded,
     /// Path and query as asked.
@@ -120,6 +122,7 @@ impl Access {
             connection: conn.id(),
             request: conn.request,
             peer: conn.peer(),
+            client: conn.client(),
             method: parts.method.as_str().into(),
             path: target.into(),
             version: version_name(parts.version),
@@ -227,6 +230,7 @@ mod tests {
             connection: 7,
             request: 2,
             peer: ([127, 0, 0, 1], 4000).into(),
+            client: [192, 0, 2, 7].into(),
             method: "GET".into(),
             path: "/film.mp4/a\"b\n.m3u8?x=1".into(),
             version: "HTTP/1.1",
@@ -253,7 +257,7 @@ mod tests {
         let line = serde_json::to_string(&sample()).unwrap();
         let golden = concat!(
             r#"{"time":"2024-02-29T23:59:59.000042Z","record":"access","request_id":"a1","#,
-            r#""connection":7,"request":2,"peer":"127.0.0.1:4000","method":"GET","#,
+            r#""connection":7,"request":2,"peer":"127.0.0.1:4000","client":"192.0.2.7","method":"GET","#,
             "\"path\":\"/film.mp4/a\\\"b\u{fffd}.m3u8?x=1\",\"version\":\"HTTP/1.1\",",
             r#""status":200,"bytes":512,"kind":"playlist","first_byte_us":80,"total_us":120,"#,
             r#""complete":true,"error":null,"user_agent":"player/1","#,

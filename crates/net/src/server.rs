@@ -12,14 +12,18 @@ use hyper::body::Incoming;
 
 use self::census::Census;
 pub use self::limits::{Limits, raise_descriptor_limit};
+pub use self::roster::Connections;
+use self::roster::Roster;
 pub use self::shutdown::{Hold, Shutdown};
-pub use self::tls::Tls;
+pub use self::tls::{Certificates, Tls};
 use crate::metrics::Metrics;
-use crate::{Body, Conn};
+use crate::{Body, Conn, Trust};
 
 mod bind;
 mod census;
 mod limits;
+mod proxy;
+mod roster;
 mod serve;
 mod shutdown;
 mod tls;
@@ -40,6 +44,8 @@ pub struct Listen {
     pub tls: Option<Tls>,
     /// Bounds on what clients may do.
     pub limits: Limits,
+    /// Whose word about a client counts.
+    pub trust: Trust,
     /// Threads, each with a runtime and listeners of its own; 0: one per core.
     pub workers: usize,
     /// Where the server counts connections.
@@ -58,8 +64,11 @@ pub struct Server {
 /// What all workers share.
 struct Common {
     limits: Limits,
-    tls: Option<tokio_rustls::TlsAcceptor>,
+    trust: Trust,
+    tls: Option<Certificates>,
     census: Census,
+    /// Of each worker.
+    rosters: Vec<Roster>,
 }
 
 impl std::fmt::Debug for Common {
@@ -78,13 +87,15 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given => given,
         };
-        let tls = listen.tls.as_ref().map(tls::acceptor).transpose()?;
+        let tls = listen.tls.as_ref().map(Certificates::new).transpose()?;
         let (addresses, listeners) = bind::all(&listen.addresses, workers, listen.share)?;
         let census = Census::new(&listen.limits, &listen.metrics);
         let common = Arc::new(Common {
             limits: listen.limits,
+            trust: listen.trust,
             tls,
             census,
+            rosters: (0..workers).map(|_| Roster::default()).collect(),
         });
         Ok(Server {
             addresses,
@@ -103,6 +114,16 @@ impl Server {
         self.common.tls.is_some()
     }
 
+    /// To change certificates while it runs, where clients must speak TLS.
+    pub fn certificates(&self) -> Option<Certificates> {
+        self.common.tls.clone()
+    }
+
+    /// To look at its connections while it runs.
+    pub fn connections(&self) -> Connections {
+        Connections(self.common.rosters.clone())
+    }
+
     /// Serves until `shutdown` has drained or stopped it. `factory` is called once on each worker's
     /// thread, inside its runtime, with the worker's number; what it returns answers the requests.
     pub fn run<F, H, R>(self, factory: F, shutdown: Shutdown) -> io::Result<()>
@@ -116,7 +137,7 @@ impl Server {
             let start = |(number, listeners)| {
                 let work = move || {
                     let common = Arc::clone(common);
-                    worker::run(common, listeners, shutdown, || factory(number))
+                    worker::run(common, number, listeners, shutdown, || factory(number))
                 };
                 let name = format!("worker-{number}");
                 std::thread::Builder::new()

@@ -8,7 +8,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,6 +19,7 @@ use tokio::time::timeout;
 use self::connect::{Connect, Connection};
 use self::pool::Pool;
 use crate::Body;
+use crate::metrics::Counter;
 
 mod connect;
 mod pool;
@@ -58,7 +58,7 @@ pub struct Upstream {
     connect: Connect,
     pool: Arc<Pool>,
     patience: Patience,
-    opened: AtomicU64,
+    opened: Counter,
 }
 
 /// Why there is no answer, or no more of it.
@@ -91,6 +91,9 @@ pub struct Timing {
     pub first_byte: Duration,
 }
 
+/// A request of which nothing can have reached the server, to be sent elsewhere.
+pub type Unsent = Option<Box<Request<Body>>>;
+
 /// An answer whose head is here.
 #[derive(Debug)]
 pub struct Answer {
@@ -117,7 +120,7 @@ impl Upstream {
             connect: Connect::new(url)?,
             pool: Arc::new(Pool::new(workers, patience.idle)),
             patience,
-            opened: AtomicU64::new(0),
+            opened: Counter::default(),
         })
     }
 
@@ -126,9 +129,10 @@ impl Upstream {
         self.connect.authority()
     }
 
-    /// Connections opened so far.
-    pub fn opened(&self) -> u64 {
-        self.opened.load(Relaxed)
+    /// The same, that counts the connections it opens here.
+    #[must_use]
+    pub fn counting(self, opened: Counter) -> Upstream {
+        Upstream { opened, ..self }
     }
 
     /// Asks without a body, on a connection of this worker's. If a kept connection turns out to be
@@ -139,12 +143,51 @@ impl Upstream {
     /// [`Failed`], when no answer's head came.
     pub async fn send(&self, worker: usize, request: &Request<()>) -> Result<Answer, Failed> {
         if let Some(connection) = self.pool.take(worker) {
-            match self.ask(worker, connection, request, None).await {
-                Err(failed) if !failed.late => {}
+            match self.ask(connection, bodiless(request), None).await {
+                Err((failed, _)) if !failed.late => {}
+                done => return done.map_err(|(failed, _)| failed),
+            }
+        }
+        let asked = self.ask_anew(worker, bodiless(request)).await;
+        asked.map_err(|(failed, _)| failed)
+    }
+
+    /// Asks something that must not be done twice: it is sent again only if nothing of it can have
+    /// reached the server.
+    ///
+    /// # Errors
+    /// [`Failed`], when no answer's head came; with the request, if nothing of it was sent.
+    pub async fn send_once(
+        &self,
+        worker: usize,
+        mut request: Request<Body>,
+    ) -> Result<Answer, (Failed, Unsent)> {
+        if let Some(connection) = self.pool.take(worker) {
+            match self.ask(connection, request, None).await {
+                Err((_, Some(unsent))) => request = *unsent,
                 done => return done,
             }
         }
+        self.ask_anew(worker, request).await
+    }
+
+    async fn ask_anew(
+        &self,
+        worker: usize,
+        request: Request<Body>,
+    ) -> Result<Answer, (Failed, Unsent)> {
         let began = Instant::now();
+        let failed = match self.connect(worker).await {
+            Ok(connection) => {
+                let took = began.elapsed();
+                return self.ask(connection, request, Some(took)).await;
+            }
+            Err(failed) => failed,
+        };
+        Err((failed, Some(Box::new(request))))
+    }
+
+    async fn connect(&self, worker: usize) -> Result<Connection, Failed> {
         let bounds = self.patience.head_bytes_max;
         let connecting = timeout(self.patience.connect, self.connect.connect(bounds)).await;
         let connected = connecting.map_err(|_| Failed {
@@ -156,45 +199,42 @@ impl Upstream {
                 self.patience.connect
             ),
         })?;
-        let connection = connected.map_err(|error| Failed {
+        let mut connection = connected.map_err(|error| Failed {
             late: false,
             sent: false,
             why: format!("{}: {error}", self.authority()),
         })?;
-        self.opened.fetch_add(1, Relaxed);
-        let took = began.elapsed();
-        self.ask(worker, connection, request, Some(took)).await
+        connection.worker = worker;
+        self.opened.inc();
+        Ok(connection)
     }
 
     async fn ask(
         &self,
-        worker: usize,
         mut connection: Connection,
-        request: &Request<()>,
+        request: Request<Body>,
         connect: Option<Duration>,
-    ) -> Result<Answer, Failed> {
-        let mut copy = Request::new(Body::empty());
-        *copy.method_mut() = request.method().clone();
-        *copy.uri_mut() = request.uri().clone();
-        *copy.headers_mut() = request.headers().clone();
+    ) -> Result<Answer, (Failed, Unsent)> {
+        // What is long on its way to the server is no late answer.
+        let upload = if request.body().is_empty() {
+            Duration::ZERO
+        } else {
+            UPLOAD_MAX
+        };
         let began = Instant::now();
-        let asked = timeout(self.patience.first_byte, connection.send(copy)).await;
-        let asked = asked.map_err(|_| Failed {
-            late: true,
-            sent: true,
-            why: format!(
-                "no answer from {} within {:?}",
-                self.authority(),
-                self.patience.first_byte
-            ),
+        let patience = self.patience.first_byte + upload;
+        let asked = timeout(patience, connection.send(request)).await;
+        let asked = asked.map_err(|_| {
+            let why = format!("no answer from {} within {patience:?}", self.authority());
+            let (late, sent) = (true, true);
+            (Failed { late, sent, why }, None)
         })?;
-        let response = asked.map_err(|error| Failed {
-            late: false,
-            sent: true,
-            why: format!("{}: {}", self.authority(), chain(&error)),
+        let response = asked.map_err(|(error, unsent)| {
+            let why = format!("{}: {}", self.authority(), chain(&error));
+            let (late, sent) = (false, unsent.is_none());
+            (Failed { late, sent, why }, unsent.map(Box::new))
         })?;
         let (head, body) = response.into_parts();
-        connection.worker = worker;
         Ok(Answer {
             status: head.status,
             headers: head.headers,
@@ -208,6 +248,17 @@ impl Upstream {
             connection: Some((connection, Arc::clone(&self.pool))),
         })
     }
+}
+
+/// A request's body may take so long to leave.
+const UPLOAD_MAX: Duration = Duration::from_secs(60);
+
+fn bodiless(request: &Request<()>) -> Request<Body> {
+    let mut copy = Request::new(Body::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
 }
 
 impl Answer {

@@ -96,12 +96,14 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
         addresses: settings.listen.clone(),
         tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
+        trust: settings.common.trust.clone(),
         workers: settings.common.workers,
         metrics,
         ..Listen::default()
     };
     let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
     let mut running = Running::new(shutdown);
+    running.follow_tls(&settings.common, server.certificates())?;
     running.serve(MAIN, server, move |_| {
         // Its file is there as long as anybody serves it.
         let _kept = &demo;

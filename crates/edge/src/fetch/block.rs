@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use net::{Error, range};
 use store::cache::Lead;
 use tokio::sync::oneshot;
@@ -78,7 +78,7 @@ impl Edge {
             return Err(Landed::Changed);
         };
         let wanted = parts.range(n, len);
-        let (last, host) = (wanted.end.saturating_sub(1), ask.host.as_ref());
+        let last = wanted.end.saturating_sub(1);
         let mut headers = ask.forward.clone();
         let value = HeaderValue::try_from(format!("bytes={}-{last}", wanted.start));
         let etag = HeaderValue::from_str(&parts.etag);
@@ -87,9 +87,7 @@ impl Edge {
         };
         headers.insert(header::RANGE, value);
         headers.insert(header::IF_RANGE, etag.clone());
-        let asked = self
-            .origins
-            .ask(ask.worker, &Method::GET, &ask.target, headers, host);
+        let asked = self.origins.ask(ask.question(headers));
         let reply = asked
             .await
             .map_err(|error| Landed::Failed(Arc::new(error)))?;

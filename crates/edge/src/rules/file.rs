@@ -1,21 +1,23 @@
 //! `[[rule]]` and `[networks]` of the settings file. What is wrong is said with its place.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cel::Program;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
+use net::Cidr;
 use net::config::{Wrong, bytes, duration};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::context::{EARLY, LATE};
-use super::networks::{Cidr, Networks};
+use super::networks::Networks;
 use super::{Early, Pace, Rule, Rules};
 
 /// Keys of the settings file that are read here.
-pub const TABLES: &[&str] = &["rule", "networks"];
+pub const TABLES: &[&str] = &["rule", "networks", "pool"];
 
 #[derive(Deserialize)]
 struct File {
@@ -23,6 +25,9 @@ struct File {
     rule: Vec<Written>,
     #[serde(default)]
     networks: BTreeMap<String, Vec<Spanned<String>>>,
+    /// Here only their names count.
+    #[serde(default)]
+    pool: BTreeMap<String, toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +38,8 @@ struct Written {
     congestion: Option<Spanned<String>>,
     pace: Option<Spanned<PaceWritten>>,
     notsent_lowat: Option<Spanned<String>>,
+    initial_window: Option<Spanned<u32>>,
+    pool: Option<Spanned<String>>,
     ttl: Option<Spanned<String>>,
     delay: Option<Spanned<String>>,
     #[serde(default)]
@@ -55,6 +62,9 @@ enum PaceWritten {
 /// A rule's delay holds a request, and with it memory.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 
+/// More would be no window, but a burst.
+const INITIAL_WINDOW_MAX: u32 = 1000;
+
 /// Reads the rules of a settings file.
 ///
 /// # Errors
@@ -62,6 +72,7 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 pub fn read(path: &str, text: &str) -> Result<Rules, Wrong> {
     let file: File = toml::from_str(text).map_err(|error| Wrong(format!("{path}: {error}")))?;
     let place = Place { path, text };
+    let pools: Vec<&str> = file.pool.keys().map(String::as_str).collect();
     let mut networks = Networks::default();
     for (name, list) in &file.networks {
         for network in list {
@@ -70,7 +81,7 @@ pub fn read(path: &str, text: &str) -> Result<Rules, Wrong> {
         }
     }
     let rules = file.rule.into_iter().enumerate();
-    let rules = rules.map(|(n, written)| rule(n + 1, written, &place));
+    let rules = rules.map(|(n, written)| rule(n + 1, written, &pools, &place));
     Ok(Rules {
         rules: rules.collect::<Result<_, _>>()?,
         networks,
@@ -131,7 +142,7 @@ impl Place<'_> {
     }
 }
 
-fn rule(number: usize, written: Written, place: &Place<'_>) -> Result<Rule, Wrong> {
+fn rule(number: usize, written: Written, pools: &[&str], place: &Place<'_>) -> Result<Rule, Wrong> {
     let when = place.expression(&written.when, written.when.get_ref())?;
     let late = names(&when, &LATE);
     let early = Early {
@@ -143,9 +154,10 @@ fn rule(number: usize, written: Written, place: &Place<'_>) -> Result<Rule, Wron
             .transpose()?,
         delay: place.with(written.delay.as_ref(), delay)?,
         ttl: place.with(written.ttl.as_ref(), duration)?,
+        pool: place.with(written.pool.as_ref(), |name| pool(name, pools))?,
     };
     if late && early != Early::default() {
-        let why = "pass, deny, delay and ttl are decided before the answer is known; \
+        let why = "pass, deny, delay, ttl and pool are decided before the answer is known; \
                    this condition asks about the answer or the connection";
         return Err(place.wrong(&written.when, 0, why));
     }
@@ -181,6 +193,11 @@ fn rule(number: usize, written: Written, place: &Place<'_>) -> Result<Rule, Wron
         notsent_lowat_bytes: place.with(written.notsent_lowat.as_ref(), |text| {
             u32::try_from(bytes(text)?).map_err(|_| "less than 4GiB".to_owned())
         })?,
+        initial_window_packets: written
+            .initial_window
+            .as_ref()
+            .map(|packets| window(packets, place))
+            .transpose()?,
         set: set.collect::<Result<_, _>>()?,
         remove: remove.collect::<Result<_, _>>()?,
     })
@@ -237,6 +254,23 @@ fn types_fit(program: &Program) -> Result<(), String> {
         Err(ExecutionError::NoSuchKey(_)) => Ok(()),
         Err(error) => Err(format!("{error} (write numbers with a point, such as 2.0)")),
     }
+}
+
+fn pool(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
+    if known.contains(&name) {
+        return Ok(name.into());
+    }
+    let known = known.join(", ");
+    Err(format!("there is no [pool.{name}]; there are: {known}"))
+}
+
+fn window(packets: &Spanned<u32>, place: &Place<'_>) -> Result<u32, Wrong> {
+    let given = *packets.get_ref();
+    if (1..=INITIAL_WINDOW_MAX).contains(&given) {
+        return Ok(given);
+    }
+    let why = format!("an initial window has 1 to {INITIAL_WINDOW_MAX} packets");
+    Err(place.wrong(packets, 0, &why))
 }
 
 fn algorithm(name: &str) -> Result<String, String> {

@@ -14,6 +14,10 @@ use net::config::{Layers, Sources};
 /// No wait of a test is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What opens the admin port, and how it is said.
+pub const TOKEN: &str = "0123456789abcdef";
+pub const AUTHORIZED: &str = "Authorization: Bearer 0123456789abcdef";
+
 /// An edge in this process; drained and joined when dropped.
 pub struct Edge {
     running: Option<Running>,
@@ -33,16 +37,23 @@ impl Edge {
             "--workers",
             "2",
         ];
-        let flags = command().get_matches_from(words.iter().chain(flags));
-        let sources = Sources {
-            knobs: KNOBS,
-            tables: edge::config::TABLES,
-            flags: &flags,
-            env: &|_| None,
-            read: &|path| std::fs::read_to_string(path),
+        Edge::start(words.iter().chain(flags))
+    }
+
+    /// With just these words, `edge` before them.
+    pub fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> Edge {
+        let flags = command().get_matches_from(words);
+        let read = move || {
+            let sources = Sources {
+                knobs: KNOBS,
+                tables: edge::config::TABLES,
+                flags: &flags,
+                env: &|_| None,
+                read: &|path| std::fs::read_to_string(path),
+            };
+            Settings::new(&Layers::new(&sources)?)
         };
-        let settings = Settings::new(&Layers::new(&sources).unwrap()).unwrap();
-        let running = edge::start(settings, net::Shutdown::new()).unwrap();
+        let running = edge::start(read, net::Shutdown::new()).unwrap();
         let address = running.addresses()[0];
         Edge {
             running: Some(running),
@@ -78,15 +89,23 @@ impl Edge {
 
     /// The same at the admin port.
     pub fn admin(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
+        self.admin_port().ask(method, path, headers)
+    }
+
+    pub fn admin_port(&self) -> Client {
         let address = self.running.as_ref().unwrap().beside(edge::ADMIN).unwrap();
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream }.ask(method, path, headers)
+        Client { stream }
     }
 
     /// A counter's value.
     pub fn metric(&self, line: &str) -> u64 {
-        let text = String::from_utf8(self.get("/metrics").body).unwrap();
+        let answer = match self.running.as_ref().unwrap().beside(edge::ADMIN) {
+            None => self.get("/metrics"),
+            Some(_) => self.admin("GET", "/metrics", &[AUTHORIZED]),
+        };
+        let text = String::from_utf8(answer.body).unwrap();
         let prefix = format!("{line} ");
         let found = text.lines().find_map(|row| row.strip_prefix(&prefix));
         found.map_or(0, |value| value.parse().unwrap())
@@ -135,6 +154,11 @@ impl Client {
             head += &format!("{line}\r\n");
         }
         self.stream.write_all((head + "\r\n").as_bytes()).unwrap();
+    }
+
+    /// Bytes as they are; whoever reads them may have heard enough.
+    pub fn stream_write(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
     }
 
     pub fn ask(&mut self, method: &str, path: &str, headers: &[&str]) -> Answer {
@@ -262,6 +286,13 @@ impl Exchange {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let mut found = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value)
+    }
+
+    /// So many bytes of what follows the head.
+    pub fn body(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

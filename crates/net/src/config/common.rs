@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Knob, Layers, Wrong, units};
-use crate::Limits;
 use crate::server::Tls;
+use crate::{Cidr, Limits, Trust};
 
 /// The knobs of every server, besides where it listens.
 pub const COMMON: &[Knob] = &[
@@ -82,10 +82,24 @@ pub const COMMON: &[Knob] = &[
         "30s",
         "Then, time for responses under way to end",
     ),
+    Knob::new(
+        "trust-proxy",
+        "NETWORK",
+        "",
+        "Who begins connections with a PROXY header, version 2, such as 10.0.0.0/8",
+    )
+    .list(),
+    Knob::new(
+        "trust-forwarded",
+        "NETWORK",
+        "",
+        "Whose X-Forwarded-For is believed, such as 10.0.0.0/8",
+    )
+    .list(),
 ];
 
 /// [`COMMON`], as it is meant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Common {
     /// Threads that serve; 0: one per core.
     pub workers: usize,
@@ -99,6 +113,8 @@ pub struct Common {
     pub records: Option<PathBuf>,
     /// Bounds on clients.
     pub limits: Limits,
+    /// Whose word about a client counts.
+    pub trust: Trust,
 }
 
 /// How the log is written to standard error.
@@ -132,6 +148,10 @@ impl Common {
             log: layers.one("log").unwrap_or("info").to_owned(),
             records: layers.path("records"),
             limits: limits(layers)?,
+            trust: Trust {
+                proxy: networks(layers, "trust-proxy")?,
+                forwarded: networks(layers, "trust-forwarded")?,
+            },
         })
     }
 
@@ -189,6 +209,12 @@ fn limits(layers: &Layers) -> Result<Limits, Wrong> {
         drain_timeout: time("drain-timeout", default.drain_timeout)?,
         ..default
     })
+}
+
+fn networks(layers: &Layers, name: &str) -> Result<Vec<Cidr>, Wrong> {
+    let list = layers.list(name);
+    let parse = |text: &String| Cidr::parse(text).map_err(|why| Wrong(format!("{name}: {why}")));
+    list.iter().map(parse).collect()
 }
 
 fn log_format(text: &str) -> Result<LogFormat, String> {

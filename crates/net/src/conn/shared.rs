@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,9 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: u64,
-    pub(crate) peer: SocketAddr,
+    peer: SocketAddr,
+    /// For whom a balancer speaks.
+    client: OnceLock<SocketAddr>,
     pub(crate) secure: bool,
     pub(super) socket: OwnedWriteHalf,
     pub(super) files: Files,
@@ -117,6 +119,7 @@ impl Shared {
         Shared {
             id,
             peer,
+            client: OnceLock::new(),
             secure,
             socket,
             files: Files::default(),
@@ -134,6 +137,17 @@ impl Shared {
             before: Mutex::default(),
             steered: AtomicBool::new(false),
         }
+    }
+
+    /// The other end, or for whom it speaks.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.client.get().copied().unwrap_or(self.peer)
+    }
+
+    /// A balancer has said for whom it speaks, before the first request.
+    pub(crate) fn speaks_for(&self, client: SocketAddr) {
+        // It says so once.
+        let _ = self.client.set(client);
     }
 
     /// A request's header is here. Returns its number and what keeps the connection busy for it.
@@ -165,13 +179,19 @@ impl Shared {
     }
 
     pub(super) fn steer(&self, wanted: &Transport) -> Vec<Refused> {
-        let (found, refused) = tcp::apply(self.socket.as_ref().as_fd(), wanted);
+        let mut wanted = wanted.clone();
+        // Later it is what the network has made of it.
+        wanted
+            .initial_window_packets
+            .take_if(|_| self.requests() > 1);
+        let (found, refused) = tcp::apply(self.socket.as_ref().as_fd(), &wanted);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         // What was there first counts, if several responses share the connection.
         *before = Transport {
             congestion: before.congestion.take().or(found.congestion),
             pace_bytes_per_s: before.pace_bytes_per_s.or(found.pace_bytes_per_s),
             notsent_lowat_bytes: before.notsent_lowat_bytes.or(found.notsent_lowat_bytes),
+            initial_window_packets: None,
         };
         self.steered.store(true, Relaxed);
         refused

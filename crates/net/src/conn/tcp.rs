@@ -18,6 +18,10 @@ pub struct Transport {
     pub pace_bytes_per_s: Option<u64>,
     /// `TCP_NOTSENT_LOWAT`, bytes: how much may wait unsent in the socket.
     pub notsent_lowat_bytes: Option<u32>,
+    /// Packets that a connection may have under way at first. Only the route can give them
+    /// (`ip route … initcwnd N`), so that this is checked, on a connection's first request, and
+    /// not set.
+    pub initial_window_packets: Option<u32>,
 }
 
 impl Transport {
@@ -30,7 +34,7 @@ impl Transport {
 /// An option that was refused, and why (an algorithm that is not there, or not allowed).
 #[derive(Debug)]
 pub struct Refused {
-    /// `congestion`, `pace` or `notsent-lowat`.
+    /// `congestion`, `pace`, `notsent-lowat` or `initial-window`.
     pub option: &'static str,
     /// What the kernel said, or what it does instead.
     pub why: String,
@@ -64,7 +68,20 @@ pub(super) fn apply(fd: BorrowedFd<'_>, wanted: &Transport) -> (Transport, Vec<R
         let set = set.and_then(|()| same(&bytes, &socket.tcp_notsent_lowat()?));
         note("notsent-lowat", set);
     }
+    if let Some(packets) = wanted.initial_window_packets {
+        note("initial-window", window(fd, packets));
+    }
     (before, refused)
+}
+
+fn window(fd: BorrowedFd<'_>, wanted: u32) -> io::Result<()> {
+    match info(fd)?.cwnd_packets {
+        Some(given) if given < wanted => Err(io::Error::other(format!(
+            "the route gives {given} packets; `ip route change ROUTE initcwnd {wanted}` would \
+             give {wanted}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(wanted: &T, found: &T) -> io::Result<()> {
@@ -317,6 +334,7 @@ mod tests {
             congestion: Some("reno".into()),
             pace_bytes_per_s: Some(1_000_000),
             notsent_lowat_bytes: Some(65_536),
+            initial_window_packets: Some(1),
         };
         let (before, refused) = apply(fd, &wanted);
         assert!(refused.is_empty(), "{refused:?}");
@@ -329,6 +347,18 @@ mod tests {
         assert!(refused.is_empty(), "{refused:?}");
         assert_eq!(congestion(fd).unwrap(), first);
         assert_eq!(pace(fd).unwrap(), u64::MAX);
+    }
+
+    #[test]
+    fn a_window_that_the_route_does_not_give_is_refused_with_the_remedy() {
+        let (one, _other) = pair();
+        let wanted = Transport {
+            initial_window_packets: Some(100_000),
+            ..Transport::default()
+        };
+        let (before, refused) = apply(one.as_fd(), &wanted);
+        assert!(before.is_empty());
+        assert!(refused[0].why.contains("initcwnd 100000"), "{refused:?}");
     }
 
     #[test]

@@ -74,10 +74,16 @@ impl Census {
         }
     }
 
-    /// A place for one more, unless a limit is reached.
-    pub(super) fn seat(&self, address: IpAddr) -> Option<Seat> {
+    /// A place for one more, unless a limit is reached. A trusted balancer's address speaks for
+    /// many clients: only the limit in all holds for it.
+    pub(super) fn seat(&self, address: IpAddr, speaks_for_many: bool) -> Option<Seat> {
         let address = party(address);
-        let refused = self.state.take(address);
+        let max = if speaks_for_many {
+            self.state.max
+        } else {
+            self.state.max_per_address
+        };
+        let refused = self.state.take(address, max);
         if let Some(limit) = refused {
             self.refused.of(&[limit]).inc();
             return None;
@@ -95,7 +101,7 @@ impl Census {
 
 impl State {
     /// Takes a place, or says which limit forbids it.
-    fn take(&self, address: IpAddr) -> Option<&'static str> {
+    fn take(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
             return Some("total");
@@ -105,7 +111,7 @@ impl State {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let count = by_address.entry(address).or_insert(0);
-        if *count >= self.max_per_address {
+        if *count >= max_per_address {
             self.total.fetch_sub(1, Relaxed);
             return Some("address");
         }
@@ -157,12 +163,19 @@ mod tests {
     fn seats_are_bounded_and_come_free_again() {
         let census = census(3, 2);
         let [a, b]: [IpAddr; 2] = ["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
-        let held = (census.seat(a).unwrap(), census.seat(a).unwrap());
-        assert!(census.seat(a).is_none(), "per address");
-        let other = census.seat(b).unwrap();
-        assert!(census.seat(b).is_none(), "in all");
+        let held = (
+            census.seat(a, false).unwrap(),
+            census.seat(a, false).unwrap(),
+        );
+        assert!(census.seat(a, false).is_none(), "per address");
+        let other = census.seat(b, false).unwrap();
+        assert!(census.seat(b, false).is_none(), "in all");
+        assert!(
+            State::take(&census.state, party(a), 3).is_some(),
+            "in all, even for a balancer"
+        );
         drop(held);
-        assert!(census.seat(a).is_some());
+        assert!(census.seat(a, false).is_some());
         drop(other);
         assert!(census.state.by_address.lock().unwrap().is_empty());
         assert_eq!(census.state.total.load(Relaxed), 0);

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Common, Limits, Shutdown};
+use super::{Certificates, Common, Limits, Shutdown, proxy};
 use crate::conn::{InFlight, Io, Shared};
 use crate::{Body, Conn, Error};
 
@@ -49,8 +49,20 @@ where
     R: Future<Output = Response<Body>> + Send + 'static,
 {
     /// Runs until either side ends the connection.
-    pub(super) async fn connection(self, io: Io, shared: Arc<Shared>) {
-        let result = match &self.common.tls {
+    pub(super) async fn connection(self, mut io: Io, shared: Arc<Shared>) {
+        if self.common.trust.proxies(shared.peer().ip()) {
+            match proxy::read(&mut io).await {
+                Ok(client) => client
+                    .into_iter()
+                    .for_each(|client| shared.speaks_for(client)),
+                Err(error) => {
+                    tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "no PROXY header");
+                    return;
+                }
+            }
+        }
+        let tls = self.common.tls.as_ref().map(Certificates::acceptor);
+        let result = match tls {
             None => self.http(io, &shared).await,
             Some(tls) => match tls.accept(io).await {
                 Ok(stream) => self.http(stream, &shared).await,
@@ -58,7 +70,7 @@ where
             },
         };
         if let Err(error) = result {
-            tracing::debug!(connection = shared.id, peer = %shared.peer, %error, "connection ended");
+            tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "connection ended");
         }
     }
 
@@ -99,6 +111,10 @@ where
         let conn = Conn {
             shared: Arc::clone(shared),
             request: number,
+            client: self
+                .common
+                .trust
+                .client(shared.peer().ip(), request.headers()),
         };
         let answer = match self.refusal(&request) {
             None => Ok((self.handler)(request, conn)),

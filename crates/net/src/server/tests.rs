@@ -4,4 +4,5 @@ mod drain;
 mod http1;
 mod http2;
 mod limits;
+mod relayed;
 mod support;

@@ -1,7 +1,7 @@
 //! TLS by rustls.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -24,7 +24,34 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-pub(super) fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
+/// The certificate in force. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Certificates(Arc<RwLock<TlsAcceptor>>);
+
+impl Certificates {
+    pub(super) fn new(tls: &Tls) -> io::Result<Certificates> {
+        Ok(Certificates(Arc::new(RwLock::new(acceptor(tls)?))))
+    }
+
+    /// Connections from now on are given this one; those that are open keep theirs.
+    ///
+    /// # Errors
+    /// When chain or key is none, or they do not belong together: then the old one stays.
+    pub fn replace(&self, tls: &Tls) -> io::Result<()> {
+        let new = acceptor(tls)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
     let wrong = |what: &str, error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("TLS {what}: {error}"))
     };
@@ -54,5 +81,16 @@ mod tests {
         };
         let error = acceptor(&tls).err().unwrap().to_string();
         assert!(error.starts_with("TLS key"), "{error}");
+    }
+
+    #[test]
+    fn a_key_of_another_certificate_is_refused() {
+        let made = || rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let (one, other) = (made(), made());
+        let tls = Tls {
+            cert: one.cert.pem().into_bytes(),
+            key: other.signing_key.serialize_pem().into_bytes(),
+        };
+        assert!(acceptor(&tls).is_err());
     }
 }

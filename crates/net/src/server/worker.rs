@@ -3,16 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::roster::{Entry, Roster};
 use super::serve::{self, Service};
 use super::{Common, Shutdown};
 use crate::conn::{Clock, Fate, Io, Shared};
@@ -33,18 +33,13 @@ pub(super) struct Worker<H> {
     service: Service<H>,
     clock: Arc<Clock>,
     period: Duration,
-    open: Vec<Entry>,
-}
-
-/// A connection as its worker sees it. Weak, so that a socket closes when its task ends.
-struct Entry {
-    shared: Weak<Shared>,
-    task: AbortHandle,
+    open: Roster,
 }
 
 /// A worker thread's whole life.
 pub(super) fn run<H, R>(
     common: Arc<Common>,
+    number: usize,
     listeners: Vec<std::net::TcpListener>,
     shutdown: &Shutdown,
     make: impl FnOnce() -> H,
@@ -71,7 +66,7 @@ where
             },
             clock: Arc::new(Clock::new()),
             period: common.limits.sweep_period(),
-            open: Vec::new(),
+            open: common.rosters.get(number).cloned().unwrap_or_default(),
         };
         worker.work().await;
         Ok(())
@@ -101,7 +96,7 @@ where
             () = shutdown.stopped() => {}
             () = self.drain(Instant::now() + limits.drain_timeout) => {}
         }
-        self.open.iter().for_each(Entry::cut);
+        self.open.entries().iter().for_each(Entry::cut);
     }
 
     async fn serve_until(&mut self, end: impl Future<Output = ()>) {
@@ -113,7 +108,7 @@ where
                 biased;
                 () = &mut end => return,
                 accepted = accept(&self.listeners) => self.handle_accepted(accepted).await,
-                _ = tick.tick(), if !self.open.is_empty() => self.sweep(),
+                _ = tick.tick(), if !self.open.entries().is_empty() => self.sweep(),
             }
         }
     }
@@ -134,7 +129,8 @@ where
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         let common = &self.service.common;
         let secure = common.tls.is_some();
-        let Some(seat) = common.census.seat(peer.ip()) else {
+        let speaks_for_many = common.trust.proxies(peer.ip());
+        let Some(seat) = common.census.seat(peer.ip(), speaks_for_many) else {
             if !secure {
                 // The client may be gone already.
                 let _ = serve::refuse(&stream);
@@ -160,7 +156,7 @@ where
             let _seat = seat;
             connection.await;
         });
-        self.open.push(Entry {
+        self.open.entries().push(Entry {
             shared: weak,
             task: task.abort_handle(),
         });
@@ -169,9 +165,10 @@ where
     /// Forgets finished connections and ends those whose client is too slow.
     fn sweep(&mut self) {
         self.clock.update();
-        self.open.retain(|entry| !entry.task.is_finished());
+        let mut open = self.open.entries();
+        open.retain(|entry| !entry.task.is_finished());
         let Common { limits, census, .. } = &*self.service.common;
-        for (entry, shared) in self.open.iter().filter_map(Entry::live) {
+        for (entry, shared) in open.iter().filter_map(Entry::live) {
             match shared.fate(limits, self.period) {
                 Fate::Live => {}
                 Fate::Close => shared.close(),
@@ -207,10 +204,10 @@ where
         let mut tick = interval(DRAIN_PERIOD);
         loop {
             self.sweep();
-            if self.open.is_empty() && !self.service.shutdown.is_held() {
+            if self.open.entries().is_empty() && !self.service.shutdown.is_held() {
                 return;
             }
-            for (_, shared) in self.open.iter().filter_map(Entry::live) {
+            for (_, shared) in self.open.entries().iter().filter_map(Entry::live) {
                 if shared.may_close(QUIET) {
                     shared.close();
                 }
@@ -220,19 +217,6 @@ where
                 _ = tick.tick() => {}
             }
         }
-    }
-}
-
-impl Entry {
-    fn live(&self) -> Option<(&Entry, Arc<Shared>)> {
-        Some((self, self.shared.upgrade()?))
-    }
-
-    fn cut(&self) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.cut();
-        }
-        self.task.abort();
     }
 }
 

@@ -36,13 +36,20 @@ impl Connection {
         !self.sender.is_closed()
     }
 
+    /// A request that cannot have reached the server comes back with the error.
     pub(super) async fn send(
         &mut self,
         request: Request<Body>,
-    ) -> Result<Response<Incoming>, hyper::Error> {
+    ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Body>>)> {
         // The task may not have noticed yet that the last answer is over.
-        self.sender.ready().await?;
-        self.sender.send_request(request).await
+        if let Err(error) = self.sender.ready().await {
+            return Err((error, Some(request)));
+        }
+        let sent = self.sender.try_send_request(request).await;
+        sent.map_err(|mut failed| {
+            let unsent = failed.take_message();
+            (failed.into_error(), unsent)
+        })
     }
 }
 

@@ -72,7 +72,7 @@ fn connections_are_kept_and_a_closed_one_is_replaced() {
             assert_eq!(body(&mut answer).await.unwrap(), b"abc");
         }
     });
-    assert_eq!(upstream.opened(), 2);
+    assert_eq!(upstream.opened.get(), 2);
     assert!(
         requests
             .recv()
@@ -136,4 +136,29 @@ fn a_server_is_a_host_and_no_more() {
             "{url}"
         );
     }
+}
+
+fn post(body: &'static str) -> Request<Body> {
+    let request = Request::post("/x").header("host", "o");
+    request.body(Body::full(body)).unwrap()
+}
+
+/// Whoever answers nothing may have done what it was asked to do.
+#[test]
+fn what_must_not_be_done_twice_is_sent_twice_only_if_it_cannot_have_arrived() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let (address, requests) = server(vec![vec![OK, ""], vec![OK]]);
+    let upstream = upstream(address);
+    run(async {
+        let mut first = upstream.send(0, &get("/first")).await.unwrap();
+        body(&mut first).await.unwrap();
+        // It came on the kept connection, which was then closed without a word.
+        let (failed, unsent) = upstream.send_once(0, post("a")).await.unwrap_err();
+        assert!(failed.sent && unsent.is_none(), "{failed:?}");
+        let mut second = upstream.send_once(0, post("b")).await.unwrap();
+        body(&mut second).await.unwrap();
+    });
+    let heads: Vec<String> = requests.try_iter().collect();
+    assert!(heads[1].starts_with("POST /x") && heads[1].contains("content-length: 1"));
+    assert_eq!((heads.len(), upstream.opened.get()), (3, 2));
 }

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
-use crate::server::{Limits, Listen, Server, Shutdown, Tls};
+use crate::server::{Certificates, Connections, Limits, Listen, Server, Shutdown, Tls};
 use crate::{Body, Conn};
 
 /// A running server; dropping it stops it.
@@ -21,6 +21,8 @@ pub struct Running {
     pub shutdown: Shutdown,
     pub metrics: Metrics,
     pub gate: Arc<Gate>,
+    pub certificates: Option<Certificates>,
+    pub connections: Connections,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
@@ -36,17 +38,24 @@ pub fn start(limits: Limits) -> Running {
 }
 
 pub fn start_with(limits: Limits, tls: Option<Tls>) -> Running {
+    start_as(Listen {
+        limits,
+        tls,
+        ..Listen::default()
+    })
+}
+
+pub fn start_as(listen: Listen) -> Running {
     let metrics = Metrics::new();
     let listen = Listen {
         addresses: vec!["127.0.0.1:0".into()],
-        limits,
-        tls,
         workers: 2,
         metrics: metrics.clone(),
-        share: false,
+        ..listen
     };
     let server = Server::bind(listen).unwrap();
-    let address = server.addresses()[0];
+    let (address, certificates) = (server.addresses()[0], server.certificates());
+    let connections = server.connections();
     let (shutdown, gate) = (Shutdown::new(), Arc::new(Gate::default()));
     let (theirs, held) = (shutdown.clone(), Arc::clone(&gate));
     let factory = move |_worker| {
@@ -59,6 +68,8 @@ pub fn start_with(limits: Limits, tls: Option<Tls>) -> Running {
         shutdown,
         metrics,
         gate,
+        certificates,
+        connections,
         thread: Some(thread),
     }
 }
@@ -138,6 +149,7 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
             conn.request,
             conn.touches_bytes(request.version())
         )),
+        "client" => Body::full(format!("{} {}", conn.peer(), conn.client())),
         "panic" => panic!("as asked"),
         _ => return crate::Error::client(StatusCode::NOT_FOUND, "nothing here").response(),
     };
@@ -198,6 +210,10 @@ impl Answer {
 }
 
 impl Client {
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
     pub fn send(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
     }

@@ -1,0 +1,78 @@
+//! The token that opens the admin port.
+
+use http::header::{self, HeaderMap};
+
+/// `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
+pub fn allowed(headers: &HeaderMap, token: &str) -> bool {
+    let value = headers.get(header::AUTHORIZATION);
+    let Some((scheme, given)) = value
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.split_once(' '))
+    else {
+        return false;
+    };
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return same(given.trim().as_bytes(), token.as_bytes());
+    }
+    let pair = decode(given.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"));
+    let password = pair.as_deref().and_then(|pair| {
+        let colon = pair.iter().position(|byte| *byte == b':')?;
+        pair.get(colon + 1..)
+    });
+    password.is_some_and(|password| same(password, token.as_bytes()))
+}
+
+/// Takes as long whether they differ early or late.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let differ = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
+    a.len() == b.len() && differ == 0
+}
+
+/// Base64 (RFC 4648 section 4).
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let (mut bits, mut count, mut out) = (0u32, 0, Vec::new());
+    for byte in text.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6 | u32::from(value)) & 0xff_ffff;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count & 0xff) as u8);
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_opens() {
+        let with = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            allowed(&headers, "s3cret")
+        };
+        assert!(with("Bearer s3cret") && with("bearer  s3cret"));
+        assert!(with("Basic YW55Ym9keTpzM2NyZXQ="));
+        for wrong in [
+            "Bearer",
+            "Bearer s3cre",
+            "Bearer s3cret!",
+            "Basic s3cret",
+            "Basic !",
+            "s3cret",
+        ] {
+            assert!(!with(wrong), "{wrong}");
+        }
+        assert!(!allowed(&HeaderMap::new(), "s3cret"));
+    }
+}
