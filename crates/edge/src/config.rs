@@ -1,6 +1,7 @@
 //! What `headwater edge` is told.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,6 +119,12 @@ const OWN: &[Knob] = &[
         "How long stale answers stand in for a failing origin where they do not say it",
     ),
     Knob::new(
+        "origin-at-once",
+        "N",
+        "1024",
+        "Most requests that an origin is sent at a time; others wait, at most as for a connection",
+    ),
+    Knob::new(
         "origin-connect-timeout",
         "DURATION",
         "3s",
@@ -204,10 +211,11 @@ impl Settings {
                     connect: time("origin-connect-timeout")?,
                     first_byte: time("origin-first-byte-timeout")?,
                     between: time("origin-between-timeout")?,
+                    at_once_max: layers.with("origin-at-once", at_least_one)?.unwrap_or(1024),
                     ..Patience::default()
                 },
                 care: Care {
-                    failures_max: layers.with("origin-failures", failures)?.unwrap_or(3),
+                    failures_max: layers.with("origin-failures", at_least_one)?.unwrap_or(3),
                     retry_after: time("origin-retry-after")?,
                     slow_start: time("origin-slow-start")?,
                 },
@@ -298,8 +306,8 @@ fn pools(layers: &Layers) -> Result<Pools, Wrong> {
     Ok(pools)
 }
 
-fn failures(text: &str) -> Result<u32, String> {
-    let count = text.parse().ok().filter(|count| *count > 0);
+fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    let count = text.parse().ok().filter(|count| *count >= T::from(1));
     count.ok_or_else(|| "a number from 1 on".into())
 }
 

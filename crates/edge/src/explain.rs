@@ -76,8 +76,12 @@ pub fn explain(flags: &ArgMatches) -> Result<(), Wrong> {
     let cache = cache.into_iter().find(|name| *name == asked);
     let cache = cache.ok_or_else(|| Wrong(format!("{asked}: the cache has no such result")))?;
     let cmcd = Cmcd::of(uri.query(), &headers);
+    let named = headers.get("host").and_then(|host| host.to_str().ok());
+    let host = uri.authority().map(|host| host.as_str()).or(named);
+    let host = host.unwrap_or_default().to_ascii_lowercase();
     let facts = Facts {
         method: &Method::GET,
+        host: &host,
         path: uri.path(),
         query: uri.query().unwrap_or_default(),
         client,

@@ -390,19 +390,23 @@ impl Edge {
     async fn pass(&self, worker: usize, received: &Received<'_>, why: Passing) -> Answered {
         let outcome = Outcome::Pass(why);
         let headers = received.passed(&self.instance);
-        let question = self.question(worker, received, headers);
+        let host = received.passed_host(&self.settings);
+        let question = question(worker, received, headers, host.as_ref());
         self.passed(received, self.origins.ask(question).await, outcome)
     }
 
     /// For this client alone, with its body, and only once.
     async fn hand_over(&self, worker: usize, received: &Received<'_>, body: Incoming) -> Answered {
         let outcome = Outcome::Pass(Passing::Method);
-        let (body, fault) = match net::body::relayed(body, self.settings.body_bytes_max) {
+        let grace = self.settings.common.limits.header_timeout;
+        let max = self.settings.body_bytes_max;
+        let (body, fault) = match net::body::relayed(body, max, grace) {
             Ok(relayed) => relayed,
             Err(error) => return self.passed(received, Err(error), outcome),
         };
         let headers = received.passed(&self.instance);
-        let question = self.question(worker, received, headers);
+        let host = received.passed_host(&self.settings);
+        let question = question(worker, received, headers, host.as_ref());
         let asked = self.origins.hand_over(question, body).await;
         let asked = asked.map_err(|error| fault.found().unwrap_or(error));
         let done = |reply: &Reply| {
@@ -413,22 +417,6 @@ impl Edge {
             self.invalidate(&received.key);
         }
         self.passed(received, asked, outcome)
-    }
-
-    fn question<'a>(
-        &'a self,
-        worker: usize,
-        received: &'a Received<'_>,
-        headers: HeaderMap,
-    ) -> Question<'a> {
-        Question {
-            worker,
-            pool: &received.pool,
-            method: received.method,
-            target: &received.target,
-            headers,
-            host: received.host(&self.settings),
-        }
     }
 
     fn passed(
@@ -448,6 +436,22 @@ impl Edge {
                 ended(outcome, None, Some(error)),
             ),
         }
+    }
+}
+
+fn question<'a>(
+    worker: usize,
+    received: &'a Received<'_>,
+    headers: HeaderMap,
+    host: Option<&'a HeaderValue>,
+) -> Question<'a> {
+    Question {
+        worker,
+        pool: &received.pool,
+        method: received.method,
+        target: &received.target,
+        headers,
+        host,
     }
 }
 

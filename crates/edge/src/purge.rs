@@ -52,7 +52,9 @@ impl Edge {
                     self.forget(&object);
                     self.memory.remove(&key);
                 }
-                Some(Entry::Varies(_)) => self.memory.remove(&key),
+                Some(Entry::Varies(_)) => {
+                    self.memory.remove(&key);
+                }
                 Some(Entry::Block(_) | Entry::Apart(_)) | None => {}
             }
         }

@@ -35,6 +35,8 @@ pub struct Received<'a> {
     pub pool: Arc<str>,
     /// Whose request it is.
     pub client: IpAddr,
+    /// In lower case; empty: none was named.
+    pub host: String,
 }
 
 /// A request that the edge answers itself.
@@ -92,12 +94,8 @@ impl<'a> Received<'a> {
             return Err(wrong(Error::client(StatusCode::BAD_REQUEST, what)));
         }
         let target = without_cmcd(target);
+        let host = host(parts);
         let key = if settings.client_host {
-            let host = parts.uri.authority().map(|a| a.as_str()).or_else(|| {
-                let host = parts.headers.get(header::HOST)?;
-                host.to_str().ok()
-            });
-            let host = host.unwrap_or_default().to_ascii_lowercase();
             format!("{host}{target}").into()
         } else {
             target.clone()
@@ -112,6 +110,7 @@ impl<'a> Received<'a> {
             ttl: None,
             pool: "".into(),
             client,
+            host,
         })
     }
 
@@ -133,9 +132,11 @@ impl<'a> Received<'a> {
     }
 
     /// The client's Host, where it is passed on.
-    pub fn host(&self, settings: &Settings) -> Option<&'a HeaderValue> {
-        let host = self.headers.get(header::HOST);
-        host.filter(|_| settings.client_host)
+    pub fn passed_host(&self, settings: &Settings) -> Option<HeaderValue> {
+        let wanted = settings.client_host && !self.host.is_empty();
+        wanted
+            .then(|| HeaderValue::try_from(&self.host).ok())
+            .flatten()
     }
 
     /// What the origin is sent, for this client alone.
@@ -170,7 +171,7 @@ impl<'a> Received<'a> {
             target: self.target.to_string(),
             request: self.headers.clone(),
             forward,
-            host: self.host(settings).cloned(),
+            host: self.passed_host(settings),
             said: self.said,
             kept,
             policy: Policy {
@@ -179,6 +180,18 @@ impl<'a> Received<'a> {
             },
         }
     }
+}
+
+/// The host that a request names: that of an absolute target or of `:authority` goes before the
+/// Host header (RFC 9112 section 3.2.2), in the key as in what the origin is sent, so that nobody
+/// can be given what another host's origin answered.
+fn host(parts: &Parts) -> String {
+    let named = parts.uri.authority().map(|authority| authority.as_str());
+    let header = || parts.headers.get(header::HOST)?.to_str().ok();
+    named
+        .or_else(header)
+        .unwrap_or_default()
+        .to_ascii_lowercase()
 }
 
 /// A word for the people who run it.

@@ -136,6 +136,7 @@ fn facts<'a>(received: &'a Received<'_>, cmcd: &'a Cmcd, conn: &Conn) -> Facts<'
     let target = received.target.as_ref();
     Facts {
         method: received.method,
+        host: &received.host,
         path: target.split('?').next().unwrap_or_default(),
         query: received.query,
         client: conn.client(),

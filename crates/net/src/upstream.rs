@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use self::connect::{Connect, Connection};
@@ -38,6 +39,8 @@ pub struct Patience {
     pub idle: Duration,
     /// Bytes of an answer's head.
     pub head_bytes_max: usize,
+    /// Requests at a time; others wait as long as for a connection.
+    pub at_once_max: usize,
 }
 
 impl Default for Patience {
@@ -48,6 +51,7 @@ impl Default for Patience {
             between: Duration::from_secs(15),
             idle: Duration::from_secs(50),
             head_bytes_max: 64 << 10,
+            at_once_max: 1024,
         }
     }
 }
@@ -59,6 +63,7 @@ pub struct Upstream {
     pool: Arc<Pool>,
     patience: Patience,
     opened: Counter,
+    seats: Arc<Semaphore>,
 }
 
 /// Why there is no answer, or no more of it.
@@ -107,6 +112,8 @@ pub struct Answer {
     patience: Duration,
     /// Goes back when the body has been read.
     connection: Option<(Connection, Arc<Pool>)>,
+    /// Given back with the connection.
+    seat: Option<OwnedSemaphorePermit>,
 }
 
 impl Upstream {
@@ -119,6 +126,7 @@ impl Upstream {
         Ok(Upstream {
             connect: Connect::new(url)?,
             pool: Arc::new(Pool::new(workers, patience.idle)),
+            seats: Arc::new(Semaphore::new(patience.at_once_max)),
             patience,
             opened: Counter::default(),
         })
@@ -142,14 +150,15 @@ impl Upstream {
     /// # Errors
     /// [`Failed`], when no answer's head came.
     pub async fn send(&self, worker: usize, request: &Request<()>) -> Result<Answer, Failed> {
+        let seat = self.seat().await?;
         if let Some(connection) = self.pool.take(worker) {
             match self.ask(connection, bodiless(request), None).await {
                 Err((failed, _)) if !failed.late => {}
-                done => return done.map_err(|(failed, _)| failed),
+                done => return done.map_err(|(failed, _)| failed).map(|a| a.seated(seat)),
             }
         }
         let asked = self.ask_anew(worker, bodiless(request)).await;
-        asked.map_err(|(failed, _)| failed)
+        asked.map_err(|(failed, _)| failed).map(|a| a.seated(seat))
     }
 
     /// Asks something that must not be done twice: it is sent again only if nothing of it can have
@@ -162,13 +171,34 @@ impl Upstream {
         worker: usize,
         mut request: Request<Body>,
     ) -> Result<Answer, (Failed, Unsent)> {
+        let seat = match self.seat().await {
+            Ok(seat) => seat,
+            Err(failed) => return Err((failed, Some(Box::new(request)))),
+        };
         if let Some(connection) = self.pool.take(worker) {
             match self.ask(connection, request, None).await {
                 Err((_, Some(unsent))) => request = *unsent,
-                done => return done,
+                done => return done.map(|answer| answer.seated(seat)),
             }
         }
-        self.ask_anew(worker, request).await
+        let asked = self.ask_anew(worker, request).await;
+        asked.map(|answer| answer.seated(seat))
+    }
+
+    /// Room for one more request.
+    async fn seat(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        let waiting = timeout(self.patience.connect, self.seats.clone().acquire_owned());
+        let seat = waiting.await.ok().and_then(Result::ok);
+        seat.ok_or_else(|| Failed {
+            late: true,
+            sent: false,
+            why: format!(
+                "{} requests are under way to {}, and none ended within {:?}",
+                self.patience.at_once_max,
+                self.authority(),
+                self.patience.connect
+            ),
+        })
     }
 
     async fn ask_anew(
@@ -235,6 +265,12 @@ impl Upstream {
             (Failed { late, sent, why }, unsent.map(Box::new))
         })?;
         let (head, body) = response.into_parts();
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for it: a client that believed it would read what follows as its own.
+            let why = format!("{} switches protocols unasked", self.authority());
+            let (late, sent) = (false, true);
+            return Err((Failed { late, sent, why }, None));
+        }
         Ok(Answer {
             status: head.status,
             headers: head.headers,
@@ -246,6 +282,7 @@ impl Upstream {
             body,
             patience: self.patience.between,
             connection: Some((connection, Arc::clone(&self.pool))),
+            seat: None,
         })
     }
 }
@@ -262,6 +299,13 @@ fn bodiless(request: &Request<()>) -> Request<Body> {
 }
 
 impl Answer {
+    fn seated(self, seat: OwnedSemaphorePermit) -> Answer {
+        Answer {
+            seat: Some(seat),
+            ..self
+        }
+    }
+
     /// Bytes of the body still to come, where that is known.
     pub fn len(&self) -> Option<u64> {
         self.body.size_hint().exact()
@@ -318,6 +362,7 @@ impl Answer {
         if let Some((connection, pool)) = self.connection.take() {
             pool.give(connection);
         }
+        self.seat = None;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::header::{self, HeaderValue};
 use http::StatusCode;
+use http::header::{self, HeaderValue};
 use net::{Error, range};
 use store::cache::Lead;
 use tokio::sync::oneshot;

@@ -22,6 +22,7 @@ pub(super) const LATE: [&str; 3] = ["response", "cache", "tcp"];
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub method: &'a Method,
+    pub host: &'a str,
     pub path: &'a str,
     pub query: &'a str,
     pub client: IpAddr,
@@ -57,7 +58,7 @@ impl Facts<'_> {
             "method" => self.method.as_str().into(),
             "path" => self.path.into(),
             "query" => self.query.into(),
-            "host" => text(self.headers, "host").into(),
+            "host" => self.host.into(),
             "client" => {
                 let address = self.client.to_string();
                 let net = networks.name(self.client);

@@ -239,6 +239,7 @@ fn types_fit(program: &Program) -> Result<(), String> {
     let cmcd = crate::cmcd::Cmcd::of(None, &headers);
     let facts = super::Facts {
         method: &http::Method::GET,
+        host: "",
         path: "/",
         query: "",
         client: std::net::Ipv4Addr::LOCALHOST.into(),

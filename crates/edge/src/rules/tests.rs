@@ -12,6 +12,9 @@ fn rules(text: &str) -> Rules {
 fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a Cmcd) -> Facts<'a> {
     Facts {
         method: &Method::GET,
+        host: headers
+            .get("host")
+            .map_or("", |host| host.to_str().unwrap()),
         path,
         query: "",
         client: "10.1.2.3".parse::<IpAddr>().unwrap(),

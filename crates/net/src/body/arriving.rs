@@ -17,6 +17,7 @@ use crate::Error;
 
 /// A body must come at least so fast, after a grace.
 const BYTES_PER_S_MIN: u64 = 1024;
+/// That of a body that is read here.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What was wrong with a body, once it has been read.
@@ -30,12 +31,12 @@ impl Fault {
     }
 }
 
-/// Hands a request's body on as it comes. What is too long or too slow is cut, and the fault says
-/// so.
+/// Hands a request's body on as it comes. What is too long, or after `grace` too slow (less than
+/// 1 KiB a second in all), is cut, and the fault says so.
 ///
 /// # Errors
 /// 413 when the request says already that it has more than `max` bytes.
-pub fn relayed(incoming: Incoming, max: u64) -> Result<(Body, Fault), Error> {
+pub fn relayed(incoming: Incoming, max: u64, grace: Duration) -> Result<(Body, Fault), Error> {
     let fault = Fault::default();
     let len = incoming.size_hint().exact();
     if len.is_some_and(|len| len > max) {
@@ -43,8 +44,8 @@ pub fn relayed(incoming: Incoming, max: u64) -> Result<(Body, Fault), Error> {
     }
     let body = match len {
         Some(0) => Body::empty(),
-        Some(len) => Body::stream(len, Arriving::new(incoming, max, fault.clone())),
-        None => Body::unsized_stream(Arriving::new(incoming, max, fault.clone())),
+        Some(len) => Body::stream(len, Arriving::new(incoming, max, grace, fault.clone())),
+        None => Body::unsized_stream(Arriving::new(incoming, max, grace, fault.clone())),
     };
     Ok((body, fault))
 }
@@ -55,7 +56,7 @@ pub fn relayed(incoming: Incoming, max: u64) -> Result<(Body, Fault), Error> {
 /// 413 when it has more than `max` bytes, 408 when it comes too slowly, 400 when it breaks off.
 pub async fn read(incoming: Incoming, max: u64) -> Result<Bytes, Error> {
     let fault = Fault::default();
-    let mut arriving = Arriving::new(incoming, max, fault.clone());
+    let mut arriving = Arriving::new(incoming, max, GRACE, fault.clone());
     let mut all = BytesMut::new();
     while let Some(piece) = std::future::poll_fn(|cx| Pin::new(&mut arriving).poll_next(cx)).await {
         let cut = |cut| {
@@ -78,19 +79,21 @@ struct Arriving {
     max: u64,
     came: u64,
     began: Instant,
+    grace: Duration,
     late: Pin<Box<Sleep>>,
     fault: Fault,
 }
 
 impl Arriving {
-    fn new(incoming: Incoming, max: u64, fault: Fault) -> Arriving {
+    fn new(incoming: Incoming, max: u64, grace: Duration, fault: Fault) -> Arriving {
         let began = Instant::now();
         Arriving {
             incoming,
             max,
             came: 0,
             began,
-            late: Box::pin(sleep_until(began + GRACE)),
+            grace,
+            late: Box::pin(sleep_until(began + grace)),
             fault,
         }
     }
@@ -128,7 +131,7 @@ impl Stream for Arriving {
                 Poll::Pending => {}
             }
             let worth = Duration::from_secs(self.came / BYTES_PER_S_MIN);
-            let deadline = self.began + GRACE + worth;
+            let deadline = self.began + self.grace + worth;
             if self.late.deadline() != deadline {
                 self.late.as_mut().reset(deadline);
             }
