@@ -73,8 +73,7 @@ impl Folder {
     /// # Errors
     /// [`Error`]; what is neither file nor folder is [`Error::NotFound`].
     pub fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
-        let fd = self.beneath(key, OFlags::PATH)?;
-        kind(&rustix::fs::fstat(fd)?)
+        kind(&self.stat(key)?)
     }
 
     /// Opens a file. Blocks.
@@ -94,7 +93,7 @@ impl Folder {
     }
 
     /// What is in a folder, by name, without what is hidden, cannot be named or cannot be
-    /// reached. Blocks.
+    /// reached, and without links that lead back to a folder above: they have no end. Blocks.
     ///
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.
@@ -105,6 +104,7 @@ impl Folder {
             return Ok(vec![Entry { name, file }]);
         }
         let fd = self.beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let above = self.above(key)?;
         let mut entries = Vec::new();
         for (n, found) in Dir::read_from(&fd)?.enumerate() {
             if n >= ENTRIES_MAX {
@@ -116,18 +116,34 @@ impl Folder {
                     .file_name()
                     .to_str()
                     .ok()
-                    .and_then(|name| self.entry(key, name)),
+                    .and_then(|name| self.entry(key, name, &above)),
             );
         }
         entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    fn entry(&self, folder: &Key, name: &str) -> Option<Entry> {
+    fn entry(&self, folder: &Key, name: &str, above: &[(u64, u64)]) -> Option<Entry> {
         let key = folder.join(name).ok()?;
-        let file = self.look(&key).ok()?;
+        let stat = self.stat(&key).ok()?;
+        let file = kind(&stat).ok()?;
+        let leads_back = file.is_none() && above.contains(&(stat.st_dev, stat.st_ino));
         let name = name.to_owned();
-        Some(Entry { name, file })
+        (!leads_back).then_some(Entry { name, file })
+    }
+
+    /// A folder and those above it: device and inode of each.
+    fn above(&self, folder: &Key) -> Result<Vec<(u64, u64)>, Error> {
+        let keys = std::iter::successors(Some(folder.clone()), Key::parent);
+        let stats = keys.map(|key| self.stat(&key));
+        stats
+            .map(|stat| stat.map(|stat| (stat.st_dev, stat.st_ino)))
+            .collect()
+    }
+
+    fn stat(&self, key: &Key) -> Result<Stat, Error> {
+        let fd = self.beneath(key, OFlags::PATH)?;
+        Ok(rustix::fs::fstat(fd)?)
     }
 
     fn beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
@@ -270,6 +286,25 @@ mod tests {
                 .iter()
                 .all(|entry| !["outside.txt", "etc", "loop"].contains(&&*entry.name))
         );
+    }
+
+    #[test]
+    fn links_to_a_folder_above_are_not_listed() {
+        let dir = library();
+        let root = dir.path().join("films");
+        symlink(".", root.join("here")).unwrap();
+        symlink("..", root.join("tos/up")).unwrap();
+        symlink("../deep", root.join("tos/deep/again")).unwrap();
+        symlink("tos/deep", root.join("aside")).unwrap();
+        let folder = Folder::new(&root).unwrap();
+        let names = |path: &str| -> Vec<String> {
+            let key = Key::parse(path).unwrap();
+            let listed = folder.list(&key).unwrap();
+            listed.into_iter().map(|entry| entry.name).collect()
+        };
+        assert_eq!(names(""), ["a.mp4", "aside", "folder.mp4", "tos"]);
+        assert_eq!(names("tos"), ["b.mp4", "deep"]);
+        assert!(names("tos/deep").is_empty());
     }
 
     #[test]
