@@ -12,9 +12,9 @@ pub mod client;
 pub mod config;
 mod generator;
 pub mod players;
-pub mod random;
 pub mod rate;
 pub mod report;
 pub mod result;
 
 pub use config::{command, run};
+pub use stats::random;

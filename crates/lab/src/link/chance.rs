@@ -1,11 +1,12 @@
 //! What a seed decides: losses and jitter, by the packet's number.
 
 use super::Loss;
+use stats::Random;
 
-/// A stream of numbers: SplitMix64 (Steele, Lea, Flood 2014), and the state that bursts need.
+/// A stream of numbers, and the state that bursts need.
 #[derive(Debug)]
 pub(super) struct Chance {
-    state: u64,
+    random: Random,
     bad: bool,
 }
 
@@ -13,15 +14,14 @@ impl Chance {
     /// The `number`th stream of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Chance {
         Chance {
-            state: mix(seed ^ mix(number.wrapping_add(1))),
+            random: Random::of(seed, number),
             bad: false,
         }
     }
 
     /// In [0, 1).
     pub(super) fn unit(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.state) >> 11) as f64 / (1u64 << 53) as f64
+        self.random.unit()
     }
 
     /// Whether the next packet is lost.
@@ -43,12 +43,6 @@ impl Chance {
             }
         }
     }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

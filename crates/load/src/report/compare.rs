@@ -2,27 +2,9 @@
 //! intervals over pairs, and whole distributions. Never a bare mean.
 
 use super::text::ms;
-use crate::random::Random;
 use crate::result::{Run, Times};
+use stats::Ratio;
 use std::fmt::Write;
-
-/// Resamples of a bootstrap.
-const RESAMPLES: usize = 4000;
-
-/// A ratio of a quantity, B to A, over pairs of runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ratio {
-    /// Of what.
-    pub name: &'static str,
-    /// Of each pair, in order.
-    pub pairs: Vec<f64>,
-    /// The middle one.
-    pub median: f64,
-    /// exp of the mean of logarithms.
-    pub geometric: f64,
-    /// 95 % percentile bootstrap interval of `geometric`; none with fewer than three pairs.
-    pub interval: Option<(f64, f64)>,
-}
 
 /// What is compared: its name, and the quantity of a run.
 type Quantity = (&'static str, fn(&Run) -> f64);
@@ -43,56 +25,15 @@ const QUANTITIES: [Quantity; 5] = [
     }),
 ];
 
-/// The ratios of pairs of runs: `a[k]` and `b[k]` were made one after the other.
-pub fn ratios(a: &[Run], b: &[Run], seed: u64) -> Vec<Ratio> {
+/// The ratios of pairs of runs, B to A, by what was compared: `a[k]` and `b[k]` were made one after
+/// the other.
+pub fn ratios(a: &[Run], b: &[Run], seed: u64) -> Vec<(&'static str, Ratio)> {
+    let pairs = a.len().min(b.len());
     let ratio = |(name, quantity): Quantity| {
-        let values = a.iter().zip(b).map(|(a, b)| quantity(b) / quantity(a));
-        let pairs: Vec<f64> = values
-            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
-            .collect();
-        (pairs.len() == a.len().min(b.len()) && !pairs.is_empty())
-            .then(|| ratio_of(name, pairs, seed))
+        let of = |runs: &[Run]| -> Vec<f64> { runs.iter().take(pairs).map(quantity).collect() };
+        Some((name, Ratio::of(&of(b), &of(a), seed)?))
     };
     QUANTITIES.into_iter().filter_map(ratio).collect()
-}
-
-fn ratio_of(name: &'static str, pairs: Vec<f64>, seed: u64) -> Ratio {
-    let logs: Vec<f64> = pairs.iter().map(|ratio| ratio.ln()).collect();
-    let mut sorted = pairs.clone();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let median = match sorted.len() % 2 {
-        1 => sorted[middle],
-        _ => (sorted[middle - 1] * sorted[middle]).sqrt(),
-    };
-    Ratio {
-        name,
-        median,
-        geometric: mean(&logs).exp(),
-        interval: (logs.len() >= 3).then(|| bootstrap(&logs, seed)),
-        pairs,
-    }
-}
-
-/// The 95 % percentile interval of exp(mean), resampling pairs (the cluster is the pair).
-fn bootstrap(logs: &[f64], seed: u64) -> (f64, f64) {
-    let mut random = Random::new(seed);
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let sum: f64 = logs
-                .iter()
-                .map(|_| logs[random.below(logs.len() as u64) as usize])
-                .sum();
-            sum / logs.len() as f64
-        })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let at = |share: f64| means[((RESAMPLES - 1) as f64 * share).round() as usize].exp();
-    (at(0.025), at(0.975))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The comparison in words and figures.
@@ -123,20 +64,20 @@ fn write(
         "\n{:<18}{:>10}{:>12}{:>20}   each pair",
         "B / A", "median", "geometric", "95 % interval"
     )?;
-    for ratio in ratios(a, b, seed) {
+    for (name, ratio) in ratios(a, b, seed) {
         let interval = match ratio.interval {
-            Some((low, high)) => format!("[{low:.3}, {high:.3}]"),
+            Some(within) => format!("[{:.3}, {:.3}]", within.low, within.high),
             None => "3 pairs needed".into(),
         };
         let pairs: Vec<String> = ratio
-            .pairs
+            .rounds
             .iter()
             .map(|pair| format!("{pair:.3}"))
             .collect();
         writeln!(
             out,
             "{:<18}{:>10.3}{:>12.3}{:>20}   {}",
-            ratio.name,
+            name,
             ratio.median,
             ratio.geometric,
             interval,
@@ -186,6 +127,7 @@ mod tests {
     use super::*;
     use crate::rate::Kind;
     use crate::result::{Cell, Stretch};
+    use stats::Interval;
     use std::time::Duration;
 
     fn run(ms: u64) -> Run {
@@ -216,9 +158,9 @@ mod tests {
         let b: Vec<Run> = [20, 40, 80, 160].map(run).into();
         let ratios = ratios(&a, &b, 1);
         assert_eq!(ratios.len(), 5);
-        let p50 = &ratios[0];
+        let p50 = &ratios[0].1;
         assert!((p50.median - 2.0).abs() < 0.01 && (p50.geometric - 2.0).abs() < 0.01);
-        let (low, high) = p50.interval.unwrap();
+        let Interval { low, high } = p50.interval.unwrap();
         assert!(low > 1.98 && high < 2.02, "{low} {high}");
     }
 
@@ -226,9 +168,9 @@ mod tests {
     fn intervals_widen_with_scatter_and_need_three_pairs() {
         let a: Vec<Run> = [10, 10, 10, 10].map(run).into();
         let b: Vec<Run> = [5, 20, 10, 40].map(run).into();
-        let (low, high) = ratios(&a, &b, 1)[0].interval.unwrap();
+        let Interval { low, high } = ratios(&a, &b, 1)[0].1.interval.unwrap();
         assert!(low < 1.0 && high > 2.0, "{low} {high}");
-        assert_eq!(ratios(&a[..2], &b[..2], 1)[0].interval, None);
+        assert_eq!(ratios(&a[..2], &b[..2], 1)[0].1.interval, None);
         assert!(summary(&a, &b, ("x", "y"), 1).contains("B / A"));
     }
 }

@@ -6,12 +6,6 @@ use serde::Serialize;
 /// Stretches that a profile without steps is cut into.
 const BINS: usize = 20;
 
-/// Achieved below this share of offered: over the knee.
-const SHARE_MIN: f64 = 0.98;
-
-/// A tail this many times that of the first point: over the knee.
-const TAIL_FACTOR_MAX: f64 = 3.0;
-
 /// What was offered, and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
@@ -41,14 +35,10 @@ pub fn points(run: &Run) -> Vec<Point> {
                 .collect()
         }
     };
-    if let Some(base) = points.first().map(|point| point.tail_ms) {
-        let over = |point: &&mut Point| {
-            point.achieved_per_s < SHARE_MIN * point.offered_per_s
-                || point.tail_ms > TAIL_FACTOR_MAX * base
-        };
-        if let Some(knee) = points.iter_mut().find(over) {
-            knee.knee = true;
-        }
+    let figures = |point: &Point| (point.offered_per_s, point.achieved_per_s, point.tail_ms);
+    let knee = stats::knee(points.iter().map(figures));
+    if let Some(point) = knee.and_then(|knee| points.get_mut(knee)) {
+        point.knee = true;
     }
     points
 }

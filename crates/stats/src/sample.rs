@@ -1,0 +1,98 @@
+//! One sample in a few numbers.
+
+use crate::{Interval, interval};
+
+/// A sample: what it is around, and how it scatters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// How many values.
+    pub n: usize,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// 95 % bootstrap interval of the mean; none below three values.
+    pub interval: Option<Interval>,
+    /// The standard deviation of the sample (n − 1).
+    pub deviation: f64,
+    /// The middle value.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Summary {
+    /// None of an empty sample, or where a value is no number.
+    pub fn of(values: &[f64], seed: u64) -> Option<Summary> {
+        if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        Some(Summary {
+            n: values.len(),
+            mean: mean(values),
+            interval: interval(values, mean, seed),
+            deviation: deviation(values),
+            median: median(values),
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// The arithmetic mean; NaN of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The middle value, or the mean of the two in the middle; NaN of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value that this share of the sample does not exceed, between neighbours in proportion
+/// (Hyndman and Fan 1996, definition 7); NaN of nothing.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = last as f64 * share.clamp(0.0, 1.0);
+    let at = |place: f64| sorted.get(place as usize).copied().unwrap_or(f64::NAN);
+    let (low, high) = (at(place.floor()), at(place.ceil()));
+    low + (high - low) * place.fract()
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    match values.len() {
+        1 => 0.0,
+        n => (squares / (n - 1) as f64).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_numbers() {
+        let summary = Summary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0], 1).unwrap();
+        assert_eq!((summary.n, summary.mean, summary.median), (8, 5.0, 4.5));
+        assert!((summary.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!((summary.min, summary.max), (2.0, 9.0));
+        assert_eq!(Summary::of(&[], 1), None);
+        assert_eq!(Summary::of(&[1.0, f64::NAN], 1), None);
+        assert_eq!(Summary::of(&[1.0], 1).unwrap().deviation, 0.0);
+    }
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        let values = [3.0, 1.0, 2.0, 4.0];
+        for (share, value) in [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0), (0.25, 1.75), (0.9, 3.7)] {
+            assert!((quantile(&values, share) - value).abs() < 1e-12, "{share}");
+        }
+        assert!(median(&[]).is_nan());
+    }
+}
