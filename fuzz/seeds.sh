@@ -147,4 +147,27 @@ docs = {
 }
 for name, data in docs.items():
     pathlib.Path("corpus/mpd", name).write_bytes(data)
+fresh = {
+    "plain": b"\x00\x64\x00\x01Cache-Control: max-age=60\nETag: \"a\"\nDate: Tue, 14 Nov 2023 22:13:20 GMT\n\nCache-Control: max-stale=5, min-fresh=3",
+    "stale": b"\x00\x64\x00\x05Cache-Control: max-age=60, stale-while-revalidate=99999, stale-if-error=9\nAge: 7\n\nCache-Control: max-stale",
+    "targeted": b"\x00\x64\x01\x00CDN-Cache-Control: max-age=9;a=b, must-revalidate=?0\nCache-Control: no-store\n\nPragma: no-cache",
+    "guessed": b"\x00\x64\x00\x00Last-Modified: Mon, 13 Nov 2023 22:13:20 GMT\nExpires: 0",
+    "lost": b"\x01\x30\x00\x00Expires: Tue, 14 Nov 2023 23:13:20 GMT\nVary: a, b\n\nCache-Control: only-if-cached",
+    "secret": b"\x00\x64\x01\x00Cache-Control: s-maxage=9, private=\"a, b\"\nSet-Cookie: a=b",
+}
+cmcd = {
+    "query": b"CMCD=bl%3D21300%2Csid%3D%226e2f%22%2Cbr%3D3200%2Csu%2Cnor%3D%22..%252F2%22",
+    "header": b"\nbl=21300,mtp=48100,su,ot=v,tb=(3200;v 1200;a)",
+    "broken": b"CMCD=%3D%2C%22%5C%22%zz&CMCD=x\n=,a=\"b,c=1e999,d=-0,e=(",
+}
+shelved = {
+    "written": bytes([2, 5, 4]) + b"/aall afHEAD",
+    "flipped": bytes([2, 0, 1]) + b"/ax" + bytes([9, 0, 3, 40, 0, 7]),
+    "magic": b"HWobj\0\0\x01" + bytes(32) + bytes(64),
+    "long": b"HWobj\0\0\x01" + b"\xff" * 12 + bytes(4) + bytes(16),
+}
+for folder, seeds in {"fresh": fresh, "cmcd": cmcd, "shelved": shelved}.items():
+    pathlib.Path("corpus", folder).mkdir(parents=True, exist_ok=True)
+    for name, data in seeds.items():
+        pathlib.Path("corpus", folder, name).write_bytes(data)
 PYTHON

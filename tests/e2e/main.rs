@@ -12,6 +12,7 @@ mod ffmpeg;
 mod hls;
 mod http;
 mod index;
+mod kill;
 mod mapped;
 #[path = "../support/nginx.rs"]
 mod nginx;

@@ -88,6 +88,18 @@ const OWN: &[Knob] = &[
         "Most memory for kept answers; one of them may take a 32nd of it",
     ),
     Knob::new(
+        "disk-dir",
+        "FOLDER",
+        "",
+        "Where answers that leave memory are kept, over restarts too; a folder of this process alone",
+    ),
+    Knob::new(
+        "disk",
+        "BYTES",
+        "10GiB",
+        "Most disk for kept answers, in disk-dir",
+    ),
+    Knob::new(
         "forward-host",
         "origin|client",
         "origin",
@@ -177,6 +189,8 @@ pub struct Settings {
     pub listen: Vec<String>,
     /// Bound on kept answers.
     pub memory_bytes: u64,
+    /// The folder of the disk tier, and its bound.
+    pub disk: Option<(PathBuf, u64)>,
     /// The origin is sent the client's Host, and answers are kept by it.
     pub client_host: bool,
     /// Request headers that are sent on beside the usual ones.
@@ -225,6 +239,10 @@ impl Settings {
             body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
             listen: layers.list("listen"),
             memory_bytes: layers.with("memory", memory)?.unwrap_or(0),
+            disk: match layers.path("disk-dir") {
+                Some(folder) => Some((folder, layers.with("disk", disk)?.unwrap_or(0))),
+                None => None,
+            },
             client_host: layers.with("forward-host", host)?.unwrap_or(false),
             forward: layers
                 .list("forward")
@@ -266,11 +284,13 @@ impl Settings {
         };
         is_fixed("listen", self.listen == running.listen);
         is_fixed("memory", self.memory_bytes == running.memory_bytes);
+        is_fixed("disk", self.disk == running.disk);
         is_fixed("admin", self.admin == running.admin);
         is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
         is_fixed("what all servers have", self.common == running.common);
         self.listen.clone_from(&running.listen);
         self.memory_bytes = running.memory_bytes;
+        self.disk.clone_from(&running.disk);
         self.admin.clone_from(&running.admin);
         self.tcp_interval = running.tcp_interval;
         self.common = running.common.clone();
@@ -321,6 +341,16 @@ fn memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         enough if enough >= MEMORY_BYTES_MIN => Ok(enough),
         _ => Err("at least 16MiB".into()),
+    }
+}
+
+/// The least that makes sense: the longest object that memory keeps must fit.
+const DISK_BYTES_MIN: u64 = 64 << 20;
+
+fn disk(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        enough if enough >= DISK_BYTES_MIN => Ok(enough),
+        _ => Err("at least 64MiB".into()),
     }
 }
 

@@ -3,32 +3,85 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
+use store::ShelvedBody;
 use store::cache::{Broken, Growing};
 
+use crate::filed::Filed;
+
 /// Pieces of a kept body: long enough for few system calls, short enough to be had at once.
-pub const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 1 << 20;
+/// What an open and mapped file costs, and a bound on how many are open: 16,384 in 1 GiB.
+const FILED_BYTES: u64 = 64 << 10;
 
 /// A body, shared by all who read it.
 #[derive(Debug, Default)]
 pub struct Content {
-    /// As it comes; a whole one is here, too.
+    /// As it comes; a whole one that lies in memory is here, too.
     pub growing: Arc<Growing>,
-    /// Its pieces, once it is whole: found without a lock.
-    whole: OnceLock<Vec<Bytes>>,
+    /// Found without a lock.
+    whole: OnceLock<Whole>,
+}
+
+/// Where a whole body lies.
+#[derive(Debug)]
+enum Whole {
+    Memory(Vec<Bytes>),
+    File(Filed),
 }
 
 impl Content {
+    /// A whole body in a file.
+    pub fn filed(filed: Filed) -> Content {
+        Content {
+            growing: Arc::default(),
+            whole: OnceLock::from(Whole::File(filed)),
+        }
+    }
+
     /// Bytes so far.
     pub fn len(&self) -> u64 {
-        match self.whole() {
-            Some(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+        match self.whole.get() {
+            Some(Whole::Memory(pieces)) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            Some(Whole::File(filed)) => filed.len(),
             None => self.growing.len(),
         }
     }
 
-    /// The pieces of a whole body.
-    pub fn whole(&self) -> Option<&[Bytes]> {
-        self.whole.get().map(Vec::as_slice)
+    /// What it takes in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        match self.file() {
+            Some(_) => FILED_BYTES,
+            None => self.len(),
+        }
+    }
+
+    /// All of it is here.
+    pub fn is_whole(&self) -> bool {
+        self.whole.get().is_some()
+    }
+
+    /// The pieces of a whole body in memory.
+    pub fn pieces(&self) -> Option<&[Bytes]> {
+        match self.whole.get() {
+            Some(Whole::Memory(pieces)) => Some(pieces),
+            _ => None,
+        }
+    }
+
+    /// The file of a whole body on disk.
+    pub fn file(&self) -> Option<&Filed> {
+        match self.whole.get() {
+            Some(Whole::File(filed)) => Some(filed),
+            _ => None,
+        }
+    }
+
+    /// A whole body, to be written to disk.
+    pub fn shelved(&self) -> Option<ShelvedBody> {
+        Some(match self.whole.get()? {
+            Whole::Memory(pieces) => ShelvedBody::Memory(pieces.clone()),
+            Whole::File(filed) => filed.shelved(),
+        })
     }
 
     /// It will not be whole, for this reason.
@@ -46,7 +99,7 @@ impl Content {
         let pieces = packed(came);
         self.growing.repack(pieces.clone());
         // Only whoever fetches it comes here, once.
-        let _ = self.whole.set(pieces);
+        let _ = self.whole.set(Whole::Memory(pieces));
     }
 }
 
@@ -92,9 +145,9 @@ mod tests {
                 all.extend_from_slice(&part);
                 content.growing.push(part.into());
             }
-            assert_eq!(content.whole(), None);
+            assert_eq!(content.pieces(), None);
             content.finish();
-            let pieces = content.whole().unwrap();
+            let pieces = content.pieces().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
             assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));

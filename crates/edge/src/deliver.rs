@@ -28,10 +28,11 @@ pub fn object(
     object: &Arc<Object>,
     outcome: Outcome,
     blocks: Option<Blocks>,
+    touched: bool,
 ) -> Option<Response<Body>> {
     let mut response = match condition(method, request, object) {
         Some(response) => response,
-        None => represent(method, request, object, blocks)?,
+        None => represent(method, request, object, blocks, touched)?,
     };
     object.uses.fetch_add(1, Relaxed);
     let headers = response.headers_mut();
@@ -135,6 +136,7 @@ fn represent(
     request: &HeaderMap,
     object: &Arc<Object>,
     blocks: Option<Blocks>,
+    touched: bool,
 ) -> Option<Response<Body>> {
     let mut headers = object.headers.clone();
     let (mut status, len) = (object.status, object.len());
@@ -153,11 +155,11 @@ fn represent(
             response.headers_mut().insert(header::CONTENT_RANGE, value);
             return Some(response);
         }
-        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.content.whole()) {
+        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.content.pieces()) {
             ([one], _) => {
                 status = StatusCode::PARTIAL_CONTENT;
                 headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
-                part(object, one.clone(), blocks)?
+                part(object, one.clone(), blocks, touched)?
             }
             (_, Some(pieces)) => {
                 status = StatusCode::PARTIAL_CONTENT;
@@ -166,9 +168,9 @@ fn represent(
                 body
             }
             // Several ranges of what is still coming, or kept in parts: the whole is an answer, too.
-            (_, None) => part(object, 0..len, blocks)?,
+            (_, None) => part(object, 0..len, blocks, touched)?,
         },
-        (_, Some(len)) => part(object, 0..len, blocks)?,
+        (_, Some(len)) => part(object, 0..len, blocks, touched)?,
         (_, None) => growing(object, 0..u64::MAX, None)?,
     };
     let mut response = Response::new(body);
@@ -178,7 +180,12 @@ fn represent(
 }
 
 /// These bytes: at once if they are here, else as they come.
-fn part(object: &Arc<Object>, range: Range<u64>, blocks: Option<Blocks>) -> Option<Body> {
+fn part(
+    object: &Arc<Object>,
+    range: Range<u64>,
+    blocks: Option<Blocks>,
+    touched: bool,
+) -> Option<Body> {
     if object.parts.is_some() {
         // Of the answer to HEAD only the length is sent.
         let none = futures_util::stream::empty::<Result<Bytes, Cut>>;
@@ -188,7 +195,10 @@ fn part(object: &Arc<Object>, range: Range<u64>, blocks: Option<Blocks>) -> Opti
             None => Body::stream(len, none()),
         });
     }
-    match object.content.whole() {
+    if let Some(filed) = object.content.file() {
+        return Some(filed.send(&range, touched));
+    }
+    match object.content.pieces() {
         Some([one]) if range.end - range.start == one.len() as u64 => Some(Body::full(one.clone())),
         Some(pieces) => Some(Body::pieces(range::slice(pieces, &range))),
         None => {

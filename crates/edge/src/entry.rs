@@ -66,8 +66,10 @@ impl Varies {
 impl Weigh for Entry {
     fn bytes(&self) -> u64 {
         match self {
-            Entry::Object(object) => ENTRY_BYTES + object.head_bytes() + object.content.len(),
-            Entry::Block(content) => ENTRY_BYTES + content.len(),
+            Entry::Object(object) => {
+                ENTRY_BYTES + object.head_bytes() + object.content.memory_bytes()
+            }
+            Entry::Block(content) => ENTRY_BYTES + content.memory_bytes(),
             Entry::Varies(_) => ENTRY_BYTES + (VARIANTS_MAX * 200) as u64,
             Entry::Apart(_) => ENTRY_BYTES,
         }

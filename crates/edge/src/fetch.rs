@@ -240,7 +240,7 @@ impl Edge {
             // It must not be kept any longer; this once it was asked for.
             Err(_) => {
                 let key = self.place(&ask.key, &merged, &ask.request);
-                self.memory.remove(&key);
+                self.take(&key);
                 Landed::Confirmed(Arc::new(merged))
             }
         }

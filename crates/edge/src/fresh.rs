@@ -3,8 +3,12 @@
 //! Pure: headers and times in, a verdict with its reason out. What we decide where the standard
 //! leaves a choice is said beside each test.
 
+// Said so that the fuzz target finds them too, which takes this folder alone.
+#[path = "fresh/directives.rs"]
 mod directives;
+#[path = "fresh/keep.rs"]
 mod keep;
+#[path = "fresh/reuse.rs"]
 mod reuse;
 
 pub use directives::Directives;

@@ -19,6 +19,11 @@ impl Key {
         &self.0
     }
 
+    /// Without the lines of a variant or a part.
+    pub fn primary(&self) -> &str {
+        self.0.split('\n').next().unwrap_or_default()
+    }
+
     /// The key of the variant that a request with these headers is given.
     pub fn variant(&self, names: &[HeaderName], request: &HeaderMap) -> Key {
         let mut text = self.0.to_string();

@@ -3,7 +3,8 @@
 //! The path of a request, as a list:
 //!
 //! 1. *Receive*: method, target and directives; a request that was here before is refused;
-//! 2. *Lookup*: memory, and what it says about variants; `plan` decides, with a reason;
+//! 2. *Lookup*: memory, with the `disk` behind it, and what it says about variants; `plan` decides,
+//!    with a reason;
 //! 3. *Fetch* (`fetch`): one for all who want the same, in a task of its own; `fresh` says
 //!    whether the answer may be kept, and for how long; what is too long is kept in `parts`; or
 //!    *Pass*: for this client alone;
@@ -20,9 +21,11 @@ mod cmcd;
 pub mod config;
 mod content;
 mod deliver;
+mod disk;
 mod entry;
 mod explain;
 mod fetch;
+mod filed;
 pub mod fresh;
 mod headers;
 mod key;
@@ -54,6 +57,7 @@ use net::{Body, Conn, Error, Shutdown};
 use store::cache::{Flights, Joined, Memory};
 
 use crate::config::Settings;
+use crate::disk::Disk;
 use crate::entry::Entry;
 use crate::fetch::{Flying, Landed, Told};
 use crate::key::Key;
@@ -75,6 +79,7 @@ pub(crate) struct Edge {
     memory: Arc<Memory<Key, Entry>>,
     flights: Flights<Key, Landed>,
     flying: Flying,
+    disk: Arc<Disk>,
     origins: Origins,
     observer: Arc<Observer>,
     steer: Steer,
@@ -120,6 +125,7 @@ impl Edge {
     }
 
     fn metrics(&self) -> Response<Body> {
+        self.disk.show();
         let (bytes, objects) = (self.memory.bytes(), self.memory.len());
         self.observer.show(bytes, objects, self.flights.len())
     }
@@ -148,6 +154,7 @@ impl Edge {
             .pool
             .into_iter()
             .for_each(|pool| received.turn_to(pool));
+        received.touched = conn.touches_bytes(received.version);
         let (mut response, mut ended) = if let Some(status) = early.deny {
             let error = Error::client(status, "a rule denies it");
             let response = deliver::error(&error, Outcome::Denied);
@@ -174,7 +181,7 @@ impl Edge {
             return self.pass(worker, received, Passing::Method).await;
         }
         for _ in 0..ROUNDS_MAX {
-            let (key, found, variants) = self.lookup(received);
+            let (key, found, variants) = self.recalled(received).await;
             let resident = |object: &Object| object.resident();
             let (method, said) = (received.method, &received.said);
             match plan(
@@ -202,19 +209,36 @@ impl Edge {
                     };
                     let outcome = match hit {
                         Plan::Stale(stale) => Outcome::Stale(stale),
+                        _ if object.content.file().is_some() => Outcome::Disk,
                         _ => Outcome::Hit,
                     };
                     if outcome == Outcome::Stale(Stale::WhileRevalidate) {
-                        self.refresh(worker, received, key, &object);
+                        self.refresh(worker, received, key.clone(), &object);
                     }
                     let delivered = self.deliver(worker, received, &object, outcome, None);
                     if let Some(answered) = delivered.await {
+                        let primary = || Key::from(received.key.as_ref());
+                        self.used(&object, || key.unwrap_or_else(primary));
                         return answered;
                     }
                 }
             }
         }
         self.pass(worker, received, Passing::NotShared).await
+    }
+
+    /// As [`Edge::lookup`], with what is on disk brought back.
+    async fn recalled(&self, received: &Received<'_>) -> (Option<Key>, Option<Entry>, bool) {
+        for _ in 0..ROUNDS_MAX {
+            let (key, found, variants) = self.lookup(received);
+            let name = key.as_ref().map_or(received.key.as_ref(), Key::as_str);
+            if found.is_some() || !self.disk.has(name) {
+                return (key, found, variants);
+            }
+            self.recall(&key.unwrap_or_else(|| Key::from(received.key.as_ref())))
+                .await;
+        }
+        self.lookup(received)
     }
 
     /// What is kept for a request, the key it is (or would be) kept by, and whether there are
@@ -353,6 +377,7 @@ impl Edge {
                         ask,
                         object: object.clone(),
                         first: Some(first),
+                        touched: received.touched,
                     });
                 }
                 Err(Missing::Changed) => return None,
@@ -365,7 +390,7 @@ impl Edge {
                 }
             }
         }
-        let response = deliver::object(method, headers, object, outcome, blocks)?;
+        let response = deliver::object(method, headers, object, outcome, blocks, received.touched)?;
         Some((response, ended(outcome, upstream_us, None)))
     }
 

@@ -67,6 +67,7 @@ impl Edge {
         let origins = origins.map_err(|error| Wrong(format!("origin: {error}")))?;
         Ok(Edge {
             memory: self.memory.clone(),
+            disk: self.disk.clone(),
             flights: self.flights.clone(),
             flying: self.flying.clone(),
             origins,

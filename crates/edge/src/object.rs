@@ -145,8 +145,8 @@ impl Object {
 
     /// Length of the body, where it is known by now.
     pub fn len(&self) -> Option<u64> {
-        self.len
-            .or_else(|| self.content.whole().map(|_| self.content.len()))
+        let whole = self.content.is_whole();
+        self.len.or_else(|| whole.then(|| self.content.len()))
     }
 
     /// Whether a request with these headers may be given it (RFC 9111 section 4.1).

@@ -27,7 +27,7 @@ use crate::object::Object;
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// How often a block is looked for before the client is cut: each time, somebody else's fetch of
 /// it came to nothing.
-const ROUNDS_MAX: usize = 3;
+const ROUNDS_MAX: usize = 4;
 
 /// How an object's bytes are kept, where they are not kept in one.
 #[derive(Debug, Clone)]
@@ -77,6 +77,8 @@ pub struct Blocks {
     pub object: Arc<Object>,
     /// The first block, which was had before the answer's head was written.
     pub first: Option<Arc<Content>>,
+    /// User code will see the bytes.
+    pub touched: bool,
 }
 
 struct Walk {
@@ -125,6 +127,7 @@ impl Walk {
                 ask,
                 object,
                 first,
+                touched,
             } = &mut self.blocks;
             let Some(parts) = &object.parts else {
                 return Err(Cut::new("not kept in parts"));
@@ -140,9 +143,13 @@ impl Walk {
                 Missing::Failed(error) => Cut::new(error.context.as_str()),
             })?;
             let within = self.at - n * parts.block..range.end - n * parts.block;
-            if let Some(pieces) = block.whole() {
+            if let Some(pieces) = block.pieces() {
                 self.at = range.end;
                 return Ok(Some(range::slice(pieces, &within)));
+            }
+            if let Some(filed) = block.file() {
+                self.at = range.end;
+                return filed.bring(within, *touched).await.map(Some);
             }
             // Blocks are short enough to be held as a whole by whoever reads them.
             self.reader = block.growing.read(within);
@@ -165,6 +172,10 @@ impl Edge {
         for _ in 0..ROUNDS_MAX {
             if let Some(Entry::Block(block)) = self.memory.get(&key) {
                 return Ok(block);
+            }
+            if self.disk.has(key.as_str()) {
+                self.recall(&key).await;
+                continue;
             }
             let landed = match self.flights.join(&key) {
                 // It may have landed between our look and our lead.
@@ -195,12 +206,12 @@ impl Edge {
         if let Some(Entry::Object(kept)) = self.memory.get(&parts.key)
             && Arc::ptr_eq(&kept, object)
         {
-            self.memory.remove(&parts.key);
+            self.take(&parts.key);
         }
         // Those of very long objects are not found any more, and make room in time.
         let count = object.len.unwrap_or(0).div_ceil(parts.block);
         for n in 0..count.min(FORGOTTEN_MAX) {
-            self.memory.remove(&parts.key(n));
+            self.take(&parts.key(n));
         }
     }
 }

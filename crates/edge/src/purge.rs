@@ -22,7 +22,7 @@ pub enum What {
 
 impl What {
     fn names(&self, key: &Key, object: Option<&Object>) -> bool {
-        let target = key.as_str().split('\n').next().unwrap_or_default();
+        let target = key.primary();
         match self {
             What::Url(url) => target == url,
             What::Prefix(prefix) => target.starts_with(prefix.as_str()),
@@ -37,12 +37,26 @@ fn within(key: &Key, of: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
 }
 
+impl What {
+    fn names_filed(&self, key: &str, tags: &str) -> bool {
+        let key = Key::from(key);
+        match self {
+            What::Tag(tag) => tags.split(' ').any(|other| other == tag),
+            _ => self.names(&key, None),
+        }
+    }
+}
+
 impl Edge {
     /// Something may have changed at the origin (RFC 9111 section 4.4): what is kept for this key
     /// is asked for again, and what is being fetched is not kept.
     pub fn invalidate(&self, key: &str) {
         self.flights.purge(|other, _| within(other, key));
         let mut keys = vec![Key::from(key)];
+        if self.memory.get(key).is_none() && self.disk.has(key) {
+            // Its variants, if there are some, are known by their keys alone.
+            self.disk.purge(|other, _| within(&Key::from(other), key));
+        }
         if let Some(Entry::Varies(varies)) = self.memory.get(key) {
             keys.extend(varies.variants());
         }
@@ -50,12 +64,10 @@ impl Edge {
             match self.memory.get(&key) {
                 Some(Entry::Object(object)) => {
                     self.forget(&object);
-                    self.memory.remove(&key);
+                    self.take(&key);
                 }
-                Some(Entry::Varies(_)) => {
-                    self.memory.remove(&key);
-                }
-                Some(Entry::Block(_) | Entry::Apart(_)) | None => {}
+                Some(Entry::Varies(_)) | None => self.take(&key),
+                Some(Entry::Block(_) | Entry::Apart(_)) => {}
             }
         }
     }
@@ -92,9 +104,11 @@ impl Edge {
             soft
         });
         let meant = meant.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Disk last: what left memory meanwhile is on its way there. There it goes also softly.
+        let filed = self.disk.purge(|key, tags| what.names_filed(key, tags));
         if !soft {
             meant.iter().for_each(|object| self.forget(object));
         }
-        flying + meant.len()
+        flying + meant.len() + filed
     }
 }

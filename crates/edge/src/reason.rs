@@ -163,6 +163,8 @@ impl Why {
 pub enum Outcome {
     /// Kept and fresh.
     Hit,
+    /// The same, its body on disk.
+    Disk,
     /// Kept, and stale.
     Stale(Stale),
     /// Kept, and the origin said that it is still so.
@@ -183,7 +185,7 @@ impl Outcome {
     /// The metric's `result`, and the record's `cache`.
     pub fn result(self) -> &'static str {
         match self {
-            Outcome::Hit => "hit",
+            Outcome::Hit | Outcome::Disk => "hit",
             Outcome::Stale(_) => "stale",
             Outcome::Revalidated(_) => "revalidated",
             Outcome::Follow(_) => "follow",
@@ -198,6 +200,7 @@ impl Outcome {
     pub fn reason(self) -> &'static str {
         match self {
             Outcome::Hit => "fresh",
+            Outcome::Disk => "disk",
             Outcome::Stale(stale) => stale.name(),
             Outcome::Revalidated(asking) => asking.name(),
             Outcome::Follow(why) | Outcome::Miss(why, _) => why.name(),
@@ -214,7 +217,7 @@ impl Outcome {
         let mut text = String::with_capacity(64);
         text.push_str(NAME);
         let forward = match self {
-            Outcome::Hit | Outcome::Stale(_) => {
+            Outcome::Hit | Outcome::Disk | Outcome::Stale(_) => {
                 text.push_str("; hit");
                 None
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, Version};
 use net::{Body, Error};
 
 use crate::config::Settings;
@@ -37,6 +37,9 @@ pub struct Received<'a> {
     pub client: IpAddr,
     /// In lower case; empty: none was named.
     pub host: String,
+    pub version: Version,
+    /// User code will see the bytes of the answer (see [`net::Conn::touches_bytes`]).
+    pub touched: bool,
 }
 
 /// A request that the edge answers itself.
@@ -111,6 +114,8 @@ impl<'a> Received<'a> {
             pool: "".into(),
             client,
             host,
+            version: parts.version,
+            touched: true,
         })
     }
 

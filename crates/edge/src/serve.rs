@@ -13,11 +13,12 @@ use net::metrics::Metrics;
 use net::program::MAIN;
 use net::record::Recorder;
 use net::{Failed, Limits, Listen, Running, Server, Shutdown};
-use store::cache::{Flights, Memory};
+use store::cache::Flights;
 
 use crate::Edge;
 use crate::admin::{self, Admin};
 use crate::config::{KNOBS, Settings, TABLES};
+use crate::disk;
 use crate::fetch::Flying;
 use crate::live::Live;
 use crate::observe::Observer;
@@ -193,8 +194,10 @@ fn build(
     };
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
+    let (memory, disk) = disk::tiers(&settings, metrics)?;
     Ok(Edge {
-        memory: Arc::new(Memory::new(settings.memory_bytes)),
+        memory,
+        disk,
         flights: Flights::default(),
         flying: Flying::default(),
         origins,

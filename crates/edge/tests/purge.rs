@@ -14,6 +14,10 @@ struct Served {
 }
 
 fn served(origin: std::net::SocketAddr) -> Served {
+    served_with(origin, &[])
+}
+
+fn served_with(origin: std::net::SocketAddr, more: &[&str]) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
@@ -24,7 +28,7 @@ fn served(origin: std::net::SocketAddr) -> Served {
         token.to_str().unwrap(),
     ];
     Served {
-        edge: Edge::new(origin, &flags),
+        edge: Edge::new(origin, &[&flags[..], more].concat()),
         _folder: folder,
     }
 }
@@ -161,4 +165,34 @@ fn the_admin_port_wants_its_token_and_shows_what_is_kept() {
     let foreign = served.edge.admin("POST", "/purge?url=/a", &lines);
     assert_eq!(foreign.status, 403);
     assert_eq!(served.admin("GET", "/nothing").status, 404);
+}
+
+#[test]
+fn what_is_purged_is_not_found_on_disk() {
+    let (address, _) = Origin::answering(|exchange| {
+        let tag = format!(
+            "Surrogate-Key: t{}",
+            exchange.target().trim_start_matches('/')
+        );
+        (200, vec![KEEP.into(), tag], vec![7; 1 << 20])
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().to_str().unwrap();
+    let served = served_with(address, &["--memory", "16MiB", "--disk-dir", disk]);
+    for n in 0..40 {
+        served.edge.get(&format!("/{n}"));
+        served.edge.until("headwater_cache_flights", 0);
+        served.edge.until("headwater_cache_disk_waiting", 0);
+    }
+    assert!(served.edge.metric("headwater_cache_disk_objects") > 10);
+    assert!(served.is_hit("/0") && served.is_hit("/1") && served.is_hit("/20"));
+    served.purge("tag=t0");
+    served.purge("url=/1");
+    assert!(!served.is_hit("/0") && !served.is_hit("/1"));
+    served.purge("prefix=/&soft");
+    assert_eq!(served.edge.metric("headwater_cache_disk_objects"), 0);
+    served.purge("prefix=/");
+    for n in 0..40 {
+        assert!(!served.is_hit(&format!("/{n}")), "{n}");
+    }
 }

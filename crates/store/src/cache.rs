@@ -10,4 +10,4 @@ mod memory;
 
 pub use flight::{Flight, Flights, Follow, Joined, Lead};
 pub use growing::{Broken, Growing, Reader};
-pub use memory::{Memory, Weigh};
+pub use memory::{Memory, Told, Weigh};

@@ -10,7 +10,8 @@
 //! - A [`RemoteObject`] is read by ranges: from `ranges` in memory, or over `http`, on threads of its own.
 //!   [`RemoteObject::parts`] is asynchronous; what [`Store`] and [`Object::read`] do blocks.
 //!
-//! [`cache`] keeps what was fetched from elsewhere; it knows nothing of libraries.
+//! [`cache`] keeps what was fetched from elsewhere, a [`DiskTier`] behind it; they know nothing of
+//! libraries.
 //!
 //! What is *not* here: no HTTP server, no media. `cache` and `ranges` import nothing from their
 //! neighbours.
@@ -33,6 +34,7 @@ mod residence;
 mod store;
 
 pub use arena::{Arena, Kept};
+pub use disk::tier::{DiskTier, DiskTierCounts, Found, ShelvedBody, Shelving};
 pub use disk::{DiskCache, DiskCounts};
 pub use error::Error;
 pub use folder::{Entry, Folder};

@@ -29,6 +29,12 @@ const PROBE_STRIDE: u64 = 64 * 1024;
 /// How much is read at once where pages cannot be populated.
 const WARM_BYTES: usize = 256 * 1024;
 
+impl std::fmt::Debug for LocalFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LocalFile({} bytes)", self.len())
+    }
+}
+
 impl AsFd for LocalFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

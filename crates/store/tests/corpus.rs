@@ -1,18 +1,33 @@
-//! Replays what fuzzing the disk cache's files has kept.
-#![allow(clippy::unwrap_used, missing_docs)]
+//! Replays what fuzzing the files of the disk caches has kept.
+#![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
+#[path = "../src/disk/tier/format.rs"]
+mod format;
 #[path = "../src/disk/record.rs"]
 mod record;
 
 #[path = "../../../fuzz/bodies/kept.rs"]
-mod body;
+mod kept_body;
+#[path = "../../../fuzz/bodies/shelved.rs"]
+mod shelved_body;
+
+fn replay(target: &str, run: impl Fn(&[u8])) -> usize {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let files = std::fs::read_dir(corpus.join(target)).unwrap();
+    files
+        .map(|file| run(&std::fs::read(file.unwrap().path()).unwrap()))
+        .count()
+}
 
 #[test]
 fn kept() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/kept");
-    let files = std::fs::read_dir(corpus).unwrap();
-    let count = files
-        .map(|file| body::run(&std::fs::read(file.unwrap().path()).unwrap()))
-        .count();
-    assert!(count > 10, "the corpus is there");
+    assert!(replay("kept", kept_body::run) > 10, "the corpus is there");
+}
+
+#[test]
+fn shelved() {
+    assert!(
+        replay("shelved", shelved_body::run) > 3,
+        "the corpus is there"
+    );
 }

@@ -59,9 +59,9 @@ impl Edge {
         };
         let whole = self.bring(&mut lead, &content, reply.answer, Some(len));
         if whole.await && !lead.purged() {
-            self.memory.insert(key.clone(), Entry::Block(content));
+            self.put(key.clone(), Entry::Block(content));
             if lead.purged() {
-                self.memory.remove(&key);
+                self.take(&key);
             }
         }
     }

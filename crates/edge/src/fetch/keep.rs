@@ -30,17 +30,16 @@ impl Edge {
             return;
         }
         let key = self.place(&ask.key, object, &ask.request);
-        self.memory
-            .insert(key.clone(), Entry::Object(object.clone()));
+        self.put(key.clone(), Entry::Object(object.clone()));
         if lead.purged() {
-            self.memory.remove(&key);
+            self.take(&key);
         }
     }
 
     /// For a while nobody waits for anybody else's answer to this.
     pub(crate) fn apart(&self, key: &Key, time: Duration) {
         let until = Instant::now() + time;
-        self.memory.insert(key.clone(), Entry::Apart(until));
+        self.put(key.clone(), Entry::Apart(until));
     }
 
     /// The key that an object is kept by: its own, or its variant's.
@@ -60,14 +59,13 @@ impl Edge {
                     names.dedup();
                 }
                 let varies = Arc::new(Varies::new(names));
-                self.memory
-                    .insert(key.clone(), Entry::Varies(varies.clone()));
+                self.put(key.clone(), Entry::Varies(varies.clone()));
                 varies
             }
         };
         let variant = key.variant(&varies.names, request);
         if let Some(oldest) = varies.keep(&variant) {
-            self.memory.remove(&oldest);
+            self.take(&oldest);
         }
         variant
     }

@@ -46,7 +46,7 @@ impl Default for Policy {
 }
 
 /// Where a lifetime comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Source {
     /// A rule's `ttl`.
     Rule,

@@ -82,9 +82,7 @@ impl Edge {
     }
 
     pub fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream }
+        Client::to(self.address)
     }
 
     /// The same at the admin port.
@@ -94,9 +92,7 @@ impl Edge {
 
     pub fn admin_port(&self) -> Client {
         let address = self.running.as_ref().unwrap().beside(edge::ADMIN).unwrap();
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream }
+        Client::to(address)
     }
 
     /// A counter's value.
@@ -148,6 +144,12 @@ pub struct Answer {
 }
 
 impl Client {
+    pub fn to(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream }
+    }
+
     pub fn send(&mut self, method: &str, path: &str, headers: &[&str]) {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: edge\r\n");
         for line in headers {

@@ -9,13 +9,13 @@ use crate::support::{Edge, Exchange, Origin, head};
 const BLOCK: usize = 1 << 20;
 const SMALL: [&str; 2] = ["--memory", "16MiB"];
 
-fn film(seed: usize) -> Vec<u8> {
+pub fn film(seed: usize) -> Vec<u8> {
     let byte = |n: usize| (n / 7 + n * 31 + seed * 101) as u8;
     (0..4 * BLOCK + 1000).map(byte).collect()
 }
 
 /// What an origin with ranges answers.
-fn ranged(exchange: &Exchange, etag: &str, body: &[u8]) -> (u16, Vec<String>, Vec<u8>) {
+pub fn ranged(exchange: &Exchange, etag: &str, body: &[u8]) -> (u16, Vec<String>, Vec<u8>) {
     let mut lines = vec![KEEP.to_owned(), format!("ETag: {etag}")];
     let holds = exchange.header("if-range").is_none_or(|tag| tag == etag);
     if exchange.header("if-none-match") == Some(etag) {

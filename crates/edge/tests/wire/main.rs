@@ -6,6 +6,7 @@
 mod support;
 
 mod apart;
+mod disk;
 mod follow;
 mod hits;
 mod large;

@@ -4,9 +4,10 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Weighter};
 
 /// What something costs to keep.
 pub trait Weigh {
@@ -16,12 +17,34 @@ pub trait Weigh {
 
 /// The tier. Cloned values are cheap: they should be `Arc`s.
 pub struct Memory<K, V> {
-    cache: Cache<K, V, ByBytes>,
+    cache: Cache<K, V, ByBytes, DefaultHashBuilder, Leaving<K, V>>,
     object_bytes_max: u64,
 }
 
 #[derive(Debug, Clone)]
 struct ByBytes;
+
+/// Who is told of what makes room for others (not of what is replaced or removed). It must not ask
+/// the tier anything.
+pub type Told<K, V> = Arc<dyn Fn(&K, &V) + Send + Sync>;
+
+struct Leaving<K, V>(Option<Told<K, V>>);
+
+impl<K, V> Clone for Leaving<K, V> {
+    fn clone(&self) -> Leaving<K, V> {
+        Leaving(self.0.clone())
+    }
+}
+
+impl<K, V> Lifecycle<K, V> for Leaving<K, V> {
+    type RequestState = ();
+
+    fn before_evict(&self, (): &mut (), key: &K, value: &mut V) {
+        if let Some(told) = &self.0 {
+            told(key, value);
+        }
+    }
+}
 
 impl<K: Weigh, V: Weigh> Weighter<K, V> for ByBytes {
     fn weight(&self, key: &K, value: &V) -> u64 {
@@ -37,8 +60,9 @@ const SHARE: u64 = 4;
 const OBJECT_BYTES_LIKELY: u64 = 256 << 10;
 
 impl<K: Eq + Hash + Clone + Weigh, V: Weigh + Clone> Memory<K, V> {
-    /// Keeps at most this many bytes.
-    pub fn new(bytes_max: u64) -> Memory<K, V> {
+    /// Keeps at most this many bytes; `leaving` is told of each that makes room for others, and must
+    /// neither block nor ask this tier anything.
+    pub fn new(bytes_max: u64, leaving: Option<Told<K, V>>) -> Memory<K, V> {
         let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
             .shards(SHARDS)
@@ -50,7 +74,7 @@ impl<K: Eq + Hash + Clone + Weigh, V: Weigh + Clone> Memory<K, V> {
             options,
             ByBytes,
             DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
+            Leaving(leaving),
         );
         Memory {
             object_bytes_max: cache.shard_capacity() / SHARE,
@@ -132,7 +156,7 @@ mod tests {
 
     #[test]
     fn it_never_holds_more_than_it_may() {
-        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20);
+        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20, None);
         for key in 0..4000 {
             memory.insert(key, vec![0; 1 + (key as usize * 37) % 9000]);
             assert!(memory.bytes() <= 1 << 20, "{} at {key}", memory.bytes());
@@ -148,8 +172,25 @@ mod tests {
     }
 
     #[test]
+    fn who_leaves_is_told_and_who_is_replaced_or_removed_is_not() {
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let note = told.clone();
+        let leaving: Told<u32, Vec<u8>> = Arc::new(move |key, _| note.lock().unwrap().push(*key));
+        let memory = Memory::new(1 << 20, Some(leaving));
+        memory.insert(0, vec![0; 100]);
+        memory.insert(0, vec![1; 100]);
+        memory.remove(&0);
+        memory.retain(|_, _| false);
+        assert!(told.lock().unwrap().is_empty());
+        for key in 1..1000 {
+            memory.insert(key, vec![0; 10_000]);
+        }
+        assert_eq!(told.lock().unwrap().len(), 999 - memory.len());
+    }
+
+    #[test]
     fn what_is_too_heavy_replaces_nothing_and_is_not_left_old() {
-        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20);
+        let memory: Memory<u32, Vec<u8>> = Memory::new(1 << 20, None);
         let most = usize::try_from(memory.object_bytes_max()).unwrap() - 4;
         memory.insert(1, vec![1; most]);
         assert!(memory.get(&1).is_some());

@@ -6,11 +6,12 @@
 //! for longest goes first, and what other processes left half-written goes too. Several processes
 //! may share a folder; each sweeps it when it thinks that it is full.
 //!
-//! Imports nothing from its neighbours.
+//! [`tier`] keeps large ones, which the kernel sends from their files.
 
 mod record;
 #[cfg(test)]
 mod tests;
+pub mod tier;
 
 use record::{Record, Unread};
 use std::fs::{self, DirBuilder, File};

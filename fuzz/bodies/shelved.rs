@@ -1,0 +1,49 @@
+//! No file of the disk tier can make its reader panic, or be taken for something that was not written
+//! as just that.
+
+use crate::format::{self, FIXED, Header};
+
+/// Three bytes say how long key, tags and head are; they follow, then places and bits to flip.
+pub fn run(data: &[u8]) {
+    // What anybody may have put there.
+    if let Some(header) = Header::read(data) {
+        let again = header.write();
+        let start = format::start(data);
+        assert_eq!(again.as_ref().map(Vec::len), start);
+        assert!(again.is_some_and(|again| Header::read(&again) == Some(header)));
+    }
+    let Some(([key, tags, head], rest)) = data.split_first_chunk::<3>() else {
+        return;
+    };
+    let mut rest = rest;
+    let mut take = |len: u8| {
+        let (taken, tail) = rest.split_at(usize::from(len).min(rest.len()));
+        rest = tail;
+        taken
+    };
+    let key = String::from_utf8_lossy(take(*key));
+    let tags = String::from_utf8_lossy(take(*tags));
+    let head = take(*head);
+    let header = Header {
+        key: &key,
+        tags: &tags,
+        head,
+        body_len: head.len() as u64,
+        body_sum: format::sum(head),
+    };
+    let Some(written) = header.write() else {
+        return;
+    };
+    assert_eq!(written.len() % 4096, 0);
+    assert_eq!(format::start(&written[..FIXED]), Some(written.len()));
+    assert_eq!(Header::read(&written), Some(header));
+    let said = FIXED + key.len() + tags.len() + head.len() + 8;
+    let mut harmed = written.clone();
+    for harm in rest.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([harm[0], harm[1]])) % said;
+        harmed[at] ^= 1 << (harm[2] % 8);
+    }
+    if harmed != written {
+        assert_eq!(Header::read(&harmed), None);
+    }
+}

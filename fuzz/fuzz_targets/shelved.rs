@@ -1,0 +1,11 @@
+#![no_main]
+
+// The file itself: no other crate may see it.
+#[allow(dead_code)]
+#[path = "../../crates/store/src/disk/tier/format.rs"]
+mod format;
+
+#[path = "../bodies/shelved.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));
