@@ -99,6 +99,11 @@ const CONNECTIONS_REUSED: Row = Row {
     unit: "",
     help: "Requests sent on a connection that had carried one before",
 };
+const CONNECTIONS_RESUMED: Row = Row {
+    name: "storage_connections_resumed",
+    unit: "",
+    help: "Connections to the storage opened that resumed a TLS session",
+};
 const CONNECTIONS_OPEN: Row = Row {
     name: "storage_connections_open",
     unit: "",
@@ -169,6 +174,7 @@ struct Far {
     opened: Counter,
     closed: Counter,
     reused: Counter,
+    resumed: Counter,
     open: Gauge,
     memory: Gauge,
     down: Gauge,
@@ -180,6 +186,7 @@ impl Far {
             opened: metrics.counter(&CONNECTIONS_OPENED),
             closed: metrics.counter(&CONNECTIONS_CLOSED),
             reused: metrics.counter(&CONNECTIONS_REUSED),
+            resumed: metrics.counter(&CONNECTIONS_RESUMED),
             open: metrics.gauge(&CONNECTIONS_OPEN),
             memory: metrics.gauge(&STORAGE_MEMORY),
             down: metrics.gauge(&ENDPOINTS_DOWN),
@@ -191,6 +198,7 @@ impl Far {
         raise(&self.opened, connections.opened());
         raise(&self.closed, connections.closed());
         raise(&self.reused, connections.reused());
+        raise(&self.resumed, connections.resumed());
         set(&self.open, connections.open());
         set(&self.memory, remote.cached_bytes());
         set(&self.down, remote.endpoints_down() as u64);

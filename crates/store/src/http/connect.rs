@@ -6,10 +6,10 @@ use http::Uri;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use object_store::client::HttpRequestBody;
-use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, HandshakeKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -111,6 +111,9 @@ impl Connector {
         let stream = handshake
             .await
             .map_err(|error| Failed::Tls(error.to_string()))?;
+        if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+            guard.resumed();
+        }
         speak(stream, guard).await
     }
 }

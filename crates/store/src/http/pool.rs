@@ -16,6 +16,7 @@ pub struct Connections {
     opened: AtomicU64,
     closed: AtomicU64,
     reused: AtomicU64,
+    resumed: AtomicU64,
 }
 
 impl Connections {
@@ -34,6 +35,11 @@ impl Connections {
         self.reused.load(Relaxed)
     }
 
+    /// Of those opened so far, how many resumed a TLS session of an earlier one.
+    pub fn resumed(&self) -> u64 {
+        self.resumed.load(Relaxed)
+    }
+
     /// Open now.
     pub fn open(&self) -> u64 {
         let closed = self.closed();
@@ -48,6 +54,11 @@ impl Guard {
     fn new(connections: Arc<Connections>) -> Guard {
         connections.opened.fetch_add(1, Relaxed);
         Guard(connections)
+    }
+
+    /// Its TLS session is one of an earlier connection.
+    pub(super) fn resumed(&self) {
+        self.0.resumed.fetch_add(1, Relaxed);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections are what they are counted to be.
 
-use crate::suite::{bytes, key, parts, quick};
+use crate::suite::{bytes, key, of, parts, quick};
 use crate::wild::Wild;
 use store::{Object, Options, Reason, Store, Transport};
 
@@ -20,17 +20,20 @@ fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
     (server, store, object)
 }
 
+/// Twenty reads, one after the other, of which none is of what another brought.
+pub fn read_twenty(object: &Object) {
+    for n in 0..20 {
+        let range = n * 100_000..n * 100_000 + 50_000;
+        let (read, error) = parts(object, &[range.clone()], Reason::Segment);
+        assert!(error.is_none(), "{error:?}");
+        assert!(read == of(&bytes("film.mp4"), &[range]));
+    }
+}
+
 #[test]
 fn kept_connections_are_used_again() {
     let (server, store, object) = library(true, 8);
-    for n in 0..20 {
-        let (_, error) = parts(
-            &object,
-            &[n * 100_000..n * 100_000 + 50_000],
-            Reason::Segment,
-        );
-        assert!(error.is_none());
-    }
+    read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((server.requests(), server.accepted()), (21, 1));
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
@@ -40,14 +43,7 @@ fn kept_connections_are_used_again() {
 #[test]
 fn fresh_ones_are_one_a_request() {
     let (server, store, object) = library(false, 8);
-    for n in 0..20 {
-        let (_, error) = parts(
-            &object,
-            &[n * 100_000..n * 100_000 + 50_000],
-            Reason::Segment,
-        );
-        assert!(error.is_none());
-    }
+    read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((server.requests(), server.accepted()), (21, 21));
     assert_eq!((connections.opened(), connections.reused()), (21, 0));

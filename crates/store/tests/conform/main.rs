@@ -9,5 +9,7 @@ mod connections;
 mod endpoints;
 mod faults;
 mod real;
+mod servers;
 mod suite;
+mod tls;
 mod wild;

@@ -1,0 +1,136 @@
+//! Storage over TLS: real servers with a certificate of our own authority, sessions resumed, and
+//! what is not trusted refused.
+
+use crate::connections::read_twenty;
+use crate::real::{fill, options, put_all, wait};
+use crate::servers::{Process, SECRET, nginx, s3, skip};
+use crate::suite::{check, key, parts, quick};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::fs;
+use std::path::{Path, PathBuf};
+use store::{Error, Object, Options, Reason, Store, Transport};
+
+/// An authority that nobody else knows, and a certificate of it for this machine.
+struct Trust {
+    authority: Vec<u8>,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Trust {
+    fn new(dir: &Path) -> Trust {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let own = KeyPair::generate().unwrap();
+        let names = vec!["localhost".into(), "127.0.0.1".into()];
+        let leaf = CertificateParams::new(names).unwrap();
+        let leaf = leaf.signed_by(&own, &authority).unwrap();
+        let (certificate, key) = (dir.join("leaf.pem"), dir.join("key.pem"));
+        fs::write(&certificate, leaf.pem()).unwrap();
+        fs::write(&key, own.serialize_pem()).unwrap();
+        Trust {
+            authority: authority.pem().into_bytes(),
+            certificate,
+            key,
+        }
+    }
+
+    fn options(&self, pooled: bool, rest: Options) -> Options {
+        let transport = Transport {
+            pooled,
+            ca: Some(self.authority.clone()),
+            ..rest.transport
+        };
+        Options { transport, ..rest }
+    }
+
+    /// An nginx that serves the suite's objects, with `more` of its settings.
+    fn nginx(&self, dir: &Path, more: &str) -> Option<(Process, String)> {
+        let films = dir.join("films");
+        fill(&films);
+        let server = format!(
+            "ssl_certificate {}; ssl_certificate_key {}; root {}; {more}",
+            self.certificate.display(),
+            self.key.display(),
+            films.display()
+        );
+        let (process, port) = nginx(dir, "ssl", &server)?;
+        Some((process, format!("https://localhost:{port}/")))
+    }
+}
+
+fn film(url: &str, options: Options) -> (Store, Object) {
+    let options = Options {
+        memory_bytes: 0,
+        ..options
+    };
+    let store = Store::new(url, options).unwrap();
+    let object = store.open(&key("film.mp4")).unwrap();
+    (store, object)
+}
+
+#[test]
+fn nginx_over_tls_is_as_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let trust = Trust::new(dir.path());
+    let Some((_nginx, url)) = trust.nginx(dir.path(), "") else {
+        return skip("nginx is not installed");
+    };
+    let ours = trust.options(true, quick());
+    check(&Store::new(&url, ours.clone()).unwrap(), false);
+    let (store, object) = film(&url, ours);
+    read_twenty(&object);
+    let connections = store.remote().unwrap().connections();
+    assert_eq!((connections.opened(), connections.reused()), (1, 20));
+    // Where none is kept, no session is, either.
+    let (store, object) = film(&url, trust.options(false, quick()));
+    read_twenty(&object);
+    let connections = store.remote().unwrap().connections();
+    assert_eq!((connections.opened(), connections.resumed()), (21, 0));
+    // An authority that is not named is not trusted, and asking again would not help.
+    let Err(error) = Store::new(&url, quick()).unwrap().open(&key("film.mp4")) else {
+        panic!("a certificate of an unknown authority was trusted");
+    };
+    let text = error.to_string();
+    assert!(
+        matches!(error, Error::Broken(_)) && text.contains("UnknownIssuer"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_session_is_resumed_where_a_connection_was_closed() {
+    for protocols in ["TLSv1.2", "TLSv1.3"] {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::new(dir.path());
+        // Two requests a connection, then nginx closes it.
+        let more = format!("ssl_protocols {protocols}; keepalive_requests 2;");
+        let Some((_nginx, url)) = trust.nginx(dir.path(), &more) else {
+            return skip("nginx is not installed");
+        };
+        let (store, object) = film(&url, trust.options(true, quick()));
+        for n in 0..9 {
+            let (read, error) = parts(&object, &[n * 1000..n * 1000 + 500], Reason::Segment);
+            assert!(error.is_none() && read.len() == 500, "{error:?}");
+        }
+        let connections = store.remote().unwrap().connections();
+        let counted = (connections.opened(), connections.resumed());
+        assert_eq!(counted, (5, 4), "{protocols}: opened, of which resumed");
+    }
+}
+
+#[test]
+fn an_s3_server_over_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let trust = Trust::new(dir.path());
+    let Some(server) = s3(dir.path(), Some((&trust.certificate, &trust.key))) else {
+        return skip("no S3 server: run scripts/storage.sh");
+    };
+    put_all(server.filer);
+    let at = format!("https://localhost:{}", server.tls_port);
+    let ours = trust.options(true, options(&at, SECRET));
+    let store = Store::new("s3://films/library", ours).unwrap();
+    wait(&store);
+    check(&store, true);
+}
