@@ -46,7 +46,7 @@ function card(title, seen) {
   const picture = el('canvas', { class: 'poster', 'aria-hidden': 'true' });
   const bars = el('canvas', { class: 'bars', 'aria-hidden': 'true' });
   const art = el('div', { class: 'art' }, el('span', { class: 'initial', 'aria-hidden': 'true' }, initial(title)), picture, bars,
-    !title.error && el('span', { class: 'badge' }, duration(title.duration_ms)));
+    title.duration_ms != null && el('span', { class: 'badge' }, duration(title.duration_ms)));
   const folder = title.path.split('/').slice(0, -1).join(' / ');
   const words = el('div', { class: 'words' },
     el('h2', { title: title.path }, title.name || title.path || 'All files'),
@@ -62,12 +62,12 @@ function card(title, seen) {
 const initial = (title) => [...(title.name || title.path || '♪')][0].toUpperCase();
 
 /** "540p · 3 qualities · AVC · English, French · 2.8 MiB". */
-function facts({ video = [], audio = [], bytes: size }) {
+function facts({ video = [], audio = [], bytes: size, duration_ms: known }) {
   const tallest = Math.max(0, ...video.map((v) => v.height ?? 0));
   const tongues = [...new Set(audio.map((a) => language(a.language)).filter(Boolean))];
   const codecs = [...new Set([...video, ...audio].map((r) => codecName(r.codecs)))];
   return [
-    tallest > 0 ? `${tallest}p` : video.length === 0 && 'sound only',
+    tallest > 0 ? `${tallest}p` : known != null && video.length === 0 && 'sound only',
     video.length > 1 && `${video.length} qualities`,
     codecs.join(', '),
     tongues.join(', '),

@@ -335,3 +335,30 @@ fn killed_at_any_moment_what_is_kept_on_disk_is_right_or_ignored() {
         "something was kept"
     );
 }
+
+#[test]
+fn other_media_of_the_same_length_is_noticed() {
+    let Some(source) = fixture("avc.mp4") else {
+        return;
+    };
+    let folder = Folder::new();
+    let mut film = std::fs::read(source).unwrap();
+    let at = folder.put("film.mp4", &film);
+    index(&[path(&at), "-o", path(&folder.0)]).unwrap();
+    let server = Server::start(&[path(&folder.0), "--recheck", "0s"]);
+    for title in ["film-index.mp4", "film.ism"] {
+        server.text(&format!("/{title}/.m3u8"));
+    }
+    let len = film.len();
+    film[len / 10..].iter_mut().for_each(|byte| *byte ^= 0xff);
+    folder.put("film.mp4", &film);
+    for title in ["film-index.mp4", "film.ism"] {
+        let answer = server.get(&format!("/{title}/.m3u8"));
+        assert_eq!(answer.status, 415, "{}", answer.reason());
+        assert!(
+            answer.reason().contains("index it again"),
+            "{}",
+            answer.reason()
+        );
+    }
+}

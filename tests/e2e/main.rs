@@ -19,4 +19,9 @@ mod nginx;
 mod packets;
 mod players;
 mod remote;
+mod s3;
+// The storage's own tests start them in more ways.
+#[allow(dead_code)]
+#[path = "../../crates/store/tests/conform/servers.rs"]
+mod servers;
 mod support;

@@ -2,6 +2,7 @@
 //! conditions) are served as those of a folder are, for one request a segment.
 
 use crate::ffmpeg;
+use crate::nginx::Nginx;
 use crate::support::{Folder, Server, fixture, fixtures};
 use std::path::Path;
 
@@ -14,19 +15,19 @@ fn pair(library: &Path, more: &[&str]) -> (Server, Server) {
     (storage, origin)
 }
 
-fn metric(server: &Server, name: &str) -> u64 {
+pub fn metric(server: &Server, name: &str) -> u64 {
     let text = server.text("/metrics");
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
 }
 
-fn requests(server: &Server, reason: &str) -> u64 {
+pub fn requests(server: &Server, reason: &str) -> u64 {
     let name = format!("headwater_storage_requests_total{{reason=\"{reason}\"}}");
     metric(server, &name)
 }
 
 /// Every segment that a media playlist lists, resolved.
-fn segments(server: &Server, playlist: &str) -> Vec<String> {
+pub fn segments(server: &Server, playlist: &str) -> Vec<String> {
     let folder = &playlist[..playlist.rfind('/').unwrap()];
     let above = &folder[..folder.rfind('/').unwrap()];
     let text = server.text(playlist);
@@ -40,7 +41,7 @@ fn segments(server: &Server, playlist: &str) -> Vec<String> {
     lines.collect()
 }
 
-fn playlists(server: &Server, title: &str) -> Vec<String> {
+pub fn playlists(server: &Server, title: &str) -> Vec<String> {
     let text = server.text(&format!("{title}/.m3u8"));
     let quoted = text
         .lines()
@@ -134,6 +135,11 @@ fn reading_ahead_brings_the_next_segment_before_it_is_asked_for() {
     for (n, segment) in segments.iter().enumerate() {
         origin.body(segment);
         let ahead = (n + 1).min(segments.len() - 1) as u64;
+        // It is asked for by a task of its own, a moment later.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while requests(&origin, "ahead") < ahead && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
         let counted = (requests(&origin, "segment"), requests(&origin, "ahead"));
         assert_eq!(counted, (1, ahead), "after segment {n}");
     }
@@ -150,6 +156,145 @@ fn faststart_films_are_opened_with_one_request() {
         (requests(&origin, "index"), requests(&origin, "look")),
         (1, 0)
     );
+}
+
+/// A folder with a film, and an index MP4 of it as `headwater index` makes it.
+fn indexed(film: &Path) -> Folder {
+    let folder = Folder::new();
+    let film = folder.put("film.mp4", &std::fs::read(film).unwrap());
+    let made = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["index", film.to_str().unwrap(), "-o"])
+        .arg(&folder.0)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    folder
+}
+
+/// The folder as plain files: another headwater would serve an index MP4 as the film it stands for.
+fn plain(folder: &Folder) -> Option<(Nginx, Server)> {
+    let own = folder.0.join(".nginx");
+    // There already, where it is started a second time.
+    let _ = std::fs::create_dir(&own);
+    let nginx = Nginx::of(&own, &folder.0, "", "")?;
+    let url = nginx.url("");
+    let args = [&url, "--segment", "2s", "--storage-memory", "0B"];
+    Some((nginx, Server::start(&args)))
+}
+
+#[test]
+fn with_an_index_mp4_a_cold_segment_is_two_requests() {
+    let Some(path) = fixture("avc.mp4") else {
+        return;
+    };
+    let folder = indexed(&path);
+    let counted = |server: &Server| {
+        ["look", "manifest", "index", "segment"].map(|reason| requests(server, reason))
+    };
+    for (title, manifests) in [("/film-index.mp4", 0), ("/film.ism", 1)] {
+        let Some((_nginx, origin)) = plain(&folder) else {
+            return;
+        };
+        let list = playlists(&origin, title).remove(0);
+        let segment = segments(&origin, &list).remove(0);
+        assert_eq!(counted(&origin), [0, manifests, 1, 0], "{title}");
+        let body = origin.body(&segment);
+        assert_eq!(counted(&origin), [0, manifests, 1, 1], "{title}");
+        let local = Server::of(&folder.0);
+        assert!(body == local.body(&segment), "{segment}");
+    }
+}
+
+#[test]
+fn media_that_is_not_as_its_index_says_is_noticed_when_it_is_read() {
+    let Some(path) = fixture("avc.mp4") else {
+        return;
+    };
+    let folder = indexed(&path);
+    let right = std::fs::read(&path).unwrap();
+    let title = "/film-index.mp4";
+    for wrong in [
+        &right[..right.len() - 1],
+        &right[..10],
+        &[&right[..], &[0]].concat(),
+    ] {
+        folder.put("film.mp4", wrong);
+        let Some((_nginx, origin)) = plain(&folder) else {
+            return;
+        };
+        let list = playlists(&origin, title).remove(0);
+        for segment in segments(&origin, &list) {
+            let answer = origin.get(&segment);
+            assert_eq!(answer.status, 415, "{}", answer.reason());
+            assert!(
+                answer.reason().contains("index it again"),
+                "{}",
+                answer.reason()
+            );
+        }
+        // Once it is right again, nothing is left of it.
+        folder.put("film.mp4", &right);
+        let first = &segments(&origin, &playlists(&origin, title)[0])[0];
+        let answers = (0..200).map(|_| origin.get(first).status);
+        assert!(answers.into_iter().any(|status| status == 200));
+    }
+    std::fs::remove_file(folder.0.join("film.mp4")).unwrap();
+    let Some((_nginx, origin)) = plain(&folder) else {
+        return;
+    };
+    let list = playlists(&origin, title).remove(0);
+    let first = segments(&origin, &list).remove(0);
+    assert_eq!(origin.get(&first).status, 404);
+}
+
+/// Segments of a film beside those of the same film in a folder: their names differ by what tells
+/// states of it apart.
+fn remote_and_local(here: &[String], local: &Server, title: &str) -> Vec<(String, String)> {
+    let list = playlists(local, title).remove(0);
+    here.iter().cloned().zip(segments(local, &list)).collect()
+}
+
+#[test]
+fn fragments_without_an_index_are_read_in_few_requests() {
+    let folder = Folder::new();
+    // Noise, so that a fragment a second is large.
+    let film = folder.0.join("film.mp4");
+    let made = std::process::Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"])
+        .args(["nullsrc=s=320x180:r=10:d=120,geq=random(1)*255:128:128"])
+        .args([
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-qp",
+            "20",
+            "-g",
+            "10",
+        ])
+        .args([
+            "-movflags",
+            "+frag_keyframe+empty_moov+default_base_moof+skip_trailer",
+        ])
+        .arg(&film)
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let bytes = std::fs::metadata(&film).unwrap().len();
+    assert!(bytes / 120 > 200_000, "fragments of {} bytes", bytes / 120);
+    let (_storage, origin) = pair(&folder.0, &[]);
+    let list = playlists(&origin, "/film.mp4").remove(0);
+    let segments = segments(&origin, &list);
+    assert_eq!(segments.len(), 60);
+    // Some single steps, and the rest as a whole; 120 if each fragment were a request.
+    let asked = requests(&origin, "index");
+    assert!(asked <= 20, "{asked}");
+    let local = Server::of(&folder.0);
+    let same = remote_and_local(&segments, &local, "/film.mp4");
+    for (here, there) in [&same[0], &same[31], &same[59]] {
+        assert!(origin.body(here) == local.body(there), "{here}");
+    }
 }
 
 #[test]

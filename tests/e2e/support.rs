@@ -51,6 +51,13 @@ impl Server {
         works.then(|| Server::run(command, "serve", args))
     }
 
+    /// `headwater serve` with these variables in its environment.
+    pub fn start_with(variables: &[(&str, &str)], args: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.envs(variables.iter().copied());
+        Server::run(command, "serve", args)
+    }
+
     fn run(mut command: Command, program: &str, args: &[&str]) -> Server {
         let mut child = command
             .args([program, "--listen", "127.0.0.1:0"])

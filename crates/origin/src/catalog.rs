@@ -146,6 +146,11 @@ impl Catalog {
         Box::pin(self.build(key)).await
     }
 
+    /// What is known of a title without a look at its files.
+    pub(crate) fn known(&self, key: &Key) -> Option<Result<Arc<Title>, Arc<Error>>> {
+        self.kept.peek(key).map(|kept| kept.outcome)
+    }
+
     /// The same catalog, where the next segment of a remote film is fetched ahead.
     pub(crate) fn reading_ahead(self, read_ahead: bool) -> Catalog {
         Catalog { read_ahead, ..self }

@@ -25,6 +25,9 @@ pub(crate) fn of_store(error: &store::Error) -> Error {
         store::Error::NotFound => Error::client(StatusCode::NOT_FOUND, error),
         store::Error::Refused(_) => Error::client(StatusCode::FORBIDDEN, error),
         store::Error::Changed => Error::upstream(StatusCode::SERVICE_UNAVAILABLE, error),
+        store::Error::OtherLength { .. } => {
+            of_media("", &media::Error::unsupported(error.to_string()))
+        }
         store::Error::Unlisted => Error::client(StatusCode::NOT_FOUND, error),
         // Ours to be let in, not the client's.
         store::Error::Denied(_) => {
@@ -117,6 +120,12 @@ mod tests {
             (io(2), Side::Client, 404, false),
             (io(13), Side::Client, 403, false),
             (store::Error::Changed, Side::Upstream, 503, true),
+            (
+                store::Error::OtherLength { then: 7 },
+                Side::Upstream,
+                415,
+                false,
+            ),
             (store::Error::Unlisted, Side::Client, 404, false),
             (
                 store::Error::Denied("403".into()),

@@ -75,6 +75,12 @@ pub(crate) async fn answer(
         reason: Reason::Plain,
         touched: ask.touched,
         along: None,
+        behind: title
+            .files
+            .iter()
+            .skip(1)
+            .map(|file| file.object.clone())
+            .collect(),
     };
     let facts = Facts {
         content_type: HeaderValue::from_static("video/mp4"),
@@ -104,17 +110,21 @@ async fn expansion(title: &Arc<Title>) -> Result<Arc<Expansion>, Error> {
 
 fn make(title: &Title) -> Result<Expansion, Error> {
     let of_media = |e| error::of_media(title.key.as_str(), &e);
-    if title.files.len() > 1 {
-        let what = "its media lies in several files: ask for .m3u8 or .mpd below it";
-        return Err(of_media(media::Error::unsupported(what)));
-    }
     let made = Progressive::new(&title.hls.files).map_err(of_media)?;
     let mut hasher = DefaultHasher::new();
     (LAYOUT, &made.head).hash(&mut hasher);
     for index in &title.hls.files {
         index.fingerprint.hash(&mut hasher);
     }
-    let ranges = made.ranges.into_iter().map(|(_, range)| Piece::Of(range));
+    // Several files count as if they lay one behind the other.
+    let lens = title.files.iter().map(|file| file.object.len());
+    let bases: Vec<u64> = lens
+        .scan(0, |base, len| Some(std::mem::replace(base, *base + len)))
+        .collect();
+    let ranges = made.ranges.into_iter().map(|(file, range)| {
+        let base = bases.get(file).copied().unwrap_or(0);
+        Piece::Of(range.start + base..range.end + base)
+    });
     let pieces = std::iter::once(Piece::Made(Bytes::from(made.head))).chain(ranges);
     Ok(Expansion {
         pieces: pieces.collect(),

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use store::{DiskCache, DiskCounts, Identity, Object};
 
 /// Raised whenever the same film gives another index, or an index another file.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// File systems' clocks may tick this rarely: two states within it can look alike.
 const SETTLED: Duration = Duration::from_secs(3);
 /// What a kept index MP4 names: nobody follows it.
@@ -111,7 +111,7 @@ fn read(bytes: &[u8], media_len: u64) -> Option<Index> {
         indexer.feed(bytes.get(start..end)?).ok()?;
     }
     let references = indexer.take_references()?;
-    let own = references.knows_media() && references.places().len() == 1;
+    let own = references.media_len().is_some() && references.places().len() == 1;
     references.index(0, media_len).ok().filter(|_| own)
 }
 

@@ -1,5 +1,7 @@
 //! The list of titles, for the page.
 
+mod distant;
+
 use crate::catalog::Catalog;
 use crate::manifest::Text;
 use crate::respond::Ask;
@@ -23,8 +25,10 @@ const DEPTH_MAX: usize = 8;
 const TITLES_MAX: usize = 5000;
 /// Folders looked into at the same time.
 const AT_ONCE: usize = 8;
-/// How long a list is told again before the library is looked through anew.
+/// How long a list is told again before the library is looked through anew; and over a network,
+/// where that costs requests.
 const KEPT: Duration = Duration::from_secs(2);
+const KEPT_REMOTE: Duration = Duration::from_secs(30);
 
 /// The list, and what was found out about each title, so that a second look is cheap.
 pub(crate) struct Library {
@@ -52,7 +56,8 @@ struct Card {
     name: String,
     /// `file`, `folder` or `index`.
     kind: &'static str,
-    duration_ms: i64,
+    /// `None` as long as nobody asked for it, over a network.
+    duration_ms: Option<i64>,
     bytes: u64,
     video: Vec<Pictures>,
     audio: Vec<Sound>,
@@ -90,8 +95,12 @@ impl Library {
     pub(crate) async fn answer(&self, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
         // One look at a time; those who come meanwhile get what it found.
         let mut state = self.state.lock().await;
+        let kept = match self.catalog.store().is_remote() {
+            true => KEPT_REMOTE,
+            false => KEPT,
+        };
         let text = match &state.list {
-            Some((made, text)) if made.elapsed() < KEPT => text.clone(),
+            Some((made, text)) if made.elapsed() < kept => text.clone(),
             _ => {
                 let text = self.look(&mut state).await?;
                 state.list = Some((Instant::now(), text.clone()));
@@ -104,6 +113,13 @@ impl Library {
 
     async fn look(&self, state: &mut State) -> Result<Arc<Text>, Error> {
         let store = self.catalog.store().clone();
+        if store.is_remote() {
+            let walk = tokio::task::spawn_blocking(move || distant::walk(&store));
+            let (found, truncated) = walk.await.map_err(|e| crate::error::of_task(&e))?;
+            let cards = found.into_iter().map(|found| self.known(found));
+            let cards: Vec<_> = cards.collect();
+            return text(cards.iter().collect(), truncated);
+        }
         let walk = tokio::task::spawn_blocking(move || walk(&store));
         let places = walk.await.map_err(|e| crate::error::of_task(&e))?;
         let (mut cards, mut listed) = (HashMap::new(), Vec::new());
@@ -119,12 +135,17 @@ impl Library {
         listed.truncate(TITLES_MAX);
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
-        let titles = titles.map(|(_, card)| &**card).collect();
-        let text = serde_json::to_string(&List { titles, truncated });
-        let text = text.map_err(|e| Error::internal(format_args!("the list: {e}")))?;
-        const SOON: HeaderValue = HeaderValue::from_static("no-cache");
-        let json = HeaderValue::from_static("application/json");
-        Ok(Arc::new(Text::new(json, SOON, None, text.into())))
+        text(titles.map(|(_, card)| &**card).collect(), truncated)
+    }
+
+    /// A title of a remote library: as it is known, since to look at it would be requests; else
+    /// what its name and the listing say.
+    fn known(&self, found: distant::Title) -> Card {
+        match self.catalog.known(&found.key) {
+            Some(Ok(title)) => Card::of(&title),
+            Some(Err(error)) => Card::broken(&found.key, &error),
+            None => Card::unseen(found),
+        }
     }
 
     /// The titles of one folder: itself, if its files are one film's, else each of them; and
@@ -172,12 +193,26 @@ impl Card {
             path: title.key.as_str().to_owned(),
             name: title.name().to_owned(),
             kind: title.kind(),
-            duration_ms: p.duration.round_to(1000),
+            duration_ms: Some(p.duration.round_to(1000)),
             bytes: title.files.iter().map(|file| file.object.len()).sum(),
             video: p.videos().filter_map(|r| Pictures::of(p, r)).collect(),
             audio: p.audios().filter_map(|r| Sound::of(p, r)).collect(),
             error: None,
             several: looks_like_several(p),
+        }
+    }
+
+    fn unseen(found: distant::Title) -> Card {
+        Card {
+            path: found.key.as_str().to_owned(),
+            name: title::name_of(&found.key).to_owned(),
+            kind: found.kind,
+            duration_ms: None,
+            bytes: found.bytes,
+            video: Vec::new(),
+            audio: Vec::new(),
+            error: None,
+            several: false,
         }
     }
 
@@ -190,7 +225,7 @@ impl Card {
             } else {
                 "folder"
             },
-            duration_ms: 0,
+            duration_ms: None,
             bytes: 0,
             video: Vec::new(),
             audio: Vec::new(),
@@ -223,6 +258,15 @@ impl Sound {
             channels: audio.hls_channels.clone(),
         })
     }
+}
+
+/// The list as text.
+fn text(titles: Vec<&Card>, truncated: bool) -> Result<Arc<Text>, Error> {
+    let text = serde_json::to_string(&List { titles, truncated });
+    let text = text.map_err(|e| Error::internal(format_args!("the list: {e}")))?;
+    const SOON: HeaderValue = HeaderValue::from_static("no-cache");
+    let json = HeaderValue::from_static("application/json");
+    Ok(Arc::new(Text::new(json, SOON, None, text.into())))
 }
 
 /// Whether files of one length are rather several films than renditions of one: episodes of a

@@ -200,7 +200,7 @@ impl Far {
         raise(&self.reused, connections.reused());
         raise(&self.resumed, connections.resumed());
         set(&self.open, connections.open());
-        set(&self.memory, remote.cached_bytes());
+        set(&self.memory, remote.held_bytes());
         set(&self.down, remote.endpoints_down() as u64);
     }
 }

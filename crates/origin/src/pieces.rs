@@ -2,6 +2,7 @@
 
 mod local;
 mod remote;
+mod several;
 
 use crate::error;
 use bytes::Bytes;
@@ -19,7 +20,7 @@ pub(crate) enum Piece {
     Of(Range<u64>),
 }
 
-/// Parts of one object, and how they may be brought.
+/// Parts of one object (or of several, one behind the other), and how they may be brought.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) object: Arc<Object>,
@@ -29,6 +30,8 @@ pub(crate) struct Source {
     /// What of the object is likely to be asked for soon: read along where it lies near, if the
     /// object is remote.
     pub(crate) along: Option<Arc<[Range<u64>]>>,
+    /// Objects whose bytes count on where the object's, and then each other's, end.
+    pub(crate) behind: Arc<[Arc<Object>]>,
 }
 
 impl Piece {
@@ -69,13 +72,22 @@ pub(crate) fn cut(pieces: &[Piece], range: &Range<u64>) -> Vec<Piece> {
 /// Makes a body of pieces. Its first bytes are there when this returns, so that what is wrong can
 /// still be said with a status.
 pub(crate) async fn body(source: Source, pieces: Arc<[Piece]>) -> Result<Body, Error> {
-    let body = match &*source.object {
+    if !source.behind.is_empty() {
+        return several::body(source, &pieces)
+            .await
+            .map_err(|e| error::of_store(&e));
+    }
+    one(source, pieces).await.map_err(|e| error::of_store(&e))
+}
+
+/// The same of one object.
+async fn one(source: Source, pieces: Arc<[Piece]>) -> Result<Body, store::Error> {
+    match &*source.object {
         Object::Local(file) => local::body(source.local(file), pieces).await,
         // What we made ourselves has nothing to wait for.
         Object::Remote(_) if ranges(&pieces).next().is_none() => Ok(made(&pieces)),
         Object::Remote(object) => remote::body(object, &pieces, source.near(), source.reason).await,
-    };
-    body.map_err(|e| error::of_store(&e))
+    }
 }
 
 /// Brings pieces into memory, each in one part.

@@ -5,6 +5,7 @@ use crate::error;
 use crate::expand;
 use crate::pieces::{Piece, Source};
 use crate::respond::{Ask, Facts};
+use crate::stores;
 use crate::title::is_media;
 use http::Response;
 use http::header::HeaderValue;
@@ -108,6 +109,7 @@ impl Files {
             reason: Reason::Plain,
             touched: ask.touched,
             along: None,
+            behind: Arc::new([]),
         };
         ask.pieces(&facts, source, pieces).await
     }
@@ -153,7 +155,7 @@ impl Files {
                 Ok((old.object, old.is_index))
             }
             _ => {
-                let object = Arc::new(store.open(&name)?);
+                let object = Arc::new(stores::open(&store, &name, Reason::Plain)?);
                 let is_index = is_media(name.name()) && expand::is_index(&name, &object);
                 object.settle();
                 Ok((object, is_index))

@@ -213,6 +213,7 @@ impl Ready {
             reason,
             touched,
             along: self.along.clone(),
+            behind: Arc::new([]),
         })
     }
 

@@ -26,6 +26,9 @@ pub(crate) struct Sources {
     pub(crate) naming: Vec<(Place, Identity)>,
 }
 
+/// Files of a title that are read at the same time, over a network.
+const FILES_AT_ONCE: usize = 8;
+
 /// Whether a file of this name is a server manifest.
 pub(crate) fn is_server_manifest(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
@@ -47,15 +50,14 @@ impl Sources {
             kept,
             found: Sources::default(),
         };
-        for key in keys {
-            let place = Place::library(key);
-            if is_server_manifest(key.name()) {
-                opening.add_manifest(place)?;
-            } else {
-                let object = stores.open(&place).map_err(|e| error::of_store(&e))?;
-                opening.add(place, object, None)?;
-            }
+        let (manifests, films): (Vec<_>, Vec<_>) = keys
+            .map(Place::library)
+            .partition(|place| is_server_manifest(place.key.name()));
+        for place in manifests {
+            opening.add_manifest(place)?;
         }
+        let films: Vec<_> = films.into_iter().map(|place| (place, None)).collect();
+        opening.add_all(&films, &|_, e| error::of_store(e))?;
         Ok(opening.found)
     }
 
@@ -77,7 +79,8 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn add_manifest(&mut self, place: Place) -> Result<(), Error> {
-        let object = self.stores.open(&place).map_err(|e| error::of_store(&e))?;
+        let object = self.stores.open_manifest(&place);
+        let object = object.map_err(|e| error::of_store(&e))?;
         let of_media = |e| error::of_media(place.key.as_str(), &e);
         let most = object.len().min(ism::TEXT_BYTES_MAX as u64 + 1);
         let text = object.read(0..most, Reason::Manifest);
@@ -91,15 +94,40 @@ impl Opening<'_> {
                 None => files.push((named, vec![track])),
             }
         }
-        for (named, tracks) in files {
-            if tracks.iter().all(|track| track.kind == Kind::Text) {
-                continue;
+        let shown = |(_, tracks): &(Place, Vec<Source>)| {
+            tracks.iter().any(|track| track.kind != Kind::Text)
+        };
+        let files = files.into_iter().filter(shown);
+        let files: Vec<_> = files.map(|(named, tracks)| (named, Some(tracks))).collect();
+        self.add_all(&files, &|named, e| {
+            error::of_named(&place.key, &named.key, e)
+        })
+    }
+
+    /// Adds films, or what index MP4s name; of each what its list wants, if there is one. Over a
+    /// network several are read at the same time. `wrong`: what it means that one cannot be had.
+    fn add_all(
+        &mut self,
+        files: &[(Place, Option<Vec<Source>>)],
+        wrong: &(dyn Fn(&Place, &store::Error) -> Error + Sync),
+    ) -> Result<(), Error> {
+        let remote = files.iter().any(|(place, _)| self.stores.is_remote(place));
+        for files in files.chunks(if remote { FILES_AT_ONCE } else { 1 }) {
+            let new: Vec<_> = files.iter().filter(|(place, _)| !self.has(place)).collect();
+            let (stores, kept) = (self.stores, self.kept);
+            let look = |place: &Place| {
+                let object = stores.open(place).map_err(|e| wrong(place, &e))?;
+                let indexed = kept.index(stores, place, &object)?;
+                Ok((Arc::new(object), indexed))
+            };
+            let looked = match &new[..] {
+                [(place, _)] => vec![look(place)],
+                new => at_once(new.iter().map(|(place, _)| place), look),
+            };
+            for ((place, wanted), looked) in new.into_iter().zip(looked) {
+                let (object, indexed) = looked?;
+                self.add(place.clone(), object, indexed, wanted.as_deref())?;
             }
-            let object = self
-                .stores
-                .open(&named)
-                .map_err(|e| error::of_named(&place.key, &named.key, &e))?;
-            self.add(named, object, Some(&tracks))?;
         }
         Ok(())
     }
@@ -108,14 +136,13 @@ impl Opening<'_> {
     fn add(
         &mut self,
         place: Place,
-        object: Object,
+        object: Arc<Object>,
+        indexed: Indexed,
         wanted: Option<&[Source]>,
     ) -> Result<(), Error> {
-        if self.has(&place) {
-            return Ok(());
-        }
-        let object = Arc::new(object);
-        match self.kept.index(self.stores, &place, &object)? {
+        match indexed {
+            // A film of its own file, and one that an index MP4 named meanwhile.
+            _ if self.has(&place) => Ok(()),
             Indexed::Film(index) => self.push(place, object, index, wanted),
             Indexed::References(references) => {
                 self.found.naming.push((place.clone(), *object.identity()));
@@ -139,18 +166,29 @@ impl Opening<'_> {
                     if self.has(&place) {
                         continue;
                     }
-                    let object = self
-                        .stores
-                        .open(&place)
-                        .map_err(|e| error::of_named(&holder.key, &place.key, &e))?;
-                    (place, Arc::new(object))
+                    // What it says of its media is proved by the first segment read of it.
+                    let object = match references.media_len() {
+                        Some(len) => self.stores.promise(&place, len),
+                        None => self.stores.open(&place),
+                    };
+                    let of_named = |e| error::of_named(&holder.key, &place.key, &e);
+                    (place.clone(), Arc::new(object.map_err(of_named)?))
                 }
             };
             let index = references.index(n, object.len());
             let mut index = index.map_err(|e| error::of_media(holder.key.as_str(), &e))?;
-            if !references.knows_media() {
+            if references.media_len().is_none() {
                 let probed = indexer::told_apart(&object);
                 index.fingerprint ^= probed.map_err(|e| error::of_store(&e))?;
+            }
+            // Over a network each look at the media would be a request.
+            if let Some(hash) = index.media_hash
+                && !object.is_remote()
+                && indexer::probe(&object).map_err(|e| error::of_store(&e))? != hash
+            {
+                let what = "its media was replaced since it was indexed: index it again";
+                let error = media::Error::unsupported(what);
+                return Err(error::of_media(holder.key.as_str(), &error));
             }
             self.push(place, object, index, wanted)?;
         }
@@ -178,6 +216,24 @@ impl Opening<'_> {
         self.found.media.push((place, object, Arc::new(index)));
         Ok(())
     }
+}
+
+/// Looks at files at the same time, a thread each.
+fn at_once<'a, T: Send>(
+    places: impl Iterator<Item = &'a Place>,
+    look: impl Fn(&Place) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    let look = &look;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = places
+            .map(|place| scope.spawn(move || look(place)))
+            .collect();
+        let ended = |_| Err(Error::internal("a thread that indexes has failed"));
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(ended))
+            .collect()
+    })
 }
 
 /// Where a name leads, or why it is not followed.

@@ -1,8 +1,9 @@
 //! Where bytes come from: the library, and what else its server manifests and index MP4s may name.
 
 use crate::reference::{self, Prefix, Target};
+use crate::title::is_media;
 use std::sync::Arc;
-use store::{Error, Identity, Key, Object, Store};
+use store::{Error, Identity, Key, Object, Reason, Store};
 
 /// The library, and stores behind allowed addresses.
 pub(crate) struct Stores {
@@ -31,6 +32,25 @@ impl Place {
     }
 }
 
+/// Opens a file of one store, as [`Stores::open`] does.
+pub(crate) fn open(store: &Store, key: &Key, reason: Reason) -> Result<Object, Error> {
+    match is_named_like_an_index(key.name()) {
+        true => store.open_whole(key),
+        false => store.open_for(key, reason),
+    }
+}
+
+/// As `headwater index` names index MP4s, or as Unified's documentation does (`film-dref.mp4`). It
+/// is but a guess at how much to read at once.
+fn is_named_like_an_index(name: &str) -> bool {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let named = stem.ends_with(INDEX_STEM_END) || stem.to_ascii_lowercase().contains("dref");
+    named && is_media(name)
+}
+
+/// What the names of index MP4s end in, before `.mp4`.
+pub(crate) const INDEX_STEM_END: &str = "-index";
+
 impl Stores {
     /// A library, and what absolute URLs may name beside it.
     pub(crate) fn new(library: Arc<Store>, elsewhere: Vec<(Prefix, Arc<Store>)>) -> Stores {
@@ -57,12 +77,34 @@ impl Stores {
         Ok(Place { store, key })
     }
 
-    /// Opens a file. Blocks.
+    /// Opens a file; one that is likely to be an index MP4, which is read to its end, with few
+    /// requests. Blocks.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub(crate) fn open(&self, place: &Place) -> Result<Object, Error> {
-        self.store(place)?.open(&place.key)
+        open(self.store(place)?, &place.key, Reason::Index)
+    }
+
+    /// Opens a server manifest. Blocks.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub(crate) fn open_manifest(&self, place: &Place) -> Result<Object, Error> {
+        self.store(place)?.open_for(&place.key, Reason::Manifest)
+    }
+
+    /// A file that is said to be `len` bytes long, which nobody looks at before it is read.
+    ///
+    /// # Errors
+    /// As [`Store::promise`].
+    pub(crate) fn promise(&self, place: &Place, len: u64) -> Result<Object, Error> {
+        self.store(place)?.promise(&place.key, len)
+    }
+
+    /// Whether a file is had over a network.
+    pub(crate) fn is_remote(&self, place: &Place) -> bool {
+        self.store(place).is_ok_and(Store::is_remote)
     }
 
     /// What is at a place now. Blocks.
@@ -82,5 +124,18 @@ impl Stores {
     fn store(&self, place: &Place) -> Result<&Store, Error> {
         let store = self.stores.get(place.store);
         store.map(|store| &**store).ok_or(Error::NotFound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_named_like_an_index as like;
+
+    #[test]
+    fn names_of_index_mp4s() {
+        assert!(like("film-index.mp4") && like("tos-Dref.mp4") && like("dref_video.mp4"));
+        for other in ["film.mp4", "film-index.ism", "index.mp4", "film-index", ""] {
+            assert!(!like(other), "{other}");
+        }
     }
 }

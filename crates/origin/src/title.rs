@@ -187,26 +187,21 @@ impl Title {
 
     /// Whether the files are the same as when this was built. Blocks.
     pub(crate) fn is_current(&self, stores: &Stores) -> bool {
-        let media = self.files.iter();
-        let media = media.map(|file| (&file.place, file.object.identity()));
-        let naming = self
-            .naming
-            .iter()
-            .map(|(place, identity)| (place, identity));
-        let same = |(place, then): (&Place, &Identity)| {
-            stores
-                .look(place)
-                .is_ok_and(|now| now.as_ref() == Some(then))
-        };
+        let now = |place: &Place| stores.look(place).ok().flatten();
         let found = |place: &Place| {
             self.found
                 .0
                 .iter()
                 .any(|(key, _)| *place == Place::library(key))
         };
-        let unseen = |(place, _): &(&Place, &Identity)| !found(place);
+        let media = |file: &File| {
+            let is = |now| file.object.is(&now);
+            found(&file.place) || now(&file.place).is_some_and(is)
+        };
+        let naming = |(place, then): &(Place, Identity)| found(place) || now(place) == Some(*then);
         Found::look(stores.films(), &self.key).is_ok_and(|now| now == self.found)
-            && media.chain(naming).filter(unseen).all(same)
+            && self.files.iter().all(media)
+            && self.naming.iter().all(naming)
             && !self.overwritten()
     }
 

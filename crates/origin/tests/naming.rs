@@ -288,3 +288,80 @@ fn an_init_segment_is_a_file_like_any_other() {
     let film = fs::read(Path::new(&server.path("film.mp4"))).unwrap();
     assert_eq!(server.get("/film.mp4").body, film);
 }
+
+/// The boxes in a box's body, each whole.
+fn boxes(body: &[u8]) -> Vec<&[u8]> {
+    let (mut at, mut found) = (0, Vec::new());
+    while at + 8 <= body.len() {
+        let size = u32::from_be_bytes(body[at..at + 4].try_into().unwrap()) as usize;
+        found.push(&body[at..at + size]);
+        at += size;
+    }
+    found
+}
+
+/// An index MP4 of several media: the second one's tracks put beside the first one's.
+fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let of = |file: &[u8], name: &[u8]| -> Vec<Vec<u8>> {
+        let all = boxes(file);
+        let moov = all.iter().find(|one| &one[4..8] == b"moov").unwrap();
+        let children = boxes(&moov[8..]).into_iter();
+        let named = children.filter(|one| &one[4..8] == name);
+        named.map(<[u8]>::to_vec).collect()
+    };
+    let mut traks = of(second, b"trak");
+    for (n, trak) in traks.iter_mut().enumerate() {
+        // The track's number, behind version, flags and two times of its tkhd.
+        trak[8 + 20..8 + 24].copy_from_slice(&(77 + n as u32).to_be_bytes());
+    }
+    let inside = [of(first, b"mvhd"), of(first, b"trak"), traks]
+        .concat()
+        .concat();
+    let mut out = boxes(first)[0].to_vec();
+    out.extend_from_slice(&(inside.len() as u32 + 8).to_be_bytes());
+    out.extend_from_slice(b"moov");
+    out.extend_from_slice(&inside);
+    out
+}
+
+/// The bytes of all samples, track by track.
+fn samples(file: &[u8]) -> Vec<Vec<u8>> {
+    let index = index_bytes(file).unwrap();
+    let track = |track: &media::index::Track| {
+        let all = track.samples.range(0..track.samples.len());
+        let bytes = all.map(|one| &file[one.offset as usize..][..one.size as usize]);
+        bytes.flatten().copied().collect()
+    };
+    index.tracks.iter().map(track).collect()
+}
+
+#[test]
+fn an_index_mp4_of_several_media_is_one_film() {
+    let (_outside, server) = library();
+    let sound = fs::read(demo().join("audio-eng.m4a")).unwrap();
+    fs::write(server.path("sound.m4a"), &sound).unwrap();
+    let second = mp4::index_file(&index_bytes(&sound).unwrap(), "sound.m4a").unwrap();
+    fs::write(
+        server.path("both.mp4"),
+        joined(&naming("film.mp4"), &second),
+    )
+    .unwrap();
+    let answer = server.get("/both.mp4");
+    assert_eq!(answer.status, 200, "{}", answer.header("headwater-error"));
+    let whole = answer.body;
+    let expected = [samples(&film()), samples(&sound)].concat();
+    assert!(samples(&whole) == expected, "not the samples of both");
+    let len = whole.len();
+    // Ranges within a file, over the seams between files, and several at once.
+    for (from, to) in [
+        (0, 1),
+        (len / 3, len / 3 + 900_000.min(len / 3)),
+        (len - 5, len),
+    ] {
+        let range = format!("bytes={from}-{}", to - 1);
+        let answer = server.ask("GET", "/both.mp4", &format!("Range: {range}\r\n"));
+        assert_eq!(answer.status, 206);
+        assert!(answer.body == whole[from..to], "{range}");
+    }
+    assert!(server.text("/both.mp4/.m3u8").contains("audio"));
+}

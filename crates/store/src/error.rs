@@ -12,6 +12,11 @@ pub enum Error {
     Refused(&'static str),
     /// The object is not any more what it was when it was opened.
     Changed,
+    /// The object is not as long as whoever named it said.
+    OtherLength {
+        /// What was said, in bytes.
+        then: u64,
+    },
     /// This storage cannot say what is in it.
     Unlisted,
     /// The storage does not let us in: what it said, and what to look at.
@@ -30,6 +35,10 @@ impl fmt::Display for Error {
             Error::NotFound => f.write_str("there is no such file"),
             Error::Refused(why) => f.write_str(why),
             Error::Changed => f.write_str("the file was changed while it was in use"),
+            Error::OtherLength { then } => write!(
+                f,
+                "the media is not {then} bytes long, as it was when it was indexed: index it again"
+            ),
             Error::Unlisted => {
                 f.write_str("this storage cannot list its files: ask for a film by its whole name")
             }
@@ -47,6 +56,7 @@ impl Clone for Error {
             Error::NotFound => Error::NotFound,
             Error::Refused(why) => Error::Refused(why),
             Error::Changed => Error::Changed,
+            Error::OtherLength { then } => Error::OtherLength { then: *then },
             Error::Unlisted => Error::Unlisted,
             Error::Denied(what) => Error::Denied(what.clone()),
             Error::Slow(what) => Error::Slow(what.clone()),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What tells one state of an object from another, as far as the storage can. What it does not
 /// tell is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Length in bytes.
     pub len: u64,

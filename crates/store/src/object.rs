@@ -28,6 +28,14 @@ impl Object {
         }
     }
 
+    /// Whether it is what another look at the same place said.
+    pub fn is(&self, now: &Identity) -> bool {
+        match self {
+            Object::Local(file) => file.identity() == now,
+            Object::Remote(object) => object.is(now),
+        }
+    }
+
     /// Length in bytes, when it was opened.
     pub fn len(&self) -> u64 {
         self.identity().len

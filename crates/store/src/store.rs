@@ -1,6 +1,6 @@
 //! A library, wherever it lies.
 
-use crate::{Entry, Error, Folder, Identity, Key, Meter, Object, Options, Remote};
+use crate::{Entry, Error, Folder, Identity, Key, Meter, Object, Options, Reason, Remote, remote};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,14 +73,46 @@ impl Store {
         }
     }
 
-    /// Opens an object.
+    /// Opens an object, to build an index of it.
     ///
     /// # Errors
     /// [`Error`]; a folder is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Object, Error> {
+        self.open_for(key, Reason::Index)
+    }
+
+    /// Opens an object for another reason; over a network its first bytes come along.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_for(&self, key: &Key, reason: Reason) -> Result<Object, Error> {
+        self.open_with(key, remote::HEAD_BYTES, reason)
+    }
+
+    /// Opens an object all of which is wanted: over a network, one request brings it, up to 8 MiB.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_whole(&self, key: &Key) -> Result<Object, Error> {
+        self.open_with(key, remote::WHOLE_BYTES, Reason::Index)
+    }
+
+    fn open_with(&self, key: &Key, head_bytes: u64, reason: Reason) -> Result<Object, Error> {
         match self {
             Store::Folder(folder) => folder.open(key).map(Object::Local),
-            Store::Remote(remote) => remote.open(key).map(Object::Remote),
+            Store::Remote(remote) => remote.open(key, head_bytes, reason).map(Object::Remote),
+        }
+    }
+
+    /// An object that is said to be `len` bytes long: over a network nobody looks at it before its
+    /// bytes are wanted, and those are then of one state.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; over a network none yet, and [`Error::OtherLength`] when it is read.
+    pub fn promise(&self, key: &Key, len: u64) -> Result<Object, Error> {
+        match self {
+            Store::Folder(_) => self.open(key),
+            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, len))),
         }
     }
 
@@ -93,6 +125,21 @@ impl Store {
         match self {
             Store::Folder(folder) => folder.list(key),
             Store::Remote(remote) => remote.list(key),
+        }
+    }
+
+    /// Some `most` of a folder's entries, without a look at the rest; in order by name among
+    /// themselves.
+    ///
+    /// # Errors
+    /// As [`Store::list`], but for their number.
+    pub fn list_first(&self, key: &Key, most: usize) -> Result<Vec<Entry>, Error> {
+        match self {
+            Store::Folder(folder) => folder.list(key).map(|mut entries| {
+                entries.truncate(most);
+                entries
+            }),
+            Store::Remote(remote) => remote.list_first(key, most),
         }
     }
 }

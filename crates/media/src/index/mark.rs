@@ -7,7 +7,7 @@ use crate::bytes::{Reader, write_box};
 
 /// Names the box among others of kind `uuid` (ISO/IEC 14496-12, 4.2.2).
 const ID: [u8; 16] = *b"\x8f\x2c\x1a\x90\x5e\x37\x4d\x0b\xa1\x6c\xd4\x21\x77\x0e\x93\x5b";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// More notes are not kept, nor longer ones.
 const NOTES_MAX: usize = 1000;
 const NOTE_BYTES_MAX: usize = 1000;
@@ -19,6 +19,8 @@ pub(crate) struct Mark {
     pub file_len: u64,
     /// Its index's.
     pub fingerprint: u64,
+    /// Its index's.
+    pub media_hash: Option<u64>,
     /// Its index's.
     pub notes: Vec<Note>,
 }
@@ -34,6 +36,8 @@ impl Mark {
             for word in [tables, self.file_len, self.fingerprint] {
                 out.extend_from_slice(&word.to_be_bytes());
             }
+            out.push(u8::from(self.media_hash.is_some()));
+            out.extend_from_slice(&self.media_hash.unwrap_or(0).to_be_bytes());
             let fits = |note: &&Note| note.what.len() <= NOTE_BYTES_MAX;
             let notes: Vec<&Note> = self.notes.iter().filter(fits).take(NOTES_MAX).collect();
             out.extend_from_slice(&(notes.len() as u32).to_be_bytes());
@@ -54,7 +58,8 @@ impl Mark {
         let tables = moov.body.get(..moov.body.len() - last.whole.len())?;
         let mut reader = Reader::new(last.body);
         let ours = reader.array() == ID && reader.u8() == VERSION && reader.u64() == hash(tables);
-        let (file_len, fingerprint, count) = (reader.u64(), reader.u64(), reader.u32() as usize);
+        let (file_len, fingerprint) = (reader.u64(), reader.u64());
+        let (has_hash, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
         if !ours || count > NOTES_MAX {
             return None;
         }
@@ -65,6 +70,7 @@ impl Mark {
         Some(Mark {
             file_len,
             fingerprint,
+            media_hash: (has_hash != 0).then_some(hash),
             notes,
         })
     }
@@ -108,6 +114,7 @@ mod tests {
         let mark = Mark {
             file_len: 1 << 40,
             fingerprint: 9,
+            media_hash: Some(4),
             notes: vec![Note { track: 3, at, what }],
         };
         let bytes = marked(&mark);

@@ -42,6 +42,9 @@ pub struct Index {
     pub file_len: u64,
     /// Hash of all metadata bytes (moov, moofs): changes when any sample's size, time or place does.
     pub fingerprint: u64,
+    /// Hash of some of the media's bytes, where whoever brought the metadata looked at them: an index
+    /// MP4 keeps it, so that other media in the same place is noticed.
+    pub media_hash: Option<u64>,
     /// Things a player may stumble over, found while indexing, for people to read.
     pub notes: Vec<Note>,
 }

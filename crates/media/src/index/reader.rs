@@ -157,6 +157,7 @@ impl Indexer {
             tracks,
             file_len: self.file_len,
             fingerprint: self.fingerprint.finish(),
+            media_hash: None,
             notes,
         })
     }

@@ -56,10 +56,11 @@ impl References {
         &self.places
     }
 
-    /// Whether the index that [`References::index`] gives has the fingerprint of the media file
-    /// itself. Else it is but a hash of the index MP4, which knows nothing of the media's bytes.
-    pub fn knows_media(&self) -> bool {
-        self.mark.is_some()
+    /// How long its media was when it was indexed, in bytes, where it says so. Then the index that
+    /// [`References::index`] gives has the fingerprint of the media file itself; else it is but a
+    /// hash of the index MP4, which knows nothing of the media's bytes.
+    pub fn media_len(&self) -> Option<u64> {
+        self.mark.as_ref().map(|mark| mark.file_len)
     }
 
     /// The index of file `n` of [`References::places`], which is `len` bytes long.
@@ -93,14 +94,15 @@ impl References {
         let mut notes = Vec::new();
         let movie = Movie::parse(&moov, self.quicktime, &source, &mut notes)?;
         let tracks = movie.finish(&mut notes)?;
-        let (fingerprint, notes) = match &self.mark {
-            Some(mark) => (mark.fingerprint, mark.notes.clone()),
-            None => (self.fingerprint(n, len), notes),
+        let (fingerprint, media_hash, notes) = match &self.mark {
+            Some(mark) => (mark.fingerprint, mark.media_hash, mark.notes.clone()),
+            None => (self.fingerprint(n, len), None, notes),
         };
         Ok(Index {
             tracks,
             file_len: len,
             fingerprint,
+            media_hash,
             notes,
         })
     }

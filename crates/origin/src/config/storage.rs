@@ -61,6 +61,13 @@ pub const STORAGE: &[Knob] = &[
         "Most memory for parts of remote films; 0B keeps none",
     ),
     Knob::new(
+        "storage-unsent",
+        "BYTES",
+        "256MiB",
+        "Most memory beside it for parts that were fetched and not yet sent; beyond it they are \
+         fetched as they are taken",
+    ),
+    Knob::new(
         "storage-waste",
         "BYTES",
         "1MiB",
@@ -125,6 +132,7 @@ pub(super) fn options(layers: &Layers) -> Result<Options, Wrong> {
         endpoints: all(layers, "storage-endpoint", endpoint)?,
         settings: all(layers, "storage-option", setting)?,
         memory_bytes: size("storage-memory", default.memory_bytes)?,
+        unsent_bytes: size("storage-unsent", default.unsent_bytes)?,
         waste_bytes: size("storage-waste", default.waste_bytes)?,
         retries: number("storage-retries", 2)?.min(10) as u32,
         hedge_share: percent.unwrap_or(default.hedge_share),

@@ -3,6 +3,7 @@
 use super::relative::relative;
 use crate::indexer::{self, Indexed};
 use crate::reference::{self, Prefix};
+use crate::stores::INDEX_STEM_END;
 use crate::title;
 use media::index::Index;
 use media::{ism, mp4};
@@ -43,9 +44,6 @@ pub(super) struct File {
     pub(super) media: String,
     pub(super) media_bytes: u64,
 }
-
-/// What the names of index MP4s end in.
-const SUFFIX: &str = "-index.mp4";
 
 /// Writes what is wanted. Each file appears whole or not at all, the server manifest last.
 pub(super) fn write(wanted: &Wanted) -> Result<Made, String> {
@@ -136,7 +134,7 @@ fn name(path: &Path, taken: &mut HashSet<String>) -> Result<String, String> {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let whole = name.replace('.', "-");
     let mut tries = [stem, &whole]
-        .map(|name| format!("{name}{SUFFIX}"))
+        .map(|name| format!("{name}{INDEX_STEM_END}.mp4"))
         .into_iter();
     let free = tries.find(|name| taken.insert(name.clone()));
     free.ok_or_else(|| at(path, "another SOURCE of this name is in the title already"))

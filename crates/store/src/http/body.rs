@@ -14,13 +14,17 @@ use tokio::time::{Instant, Sleep};
 /// Bytes that must come within the stall timeout, unless the body ends.
 const STALL_BYTES: u64 = 16 << 10;
 
-/// A body as it comes.
+/// A body as it comes. Only waiting counts as a stall: whoever takes the bytes may pause.
 pub(super) struct Watched {
     incoming: Incoming,
     lease: Option<Lease>,
     stall: Duration,
     timer: Pin<Box<Sleep>>,
-    since_timer: u64,
+    /// Since when the next bytes are waited for, if they are.
+    waiting: Option<Instant>,
+    /// How long was waited for the bytes since the last full 16 KiB, and how many they are.
+    waited: Duration,
+    came: u64,
     left: u64,
 }
 
@@ -37,7 +41,9 @@ impl Watched {
             lease: Some(lease),
             stall: timeouts.stall,
             timer: Box::pin(tokio::time::sleep(timeouts.stall)),
-            since_timer: 0,
+            waiting: None,
+            waited: Duration::ZERO,
+            came: 0,
             left: bytes_max,
         };
         watched.end_if_over();
@@ -54,12 +60,23 @@ impl Watched {
 
     fn took(&mut self, bytes: u64) -> Result<(), Failed> {
         self.left = self.left.checked_sub(bytes).ok_or(Failed::TooLong)?;
-        self.since_timer += bytes;
-        if self.since_timer >= STALL_BYTES {
-            self.since_timer = 0;
-            self.timer.as_mut().reset(Instant::now() + self.stall);
+        self.came += bytes;
+        if self.came >= STALL_BYTES {
+            self.came = 0;
+            self.waited = Duration::ZERO;
         }
         Ok(())
+    }
+
+    /// Ready once it was waited for too long.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.waiting.is_none() {
+            let now = Instant::now();
+            self.waiting = Some(now);
+            let rest = self.stall.saturating_sub(self.waited);
+            self.timer.as_mut().reset(now + rest);
+        }
+        self.timer.as_mut().poll(cx)
     }
 }
 
@@ -73,6 +90,9 @@ impl Body for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(cx) {
+            if let Some(since) = this.waiting.take() {
+                this.waited += since.elapsed();
+            }
             let frame = match frame {
                 Some(Ok(frame)) => {
                     let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -87,7 +107,7 @@ impl Body for Watched {
             this.end_if_over();
             return Poll::Ready(Some(frame.map_err(HttpError::from)));
         }
-        ready!(this.timer.as_mut().poll(cx));
+        ready!(this.poll_stall(cx));
         Poll::Ready(Some(Err(Failed::Stall.into())))
     }
 

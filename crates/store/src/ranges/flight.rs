@@ -1,5 +1,6 @@
 //! One range being fetched, or fetched: a body that grows, read by all who want it.
 
+use super::Held;
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 /// A range of an object. Whoever fetches it pushes its bytes in order, and ends it.
 pub(crate) struct Flight<E> {
     range: Range<u64>,
+    _held: Held,
     state: Mutex<State<E>>,
     /// Changes whenever the state does.
     told: watch::Sender<()>,
@@ -21,7 +23,7 @@ struct State<E> {
 }
 
 impl<E: Clone> Flight<E> {
-    pub(crate) fn new(range: Range<u64>) -> Flight<E> {
+    pub(super) fn new(range: Range<u64>, held: Held) -> Flight<E> {
         let state = State {
             chunks: Vec::new(),
             ends: Vec::new(),
@@ -29,6 +31,7 @@ impl<E: Clone> Flight<E> {
         };
         Flight {
             range,
+            _held: held,
             state: Mutex::new(state),
             told: watch::Sender::new(()),
         }

@@ -5,8 +5,10 @@
 //! while it still grows. Imports nothing from its neighbours.
 
 mod flight;
+mod holding;
 
 pub(crate) use flight::Flight;
+pub(crate) use holding::{Held, Holding};
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -16,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Ranges of objects named by `K`; fetching them fails with `E`.
 pub(crate) struct Cache<K, E> {
     bytes_max: u64,
+    /// Of all flights, those included that are not kept any more but still read.
+    holding: Holding,
     inner: Mutex<Inner<K, E>>,
 }
 
@@ -51,18 +55,26 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
             clock: 0,
             bytes: 0,
         });
-        Cache { bytes_max, inner }
+        Cache {
+            bytes_max,
+            holding: Holding::default(),
+            inner,
+        }
     }
 
-    /// Bytes kept.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.lock().bytes
+    /// Bytes in memory, or on their way there.
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.holding
     }
 
     /// The flights that hold `range` of an object, with new ones for what nobody fetched yet.
-    pub(crate) fn cover(&self, key: &K, range: Range<u64>) -> Cover<E> {
+    /// `None` if what is missing is over `room` bytes.
+    pub(crate) fn cover(&self, key: &K, range: Range<u64>, room: u64) -> Option<Cover<E>> {
         let mut inner = self.lock();
         let inner = &mut *inner;
+        if inner.missing(key, &range) > room {
+            return None;
+        }
         let slots = inner.objects.entry(key.clone()).or_default();
         let first = slots.range(..=range.start).next_back().map(|(at, _)| *at);
         let mut cover = Cover {
@@ -78,7 +90,7 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
             .collect();
         for (start, flight) in known {
             if start > at {
-                cover.add(Arc::new(Flight::new(at..start)));
+                cover.add(at..start, &self.holding);
             }
             at = flight.range().end;
             inner.clock += 1;
@@ -92,7 +104,7 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
             cover.flights.push(flight);
         }
         if at < range.end {
-            cover.add(Arc::new(Flight::new(at..range.end)));
+            cover.add(at..range.end, &self.holding);
         }
         for flight in &cover.missing {
             let slot = Slot {
@@ -104,7 +116,7 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
         if slots.is_empty() {
             inner.objects.remove(key);
         }
-        cover
+        Some(cover)
     }
 
     /// A flight has ended: it is kept if it is whole and there is room, else forgotten.
@@ -157,6 +169,19 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
 }
 
 impl<K: Hash + Eq, E: Clone> Inner<K, E> {
+    /// How many bytes of a range nobody fetched yet.
+    fn missing(&self, key: &K, range: &Range<u64>) -> u64 {
+        let all = range.end - range.start;
+        let Some(slots) = self.objects.get(key) else {
+            return all;
+        };
+        let known = slots.range(..range.end).rev();
+        let known = known.map(|(_, slot)| slot.flight.range());
+        let known = known.take_while(|known| known.end > range.start);
+        let here = known.map(|known| known.end.min(range.end) - known.start.max(range.start));
+        all - here.sum::<u64>()
+    }
+
     fn remove(&mut self, key: &K, start: u64) {
         let Some(slots) = self.objects.get_mut(key) else {
             return;
@@ -171,8 +196,10 @@ impl<K: Hash + Eq, E: Clone> Inner<K, E> {
     }
 }
 
-impl<E> Cover<E> {
-    fn add(&mut self, flight: Arc<Flight<E>>) {
+impl<E: Clone> Cover<E> {
+    fn add(&mut self, range: Range<u64>, holding: &Holding) {
+        let held = holding.hold(range.end - range.start);
+        let flight = Arc::new(Flight::new(range, held));
         self.flights.push(flight.clone());
         self.missing.push(flight);
     }

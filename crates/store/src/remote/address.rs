@@ -6,6 +6,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use std::sync::Arc;
@@ -24,9 +25,12 @@ pub(super) struct Address {
     pub(super) prefix: Path,
     /// As records name it.
     pub(super) name: Arc<str>,
-    /// Whether it can list; plain HTTP cannot.
-    pub(super) lists: bool,
+    /// Where it can say what it holds; plain HTTP cannot.
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
 }
+
+/// An object store, and the same as one that lists page by page.
+type Opened = (Arc<dyn ObjectStore>, Option<Arc<dyn PaginatedListStore>>);
 
 /// Whether redirects are to be followed there.
 pub(super) fn follows(url: &str) -> bool {
@@ -55,8 +59,8 @@ pub(super) fn open(
         false => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()).into(),
     };
     let wrong = |error: object_store::Error| format!("{name}: {}", plain(&error));
-    let store: Arc<dyn ObjectStore> = match url.scheme() {
-        "http" | "https" => Arc::new(plain_http(&url, client).map_err(wrong)?),
+    let (store, pages): Opened = match url.scheme() {
+        "http" | "https" => (Arc::new(plain_http(&url, client).map_err(wrong)?), None),
         "gs" => {
             let builder = set(
                 GoogleCloudStorageBuilder::from_env(),
@@ -67,7 +71,7 @@ pub(super) fn open(
             let builder = builder
                 .with_http_connector(Factory(client))
                 .with_retry(once());
-            Arc::new(builder.build().map_err(wrong)?)
+            listing(builder.build().map_err(wrong)?)
         }
         "az" | "abfs" | "abfss" => {
             let builder = set(
@@ -79,7 +83,7 @@ pub(super) fn open(
             let builder = builder
                 .with_http_connector(Factory(client))
                 .with_retry(once());
-            Arc::new(builder.build().map_err(wrong)?)
+            listing(builder.build().map_err(wrong)?)
         }
         _ => {
             let builder = set(s3_from_env(), settings, |b, key, value| {
@@ -89,17 +93,22 @@ pub(super) fn open(
             let builder = builder
                 .with_http_connector(Factory(client))
                 .with_retry(once());
-            Arc::new(builder.build().map_err(wrong)?)
+            listing(builder.build().map_err(wrong)?)
         }
     };
     let prefix = if http { "" } else { url.path() };
     let prefix = Path::from_url_path(prefix).map_err(|error| format!("{name}: {error}"))?;
     Ok(Address {
         store,
+        pages,
         prefix,
         name,
-        lists: !http,
     })
+}
+
+fn listing<S: ObjectStore + PaginatedListStore>(store: S) -> Opened {
+    let store = Arc::new(store);
+    (store.clone(), Some(store))
 }
 
 /// Gives a builder its settings by name.

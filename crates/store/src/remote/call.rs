@@ -1,7 +1,7 @@
 //! One request for a range of an object, and what its answer must be like.
 
 use super::endpoints::Endpoint;
-use super::{Core, Done, Seen};
+use super::{Core, Done, Seen, State};
 use crate::http::{CALL, Call, Failed};
 use crate::{Error, Key, Reason};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub(super) struct Ask {
     /// Not empty.
     pub(super) range: Range<u64>,
     /// The state that the object must be in; none when it is opened.
-    pub(super) expect: Option<Arc<Seen>>,
+    pub(super) state: Option<Arc<State>>,
     /// What the bytes are for.
     pub(super) of: Reason,
 }
@@ -55,6 +55,13 @@ pub(super) struct Line {
     done: Option<Done>,
 }
 
+impl Ask {
+    /// The state that the object must be in, as far as it is known.
+    pub(super) fn seen(&self) -> Option<&Seen> {
+        self.state.as_ref()?.seen()
+    }
+}
+
 impl Endpoint {
     /// Asks for a range and waits for the first bytes of the answer.
     pub(super) async fn get(
@@ -67,7 +74,7 @@ impl Endpoint {
             range: Some(GetRange::Bounded(ask.range.clone())),
             ..GetOptions::default()
         };
-        if let Some(seen) = &ask.expect {
+        if let Some(seen) = ask.seen() {
             seen.hold(&mut options);
         }
         let path = self.path(&ask.key).map_err(Trouble::last)?;
@@ -76,14 +83,22 @@ impl Endpoint {
         let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
         let result = match asked.await {
             Ok(result) => result,
-            Err(error) => return Err(self.trouble(&mut line, &error)),
+            Err(error) => {
+                let trouble = self.trouble(&mut line, &error);
+                return Err(match (trouble.error, &ask.state) {
+                    (Error::Changed, Some(state)) => line.fail(Trouble::last(state.unlike())),
+                    (error, _) => Trouble { error, ..trouble },
+                });
+            }
         };
         let seen = Seen::new(result.meta.clone());
         let range = result.range.clone();
-        if let Some(expected) = &ask.expect
-            && (seen.identity() != expected.identity() || range != ask.range)
-        {
-            return Err(line.fail(Trouble::last(Error::Changed)));
+        if let Some(state) = &ask.state {
+            let admitted = state.admit(&seen);
+            let whole = (range == ask.range).then_some(()).ok_or(Error::Changed);
+            admitted
+                .and(whole)
+                .map_err(|error| line.fail(Trouble::last(error)))?;
         }
         let left = range.end - range.start;
         let stream = result.into_stream();

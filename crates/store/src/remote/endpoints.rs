@@ -5,6 +5,7 @@ use super::{Options, Weighted};
 use crate::http::{Client, Pool};
 use crate::{Error, Key};
 use object_store::ObjectStore;
+use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use regex::Regex;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +22,7 @@ const DOWN_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Endpoint {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) name: Arc<str>,
-    pub(super) lists: bool,
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     weight: f64,
     health: Mutex<Health>,
@@ -110,14 +111,14 @@ impl Endpoint {
     ) -> Result<Arc<Endpoint>, String> {
         let Address {
             store,
+            pages,
             prefix,
             name,
-            lists,
         } = address::open(&place.url, settings, client)?;
         Ok(Arc::new(Endpoint {
             store,
             name,
-            lists,
+            pages,
             prefix,
             weight: place.weight,
             health: Mutex::default(),

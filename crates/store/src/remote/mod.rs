@@ -17,6 +17,7 @@ mod list;
 mod object;
 mod options;
 mod parts;
+mod passing;
 mod profile;
 mod seen;
 mod stream;
@@ -33,12 +34,14 @@ use crate::{Entry, Error, Identity, Key, Meter, Reason};
 use budget::Budget;
 use endpoints::Routes;
 use latency::Latency;
-use seen::Seen;
+use seen::{Seen, State};
 use std::sync::Arc;
 use tokio::runtime::{Handle, Runtime};
 
 /// Bytes read of an object when it is opened, which is what an indexer asks for first.
-const HEAD_BYTES: u64 = 64 << 10;
+pub(crate) const HEAD_BYTES: u64 = 64 << 10;
+/// The same of an object that is wanted whole.
+pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A library that an object store holds.
 pub struct Remote {
@@ -119,9 +122,9 @@ impl Remote {
         &self.core.connections
     }
 
-    /// Bytes of ranges that are kept in memory.
-    pub fn cached_bytes(&self) -> u64 {
-        self.core.cache.bytes()
+    /// Bytes of objects in memory, or on their way there: kept, or for whoever takes them.
+    pub fn held_bytes(&self) -> u64 {
+        self.core.cache.holding().bytes()
     }
 
     /// How many endpoints are taken to be down now.
@@ -136,17 +139,34 @@ impl Remote {
         })
     }
 
-    pub(crate) fn open(&self, key: &Key) -> Result<Arc<RemoteObject>, Error> {
+    /// `head_bytes`: how much of it comes along.
+    pub(crate) fn open(
+        &self,
+        key: &Key,
+        head_bytes: u64,
+        reason: Reason,
+    ) -> Result<Arc<RemoteObject>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
-            async move { RemoteObject::open(core, key).await }
+            async move { RemoteObject::open(core, key, head_bytes, reason).await }
         })
+    }
+
+    pub(crate) fn promise(&self, key: &Key, len: u64) -> Arc<RemoteObject> {
+        RemoteObject::promised(self.core.clone(), key.clone(), len)
     }
 
     pub(crate) fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
             async move { core.list(&key).await }
+        })
+    }
+
+    pub(crate) fn list_first(&self, key: &Key, most: usize) -> Result<Vec<Entry>, Error> {
+        self.run({
+            let (core, key) = (self.core.clone(), key.clone());
+            async move { core.list_first(&key, most).await }
         })
     }
 
@@ -182,13 +202,22 @@ impl Core {
         told.recv().map_err(ended)?
     }
 
+    /// How many bytes more may be held.
+    fn room(&self) -> u64 {
+        let most = self
+            .options
+            .memory_bytes
+            .saturating_add(self.options.unsent_bytes);
+        most.saturating_sub(self.cache.holding().bytes())
+    }
+
     async fn look(self: &Arc<Core>, key: &Key) -> Result<Option<Identity>, Error> {
         if key.is_root() {
             return Ok(None);
         }
         match self.head(key, Reason::Look).await {
-            Ok(seen) => Ok(Some(seen.identity())),
-            Err(Error::NotFound) => match self.list(key).await {
+            Ok(seen) => Ok(Some(*seen.identity())),
+            Err(Error::NotFound) => match self.list_first(key, 1).await {
                 Ok(entries) if entries.is_empty() => Err(Error::NotFound),
                 Ok(_) => Ok(None),
                 Err(Error::Unlisted) => Err(Error::NotFound),
@@ -196,9 +225,5 @@ impl Core {
             },
             Err(error) => Err(error),
         }
-    }
-
-    fn name(key: &Key, seen: &Seen) -> Name {
-        Name(Arc::new((key.clone(), seen.identity())))
     }
 }

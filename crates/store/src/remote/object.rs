@@ -2,11 +2,11 @@
 
 use super::call::Ask;
 use super::parts::{self, Parts};
-use super::{Core, HEAD_BYTES, Name, Seen};
+use super::{Core, Name, State};
 use crate::{Error, Identity, Key, Reason};
 use bytes::Bytes;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An object of a remote library, in the state that it was opened in: no byte of another state is
@@ -15,8 +15,9 @@ pub struct RemoteObject {
     core: Arc<Core>,
     key: Key,
     name: Name,
-    seen: Arc<Seen>,
-    identity: Identity,
+    state: Arc<State>,
+    /// Until its state is known: its length.
+    promised: Identity,
     changed: AtomicBool,
     /// Its first bytes, until an index was built of them.
     head: Mutex<Bytes>,
@@ -24,41 +25,83 @@ pub struct RemoteObject {
 
 impl RemoteObject {
     /// Opens an object with one request, which also brings its first bytes.
-    pub(super) async fn open(core: Arc<Core>, key: Key) -> Result<Arc<RemoteObject>, Error> {
+    pub(super) async fn open(
+        core: Arc<Core>,
+        key: Key,
+        head_bytes: u64,
+        reason: Reason,
+    ) -> Result<Arc<RemoteObject>, Error> {
         if key.is_root() {
             return Err(Error::NotFound);
         }
         let ask = Ask {
             key: key.clone(),
-            range: 0..HEAD_BYTES,
-            expect: None,
-            of: Reason::Index,
+            range: 0..head_bytes,
+            state: None,
+            of: reason,
         };
-        let (seen, head) = match core.collect(ask, Reason::Index).await {
+        let (state, head) = match core.collect(ask, reason).await {
             // No range of an empty object can be had.
             Err(Error::Changed) => {
                 let seen = core.head(&key, Reason::Look).await?;
-                if seen.len() > 0 {
+                if seen.identity().len > 0 {
                     return Err(Error::Changed);
                 }
-                (Arc::new(seen), Bytes::new())
+                (Arc::new(State::of(seen)), Bytes::new())
             }
             result => result?,
         };
+        let promised = Identity::default();
+        let identity = state.seen().map_or(promised, |seen| *seen.identity());
         Ok(Arc::new(RemoteObject {
-            name: Core::name(&key, &seen),
-            identity: seen.identity(),
+            name: Name(Arc::new((key.clone(), identity))),
+            promised,
             changed: AtomicBool::new(false),
             head: Mutex::new(head),
             core,
             key,
-            seen,
+            state,
         }))
     }
 
-    /// What it was when it was opened.
+    /// An object that nobody looks at before bytes of it are wanted, which is said to be `len`
+    /// bytes long: the first answer says which state it is in.
+    pub(super) fn promised(core: Arc<Core>, key: Key, len: u64) -> Arc<RemoteObject> {
+        // Two of them may turn out to be of different states: they share no bytes.
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let promised = Identity {
+            len,
+            ..Identity::default()
+        };
+        let own = Identity {
+            inode: (u64::MAX, NUMBERS.fetch_add(1, Relaxed)),
+            ..promised
+        };
+        Arc::new(RemoteObject {
+            name: Name(Arc::new((key.clone(), own))),
+            promised,
+            changed: AtomicBool::new(false),
+            head: Mutex::default(),
+            core,
+            key,
+            state: Arc::new(State::promised(len)),
+        })
+    }
+
+    /// What it was when it was opened. Of one that is only promised, and was not read yet, just
+    /// the length is known.
     pub fn identity(&self) -> &Identity {
-        &self.identity
+        self.state
+            .seen()
+            .map_or(&self.promised, |seen| seen.identity())
+    }
+
+    /// Whether it is what another look said, as far as is known.
+    pub(crate) fn is(&self, now: &Identity) -> bool {
+        match self.state.seen() {
+            Some(seen) => seen.identity() == now,
+            None => self.state.len() == now.len,
+        }
     }
 
     /// Whether an answer said that it is not any more what it was.
@@ -90,6 +133,31 @@ impl RemoteObject {
             return Ok(bytes);
         }
         Ok([head, bytes].concat().into())
+    }
+
+    /// Reads from `from` to the end in one request, and hands each piece and where it begins to
+    /// `take`, until that has enough. Blocks; no more is held than is on its way.
+    ///
+    /// # Errors
+    /// As [`Object::read`](crate::Object::read); what was handed over is right.
+    pub fn pour(
+        self: &Arc<RemoteObject>,
+        from: u64,
+        reason: Reason,
+        mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let poured = self.core.handle.block_on(async {
+            let (ask, mut at) = (self.ask(from..self.state.len(), reason), from);
+            let (_, mut whole) = self.core.whole(ask, reason).await?;
+            while let Some(piece) = whole.next().await? {
+                if take(at, &piece).is_break() {
+                    break;
+                }
+                at += piece.len() as u64;
+            }
+            Ok(())
+        });
+        poured.inspect_err(|error| self.notice(error))
     }
 
     /// The wanted ranges, as they come, of which as much as possible is asked for at once.
@@ -128,15 +196,19 @@ impl RemoteObject {
         Ask {
             key: self.key.clone(),
             range,
-            expect: Some(self.seen.clone()),
+            state: Some(self.state.clone()),
             of,
         }
     }
 
     /// Remembers what an error says about the object.
     pub(super) fn notice(&self, error: &Error) {
-        if matches!(error, Error::Changed | Error::NotFound) {
+        if matches!(
+            error,
+            Error::Changed | Error::NotFound | Error::OtherLength { .. }
+        ) {
             self.changed.store(true, Relaxed);
+            self.core.cache.forget(&self.name);
         }
     }
 
@@ -149,7 +221,7 @@ impl RemoteObject {
     }
 
     fn check(&self, range: &Range<u64>) -> Result<(), Error> {
-        if range.start > range.end || range.end > self.identity.len {
+        if range.start > range.end || range.end > self.state.len() {
             return Err(Error::Changed);
         }
         Ok(())

@@ -18,6 +18,9 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
     /// Most bytes of ranges kept in memory; 0: none.
     pub memory_bytes: u64,
+    /// Most bytes beside them that are fetched and not yet taken; what is over it is fetched in
+    /// small parts, each when the one before was taken.
+    pub unsent_bytes: u64,
     /// Bytes between two wanted parts that are rather read along than asked for apart.
     pub waste_bytes: u64,
     /// How often a request is sent again, at most.
@@ -60,6 +63,7 @@ impl Default for Options {
             endpoints: Vec::new(),
             settings: Vec::new(),
             memory_bytes: 256 << 20,
+            unsent_bytes: 256 << 20,
             waste_bytes: 1 << 20,
             retries: 2,
             retry_share: 0.2,

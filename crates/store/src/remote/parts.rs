@@ -1,22 +1,19 @@
 //! Several ranges of one object, asked for together.
 
 use super::object::RemoteObject;
-use super::stream::Whole;
+use super::passing::Passing;
 use crate::ranges::Flight;
 use crate::{Error, Reason};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 
-/// Ranges up to this together are fetched at once and kept; longer ones pass through, no faster
+/// Ranges up to this together are fetched at once and kept; longer ones pass through, little faster
 /// than they are taken.
 const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// The same for files as they are, of which other parts are seldom asked for again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
-/// Answers' pieces that wait for whoever takes them.
-const PIECES_WAITING: usize = 4;
 
 type Ranges = Vec<Range<u64>>;
 
@@ -29,8 +26,8 @@ pub struct Parts {
 enum From {
     /// In order of place, not overlapping; together they hold all that is wanted.
     Flights(Vec<Arc<Flight<Error>>>),
-    /// Pieces, each of one wanted range; and one that was taken to see whether any comes.
-    Passing(Option<Bytes>, mpsc::Receiver<Result<Bytes, Error>>),
+    /// Pieces, each of one wanted range.
+    Passing(Passing),
 }
 
 impl Parts {
@@ -50,10 +47,7 @@ impl Parts {
                 let end = flight.range().end.min(range.end);
                 flight.some(&(range.start..end)).await?
             }
-            From::Passing(peeked, pieces) => match peeked.take() {
-                Some(piece) => vec![piece],
-                None => vec![piece(pieces).await?],
-            },
+            From::Passing(passing) => vec![passing.next().await?],
         };
         range.start += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
         if range.start >= range.end {
@@ -73,15 +67,10 @@ impl Parts {
                 let flight = flights.iter().find(holds).ok_or(Error::Changed)?;
                 flight.some(&(range.start..range.start + 1)).await?;
             }
-            From::Passing(peeked, pieces) => *peeked = Some(piece(pieces).await?),
+            From::Passing(passing) => passing.begun().await?,
         }
         Ok(())
     }
-}
-
-async fn piece(pieces: &mut mpsc::Receiver<Result<Bytes, Error>>) -> Result<Bytes, Error> {
-    let ended = || Err(Error::Broken("the storage's threads have ended".into()));
-    pieces.recv().await.unwrap_or_else(ended)
 }
 
 /// See [`RemoteObject::parts`].
@@ -102,15 +91,11 @@ pub(super) async fn start(
     let options = &object.core().options;
     // What is read along is of use only while it is kept.
     let along = if options.memory_bytes > 0 { along } else { &[] };
-    let from = match extents(&wanted, along, options.waste_bytes, most) {
-        Some(extents) => From::Flights(flights(object, &extents, reason)),
-        None => {
-            let (send, receive) = mpsc::channel(PIECES_WAITING);
-            let (object, wanted) = (object.clone(), wanted.clone());
-            let handle = object.core().handle.clone();
-            handle.spawn(async move { pass(&object, &wanted, reason, &send).await });
-            From::Passing(None, receive)
-        }
+    let extents = extents(&wanted, along, options.waste_bytes, most);
+    let flights = extents.and_then(|extents| flights(object, &extents, reason));
+    let from = match flights {
+        Some(flights) => From::Flights(flights),
+        None => From::Passing(Passing::start(object, &wanted, reason)),
     };
     let mut parts = Parts { wanted, from };
     parts.begun().await?;
@@ -131,16 +116,19 @@ pub(super) fn ahead(object: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[
     }
 }
 
-/// Flights that hold these extents; what is missing begins to be fetched.
+/// Flights that hold these extents; what is missing begins to be fetched. `None` where there is no
+/// room for it.
 fn flights(
     object: &Arc<RemoteObject>,
     extents: &[Range<u64>],
     reason: Reason,
-) -> Vec<Arc<Flight<Error>>> {
+) -> Option<Vec<Arc<Flight<Error>>>> {
     let core = object.core();
     let mut all = Vec::new();
     for extent in extents {
-        let cover = core.cache.cover(object.name(), extent.clone());
+        let cover = core
+            .cache
+            .cover(object.name(), extent.clone(), core.room())?;
         for flight in cover.missing {
             let landing = Landing {
                 object: object.clone(),
@@ -150,7 +138,7 @@ fn flights(
         }
         all.extend(cover.flights);
     }
-    all
+    Some(all)
 }
 
 /// A flight that is fetched, and ends however that ends.
@@ -195,62 +183,6 @@ impl Drop for Landing {
         let ended = Error::Broken("the storage's threads have ended".into());
         self.flight.end(Err(ended));
     }
-}
-
-/// Fetches ranges one after the other, as they are taken; near ones in one request.
-async fn pass(
-    object: &Arc<RemoteObject>,
-    wanted: &VecDeque<Range<u64>>,
-    reason: Reason,
-    to: &mpsc::Sender<Result<Bytes, Error>>,
-) {
-    let waste = object.core().options.waste_bytes;
-    let mut rest = wanted.iter().peekable();
-    while let Some(first) = rest.next() {
-        let (mut run, mut end) = (vec![first.clone()], first.end);
-        while let Some(next) = rest.next_if(|next| next.start >= end && next.start - end <= waste) {
-            end = next.end;
-            run.push(next.clone());
-        }
-        let ask = object.ask(first.start..end, reason);
-        let outcome = match object.core().whole(ask, reason).await {
-            Ok((_, whole)) => pass_run(whole, first.start, &run, to).await,
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(true) => {}
-            // Nobody takes it any more.
-            Ok(false) => return,
-            Err(error) => {
-                object.notice(&error);
-                let _ = to.send(Err(error)).await;
-                return;
-            }
-        }
-    }
-}
-
-/// Passes on what is wanted of one answer, which begins at `at`. False: nobody takes it any more.
-async fn pass_run(
-    mut whole: Whole,
-    mut at: u64,
-    run: &[Range<u64>],
-    to: &mpsc::Sender<Result<Bytes, Error>>,
-) -> Result<bool, Error> {
-    while let Some(bytes) = whole.next().await? {
-        let end = at + bytes.len() as u64;
-        let first = run.partition_point(|range| range.end <= at);
-        for range in run.iter().skip(first).take_while(|range| range.start < end) {
-            // Within the piece's length, which is a usize.
-            let (from, until) = (range.start.max(at) - at, range.end.min(end) - at);
-            let piece = bytes.slice(from as usize..until as usize);
-            if to.send(Ok(piece)).await.is_err() {
-                return Ok(false);
-            }
-        }
-        at = end;
-    }
-    Ok(true)
 }
 
 /// What to fetch so that all of `wanted` is there: as few extents as may be when up to `waste`

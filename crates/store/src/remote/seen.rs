@@ -1,42 +1,99 @@
 //! What the storage says an object is.
 
-use crate::Identity;
+use crate::{Error, Identity};
 use object_store::{GetOptions, ObjectMeta};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
 
 /// An object's state, as an answer said.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen(ObjectMeta);
+pub(crate) struct Seen {
+    meta: ObjectMeta,
+    identity: Identity,
+}
 
-impl Seen {
-    pub(super) fn new(meta: ObjectMeta) -> Seen {
-        Seen(meta)
+/// The state that all answers must be of: that in which an object was opened, or, of one that
+/// nobody looked at yet, that of the first answer.
+#[derive(Debug)]
+pub(crate) struct State {
+    len: u64,
+    seen: OnceLock<Seen>,
+}
+
+impl State {
+    /// Of an object that was opened.
+    pub(super) fn of(seen: Seen) -> State {
+        State {
+            len: seen.identity.len,
+            seen: OnceLock::from(seen),
+        }
+    }
+
+    /// Of an object that is said to be so long.
+    pub(super) fn promised(len: u64) -> State {
+        State {
+            len,
+            seen: OnceLock::new(),
+        }
     }
 
     /// Bytes of the whole object.
     pub(super) fn len(&self) -> u64 {
-        self.0.size
+        self.len
     }
 
-    /// What can be compared with other looks: listings tell times more finely than answers do, so
-    /// only whole seconds count.
-    pub(super) fn identity(&self) -> Identity {
-        let tag = self.0.e_tag.as_deref().map_or(0, |tag| {
+    /// What it is, once that is known.
+    pub(super) fn seen(&self) -> Option<&Seen> {
+        self.seen.get()
+    }
+
+    /// Whether an answer is of this state. The first one says which it is.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::OtherLength`] where the first shows that it is not as long as
+    /// was said.
+    pub(super) fn admit(&self, seen: &Seen) -> Result<(), Error> {
+        if self.seen.get().is_none() && seen.identity.len != self.len {
+            return Err(self.unlike());
+        }
+        let first = self.seen.get_or_init(|| seen.clone());
+        match first.identity == seen.identity {
+            true => Ok(()),
+            false => Err(Error::Changed),
+        }
+    }
+
+    /// That there are no such bytes: it changed, or never was as long as was said.
+    pub(super) fn unlike(&self) -> Error {
+        match self.seen.get() {
+            Some(_) => Error::Changed,
+            None => Error::OtherLength { then: self.len },
+        }
+    }
+}
+
+impl Seen {
+    pub(super) fn new(meta: ObjectMeta) -> Seen {
+        // Listings tell times more finely than answers do, so only whole seconds count.
+        let tag = meta.e_tag.as_deref().map_or(0, |tag| {
             let mut hasher = DefaultHasher::new();
             tag.trim_matches('"').hash(&mut hasher);
             hasher.finish()
         });
-        Identity {
-            len: self.0.size,
-            mtime_ns: self
-                .0
-                .last_modified
-                .timestamp()
-                .saturating_mul(1_000_000_000),
+        let seconds = meta.last_modified.timestamp();
+        let identity = Identity {
+            len: meta.size,
+            mtime_ns: seconds.saturating_mul(1_000_000_000),
             ctime_ns: 0,
             inode: (0, 0),
             tag,
-        }
+        };
+        Seen { meta, identity }
+    }
+
+    /// What can be compared with other looks.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Holds a request to this state, as far as the storage can.
@@ -44,7 +101,7 @@ impl Seen {
         match self.strong() {
             Some(tag) => options.if_match = Some(tag.to_owned()),
             None if self.is_dated() => {
-                options.if_unmodified_since = Some(self.0.last_modified);
+                options.if_unmodified_since = Some(self.meta.last_modified);
             }
             None => {}
         }
@@ -58,10 +115,13 @@ impl Seen {
 
     /// A tag that stands for the same bytes (RFC 9110 section 8.8.1).
     fn strong(&self) -> Option<&str> {
-        self.0.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))
+        self.meta
+            .e_tag
+            .as_deref()
+            .filter(|tag| !tag.starts_with("W/"))
     }
 
     fn is_dated(&self) -> bool {
-        self.0.last_modified.timestamp() != 0
+        self.meta.last_modified.timestamp() != 0
     }
 }

@@ -1,7 +1,7 @@
 //! A range as a stream that mends itself: what breaks off is asked for again from there.
 
-use super::Core;
 use super::call::{Answer, Ask, Body};
+use super::{Core, Seen, State};
 use crate::{Error, Reason};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -17,27 +17,24 @@ pub(super) struct Whole {
 }
 
 impl Core {
-    /// A range of an object, once its answer has begun. With `ask.expect`, only of that state.
+    /// A range of an object, once its answer has begun. With `ask.state`, only of that state.
     pub(super) async fn whole(
         self: &Arc<Core>,
         ask: Ask,
         reason: Reason,
-    ) -> Result<(Arc<super::Seen>, Whole), Error> {
-        let answer = self.answer(&ask, reason).await.inspect_err(|error| {
-            if let (Error::Changed, Some(seen)) = (error, &ask.expect) {
-                self.cache.forget(&Core::name(&ask.key, seen));
-            }
-        })?;
+    ) -> Result<(Arc<State>, Whole), Error> {
+        let answer = self.answer(&ask, reason).await?;
         let Answer {
             seen,
             range,
             first,
             body,
         } = answer;
-        let seen = ask.expect.clone().unwrap_or_else(|| Arc::new(seen));
+        let state = ask.state.clone();
+        let state = state.unwrap_or_else(|| Arc::new(State::of(seen)));
         let ask = Ask {
             range,
-            expect: Some(seen.clone()),
+            state: Some(state.clone()),
             ..ask
         };
         let whole = Whole {
@@ -47,7 +44,7 @@ impl Core {
             body,
             resumed: 0,
         };
-        Ok((seen, whole))
+        Ok((state, whole))
     }
 
     /// All bytes of a range in one piece.
@@ -55,8 +52,8 @@ impl Core {
         self: &Arc<Core>,
         ask: Ask,
         reason: Reason,
-    ) -> Result<(Arc<super::Seen>, Bytes), Error> {
-        let (seen, mut whole) = self.whole(ask, reason).await?;
+    ) -> Result<(Arc<State>, Bytes), Error> {
+        let (state, mut whole) = self.whole(ask, reason).await?;
         let len = whole.ask.range.end - whole.ask.range.start;
         let mut chunks = Vec::new();
         while let Some(bytes) = whole.next().await? {
@@ -70,7 +67,7 @@ impl Core {
                 all.into()
             }
         };
-        Ok((seen, bytes))
+        Ok((state, bytes))
     }
 }
 
@@ -87,7 +84,7 @@ impl Whole {
                 Ok(bytes) => return Ok(bytes.map(|bytes| self.passed(bytes))),
                 Err(trouble) => trouble,
             };
-            let provable = self.ask.expect.as_ref().is_some_and(|s| s.is_provable());
+            let provable = self.ask.seen().is_some_and(Seen::is_provable);
             let may = trouble.again && provable && self.resumed < self.core.options.retries;
             if !may || !self.core.retries.spend() {
                 return Err(trouble.error);

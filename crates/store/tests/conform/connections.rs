@@ -24,7 +24,7 @@ fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
 pub fn read_twenty(object: &Object) {
     for n in 0..20 {
         let range = n * 100_000..n * 100_000 + 50_000;
-        let (read, error) = parts(object, &[range.clone()], Reason::Segment);
+        let (read, error) = parts(object, std::slice::from_ref(&range), Reason::Segment);
         assert!(error.is_none(), "{error:?}");
         assert!(read == of(&bytes("film.mp4"), &[range]));
     }

@@ -4,7 +4,8 @@ use crate::suite::{bytes, key, of, parts, quick};
 use crate::wild::{Fault, Wild};
 use proptest::prelude::*;
 use std::ops::Range;
-use store::{Error, Object, Reason, Store};
+use std::time::Duration;
+use store::{Error, Object, Options, Reason, Store, Timeouts, Transport};
 
 /// What must come of a fault in every answer, however often it is tried.
 #[derive(Debug, PartialEq)]
@@ -222,6 +223,67 @@ fn many_who_ask_cost_one_request() {
     let (read, _) = parts(&object, &[150_000..250_000], Reason::Segment);
     assert!(read == right[150_000..250_000]);
     assert_eq!(server.requests() - before, 1);
+}
+
+#[test]
+fn whoever_takes_bytes_may_pause_and_keeps_no_connection() {
+    let large: Vec<u8> = (0..6u32 << 20).flat_map(u32::to_le_bytes).collect();
+    let server = Wild::new(&[("large.mp4", large.clone())], true);
+    let options = Options {
+        unsent_bytes: 8 << 20,
+        memory_bytes: 0,
+        transport: Transport {
+            connections_max: 2,
+            timeouts: Timeouts {
+                stall: Duration::from_secs(1),
+                ..Timeouts::default()
+            },
+            ..Transport::default()
+        },
+        ..quick()
+    };
+    let store = Store::new(&server.url(), options).unwrap();
+    let object = store.open(&key("large.mp4")).unwrap();
+    let Object::Remote(remote) = &object else {
+        unreachable!("it is behind a URL")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let all = 0..large.len() as u64;
+        let (mut readers, mut read) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let parts = remote.parts(vec![all.clone()], &[], Reason::Plain);
+            readers.push(parts.await.unwrap());
+            read.push(Vec::new());
+        }
+        // More readers than connections, all of whom take a little and then nothing for long.
+        let mut held_max = 0;
+        for turn in 0.. {
+            let mut taken = 0;
+            for (parts, read) in readers.iter_mut().zip(&mut read) {
+                for slice in parts.next().await.unwrap() {
+                    taken += slice.len();
+                    read.extend_from_slice(&slice);
+                }
+            }
+            held_max = held_max.max(store.remote().unwrap().held_bytes());
+            if taken == 0 {
+                break;
+            }
+            if turn == 3 {
+                tokio::time::sleep(Duration::from_millis(1500)).await;
+            }
+        }
+        assert!(read.iter().all(|read| *read == large));
+        // Over the bound each has at most two small windows; two threads may take the last room.
+        assert!(held_max <= 2 * (8 << 20) + 10 * (256 << 10), "{held_max}");
+    });
+    assert_eq!(store.meter().requests(Reason::Retry), 0);
+    assert_eq!(store.remote().unwrap().held_bytes(), 0);
+    assert!(server.accepted() <= 2, "{}", server.accepted());
 }
 
 fn any_fault() -> impl Strategy<Value = Fault> {

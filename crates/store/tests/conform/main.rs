@@ -8,6 +8,8 @@
 mod connections;
 mod endpoints;
 mod faults;
+#[path = "../../../../tests/support/nginx.rs"]
+mod nginx;
 mod real;
 mod servers;
 mod suite;

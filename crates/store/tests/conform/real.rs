@@ -1,13 +1,20 @@
 //! Real servers: the local file system, nginx, and an S3 server that checks signatures.
 
-use crate::servers::{ACCESS, SECRET, nginx, s3, skip};
+use crate::nginx::Nginx;
+use crate::servers::{ACCESS, S3, SECRET, s3, skip};
 use crate::suite::{NAMES, bytes, check, key, quick};
-use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use store::{Error, Key, Options, Store};
+
+/// A folder that nginx's workers may read, too, who are nobody where we are root.
+pub fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
 
 pub fn fill(root: &Path) {
     for name in NAMES {
@@ -40,30 +47,19 @@ fn our_own_server_when_it_does_nothing_wrong() {
 
 #[test]
 fn nginx_as_it_comes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let library = dir.path().join("films");
     fill(&library);
-    let root = format!("root {};", library.display());
-    let Some((_nginx, port)) = nginx(dir.path(), "", &root) else {
-        return skip("nginx is not installed");
+    let Some(nginx) = Nginx::of(dir.path(), &library, "", "") else {
+        return;
     };
-    let url = format!("http://127.0.0.1:{port}/");
-    check(&Store::new(&url, quick()).unwrap(), false);
+    check(&Store::new(&nginx.url(""), quick()).unwrap(), false);
 }
 
 /// Puts the suite's objects there, past the door that checks signatures.
-pub fn put_all(filer: u16) {
+pub fn put_all(server: &S3) {
     for name in NAMES {
-        let until = Instant::now() + Duration::from_secs(30);
-        let mut answer = put(filer, name);
-        while !answer
-            .as_ref()
-            .is_ok_and(|status| (200..300).contains(status))
-        {
-            assert!(Instant::now() < until, "PUT {name}: {answer:?}");
-            std::thread::sleep(Duration::from_millis(100));
-            answer = put(filer, name);
-        }
+        server.put(&format!("films/library/{name}"), &bytes(name));
     }
 }
 
@@ -73,33 +69,6 @@ pub fn wait(store: &Store) {
     while store.open(&key("film.mp4")).is_err() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
     }
-}
-
-fn put(filer: u16, name: &str) -> std::io::Result<u16> {
-    let path: String = format!("/buckets/films/library/{name}")
-        .bytes()
-        .map(|b| match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
-            other => format!("%{other:02X}"),
-        })
-        .collect();
-    let body = bytes(name);
-    let mut stream = TcpStream::connect(("127.0.0.1", filer))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let head = format!(
-        "PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Type: video/mp4\r\nConnection: close\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(&body)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let status = answer
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| std::io::Error::other(answer))
 }
 
 /// What leads to an S3 server at `endpoint`.
@@ -122,7 +91,7 @@ fn an_s3_server_that_checks_signatures() {
     let Some(server) = s3(dir.path(), None) else {
         return skip("no S3 server: run scripts/storage.sh");
     };
-    put_all(server.filer);
+    put_all(&server);
     let at = format!("http://127.0.0.1:{}", server.port);
     let options = |secret| options(&at, secret);
     let store = Store::new("s3://films/library", options(SECRET)).unwrap();

@@ -1,7 +1,7 @@
 //! Real servers, started on free ports and ended when dropped.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,34 +46,6 @@ fn listens(process: &mut Process, port: u16, patience: Duration) -> bool {
     false
 }
 
-/// Starts nginx in `dir` with one server block; `listen`: what follows the port in its `listen`.
-/// None: it is not installed.
-pub fn nginx(dir: &Path, listen: &str, server: &str) -> Option<(Process, u16)> {
-    let at = dir.display();
-    for _ in 0..5 {
-        let port = ports(1)[0];
-        // One process alone: when it is killed, no worker stays behind.
-        let conf = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}} \
-             http {{ access_log off; client_body_temp_path {at}/b; proxy_temp_path {at}/p; \
-             fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s; \
-             server {{ listen 127.0.0.1:{port} {listen}; {server} }} }}",
-        );
-        fs::write(dir.join("nginx.conf"), conf).unwrap();
-        let mut nginx = Command::new("nginx");
-        nginx
-            .arg("-p")
-            .arg(dir)
-            .arg("-c")
-            .arg(dir.join("nginx.conf"));
-        let mut nginx = Process(nginx.stderr(Stdio::null()).spawn().ok()?);
-        if listens(&mut nginx, port, Duration::from_secs(10)) {
-            return Some((nginx, port));
-        }
-    }
-    panic!("nginx does not start");
-}
-
 pub const ACCESS: &str = "HEADWATERTEST";
 pub const SECRET: &str = "not-a-secret-but-one-of-a-test";
 
@@ -83,16 +55,60 @@ pub struct S3 {
     /// The same with TLS, where a certificate was given.
     pub tls_port: u16,
     /// Past the door that checks signatures.
-    pub filer: u16,
+    filer: u16,
     _process: Process,
+}
+
+impl S3 {
+    /// Puts an object there (`bucket/name`), once the server is ready to take it.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let until = Instant::now() + Duration::from_secs(30);
+        let mut answer = self.try_put(name, bytes);
+        while !answer
+            .as_ref()
+            .is_ok_and(|status| (200..300).contains(status))
+        {
+            assert!(Instant::now() < until, "PUT {name}: {answer:?}");
+            std::thread::sleep(Duration::from_millis(100));
+            answer = self.try_put(name, bytes);
+        }
+    }
+
+    fn try_put(&self, name: &str, bytes: &[u8]) -> std::io::Result<u16> {
+        let path: String = format!("/buckets/{name}")
+            .bytes()
+            .map(|b| match b {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
+                other => format!("%{other:02X}"),
+            })
+            .collect();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.filer))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Type: video/mp4\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n",
+            bytes.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(bytes)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        status.ok_or_else(|| std::io::Error::other(answer))
+    }
 }
 
 /// Starts seaweedfs with one user; with TLS too, where a certificate and key are named. None: it
 /// cannot be had.
 pub fn s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
-    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/storage/bin/weed");
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let ours = above.map(|above| above.join("target/storage/bin/weed"));
     let named = std::env::var_os("HEADWATER_WEED").map(PathBuf::from);
-    let weed = named.unwrap_or(if ours.exists() { ours } else { "weed".into() });
+    let found = named.or_else(|| ours.into_iter().find(|path| path.exists()));
+    let weed = found.unwrap_or_else(|| "weed".into());
     let user = format!(
         r#"{{"identities": [{{"name": "test", "actions": ["Admin", "Read", "List", "Write"],
             "credentials": [{{"accessKey": "{ACCESS}", "secretKey": "{SECRET}"}}]}}]}}"#

@@ -2,8 +2,9 @@
 //! what is not trusted refused.
 
 use crate::connections::read_twenty;
-use crate::real::{fill, options, put_all, wait};
-use crate::servers::{Process, SECRET, nginx, s3, skip};
+use crate::nginx::Nginx;
+use crate::real::{fill, folder, options, put_all, wait};
+use crate::servers::{SECRET, s3, skip};
 use crate::suite::{check, key, parts, quick};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
@@ -46,17 +47,17 @@ impl Trust {
     }
 
     /// An nginx that serves the suite's objects, with `more` of its settings.
-    fn nginx(&self, dir: &Path, more: &str) -> Option<(Process, String)> {
+    fn nginx(&self, dir: &Path, more: &str) -> Option<(Nginx, String)> {
         let films = dir.join("films");
         fill(&films);
         let server = format!(
-            "ssl_certificate {}; ssl_certificate_key {}; root {}; {more}",
+            "ssl_certificate {}; ssl_certificate_key {}; {more}",
             self.certificate.display(),
             self.key.display(),
-            films.display()
         );
-        let (process, port) = nginx(dir, "ssl", &server)?;
-        Some((process, format!("https://localhost:{port}/")))
+        let nginx = Nginx::of(dir, &films, "ssl", &server)?;
+        let url = format!("https://localhost:{}/", nginx.addr.port());
+        Some((nginx, url))
     }
 }
 
@@ -72,10 +73,10 @@ fn film(url: &str, options: Options) -> (Store, Object) {
 
 #[test]
 fn nginx_over_tls_is_as_without() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let trust = Trust::new(dir.path());
     let Some((_nginx, url)) = trust.nginx(dir.path(), "") else {
-        return skip("nginx is not installed");
+        return;
     };
     let ours = trust.options(true, quick());
     check(&Store::new(&url, ours.clone()).unwrap(), false);
@@ -102,12 +103,12 @@ fn nginx_over_tls_is_as_without() {
 #[test]
 fn a_session_is_resumed_where_a_connection_was_closed() {
     for protocols in ["TLSv1.2", "TLSv1.3"] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         let trust = Trust::new(dir.path());
         // Two requests a connection, then nginx closes it.
         let more = format!("ssl_protocols {protocols}; keepalive_requests 2;");
         let Some((_nginx, url)) = trust.nginx(dir.path(), &more) else {
-            return skip("nginx is not installed");
+            return;
         };
         let (store, object) = film(&url, trust.options(true, quick()));
         for n in 0..9 {
@@ -122,12 +123,12 @@ fn a_session_is_resumed_where_a_connection_was_closed() {
 
 #[test]
 fn an_s3_server_over_tls() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let trust = Trust::new(dir.path());
     let Some(server) = s3(dir.path(), Some((&trust.certificate, &trust.key))) else {
         return skip("no S3 server: run scripts/storage.sh");
     };
-    put_all(server.filer);
+    put_all(&server);
     let at = format!("https://localhost:{}", server.tls_port);
     let ours = trust.options(true, options(&at, SECRET));
     let store = Store::new("s3://films/library", ours).unwrap();
