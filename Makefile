@@ -42,6 +42,7 @@ bench: ## our speed beside others' on this machine, and our memory
 	python3 bench/edge.py
 	python3 bench/memory.py
 	python3 bench/storage.py
+	python3 bench/remote.py
 	python3 bench/load.py
 	cargo run --release --locked -p lab --example accuracy
 

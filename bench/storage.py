@@ -1,213 +1,534 @@
 #!/usr/bin/env python3
-"""Films in remote storage: connections kept and not, cold titles, and document 2's set-ups.
+"""Films in an object store: connections kept and opened anew, cold titles, and document 2's set-ups.
 
-nginx serves the films as plain HTTP storage; a relay of ours adds half a round trip each way; for
-B, D and E an nginx that caches stands before the storage. Its cache keeps media, too, so that over
-a short film asked for again and again the efficiency of B and D is not document 2's; that takes its
-long film in files of their own with index MP4s, as experiments/configurations says. Prints a table, or JSON with --json. One
-round is a look; figures to quote come from several on a quiet machine.
+An S3 server that checks signatures (seaweedfs, scripts/storage.sh) with TLS, behind a relay of ours
+that makes a round trip 15 ms long. Document 2's film: 4891 s, a picture of 3894 kb/s and sound of
+132 kb/s in files of their own, cut in 2 s, with index MP4s and a server manifest; and a two-hour
+film in one file, unprepared. Measures
 
-  python3 bench/storage.py --rtt-ms 15 --seconds 5 --film-seconds 120
+- pooled beside fresh connections, all else alike: throughput, latencies, connections;
+- what a title nobody asked for yet costs up to its first segment: requests that wait for each
+  other, and milliseconds;
+- OUT/IN for experiments/configurations A to F: bytes to clients beside bytes from the storage, both
+  counted on the wire's side of the same interval, once what each set-up keeps is there.
+
+Where B, D and E have a cache, it is an nginx that keeps server manifests and index MP4s and passes
+the rest. Fails where what is expected by design does not hold; keeps the run under bench/runs/.
+
+  python3 bench/storage.py --seconds 6 --rounds 3
 """
-import argparse, asyncio, json, os, re, subprocess, tempfile, threading, time, urllib.request
-from urllib.parse import urljoin
+
+import argparse
+import asyncio
+import calendar
+import json
+import multiprocessing
+import os
+import pathlib
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
 from http.client import HTTPConnection
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WEED = ROOT / "target/storage/bin/weed"
+LOOP_SECONDS = 20
+ACCESS, SECRET = "HEADWATERBENCH", "not-a-secret-but-one-of-a-bench"
 
 
-class Relay:
-    """Passes TCP on, every byte later by half a round trip."""
+def main():
+    args = arguments()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-storage-"))
+    os.chmod(work, 0o755)
+    ended = []
+    try:
+        certificate, key = make_certificate(work)
+        films = make_films(work, args)
+        store = S3(work, certificate, key)
+        ended.append(store.stop)
+        for film in sorted(films.iterdir()):
+            store.put(film)
+        shutil.rmtree(films)
+        relay = Relay(store.tls_port, args.rtt_ms)
+        ended.append(relay.stop)
+        bench = Bench(args, work, certificate, relay)
+        ended.append(bench.stop)
+        bench.wait()
+        parts = [connections(bench), cold(bench), configurations(bench)]
+    finally:
+        for end in reversed(ended):
+            end()
+        shutil.rmtree(work, ignore_errors=True)
+    report(args, parts)
 
-    def __init__(self, port, rtt_ms):
-        self.to, self.delay = port, rtt_ms / 2000
-        self.bytes_in = 0
-        self.loop = asyncio.new_event_loop()
-        ready = threading.Event()
-        threading.Thread(target=self.run, args=(ready,), daemon=True).start()
-        ready.wait()
 
-    def run(self, ready):
-        asyncio.set_event_loop(self.loop)
-        server = self.loop.run_until_complete(asyncio.start_server(self.accept, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        ready.set()
-        self.loop.run_forever()
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rtt-ms", type=float, default=15)
+    parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved, of pooled and fresh")
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--film-seconds", type=int, default=4891)
+    parser.add_argument("--cold-seconds", type=int, default=7200)
+    parser.add_argument("--binary", default=ROOT / "target/release/headwater")
+    parser.add_argument("--no-save", action="store_true")
+    return parser.parse_args()
 
-    async def accept(self, reader, writer):
-        # The handshake costs a round trip, too.
-        await asyncio.sleep(2 * self.delay)
-        there_r, there_w = await asyncio.open_connection("127.0.0.1", self.to, limit=1 << 20)
-        await asyncio.gather(self.pump(reader, there_w, False), self.pump(there_r, writer, True))
 
-    async def pump(self, reader, writer, counts):
-        queue = asyncio.Queue(256)
+# ── what is served, and by whom ──────────────────────────────────────────────────────────────
 
-        async def send():
-            while True:
-                due, data = await queue.get()
-                await asyncio.sleep(max(0, due - self.loop.time()))
-                if not data:
-                    break
-                writer.write(data)
-                await writer.drain()
-            writer.close()
 
-        sender = asyncio.ensure_future(send())
+def make_certificate(work):
+    config = work / "openssl.conf"
+    config.write_text(
+        "[req]\ndistinguished_name = name\nprompt = no\nx509_extensions = leaf\n[name]\nCN = localhost\n"
+        "[leaf]\nsubjectAltName = DNS:localhost,IP:127.0.0.1\nbasicConstraints = critical,CA:FALSE\n"
+    )
+    certificate, key = work / "certificate.pem", work / "key.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run([*words, "-days", "2", "-config", config, "-out", certificate, "-keyout", key],
+                   check=True, stderr=subprocess.DEVNULL)  # fmt: skip
+    return certificate, key
+
+
+def ffmpeg(*words):
+    base = ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
+    subprocess.run([*base, *map(str, words)], check=True)
+
+
+def make_films(work, args):
+    """Encodes a little and repeats it without encoding again."""
+    films = work / "films"
+    films.mkdir()
+    picture = f"testsrc2=size=640x360:rate=24:duration={LOOP_SECONDS}"
+    sound = f"aevalsrc=random(0)/3:sample_rate=48000:duration={LOOP_SECONDS}"
+    cbr = ["-minrate", "3894k", "-maxrate", "3894k", "-bufsize", "3894k", "-x264-params", "nal-hrd=cbr"]
+    x264 = ["-c:v", "libx264", "-preset", "ultrafast", "-g", 48]
+    ffmpeg("-f", "lavfi", "-i", picture, *x264, "-b:v", "3894k", *cbr, work / "picture.mp4")
+    ffmpeg("-f", "lavfi", "-i", sound, "-c:a", "aac", "-b:a", "132k", work / "sound.mp4")
+    ffmpeg("-f", "lavfi", "-i", picture, "-i", work / "sound.mp4", *x264, "-b:v", "400k", "-c:a", "copy", work / "small.mp4")
+    cmaf = ["-movflags", "+cmaf+frag_keyframe+empty_moov+default_base_moof", "-f", "mp4"]
+    repeat(work / "picture.mp4", args.film_seconds, *cmaf, films / "video.cmfv")
+    repeat(work / "sound.mp4", args.film_seconds, *cmaf, "-frag_duration", 2_000_000, films / "audio.cmfa")
+    repeat(work / "small.mp4", args.cold_seconds, "-movflags", "+faststart", films / "first.mp4")
+    repeat(work / "small.mp4", args.cold_seconds, films / "last.mp4")
+    for sources, name in [((films / "audio.cmfa", films / "video.cmfv"), "film"), ((films / "last.mp4",), "last")]:
+        words = [args.binary, "index", *sources, "-o", films, "--name", name]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return films
+
+
+def repeat(source, seconds, *words):
+    times = -(-seconds // LOOP_SECONDS) - 1
+    ffmpeg("-stream_loop", times, "-i", source, "-t", seconds, "-c", "copy", *words)
+
+
+def free_ports(count):
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def wait_for(port, process, seconds=30):
+    until = time.time() + seconds
+    while time.time() < until and process.poll() is None:
         try:
-            while True:
-                data = await reader.read(256 << 10)
-                if counts:
-                    self.bytes_in += len(data)
-                await queue.put((self.loop.time() + self.delay, data))
-                if not data:
-                    break
-            await sender
-        except (ConnectionError, asyncio.CancelledError):
-            sender.cancel()
-            writer.close()
-
-
-def nginx(folder, name, server, http=""):
-    """An nginx of one server block; the port is the one that the kernel gave it."""
-    import socket
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    at = folder / name
-    at.mkdir()
-    temp = " ".join(f"{kind}_temp_path {at}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    (at / "conf").write_text(
-        f"daemon off; master_process off; pid {at}/pid; error_log {at}/err; events {{ worker_connections 4096; }}"
-        f" http {{ access_log off; keepalive_requests 1000000; {temp} {http}"
-        f" server {{ listen 127.0.0.1:{port}; {server} }} }}")
-    process = subprocess.Popen(["nginx", "-p", at, "-c", at / "conf"], stderr=subprocess.DEVNULL)
-    for _ in range(100):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return process, port
+            return socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
             time.sleep(0.05)
-    raise SystemExit("nginx does not start")
+    raise SystemExit(f"{process.args[0]} does not start")
 
 
-class Origin:
-    def __init__(self, binary, url, *args):
-        command = [binary, "serve", url, "--listen", "127.0.0.1:0", "--segment", "2s", *args]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
-        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+class S3:
+    """seaweedfs with one user, and past its door a filer that takes what is put there."""
 
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}") as answer:
-            return answer.read()
+    def __init__(self, work, certificate, key):
+        if not WEED.exists():
+            raise SystemExit("no S3 server: run scripts/storage.sh")
+        folder = work / "s3"
+        folder.mkdir()
+        user = {"name": "bench", "actions": ["Admin", "Read", "List", "Write"],
+                "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}]}  # fmt: skip
+        (folder / "s3.json").write_text(json.dumps({"identities": [user]}))
+        names = ["s3.port", "s3.port.https", "master.port", "volume.port", "filer.port",
+                 "s3.port.grpc", "master.port.grpc", "volume.port.grpc", "filer.port.grpc"]  # fmt: skip
+        ports = dict(zip(names, free_ports(len(names))))
+        words = ["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-s3.config={folder}/s3.json",
+                 f"-s3.cert.file={certificate}", f"-s3.key.file={key}", "-volume.max=20", "-master.volumeSizeLimitMB=8000",
+                 "-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]  # fmt: skip
+        words += [f"-{name}={port}" for name, port in ports.items()]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen([WEED, "-logtostderr=false", *words], **quiet)
+        self.tls_port, self.filer = ports["s3.port.https"], ports["filer.port"]
+        for name in ("s3.port.https", "filer.port"):
+            wait_for(ports[name], self.process)
 
-    def metrics(self):
-        return dict(re.findall(r"^(headwater_\S+) (\d+)$", self.get("/metrics").decode(), re.M))
-
-    def segments(self, title):
-        """Per media playlist, the paths of its segments."""
-        text = self.get(f"{title}/.m3u8").decode()
-        lists = [u for u in re.findall(r'URI="([^"]+)"', text) if "keyframes" not in u]
-        lists += [line for line in text.splitlines() if line and line[0] != "#"]
-        return [[urljoin(f"{title}/{u}", line) for line in
-                 self.get(f"{title}/{u}").decode().splitlines() if line and line[0] != "#"] for u in lists]
+    def put(self, path):
+        for _ in range(100):
+            try:
+                client = HTTPConnection("127.0.0.1", self.filer)
+                with open(path, "rb") as body:
+                    client.request("PUT", f"/buckets/films/{path.name}", body, {"Content-Type": "video/mp4"})
+                    if client.getresponse().status in (200, 201):
+                        return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit(f"the S3 server does not take {path.name}")
 
     def stop(self):
         self.process.terminate()
         self.process.wait()
 
 
-def load(origin, tracks, seconds, clients=8):
-    """Clients that each ask for sound, then picture, of one time after another. Bytes, latencies."""
-    until, totals, times, lock = time.time() + seconds, [0], [], threading.Lock()
+class Relay:
+    """Passes TCP on, every byte later by half a round trip; a process of its own."""
 
-    def client(number):
-        conn, n = HTTPConnection("127.0.0.1", origin.port), number * 7
-        while time.time() < until:
+    def __init__(self, port, rtt_ms):
+        self.counted = multiprocessing.Value("Q", 0, lock=False)
+        ports, theirs = multiprocessing.Pipe(False)
+        work = (port, rtt_ms / 2000, theirs, self.counted)
+        self.process = multiprocessing.Process(target=lambda: asyncio.run(relay(*work)), daemon=True)
+        self.process.start()
+        self.port = ports.recv()
+
+    def bytes(self):
+        """Bytes from the storage so far."""
+        return self.counted.value
+
+    def stop(self):
+        self.process.terminate()
+        self.process.join()
+
+
+async def relay(port, delay, tell, counted):
+    async def accept(reader, writer):
+        # The handshake of TCP is a round trip, too.
+        await asyncio.sleep(2 * delay)
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+        await asyncio.gather(pump(reader, there_writer, False), pump(there_reader, writer, True))
+
+    async def pump(reader, writer, counts):
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue(512)
+
+        async def send():
+            while True:
+                due, data = await queue.get()
+                if (left := due - loop.time()) > 0:
+                    await asyncio.sleep(left)
+                if not data:
+                    return
+                writer.write(data)
+                await writer.drain()
+
+        sender = asyncio.ensure_future(send())
+        try:
+            while data := await reader.read(256 << 10):
+                if counts:
+                    counted.value += len(data)
+                await queue.put((loop.time() + delay, data))
+            await queue.put((loop.time() + delay, b""))
+            await sender
+        except (ConnectionError, asyncio.CancelledError):
+            sender.cancel()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=1 << 20)
+    tell.send(server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+
+
+class Origin:
+    """`headwater serve` over the bucket, with a connection of ours to it."""
+
+    def __init__(self, bench, *flags):
+        endpoint = f"aws_endpoint_url=https://localhost:{bench.relay.port}"
+        words = [bench.args.binary, "serve", "s3://films", "--listen", "127.0.0.1:0", "--segment", "2s",
+                 "--storage-ca", bench.certificate, "--storage-option", endpoint, *flags]  # fmt: skip
+        keys = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        self.process = subprocess.Popen(list(map(str, words)), env={**os.environ, **keys}, **pipes)
+        self.host = self.process.stdout.readline().removeprefix("listening on http://").strip()
+        self.client = HTTPConnection(self.host)
+
+    def ask(self, path):
+        self.client.request("GET", path)
+        answer = self.client.getresponse()
+        return answer.status, answer.read(), answer.headers
+
+    def get(self, path):
+        status, body, headers = self.ask(path)
+        if status != 200:
+            raise SystemExit(f"{path}: {status} {headers.get('Headwater-Error')}")
+        return body
+
+    def metrics(self):
+        found = re.findall(r"^(headwater_storage_\S+) (\d+)$", self.get("/metrics").decode(), re.M)
+        return {name: int(value) for name, value in found}
+
+    def lists(self, title):
+        """Media playlists: sound, then picture."""
+        text = self.get(f"{title}/.m3u8").decode()
+        names = [name for name in re.findall(r'URI="([^"]+)"', text) if "keyframes" not in name]
+        names += [line for line in text.splitlines() if line and line[0] != "#"]
+        return [urllib.parse.urljoin(f"{title}/", name) for name in names]
+
+    def segments(self, playlist):
+        lines = self.get(playlist).decode().splitlines()
+        return [urllib.parse.urljoin(playlist, line) for line in lines if line and line[0] != "#"]
+
+    def stop(self):
+        self.client.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+class Bench:
+    """What all measurements share."""
+
+    def __init__(self, args, work, certificate, relay):
+        self.args, self.work, self.certificate, self.relay = args, work, certificate, relay
+        self.cache = None
+
+    def origin(self, *flags):
+        return Origin(self, *flags)
+
+    def wait(self):
+        """Until what was put past the door is there for those who come through it."""
+        origin = self.origin()
+        until = time.time() + 30
+        while origin.ask("/film.ism/.mpd")[0] != 200:
+            if time.time() > until:
+                raise SystemExit(f"the storage has no film: {origin.ask('/film.ism/.mpd')}")
+            time.sleep(0.2)
+        origin.stop()
+
+    def start_cache(self):
+        """An nginx that keeps server manifests and index MP4s; signatures pass through it."""
+        self.stop()
+        at = self.work / "cache"
+        shutil.rmtree(at, ignore_errors=True)
+        at.mkdir()
+        [port] = free_ports(1)
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        temp = " ".join(f"{kind}_temp_path {at}/{kind};" for kind in kinds)
+        passing = ("proxy_pass https://storage; proxy_http_version 1.1; proxy_set_header Connection '';"
+                   " proxy_set_header Host $http_host; proxy_set_header Range $http_range;"
+                   " proxy_max_temp_file_size 0; proxy_buffers 16 64k;")  # fmt: skip
+        keeping = "proxy_cache kept; proxy_cache_key $uri$http_range; proxy_cache_valid 200 206 1h; proxy_cache_lock on;"
+        (at / "conf").write_text(
+            f"daemon off; master_process off; pid {at}/pid; error_log {at}/err; events {{ worker_connections 4096; }}"
+            f" http {{ access_log off; keepalive_requests 1000000; {temp}"
+            f" proxy_cache_path {at}/kept keys_zone=kept:10m max_size=1g;"
+            f" upstream storage {{ server 127.0.0.1:{self.relay.port}; keepalive 64; }}"
+            f" server {{ listen 127.0.0.1:{port};"
+            f" location / {{ {passing} }} location ~* \\.(ism|mp4)$ {{ {passing} {keeping} }} }} }}"
+        )
+        self.cache = subprocess.Popen(["nginx", "-p", at, "-c", at / "conf"], stderr=subprocess.DEVNULL)
+        wait_for(port, self.cache)
+        return port
+
+    def stop(self):
+        if self.cache:
+            self.cache.terminate()
+            self.cache.wait()
+            self.cache = None
+
+
+# ── what is measured ─────────────────────────────────────────────────────────────────────────
+
+
+def workers(bench, origin, tracks, seconds):
+    """Document 2's worker, several times, spread over the film: sound, then picture, of one time
+    after another. Bytes to clients, bytes from the storage, latencies."""
+    count = bench.args.clients
+    totals, times, lock = [0], [], threading.Lock()
+    ready = threading.Barrier(count + 1)
+
+    def work(number):
+        client, n = HTTPConnection(origin.host), number * len(tracks[0]) // count
+        ready.wait()
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
             for track in tracks:
-                start = time.time()
-                conn.request("GET", track[n % len(track)])
-                size = len(conn.getresponse().read())
+                began = time.perf_counter()
+                client.request("GET", track[n % len(track)])
+                answer = client.getresponse()
+                size = len(answer.read())
+                took = time.perf_counter() - began
+                if answer.status != 200:
+                    raise SystemExit(f"{track[n % len(track)]}: {answer.status} {answer.headers.get('Headwater-Error')}")
                 with lock:
                     totals[0] += size
-                    times.append(time.time() - start)
+                    times.append(took * 1000)
             n += 1
 
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    before, counted = bench.relay.bytes(), origin.metrics()
+    ready.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - began
+    after = origin.metrics()
+    grown = lambda name: sum(after[key] - counted.get(key, 0) for key in after if key.startswith(name))
     times.sort()
-    return totals[0], times
+    return {
+        "MB/s": totals[0] / 1e6 / took,
+        "p50 ms": times[len(times) // 2],
+        "p99 ms": times[int(len(times) * 0.99)],
+        "segments": len(times),
+        "requests a segment": grown("headwater_storage_requests_total") / len(times),
+        "opened": grown("headwater_storage_connections_opened_total"),
+        "OUT MB": totals[0] / 1e6,
+        "IN MB": (bench.relay.bytes() - before) / 1e6,
+        "OUT/IN": totals[0] / (bench.relay.bytes() - before),
+    }
 
 
-def main():
-    parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parse.add_argument("--rtt-ms", type=float, default=15)
-    parse.add_argument("--seconds", type=float, default=5)
-    parse.add_argument("--film-seconds", type=int, default=120)
-    parse.add_argument("--binary", default=ROOT / "target/release/headwater")
-    parse.add_argument("--json", action="store_true")
-    ask = parse.parse_args()
-    with tempfile.TemporaryDirectory() as temp:
-        folder = Path(temp)
-        os.chmod(folder, 0o755)
-        films = folder / "films"
-        films.mkdir()
-        subprocess.run(
-            ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=24", "-f", "lavfi", "-i", "sine=r=48000",
-             "-t", str(ask.film_seconds), "-c:v", "libx264", "-preset", "ultrafast", "-b:v", "3894k", "-minrate", "3894k",
-             "-maxrate", "3894k", "-bufsize", "4M", "-x264-params", "nal-hrd=cbr", "-g", "48", "-c:a", "aac", "-b:a", "132k",
-             films / "film.mp4"], check=True)
-        store, port = nginx(folder, "storage", f"root {films}; sendfile on;")
-        relay = Relay(port, ask.rtt_ms)
-        through = f"http://127.0.0.1:{relay.port}/"
-        rows, processes = [], [store]
-        try:
-            measure(ask, folder, relay, through, rows, processes)
-        finally:
-            for process in processes:
-                process.terminate()
-                process.wait()
-    if ask.json:
-        print(json.dumps(rows))
-        return
-    print("  ".join(f"{key:>10.10}" for key in rows[0]))
-    for row in rows:
-        print("  ".join(f"{value!s:>10}" for value in row.values()))
+def connections(bench):
+    """Only whether connections are kept differs: indexes in memory, no segment kept."""
+    rounds = {"pooled": [], "fresh": []}
+    for n in range(bench.args.rounds):
+        names = list(rounds) if n % 2 == 0 else list(rounds)[::-1]
+        for name in names:
+            origin = bench.origin("--storage-connections", name, "--storage-memory", "0B", "--segment-memory", "0B")
+            tracks = [origin.segments(one) for one in origin.lists("/film.ism")]
+            rounds[name].append(workers(bench, origin, tracks, bench.args.seconds))
+            origin.stop()
+    columns = ["MB/s", "p50 ms", "p99 ms", "segments", "requests a segment", "opened"]
+    rows = []
+    for name, found in rounds.items():
+        rows.append([name, *(statistics.median(one[column] for one in found) for column in columns)])
+    ratio = rows[0][1] / rows[1][1]
+    expected = [(f"pooled brings {ratio:.2f} times the bytes of fresh; at least 1.24", ratio >= 1.24)]
+    return "Connections", ["connections", *columns], rows, expected
 
 
-def measure(ask, folder, relay, through, rows, processes):
-    """All configurations, one after the other."""
+def cold(bench):
+    """A title nobody asked for yet, in a process whose connections stand, and in a new one."""
+    columns = ["requests", "requests in turn", "ms", "waits for the storage ms", "transfer ms", "connections opened"]
+    rows, expected = [], []
+    kinds = [("/last.mp4", "moov last", 4), ("/first.mp4", "moov first", 4), ("/last-index.mp4", "index MP4", 2)]
+    for title, what, most in kinds:
+        for warm in (True, False):
+            found = [cold_once(bench, title, warm) for _ in range(3)]
+            row = [statistics.median(one[column] for one in found) for column in columns]
+            rows.append([what, "kept" if warm else "none yet", *row])
+            if warm:
+                own = row[2] - row[3] - row[4] - row[1] * bench.args.rtt_ms
+                text = f"{what}: {row[1]:g} requests in turn; at most {most}. Our own work took {own:.0f} ms beside"
+                expected.append((text, row[1] <= most))
+    return "A cold title of two hours, to the last byte of its first segment", ["film", "connections", *columns], rows, expected
+
+
+def cold_once(bench, title, warm):
+    records = bench.work / "records"
+    records.write_text("")
+    origin = bench.origin("--records", records)
+    if warm:
+        # Two, as many as a title's requests use at once.
+        origin.get("/film.ism/.m3u8")
+    opened = origin.metrics()["headwater_storage_connections_opened_total"]
+    since, began = time.time(), time.perf_counter()
+    # The picture's, which is the longer one.
+    playlist = origin.lists(title)[-1]
+    origin.get(origin.segments(playlist)[0])
+    ms = (time.perf_counter() - began) * 1000
+    opened = origin.metrics()["headwater_storage_connections_opened_total"] - opened
+    origin.stop()
+    made = storage_records(records, since)
+    transfer = sum(ended - first for _, first, ended in made) * 1000
+    # What an answer takes to begin beside its round trip is the storage's own time (and, where there
+    # is no connection yet, making one).
+    waits = sum(first - asked for asked, first, _ in made) * 1000 - len(made) * bench.args.rtt_ms
+    turns, busy_until = 0, 0
+    for asked, _, ended in made:
+        turns += asked >= busy_until
+        busy_until = max(busy_until, ended)
+    return {"requests": len(made), "requests in turn": turns, "ms": ms, "waits for the storage ms": waits,
+            "transfer ms": transfer, "connections opened": opened}  # fmt: skip
+
+
+def storage_records(path, since):
+    """When each request of the storage was made, when its answer began, and when that ended."""
+    found = []
+    for line in path.read_text().splitlines():
+        record = json.loads(line)
+        if record["record"] == "storage":
+            seconds = calendar.timegm(time.strptime(record["time"][:19], "%Y-%m-%dT%H:%M:%S"))
+            asked = seconds + float("0" + record["time"][19:].rstrip("Z"))
+            found.append((asked, asked + record["first_byte_us"] / 1e6, asked + record["total_us"] / 1e6))
+    return sorted(one for one in found if one[0] >= since)
+
+
+def configurations(bench):
+    columns = ["MB/s", "p50 ms", "p99 ms", "requests a segment", "OUT MB", "IN MB", "OUT/IN", "opened"]
+    rows, found = [], {}
     for name in "abcdef":
-        args = ["--config", ROOT / f"experiments/configurations/{name}.toml"]
+        flags = ["--config", ROOT / f"experiments/configurations/{name}.toml"]
         if name in "bde":
-            cache, cache_port = nginx(
-                folder, f"cache-{name}",
-                f"location / {{ proxy_pass {through}; proxy_cache c; proxy_cache_valid 200 206 1h; slice 1m;"
-                " proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; proxy_http_version 1.1; }",
-                f"proxy_cache_path {folder}/kept-{name} keys_zone=c:10m;")
-            processes.append(cache)
-            match = "(?i)\\.ism$|-index\\.mp4$" if name == "e" else "."
-            args += ["--storage-via", f"{match} http://127.0.0.1:{cache_port}"]
-        origin = Origin(ask.binary, through, *args)
-        processes.append(origin.process)
-        start = time.time()
-        tracks = origin.segments("/film.mp4")
-        origin.get(tracks[-1][0])
-        first = time.time() - start
-        relay.bytes_in, before = 0, origin.metrics()
-        sent, times = load(origin, tracks, ask.seconds)
-        after = origin.metrics()
-        grown = lambda key: int(after.get(key, 0)) - int(before.get(key, 0))
-        asked = sum(grown(key) for key in after if key.startswith("headwater_storage_requests_total"))
-        rows.append({
-            "configuration": name.upper(), "cold_ms": round(first * 1000, 1), "mbit_s": round(sent * 8e-6 / ask.seconds, 1),
-            "p50_ms": round(times[len(times) // 2] * 1000, 2), "p99_ms": round(times[int(len(times) * .99)] * 1000, 2),
-            "segments": len(times), "requests_per_segment": round(asked / len(times), 3),
-            "in_bytes": relay.bytes_in, "out_bytes": sent, "efficiency": round(sent / max(1, relay.bytes_in), 3),
-            "connections_opened": grown("headwater_storage_connections_opened_total")})
+            match = r"(?i)\.(ism|mp4)$" if name == "e" else "."
+            flags += ["--storage-via", f"{match} http://127.0.0.1:{bench.start_cache()}"]
+        origin = bench.origin(*flags)
+        tracks = [origin.segments(one) for one in origin.lists("/film.ism")]
+        for track in tracks:
+            origin.get(track[-1])
+        measured = workers(bench, origin, tracks, bench.args.seconds)
         origin.stop()
+        found[name] = measured
+        rows.append([name.upper(), *(measured[column] for column in columns)])
+    bench.stop()
+    wanted = {"a": (0.2, 0.4), "c": (0.2, 0.4), "b": (0.96, 1), "d": (0.96, 1), "e": (0.96, 1), "f": (0.99, 1)}
+    expected = []
+    for name, (least, most) in wanted.items():
+        is_now = found[name]["OUT/IN"]
+        expected.append((f"{name.upper()}: {is_now:.3f} of what is read is sent; {least} to {most}", least <= is_now <= most))
+    more = found["f"]["MB/s"] / found["e"]["MB/s"]
+    expected.append((f"F brings {more:.2f} times the bytes of E; more than 1", more > 1))
+    return "Document 2's configurations", ["", *columns], rows, expected
+
+
+# ── what is said of it ───────────────────────────────────────────────────────────────────────
+
+
+def report(args, parts):
+    cores = os.cpu_count()
+    film = f"{args.film_seconds} s"
+    command = f"python3 bench/storage.py --seconds {args.seconds:g} --rounds {args.rounds}"
+    lines = ["# Films in an object store", "", f"`{command}`, {cores} cores for all of it: the storage (seaweedfs, S3",
+             f"with signatures, TLS), a relay in Python that adds {args.rtt_ms:g} ms to a round trip, the origin, and",
+             f"{args.clients} clients. The film is of {film}; medians over rounds where there are several."]  # fmt: skip
+    failed = False
+    for title, head, rows, expected in parts:
+        lines += ["", f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        lines += ["| " + " | ".join(said(cell) for cell in row) + " |" for row in rows] + [""]
+        lines += [f"- {'holds' if holds else 'DOES NOT HOLD'}: {text}" for text, holds in expected]
+        failed |= not all(holds for _, holds in expected)
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if not args.no_save:
+        path = ROOT / "bench/runs" / f"{time.strftime('%Y-%m-%d')}-{cores}-cores-storage.md"
+        path.write_text(text)
+        print(f"kept as {path.relative_to(ROOT)}", file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+def said(cell):
+    if isinstance(cell, float):
+        return f"{cell:.3f}" if cell < 10 else f"{cell:.1f}"
+    return str(cell)
 
 
 if __name__ == "__main__":

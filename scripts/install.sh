@@ -64,6 +64,7 @@ if [ "$purpose" = bench ]; then
   need wrk wrk
   need varnishd varnish
   need h2load nghttp2-client
+  need openssl openssl
   need hey hey
 fi
 if [ "$purpose" = run ]; then

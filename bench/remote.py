@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Measures what a segment of a remote film costs `headwater serve`, per CPU-second.
+
+The film lies at an nginx that serves plain files over HTTP, beside the client on core 1; the server
+is on core 0 and packages just in time. Three ways: every segment read from the storage ("cold": no
+memory for parts of films, none for segments), and the defaults, where the second asker is told from
+memory. With --nginx-vod PATH, an nginx that has nginx-vod-module (built elsewhere; it is AGPL) is
+measured in the same rounds, in its remote mode with its metadata cache on. Keeps the table and all
+rounds under bench/runs/.
+
+  python3 bench/remote.py --rounds 5 --seconds 4
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import run
+
+
+def main():
+    args = arguments()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-remote-"))
+    os.chmod(work, 0o755)
+    servers = []
+    try:
+        films = run.make_films(work / "films", args.film_seconds)
+        storage = Storage(work, films)
+        servers.append(storage)
+        nothing = ["--storage-memory", "0B", "--segment-memory", "0B"]
+        ours = [Headwater("headwater, all from the storage", storage, nothing), Headwater("headwater, as it comes", storage, [])]
+        servers += ours
+        paths = {server.name: run.segments(server.url, "/large-apart/video.mp4/.m3u8", "video=") for server in ours}
+        if args.nginx_vod:
+            theirs = Vod(work, args.nginx_vod, storage)
+            servers.append(theirs)
+            paths[theirs.name] = run.segments(theirs.url, "/hls/large-apart/video.mp4/master.m3u8", "index")
+        rounds = []
+        for number in range(args.rounds):
+            for server in servers[1:] if number % 2 == 0 else servers[:0:-1]:
+                figures = run.wrk(args, server, paths[server.name], work)
+                rounds.append({"round": number, "server": server.name, **figures})
+        report(args, rounds)
+    finally:
+        for server in reversed(servers):
+            server.stop()
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--film-seconds", type=int, default=120)
+    parser.add_argument("--nginx-vod", type=pathlib.Path, help="an nginx with nginx-vod-module")
+    parser.add_argument("--no-save", action="store_true")
+    return parser.parse_args()
+
+
+class Pinned:
+    """A server on a core of its own."""
+
+    def start(self, core, *words, **more):
+        self.process = subprocess.Popen(["taskset", "-c", core, *map(str, words)], stderr=subprocess.DEVNULL, **more)
+
+    def pids(self):
+        return [self.process.pid]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Storage(Pinned):
+    def __init__(self, work, films):
+        port = run.free_port()
+        config = nginx_config(work, "storage", f"sendfile on; server {{ listen 127.0.0.1:{port}; root {films}; }}")
+        self.start("1", "nginx", "-c", config)
+        self.host = f"127.0.0.1:{port}"
+        run.wait_for(f"http://{self.host}/large-apart/audio.m4a")
+
+
+class Headwater(Pinned):
+    def __init__(self, name, storage, flags):
+        self.name = name
+        words = [run.ROOT / "target/release/headwater", "serve", f"http://{storage.host}/", "--listen", "127.0.0.1:0"]
+        self.start("0", *words, "--workers", "1", "--segment", "2s", *flags, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().split()[-1]
+
+
+class Vod(Pinned):
+    name = "nginx-vod, remote"
+
+    def __init__(self, work, binary, storage):
+        port = run.free_port()
+        config = nginx_config(
+            work, "vod",
+            f"""upstream storage {{ server {storage.host}; keepalive 32; }}
+            vod_mode remote; vod_upstream_location /from; vod_metadata_cache metadata 64m; vod_response_cache responses 64m;
+            vod_segment_duration 2000; vod_align_segments_to_key_frames on; vod_manifest_segment_durations_mode accurate;
+            vod_hls_container_format fmp4; vod_max_upstream_headers_size 8k;
+            server {{ listen 127.0.0.1:{port};
+              location /hls/ {{ vod hls; }}
+              location /from/ {{ internal; proxy_pass http://storage/; proxy_http_version 1.1;
+                proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header Range $http_range; }}
+              location / {{ root /nowhere; }} }}""",
+        )  # fmt: skip
+        self.start("0", binary, "-c", config)
+        self.url = f"http://127.0.0.1:{port}"
+        run.wait_for(self.url + "/hls/large-apart/video.mp4/master.m3u8")
+
+
+def nginx_config(work, name, http):
+    at = work / name
+    at.mkdir()
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temp = " ".join(f"{kind}_temp_path {at}/{kind};" for kind in kinds)
+    (at / "conf").write_text(
+        f"daemon off; master_process off; worker_processes 1; pid {at}/pid; error_log {at}/err;"
+        f" events {{ worker_connections 4096; }} http {{ access_log off; keepalive_requests 1000000; {temp} {http} }}"
+    )
+    return at / "conf"
+
+
+def report(args, rounds):
+    extra = " --nginx-vod PATH" if args.nginx_vod else ""
+    lines = [
+        "# Segments of a remote film, per CPU-second", "",
+        f"`python3 bench/remote.py --rounds {args.rounds} --seconds {args.seconds:g}{extra}`, {run.cpu_model()},"
+        f" {os.cpu_count()} cores; the server on core 0, wrk and the storage (nginx, plain HTTP) on core 1;"
+        " segments of 2 s at 3.9 Mb/s. Medians over rounds, in brackets the least and the most.", "",
+        "| server | GB per CPU-second | GB/s | p50 | p99 |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name in dict.fromkeys(one["server"] for one in rounds):
+        mine = [one for one in rounds if one["server"] == name]
+        per_cpu = sorted(one["bytes"] / one["cpu_s"] / 1e9 for one in mine)
+        per_second = statistics.median(one["bytes"] / one["wall_s"] / 1e9 for one in mine)
+        middle = statistics.median(per_cpu)
+        lines.append(f"| {name} | {middle:.2f} ({per_cpu[0]:.2f}–{per_cpu[-1]:.2f}) | {per_second:.2f} | {mine[-1]['p50']} | {mine[-1]['p99']} |")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if not args.no_save:
+        path = run.ROOT / "bench/runs" / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-remote.md"
+        path.write_text(text + "\n```\n" + "\n".join(json.dumps(one) for one in rounds) + "\n```\n")
+        print(f"kept as {path.relative_to(run.ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
