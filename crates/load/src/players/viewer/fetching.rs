@@ -2,8 +2,9 @@
 
 use super::super::cmcd::{Facts, Object};
 use super::super::player::{Fetch, Micros, Reading, What};
+use super::Viewer;
 use super::track::{Asked, Role, micros};
-use super::{Kind, Viewer};
+use media::manifest::read::Kind;
 use media::manifest::read::{Part, Piece, Segments};
 use std::sync::Arc;
 

@@ -5,84 +5,24 @@
 //! segment is asked for when it fits below the buffer's bound; playing starts when each track holds
 //! enough, stops when one runs dry, and goes on when each holds enough again.
 
+mod answers;
 mod clock;
 mod fetching;
 mod telling;
 #[cfg(test)]
 mod tests;
 mod track;
+mod words;
 
-use super::abr::{Abr, Estimator, View};
-use super::device::Device;
-use super::player::{Answer, Document, Micros, Player, Step, What};
+pub use words::{End, Glance, Plan, Setup};
+
+use super::abr::{Abr, Estimator};
+use super::player::{Answer, Document, Micros, Player, Step};
 use super::qoe::{Journal, Judged, Summary};
 use super::stream::Stream;
 use clock::Clock;
-use media::manifest::read::{Kind, Part};
 use std::sync::Arc;
 use track::{Role, Track};
-
-/// What all viewers of a run share.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// Seconds that are buffered at most.
-    pub buffer_max_s: f64,
-    /// Seconds that each track must hold before playing starts; a segment at least.
-    pub start_s: f64,
-    /// The same after a stall.
-    pub resume_s: f64,
-    /// Times that a failed request is asked again, half a second later, then one, then two…
-    pub retries: u32,
-    /// Whether and how the server is told.
-    pub cmcd: Option<super::cmcd::Style>,
-}
-
-impl Default for Setup {
-    fn default() -> Setup {
-        Setup {
-            buffer_max_s: 30.0,
-            start_s: 0.0,
-            resume_s: 0.0,
-            retries: 3,
-            cmcd: None,
-        }
-    }
-}
-
-/// What one viewer will do, decided before.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// The manifest.
-    pub manifest: Part,
-    /// The device.
-    pub device: Device,
-    /// When they leave, at the latest.
-    pub leave_at: Micros,
-    /// Microseconds that they wait for pictures before they give up.
-    pub patience: Option<Micros>,
-    /// When they seek, and where to as a share of the title; in order of time.
-    pub seeks: Vec<(Micros, f64)>,
-    /// The session's name.
-    pub session: u128,
-}
-
-/// How it ended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// The title was over.
-    Finished,
-    /// They left when they had meant to.
-    Left,
-    /// They lost patience.
-    GaveUp,
-    /// What they needed could not be had.
-    Failed,
-    /// The run was over.
-    Stopped,
-}
 
 /// A viewer.
 #[derive(Debug)]
@@ -107,21 +47,6 @@ pub struct Viewer {
     chosen: usize,
     starved: bool,
     sequence: u32,
-}
-
-/// What a viewer is doing, for live figures.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Glance {
-    /// When this was true.
-    pub at: Micros,
-    /// Microseconds that were buffered.
-    pub buffer: Micros,
-    /// Pictures move.
-    pub playing: bool,
-    /// They moved before, and wait for bytes now.
-    pub stalled: bool,
-    /// Bits a second of the level that was chosen last.
-    pub bps: f64,
 }
 
 impl Viewer {
@@ -407,89 +332,5 @@ impl Player for Viewer {
         } else if let Some(n) = self.tracks.iter().position(|track| track.asking.is(id)) {
             self.answered(now, n, answer);
         }
-    }
-}
-
-impl Viewer {
-    /// A track's answer has come.
-    fn answered(&mut self, now: Micros, n: usize, answer: Answer) {
-        if !answer.ok {
-            return self.failed(now, Some(n));
-        }
-        let Some(asked) = self.tracks[n].asking.finish() else {
-            return;
-        };
-        match (asked.what, &answer.document) {
-            (What::Playlist | What::Index, Some(Document::Segments(segments))) => {
-                if self.tracks[n]
-                    .learn(asked.source, Arc::clone(segments))
-                    .is_err()
-                {
-                    self.end(now, End::Failed);
-                }
-            }
-            (What::Playlist | What::Index, _) => self.end(now, End::Failed),
-            (What::Init, _) => self.tracks[n].inits.push((asked.source as u16, asked.init)),
-            (_, _) => self.held(now, n, &asked, &answer),
-        }
-    }
-
-    /// A segment has come.
-    fn held(&mut self, now: Micros, n: usize, asked: &track::Asked, answer: &Answer) {
-        let took_s = now.saturating_sub(asked.at) as f64 / 1e6;
-        let segment_s = asked.duration_us as f64 / 1e6;
-        self.tracks[n].hold(asked, answer.bytes);
-        if n != 0 {
-            return;
-        }
-        let first_byte = answer.first_byte.unwrap_or(now);
-        let latency_s = first_byte.saturating_sub(answer.sent.unwrap_or(asked.at)) as f64 / 1e6;
-        if let Some(mut abr) = self.abr.take() {
-            abr.downloaded(&self.view(segment_s), asked.level, took_s);
-            self.abr = Some(abr);
-        }
-        self.estimator.push(&super::abr::Sample {
-            bits: answer.bytes as f64 * 8.0,
-            transfer_s: now.saturating_sub(first_byte).max(1) as f64 / 1e6,
-            latency_s,
-            segment_s,
-        });
-    }
-
-    /// What the rule may see.
-    fn view(&self, segment_s: f64) -> View<'_> {
-        let main = &self.tracks[0];
-        View {
-            bitrates: &self.bitrates,
-            buffer_s: main.end_us.saturating_sub(self.clock.position()).max(0) as f64 / 1e6,
-            buffer_max_s: self.setup.buffer_max_s,
-            segment_s,
-            chosen: self.chosen,
-            left: main.left(),
-            last: main.level,
-            estimate: self.estimator.estimate(),
-        }
-    }
-
-    /// A request failed: again a little later, or it is over.
-    fn failed(&mut self, now: Micros, track: Option<usize>) {
-        let asking = match track {
-            Some(n) => &mut self.tracks[n].asking,
-            None => &mut self.manifest,
-        };
-        asking.failures += 1;
-        if asking.failures > self.setup.retries {
-            return self.end(now, End::Failed);
-        }
-        asking.again(now + (250_000 << asking.failures.min(6)));
-    }
-
-    /// What the first track carries, once that is known.
-    fn main_kind(&self) -> Kind {
-        let level = self
-            .stream
-            .as_ref()
-            .and_then(|stream| stream.levels.first());
-        level.map_or(Kind::Muxed, |level| level.kind)
     }
 }

@@ -5,9 +5,11 @@ mod watching;
 mod world;
 
 use super::super::abr::{self, Fixed};
-use super::super::player::Fetch;
+use super::super::device::Device;
+use super::super::player::{Fetch, What};
+
 use super::*;
-use media::manifest::read::Url;
+use media::manifest::read::{Part, Url};
 use world::{MANIFEST, World, title};
 
 fn plan() -> Plan {
