@@ -1,9 +1,10 @@
 //! The open loop: every request starts when it is due, and waits for no other.
 //!
 //! A run's journey: [`profile`] and [`arrivals`] say when requests are due, [`target`] what each
-//! asks for; each thread's `worker` keeps the schedule (`pacer`) and hands requests to `slot`s, each
-//! with a connection of its own; what they saw goes into a `tally`, and every second to the
-//! `collector`, which adds up a [`Run`](crate::result::Run).
+//! asks for; each thread (`worker`, `thread`) keeps the `schedule` (`pacer`) and hands requests to
+//! `slot`s, each with a connection of its own; what they saw goes into a `tally`, and every second
+//! (`watch`) to the `collector`, which adds up a [`Run`](crate::result::Run). A closed loop may
+//! `rest`.
 
 pub mod arrivals;
 mod collector;
@@ -11,9 +12,13 @@ pub mod manifest;
 mod pacer;
 pub mod profile;
 pub mod requests;
+mod rest;
+mod schedule;
 mod slot;
 mod tally;
 pub mod target;
+mod thread;
+mod watch;
 mod worker;
 
 pub use arrivals::Spacing;

@@ -1,7 +1,7 @@
 //! A slot: one request at a time, on a connection of its own (HTTP/2: a share of one).
 
 use super::target::Prepared;
-use super::worker::Thread;
+use super::thread::Thread;
 use crate::client::{
     Check, Client, Digest, Failure, Fault, Keep, Link, Request, Url, h1, h2, redirect,
 };
@@ -137,7 +137,7 @@ impl Running {
         let prepared = &thread.targets.all[thread.targets.choose(job.n)];
         let slot = self.slot.clone();
         slot.deadline.set(Some(started + thread.timeout));
-        thread.active.set(thread.active.get() + 1);
+        thread.under_way.begin();
         let mut done = Done {
             status: 0,
             bytes: 0,
@@ -156,7 +156,7 @@ impl Running {
             })
             .await
         };
-        thread.active.set(thread.active.get() - 1);
+        thread.under_way.end();
         slot.deadline.set(None);
         slot.expired.set(false);
         let result = match result {
