@@ -2,6 +2,7 @@
 
 use super::framing::Framing;
 use super::{Failure, Fault, Sink};
+use std::cell::RefCell;
 
 /// Longest head in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
@@ -20,8 +21,33 @@ pub(super) struct Head {
     pub(super) keep_alive: bool,
 }
 
+thread_local! {
+    /// The head that came last, word for word, and what it says: servers repeat themselves.
+    static LAST: RefCell<(Vec<u8>, Option<Head>)> = const { RefCell::new((Vec::new(), None)) };
+}
+
 /// Reads a head; None: it is not whole yet.
 pub(super) fn parse(
+    bytes: &[u8],
+    head_only: bool,
+    sink: &mut impl Sink,
+) -> Result<Option<Head>, Failure> {
+    let again = LAST.with_borrow(|(last, head)| head.filter(|_| bytes.starts_with(last)));
+    if let Some(head) = again.filter(|head| !head_only && !sink.wants_fields(head.status)) {
+        return Ok(Some(head));
+    }
+    let head = parse_anew(bytes, head_only, sink)?;
+    if let Some(head) = head.filter(|_| !head_only) {
+        LAST.with_borrow_mut(|(last, known)| {
+            last.clear();
+            last.extend_from_slice(&bytes[..head.len]);
+            *known = Some(head);
+        });
+    }
+    Ok(head)
+}
+
+fn parse_anew(
     bytes: &[u8],
     head_only: bool,
     sink: &mut impl Sink,
@@ -102,7 +128,7 @@ fn decimal(value: &[u8]) -> Result<u64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Discard;
+    use crate::client::{Discard, Keep};
 
     fn parsed(text: &str) -> Result<Option<Head>, Fault> {
         parse(text.as_bytes(), false, &mut Discard).map_err(|failure| failure.fault)
@@ -140,6 +166,27 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_head_that_came_before_means_the_same() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        let first = parsed(head).unwrap().unwrap();
+        assert_eq!(parsed(&format!("{head}12345")), Ok(Some(first)));
+        // Not so where it is an answer to HEAD, or where somebody looks at its fields.
+        let to_head = parse(head.as_bytes(), true, &mut Discard).unwrap().unwrap();
+        assert_eq!(to_head.framing, Framing::None);
+        assert_eq!(
+            parsed(head).unwrap().unwrap().framing,
+            Framing::Length(5),
+            "an answer to HEAD is not remembered"
+        );
+        let mut keep = Keep {
+            max: 10,
+            ..Keep::default()
+        };
+        parse(head.as_bytes(), false, &mut keep).unwrap();
+        assert_eq!(keep.headers["content-length"], "5");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A connection's bytes: plain or TLS, read into memory or discarded in the kernel.
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
@@ -47,31 +47,15 @@ impl Stream {
             return self.poll_take(cx, false, |bytes| bytes.len() as u64);
         };
         let most = usize::try_from(most).map_or(SKIP_MAX, |most| most.min(SKIP_MAX));
-        loop {
-            ready!(socket.poll_read_ready(cx))?;
-            let mut got = 0;
-            // A read that came back with less than asked for has emptied the socket: saying so
-            // (WouldBlock) clears the readiness and saves the read that would find nothing.
-            let read = socket.try_io(Interest::READABLE, || {
-                got = UNTOUCHED
-                    .with_borrow_mut(|untouched| {
-                        rustix::net::recv(&*socket, &mut untouched[..most], RecvFlags::TRUNC)
-                    })?
-                    .1;
-                match got {
-                    0 => Ok(()),
-                    _ if got < most => Err(io::ErrorKind::WouldBlock.into()),
-                    _ => Ok(()),
-                }
-            });
-            match read {
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                    return Poll::Ready(Err(error));
-                }
-                Err(_) if got == 0 => continue,
-                _ => return Poll::Ready(Ok(got as u64)),
-            }
-        }
+        UNTOUCHED.with_borrow_mut(|untouched| {
+            let got = ready!(poll_recv(
+                socket,
+                cx,
+                &mut untouched[..most],
+                RecvFlags::TRUNC
+            ))?;
+            Poll::Ready(Ok(got as u64))
+        })
     }
 
     /// Reads what there is and shows it; an empty slice: the stream has ended.
@@ -83,9 +67,20 @@ impl Stream {
     ) -> Poll<io::Result<T>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let most = if all { READ_MAX } else { READ_HEAD };
-            let mut buffer = ReadBuf::new(&mut scratch[..most]);
-            ready!(Pin::new(self).poll_read(cx, &mut buffer))?;
-            Poll::Ready(Ok(look(buffer.filled())))
+            let got = match self {
+                Stream::Plain(socket) => ready!(poll_recv(
+                    socket,
+                    cx,
+                    &mut scratch[..most],
+                    RecvFlags::empty()
+                ))?,
+                Stream::Tls(stream) => {
+                    let mut buffer = ReadBuf::new(&mut scratch[..most]);
+                    ready!(Pin::new(stream.as_mut()).poll_read(cx, &mut buffer))?;
+                    buffer.filled().len()
+                }
+            };
+            Poll::Ready(Ok(look(&scratch[..got])))
         })
     }
 
@@ -97,15 +92,68 @@ impl Stream {
         done: &mut usize,
     ) -> Poll<io::Result<()>> {
         while let Some(rest) = bytes.get(*done..).filter(|rest| !rest.is_empty()) {
-            match ready!(Pin::new(&mut *self).poll_write(cx, rest))? {
+            let sent = match self {
+                Stream::Plain(socket) => ready!(poll_transmit(socket, cx, rest))?,
+                Stream::Tls(stream) => ready!(Pin::new(stream.as_mut()).poll_write(cx, rest))?,
+            };
+            match sent {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 sent => *done += sent,
             }
         }
-        if self.is_plain() {
-            return Poll::Ready(Ok(()));
+        match self {
+            Stream::Plain(_) => Poll::Ready(Ok(())),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
         }
-        Pin::new(self).poll_flush(cx)
+    }
+}
+
+/// Receives what there is, up to a buffer; 0: the stream has ended. With `MSG_TRUNC` nothing is
+/// written into the buffer.
+fn poll_recv(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+    flags: RecvFlags,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_read_ready(cx))?;
+        let mut got = 0;
+        // A read that came back with less than asked for has emptied the socket: saying so
+        // (WouldBlock) clears the readiness and saves the read that would find nothing.
+        let read = socket.try_io(Interest::READABLE, || {
+            got = rustix::net::recv(socket, &mut *buffer, flags)?.1;
+            match got {
+                0 => Ok(()),
+                _ if got < buffer.len() => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        match read {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Poll::Ready(Err(error));
+            }
+            Err(_) if got == 0 => continue,
+            _ => return Poll::Ready(Ok(got)),
+        }
+    }
+}
+
+/// Sends as much as there is room for.
+fn poll_transmit(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_write_ready(cx))?;
+        let sent = socket.try_io(Interest::WRITABLE, || {
+            Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+        });
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            sent => return Poll::Ready(sent),
+        }
     }
 }
 

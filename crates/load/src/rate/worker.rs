@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::profile::Profile;
-use super::rest::UnderWay;
+use super::rest::{self, UnderWay};
 use super::schedule::keep_schedule;
 use super::slot::Running;
 use super::tally::{Tally, Tick};
@@ -43,6 +43,7 @@ pub(super) fn work(
     let mut builder = Builder::new_current_thread();
     if matches!(common.plan.profile, Profile::Max { .. }) {
         let under_way = under_way.clone();
+        rest::on_time();
         builder.on_thread_park(move || under_way.rest());
     }
     let runtime = builder
