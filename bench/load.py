@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures `headwater load` beside wrk, h2load, hey and oha, all against the same nginx.
+"""Measures `headwater load` beside wrk, h2load, hey, oha and, where PATH has one, Vegeta.
 
-Two questions: how much can each ask per CPU-second of its own (closed loop, one thread, 5 KB and
-1 MB), and do percentiles agree at the same rate. Interleaved rounds in rotating order; nginx on
-core 0, the client on core 1; medians over rounds. Exits 1 where `headwater load` falls short of
-what it is held to. oha is installed from crates.io to a cache outside this folder if it is missing.
+Two questions, all against the same nginx: how much can each ask per CPU-second of its own (closed
+loop, one thread, 5 KB and 1 MB), and do percentiles agree at the same rate. Interleaved rounds in
+rotating order; nginx on core 0, the client on core 1; medians over rounds. Exits 0 where all that
+`headwater load` is held to holds, else 1. oha is installed from crates.io to a cache outside this
+folder if it is missing.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from run import ROOT, cpu_model, free_port, nginx_version, wait_for  # noqa: E402
+from run import ROOT, cpu_model, free_port, nginx_version, round_arguments, wait_for  # noqa: E402
 
 SIZES = {"5 KB": 5_000, "1 MB": 1_000_000}
 # (rival, size): least ratio of ours to theirs, a CPU-second.
@@ -31,6 +31,10 @@ HELD_TO = {
 }  # fmt: skip
 OHA = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "headwater/oha"
 PERCENTILES = ("p50", "p90", "p99")
+TOOLS = ("headwater", "wrk", "h2load", "hey", "oha") + (("vegeta",) if shutil.which("vegeta") else ())
+# Who tells percentiles at a rate, and from when they count.
+TOLD = (("headwater", "due"), ("oha", "due"), ("headwater", "sent"), ("h2load", "sent"),
+        ("hey", "sent"), ("vegeta", "sent"))  # fmt: skip
 
 
 def main():
@@ -41,7 +45,7 @@ def main():
     try:
         os.chmod(work, 0o755)
         nginx, url = serve(work)
-        rounds = measure(args, url, oha)
+        rounds = measure(args, url, oha, work / "log")
         verdict = report(args, rounds)
     finally:
         if nginx:
@@ -52,12 +56,8 @@ def main():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--connections", type=int, default=32)
+    parser = round_arguments(__doc__)
     parser.add_argument("--rate", type=int, default=2000, help="requests a second for percentiles")
-    parser.add_argument("--no-save", action="store_true")
     return parser.parse_args()
 
 
@@ -95,8 +95,10 @@ def serve(work):
 # ── the tools: command for a closed loop, command for a rate, and how to read their answer ──────
 
 
-def commands(tool, url, args, oha, rate):
-    seconds, connections = str(args.seconds), str(args.connections)
+def commands(tool, url, args, oha, rate, log):
+    seconds, connections = f"{args.seconds:g}", str(args.connections)
+    # These pace each connection by itself.
+    each = str(rate / args.connections) if rate else ""
     if tool == "headwater":
         pace = str(rate) if rate else "max"
         return [str(ROOT / "target/release/headwater"), "load", "rate", url, "--rate", pace, "--duration",
@@ -104,49 +106,60 @@ def commands(tool, url, args, oha, rate):
     if tool == "wrk":
         return None if rate else ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url]
     if tool == "h2load":
-        # --rps is of each client; total requests are not asked for with -D.
-        pace = ["--rps", str(rate / args.connections)] if rate else []
+        pace = ["--rps", each, f"--log-file={log}"] if rate else []
         return ["h2load", "--h1", "-t1", f"-c{connections}", f"-D{seconds}", *pace, url]
     if tool == "hey":
-        pace = ["-q", str(rate / args.connections)] if rate else []
+        pace = ["-q", each] if rate else []
         return ["hey", "-cpus", "1", "-c", connections, "-z", f"{seconds}s", *pace, url]
+    if tool == "vegeta":
+        workers = [f"-workers={connections}"] if rate else [f"-workers={connections}", f"-max-workers={connections}"]
+        return ["vegeta", "-cpus", "1", "attack", f"-rate={rate or 0}", f"-duration={seconds}s", *workers,
+                f"-connections={connections}", "-max-body=0", f"-targets={targets(url, log)}", f"-output={log}"]  # fmt: skip
     pace = ["-q", str(rate), "--latency-correction"] if rate else []
     return [oha, "--no-tui", "--output-format", "json", "-c", connections, "-z", f"{seconds}s", *pace, url]
 
 
-def read(tool, text, elapsed_s):
+def targets(url, log):
+    file = log.with_suffix(".targets")
+    file.write_text(f"GET {url}\n")
+    return file
+
+
+def read(tool, text, log):
     """Requests that ended well, and latencies in ms where the tool says them."""
     if tool == "headwater":
-        document = json.loads(text)
-        summary = document["summary"]
+        summary = json.loads(text)["summary"]
         if summary["errors"]:
             sys.exit(f"headwater load: {summary['errors']} errors")
-        due = {p: summary["from_due_ms"][p] for p in PERCENTILES}
-        sent = {f"{p} from sent": summary["from_sent_ms"][p] for p in PERCENTILES}
-        return summary["requests"], {**due, **sent}
-    if tool == "wrk":
-        return int(re.search(r"(\d+) requests in", text)[1]), {
-            p: in_ms(re.search(rf"^ +{p[1:]}%\s+(\S+)", text, re.M)[1]) for p in ("p50", "p90", "p99")
+        return summary["requests"], {
+            f"{p} {since}": summary[f"from_{since}_ms"][p] for p in PERCENTILES for since in ("due", "sent")
         }
+    if tool == "wrk":
+        return int(re.search(r"(\d+) requests in", text)[1]), {}
     if tool == "h2load":
-        # h2load tells minimum, maximum, mean and deviation, no percentiles.
-        return int(re.search(r"(\d+) succeeded", text)[1]), {}
+        # It sums up as mean and deviation; its log says start, status and microseconds of each.
+        took = sorted(int(line.split()[2]) for line in log.read_text().splitlines()) if log.exists() else []
+        at = lambda p: took[min(len(took) - 1, int(len(took) * int(p[1:]) / 100))] / 1000
+        return int(re.search(r"(\d+) succeeded", text)[1]), {f"{p} sent": at(p) for p in PERCENTILES if took}
     if tool == "hey":
         total = sum(int(n) for n in re.findall(r"\[200\]\s+(\d+) responses", text))
         found = re.findall(r"^ +(\d+)% in ([\d.]+) secs", text, re.M)
-        return total, {f"p{p}": float(s) * 1000 for p, s in found if f"p{p}" in PERCENTILES}
+        return total, {f"p{p} sent": float(s) * 1000 for p, s in found if f"p{p}" in PERCENTILES}
+    if tool == "vegeta":
+        told = subprocess.run(["vegeta", "report", "-type=json", log], capture_output=True, text=True, check=True)
+        told = json.loads(told.stdout)
+        at = {"p50": "50th", "p90": "90th", "p99": "99th"}
+        return told["status_codes"].get("200", 0), {
+            f"{p} sent": told["latencies"][name] / 1e6 for p, name in at.items()
+        }
     document = json.loads(text)
     total = sum(n for status, n in document["statusCodeDistribution"].items() if status == "200")
-    return total, {p: (document["latencyPercentiles"][p] or 0) * 1000 for p in PERCENTILES}
+    return total, {f"{p} due": (document["latencyPercentiles"][p] or 0) * 1000 for p in PERCENTILES}
 
 
-def in_ms(text):
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
-    return float(number) * {"us": 1e-3, "ms": 1, "s": 1000}[unit]
-
-
-def once(tool, url, args, oha, rate):
-    command = commands(tool, url, args, oha, rate)
+def once(tool, url, args, oha, rate, log):
+    log.unlink(missing_ok=True)
+    command = commands(tool, url, args, oha, rate, log)
     if command is None:
         return None
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -156,21 +169,20 @@ def once(tool, url, args, oha, rate):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: {done.stderr}{done.stdout}")
-    requests, latencies = read(tool, done.stdout, elapsed)
+    requests, latencies = read(tool, done.stdout, log)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"tool": tool, "requests": requests, "cpu_s": cpu, "wall_s": elapsed, "ms": latencies}
 
 
-def measure(args, url, oha):
-    tools = ["headwater", "wrk", "h2load", "hey", "oha"]
+def measure(args, url, oha, log):
+    kinds = [(name, f"/{size}.bin", None) for name, size in SIZES.items()] + [("rate", "/5000.bin", args.rate)]
+    kinds = [kind for kind in kinds if not args.only or args.only in kind[0]]
     rounds = []
     for number in range(args.rounds):
-        order = tools[number % len(tools):] + tools[: number % len(tools)]
-        for kind, path, rate in [(name, f"/{size}.bin", None) for name, size in SIZES.items()] + [
-            ("rate", "/5000.bin", args.rate)
-        ]:
+        order = TOOLS[number % len(TOOLS):] + TOOLS[: number % len(TOOLS)]
+        for kind, path, rate in kinds:
             for tool in order:
-                if found := once(tool, url + path, args, oha, rate):
+                if found := once(tool, url + path, args, oha, rate, log):
                     rounds.append({"round": number, "kind": kind, **found})
         print(f"\rround {number + 1} of {args.rounds}", end="", file=sys.stderr)
     print(file=sys.stderr)
@@ -180,45 +192,62 @@ def measure(args, url, oha):
 def report(args, rounds):
     lines = [
         f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}",
-        f"command: bench/load.py --rounds {args.rounds} --seconds {args.seconds}"
+        f"command: bench/load.py --rounds {args.rounds} --seconds {args.seconds:g}"
         f" --connections {args.connections} --rate {args.rate}",
         f"server: {nginx_version()}, core 0; clients: core 1, one thread",
+    ]
+    verdicts = []
+    lines += closed_loop(rounds, verdicts)
+    lines += at_a_rate(args, rounds)
+    lines += ["", *verdicts]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if not args.no_save and not args.only:
+        name = f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-load"
+        (ROOT / "bench/runs" / f"{name}.md").write_text(text)
+        (ROOT / "bench/runs" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rounds))
+    return 1 if any(verdict.startswith("SHORT") for verdict in verdicts) else 0
+
+
+def closed_loop(rounds, verdicts):
+    """Requests a CPU-second of each, and beside it ours: paired, round by round."""
+    lines = [
         "",
         "| closed loop | a CPU-second of the client | headwater / it: median (all rounds) | held to |",
         "|---|---|---|---|",
     ]
-    short = []
     for kind in SIZES:
-        of = lambda tool: {r["round"]: r["requests"] / r["cpu_s"] for r in rounds if r["kind"] == kind and r["tool"] == tool}
-        ours = of("headwater")
-        for tool in ("headwater", "wrk", "h2load", "hey", "oha"):
-            theirs = of(tool)
-            ratios = sorted(ours[n] / theirs[n] for n in ours)
+        of = {tool: {r["round"]: r["requests"] / r["cpu_s"] for r in rounds if r["kind"] == kind and r["tool"] == tool}
+              for tool in TOOLS}  # fmt: skip
+        for tool, theirs in of.items():
+            if not theirs:
+                continue
+            ratios = sorted(of["headwater"][n] / theirs[n] for n in theirs)
             median, least = statistics.median(ratios), HELD_TO.get((tool, kind))
-            if least and median < least:
-                short.append(f"{kind}: {median:.2f} times {tool}'s, held to {least:g}")
+            if least:
+                mark = "holds" if median >= least else "SHORT"
+                verdicts.append(f"{mark}: {kind}: {median:.2f} times {tool}'s, held to {least:g}")
             spread = "" if tool == "headwater" else f"{median:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
             figure = statistics.median(theirs.values())
             shown = f"{figure:,.0f} requests" if kind == "5 KB" else f"{figure / 1000:.2f} GB"
             lines.append(f"| {kind}, {tool} | {shown} | {spread} | {f'{least:g}' if least else ''} |")
-    lines += ["", f"| {args.rate} requests/s of 5 KB, ms | p50 | p90 | p99 | sent/s |", "|---|---|---|---|---|"]
-    for tool, suffix in (("headwater", ""), ("headwater", " from sent"), ("oha", ""), ("hey", ""), ("h2load", "")):
+    return lines
+
+
+def at_a_rate(args, rounds):
+    """Percentiles, those that count from the same moment beneath each other."""
+    lines = ["", f"| {args.rate} requests/s of 5 KB, ms | p50 | p90 | p99 | sent/s |", "|---|---|---|---|---|"]
+    for tool, since in TOLD:
         mine = [r for r in rounds if r["kind"] == "rate" and r["tool"] == tool]
+        if not mine:
+            continue
         cells = []
         for p in PERCENTILES:
-            values = [r["ms"][p + suffix] for r in mine if p + suffix in r["ms"]]
-            cells.append(f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})" if values else "not told")
+            values = [r["ms"][f"{p} {since}"] for r in mine]
+            cells.append(f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})")
         rate = statistics.median(r["requests"] / args.seconds for r in mine)
-        name = f"{tool}, from {'sent' if suffix else 'due'}" if tool == "headwater" else tool
-        lines.append(f"| {name} | {' | '.join(cells)} | {rate:,.0f} |")
-    lines += ["", *(f"SHORT of what it is held to: {what}" for what in short)]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if not args.no_save:
-        name = f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-load"
-        (ROOT / "bench/runs" / f"{name}.md").write_text(text)
-        (ROOT / "bench/runs" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rounds))
-    return 1 if short else 0
+        lines.append(f"| {tool}, from {since} | {' | '.join(cells)} | {rate:,.0f} |")
+    return lines
 
 
 if __name__ == "__main__":
