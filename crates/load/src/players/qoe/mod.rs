@@ -1,6 +1,8 @@
 //! How it was to watch: stalls, bitrates, switches, and scores made of them.
 
 mod p1203;
+#[cfg(test)]
+mod reference;
 
 pub use p1203::{Judged, mos};
 
