@@ -18,13 +18,18 @@ struct Site {
 impl Site {
     /// None, said aloud, where there is no nginx.
     fn start(name: &str) -> Option<Site> {
+        Site::with(name, "")
+    }
+
+    /// The same with more of nginx's server block, as [`Nginx::of`] has it.
+    fn with(name: &str, server: &str) -> Option<Site> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("load-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         let www = folder.join("www");
         std::fs::create_dir_all(&www).unwrap();
         std::fs::write(www.join("a.m4s"), vec![1; 20_000]).unwrap();
         std::fs::write(www.join("b.m3u8"), "#EXTM3U\n").unwrap();
-        let nginx = Nginx::of(&folder, &www, "", "")?;
+        let nginx = Nginx::of(&folder, &www, "", server)?;
         Some(Site { folder, nginx })
     }
 
@@ -292,4 +297,67 @@ fn a_run_that_is_stopped_keeps_its_results() {
         "{}",
         result["summary"]
     );
+}
+
+/// Runs against a name whose address changes after the first second; gives the statuses of the
+/// old address (200) and the new (204). None, said aloud, where the name cannot be given one.
+fn over_a_changed_name(site: &Site, dns: &str) -> Option<(u64, u64)> {
+    let (hosts, out) = (site.path("hosts"), site.path("dns.json"));
+    std::fs::write(&hosts, "127.0.0.1 film.test\n").unwrap();
+    let url = format!("http://film.test:{}/a.m4s", site.nginx.addr.port());
+    let script = "mount --bind \"$1\" /etc/hosts || exit 99; shift; exec \"$@\"";
+    let mut child = Command::new("unshare")
+        .args([
+            "-m",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            &hosts,
+            env!("CARGO_BIN_EXE_headwater"),
+        ])
+        .args([
+            "load",
+            "rate",
+            &url,
+            "--rate",
+            "50",
+            "--duration",
+            "3s",
+            "--dns",
+            dns,
+        ])
+        .args(["--keep-alive", "no", "--json", &out])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    // The first line of a run says that a second has passed.
+    let begun = lines.next().and_then(Result::ok);
+    if !begun.as_ref().is_some_and(|line| line.contains("due")) {
+        let _ = child.wait();
+        println!("SKIPPED names that change: no mount namespace here ({begun:?})");
+        return None;
+    }
+    std::fs::write(&hosts, "127.0.0.2 film.test\n").unwrap();
+    lines.for_each(drop);
+    assert!(child.wait().unwrap().success());
+    let statuses = &json(&out)["steps"][0]["kinds"]["segment"]["statuses"];
+    let count = |status: &str| statuses[status].as_u64().unwrap_or(0);
+    Some((count("200"), count("204")))
+}
+
+#[test]
+fn names_are_looked_up_once_or_for_each_connection() {
+    // On the second address, the same file is answered by another status.
+    let second = "listen 127.0.0.2:PORT; if ($server_addr = 127.0.0.2) { return 204; }";
+    let Some(site) = Site::with("names", second) else {
+        return;
+    };
+    let Some((first, later)) = over_a_changed_name(&site, "each") else {
+        return;
+    };
+    assert!(first >= 40 && later > 0, "{first} {later}");
+    assert_eq!(over_a_changed_name(&site, "once"), Some((150, 0)));
 }

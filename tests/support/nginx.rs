@@ -13,13 +13,14 @@ pub struct Nginx {
 
 impl Nginx {
     /// Serves the folder `root` on a free port of 127.0.0.1; `listen` are more words of its listen
-    /// line, `server` is more of its server block. Its files, `access.log` among them, lie in
+    /// line, `server` is more of its server block, in which PORT stands for the port. Its files, `access.log` among them, lie in
     /// `folder`. None, said aloud, where there is no nginx.
     pub fn of(folder: &Path, root: &Path, listen: &str, server: &str) -> Option<Nginx> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = free.local_addr().unwrap();
         drop(free);
         let (dir, root) = (folder.display(), root.display());
+        let server = server.replace("PORT", &addr.port().to_string());
         let config = format!(
             "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
              events {{ worker_connections 512; }}

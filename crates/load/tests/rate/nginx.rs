@@ -107,6 +107,97 @@ fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
 }
 
 #[test]
+fn what_an_mpd_lists_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let status = Command::new("ffmpeg")
+        .args([
+            "-v",
+            "error",
+            "-nostdin",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=s=160x90:r=24:d=4",
+        ])
+        .args([
+            "-f", "lavfi", "-i", "sine=d=4", "-map", "0:v", "-map", "0:v", "-map", "1:a",
+        ])
+        .args([
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-g",
+            "24",
+            "-b:v:0",
+            "100k",
+        ])
+        .args([
+            "-b:v:1",
+            "300k",
+            "-c:a",
+            "aac",
+            "-f",
+            "dash",
+            "-seg_duration",
+            "1",
+        ])
+        .arg(folder.path().join("all.mpd"))
+        .status();
+    assert!(status.unwrap().success());
+    let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
+        return;
+    };
+    let url = Url::parse(&nginx.url("all.mpd")).unwrap();
+    let dialer = Dialer::new(Settings::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let targets = runtime.block_on(manifest::targets(&dialer, &url, Weigh::Even));
+    let targets = targets.unwrap();
+    let listed: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".m4s") || name.ends_with(".mpd"))
+        .collect();
+    let mut asked: Vec<&str> = targets.iter().map(|target| target.url.path()).collect();
+    let mut there: Vec<String> = listed.iter().map(|name| format!("/{name}")).collect();
+    asked.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(asked, there);
+    let count = targets.len() as u64;
+    let run = ran(plan(&count.to_string(), 1.0, targets, Settings::default()));
+    let kinds = run.kinds();
+    let requests = |kind: Kind| kinds[&kind].requests;
+    assert_eq!((requests(Kind::Manifest), requests(Kind::Init)), (1, 3));
+    assert_eq!(run.total().statuses, [(200, count)].into());
+}
+
+#[test]
+fn connections_come_from_the_addresses_that_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.m4s"), "ok").unwrap();
+    let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
+        return;
+    };
+    let target = Target::get(Url::parse(&nginx.url("a.m4s")).unwrap());
+    let settings = Settings {
+        sources: vec!["127.0.0.2".parse().unwrap(), "127.0.0.3".parse().unwrap()],
+        keep_alive: false,
+        ..Settings::default()
+    };
+    let run = ran(plan("40", 0.5, vec![target], settings));
+    assert_eq!(run.total().statuses, [(200, 20)].into());
+    drop(nginx);
+    let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+    let from = |address: &str| log.lines().filter(|line| line.starts_with(address)).count();
+    let (second, third) = (from("127.0.0.2 "), from("127.0.0.3 "));
+    assert_eq!((log.lines().count(), second + third), (20, 20), "{log}");
+    assert!(second.abs_diff(third) <= 1, "{log}");
+}
+
+#[test]
 fn random_ranges_are_answered_whole() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("film.mp4"), vec![7; 1_000_000]).unwrap();
