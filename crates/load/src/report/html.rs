@@ -30,6 +30,7 @@ struct Drawn<'a> {
     seconds: Vec<Second>,
     points: Vec<Point>,
     closed: bool,
+    merged: bool,
     due: Curve,
     sent: Curve,
     steps: Vec<Step>,
@@ -46,10 +47,13 @@ struct Curve {
 
 #[derive(Serialize)]
 struct Step {
+    /// Seconds of the run, as words.
+    when: String,
     offered_per_s: f64,
     requests: u64,
     errors: u64,
-    due: BTreeMap<&'static str, f64>,
+    /// From due, or from sent in a closed loop.
+    figures: BTreeMap<&'static str, f64>,
 }
 
 /// The page of one run, or of several beside each other.
@@ -79,13 +83,20 @@ fn draw(run: &Run) -> Drawn<'_> {
     let viewing = run.viewing.as_deref();
     let total = run.total();
     let every_s = run.seconds.len().div_ceil(SECONDS_MAX).max(1);
+    let closed = run.due() == 0;
     let steps = run.steps.iter().map(|step| {
         let cell = step.total();
+        let times = if closed {
+            &cell.from_sent
+        } else {
+            &cell.from_due
+        };
         Step {
+            when: format!("{:.0}–{:.0}", step.start_s, step.end_s),
             offered_per_s: step.due as f64 / (step.end_s - step.start_s).max(1e-9),
             requests: cell.requests,
             errors: cell.errors(),
-            due: figures(&cell.from_due),
+            figures: figures(times),
         }
     });
     Drawn {
@@ -93,8 +104,14 @@ fn draw(run: &Run) -> Drawn<'_> {
         summary: text::summary(run),
         every_s,
         seconds: run.seconds.chunks(every_s).map(worst).collect(),
-        points: knee::points(run),
-        closed: run.due() == 0,
+        // Nothing is offered in a closed loop.
+        points: if closed {
+            Vec::new()
+        } else {
+            knee::points(run)
+        },
+        closed,
+        merged: run.generators > 1,
         due: curve(&total.from_due),
         sent: curve(&total.from_sent),
         steps: steps.collect(),

@@ -31,7 +31,11 @@ fn write(out: &mut String, run: &Run) -> std::fmt::Result {
         run.offered, run.wall_s
     )?;
     if run.generators > 1 {
-        writeln!(out, "merged from {} runs", run.generators)?;
+        writeln!(
+            out,
+            "merged from {} runs: distributions are of all together; each second shows the worse quantile",
+            run.generators
+        )?;
     }
     let due = match run.due() {
         0 => String::new(),
@@ -91,24 +95,31 @@ fn table(out: &mut String, run: &Run, total: &Cell) -> std::fmt::Result {
         // A closed loop has no schedule to be measured from.
         rows.remove(0);
     }
-    let kinds = run.kinds();
-    if kinds.len() > 1 {
-        let each = kinds
-            .iter()
-            .map(|(kind, cell)| (format!("  {}, from due", kind.name()), &cell.from_due));
-        rows.extend(each);
-    }
-    let steps: Vec<Cell> = run
-        .steps
-        .iter()
-        .map(super::super::result::Stretch::total)
-        .collect();
-    if steps.len() > 1 {
-        for (step, cell) in run.steps.iter().zip(&steps) {
-            let rate = step.due as f64 / (step.end_s - step.start_s).max(1e-9);
-            rows.push((format!("  {rate:.0}/s, from due"), &cell.from_due));
+    let closed = run.due() == 0;
+    let since = if closed { "from sent" } else { "from due" };
+    let times = |cell: &Cell| {
+        if closed {
+            cell.from_sent.clone()
+        } else {
+            cell.from_due.clone()
         }
-    }
+    };
+    let kinds = run.kinds();
+    let steps = run.steps.iter().map(|step| (step, step.total()));
+    let parts = kinds
+        .iter()
+        .filter(|_| kinds.len() > 1)
+        .map(|(kind, cell)| (format!("  {}, {since}", kind.name()), times(cell)));
+    let parts = parts.chain(steps.filter(|_| run.steps.len() > 1).map(|(step, cell)| {
+        let length_s = (step.end_s - step.start_s).max(1e-9);
+        let name = match closed {
+            true => format!("  {:.0}-{:.0} s, {since}", step.start_s, step.end_s),
+            false => format!("  {:.0}/s, {since}", step.due as f64 / length_s),
+        };
+        (name, times(&cell))
+    }));
+    let parts: Vec<(String, Times)> = parts.collect();
+    rows.extend(parts.iter().map(|(name, times)| (name.clone(), times)));
     for (name, times) in rows {
         write!(out, "{name:<24}")?;
         let figures = figures(times);

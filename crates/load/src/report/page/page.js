@@ -128,7 +128,8 @@ function overTime(title, about, quantities, options) {
 function times() {
   const positive = (v) => (v > 0 ? v : null);
   const plain = { value: (_, v) => (v == null ? "–" : v.toLocaleString("en")) };
-  overTime("Latency over time", "Quantiles of the requests that ended in each second.", [
+  const worse = runs.some((run) => run.merged) ? " Of merged runs, the worse one's." : "";
+  overTime("Latency over time", `Quantiles of the requests that ended in each second.${worse}`, [
     ["p50 from due", (s) => positive(s.due_p50_ms), 0],
     ["p99 from due", (s) => positive(s.due_p99_ms), 1],
     ["p50 from sent", (s) => positive(s.sent_p50_ms), 2],
@@ -185,15 +186,16 @@ function mark(plot, knee) {
 function stepTable() {
   const section = document.getElementById("steps");
   for (const run of runs.filter((one) => one.steps.length > 1)) {
-    section.append(node("h2", {}, label(run, "Steps, latency from due in ms")));
+    section.append(node("h2", {}, label(run, `Steps, latency ${run.closed ? "from sent" : "from due"} in ms`)));
     const table = node("table");
     const columns = ["min", "p50", "p90", "p99", "p99.9", "max"];
     const head = node("tr");
-    head.append(...["offered/s", "requests", "errors", ...columns].map((name) => node("th", {}, name)));
+    head.append(...["seconds", ...(run.closed ? [] : ["offered/s"]), "requests", "errors", ...columns].map((name) => node("th", {}, name)));
     table.append(head);
     for (const step of run.steps) {
       const row = node("tr");
-      const cells = [step.offered_per_s.toFixed(1), step.requests, step.errors, ...columns.map((q) => ms(step.due[q]))];
+      const offered = run.closed ? [] : [step.offered_per_s.toFixed(1)];
+      const cells = [step.when, ...offered, step.requests, step.errors, ...columns.map((q) => ms(step.figures[q]))];
       row.append(...cells.map((cell) => node("td", {}, String(cell))));
       table.append(row);
     }
