@@ -1,67 +1,27 @@
 // Real players in headless Chromium, through the real page: start, switch down and up, seek, play
 // to the end; no error, no stall, no failed request. Screenshots: target/screenshots.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { assertFlawless, begun, ended, launch, open as openIn } from './browser.mjs';
 import { root, serve, skip, titles } from './support.mjs';
 
 const shots = path.join(root, 'target/screenshots');
-const WAIT_MS = 30_000;
 let server;
 let browser;
-let executablePath;
 
 before(async () => {
   server = await serve(undefined, '--segment', '2s');
   fs.mkdirSync(shots, { recursive: true });
-  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
-  for (const name of names) {
-    try {
-      executablePath ??= execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
-    } catch { /* the next name */ }
-  }
-  if (!executablePath) return;
-  browser = await chromium.launch({
-    executablePath, args: ['--no-sandbox', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'],
-  });
+  browser = await launch();
 });
 after(async () => {
   await browser?.close();
   server?.stop();
 });
 
-/** The page with a title in a player; `faults` gathers what went wrong on the way. */
-async function open(title, query) {
-  const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
-  const faults = [];
-  page.on('pageerror', (error) => faults.push(`page: ${error.message}`));
-  page.on('response', (r) => r.status() >= 400 && faults.push(`${r.status()} ${r.url()}`));
-  page.on('requestfailed', (r) => {
-    const why = r.failure()?.errorText;
-    if (why !== 'net::ERR_ABORTED') faults.push(`${why} ${r.url()}`);
-  });
-  await page.goto(`${server.url}/#/play/${title}?muted=1&${query}`);
-  const state = () => page.evaluate(() => window.headwater.state());
-  const until = async (what, holds, ...args) => {
-    await page.waitForFunction(holds, args, { timeout: WAIT_MS, polling: 50 }).catch(async () => {
-      const [now, log] = await page.evaluate(() => [window.headwater.state(), window.headwater.log().slice(-25)]);
-      assert.fail(`waited for ${what}: ${JSON.stringify(now)}\n${log.map((l) => `${l.ms} ${l.kind} ${l.text}`).join('\n')}\n${faults}`);
-    });
-  };
-  return { page, faults, state, until };
-}
-
-const begun = () => { const s = window.headwater.state(); return s.errors.length > 0 || (s.currentTime > 0.3 && s.width !== undefined); };
-const ended = () => { const s = window.headwater.state(); return s.errors.length > 0 || s.ended; };
-
-function assertFlawless({ faults }, state) {
-  assert.deepEqual(state.errors, []);
-  assert.deepEqual(faults, []);
-  assert.equal(state.stalls, 0, 'stalls');
-}
+const open = (title, query) => openIn(browser, server, title, query);
 
 const engines = [
   ['mse'], ['hls', 'cmaf'], ['hls', 'ts'], ['dash', 'time'], ['dash', 'number'],

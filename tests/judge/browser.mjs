@@ -1,0 +1,51 @@
+// Headless Chromium with the real page in it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chromium } from 'playwright-core';
+
+const WAIT_MS = 30_000;
+
+/** A browser, if there is one on this machine. */
+export async function launch() {
+  let executablePath;
+  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
+  for (const name of names) {
+    try {
+      executablePath ??= execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
+    } catch { /* the next name */ }
+  }
+  if (!executablePath) return undefined;
+  return chromium.launch({
+    executablePath, args: ['--no-sandbox', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'],
+  });
+}
+
+/** The page with a title in a player; `faults` gathers what went wrong on the way. */
+export async function open(browser, server, title, query) {
+  const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(`page: ${error.message}`));
+  page.on('response', (r) => r.status() >= 400 && faults.push(`${r.status()} ${r.url()}`));
+  page.on('requestfailed', (r) => {
+    const why = r.failure()?.errorText;
+    if (why !== 'net::ERR_ABORTED') faults.push(`${why} ${r.url()}`);
+  });
+  await page.goto(`${server.url}/#/play/${title}?muted=1&${query}`);
+  const state = () => page.evaluate(() => window.headwater.state());
+  const until = async (what, holds, ...args) => {
+    await page.waitForFunction(holds, args, { timeout: WAIT_MS, polling: 50 }).catch(async () => {
+      const [now, log] = await page.evaluate(() => [window.headwater.state(), window.headwater.log().slice(-25)]);
+      assert.fail(`waited for ${what}: ${JSON.stringify(now)}\n${log.map((l) => `${l.ms} ${l.kind} ${l.text}`).join('\n')}\n${faults}`);
+    });
+  };
+  return { page, faults, state, until };
+}
+
+export const begun = () => { const s = window.headwater.state(); return s.errors.length > 0 || (s.currentTime > 0.3 && s.width !== undefined); };
+export const ended = () => { const s = window.headwater.state(); return s.errors.length > 0 || s.ended; };
+
+export function assertFlawless({ faults }, state) {
+  assert.deepEqual(state.errors, []);
+  assert.deepEqual(faults, []);
+  assert.equal(state.stalls, 0, 'stalls');
+}

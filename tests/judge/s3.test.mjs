@@ -1,0 +1,104 @@
+// The same page over an S3 server that checks signatures: Chromium plays as from disk, and one
+// request of the storage a segment is all that costs.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { assertFlawless, begun, ended, launch, open } from './browser.mjs';
+import { library, root, serve, skip, text } from './support.mjs';
+
+const weed = path.join(root, 'target/storage/bin/weed');
+const ACCESS = 'HEADWATERTEST';
+const SECRET = 'not-a-secret-but-one-of-a-test';
+let storage;
+let server;
+let browser;
+
+before(async () => {
+  if (!fs.existsSync(weed)) return;
+  storage = await start();
+  for (const name of ['avc.mp4', ...fs.readdirSync(path.join(library, 'film')).map((file) => `film/${file}`)]) {
+    await put(storage.filer, name);
+  }
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: ACCESS, AWS_SECRET_ACCESS_KEY: SECRET, AWS_REGION: 'us-east-1' });
+  const endpoint = `aws_endpoint_url=http://127.0.0.1:${storage.port}`;
+  server = await serve('s3://films', '--segment', '2s', '--storage-option', endpoint);
+  // What was put there past the door is there a moment later.
+  for (let n = 0; n < 100 && !(await fetch(`${server.url}/film/.mpd`)).ok; n += 1) await sleep(100);
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+  storage?.stop();
+});
+
+/** seaweedfs with one user, on ports that were free a moment ago. */
+async function start() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-s3-'));
+  const credentials = [{ accessKey: ACCESS, secretKey: SECRET }];
+  const identities = [{ name: 'test', actions: ['Admin', 'Read', 'List', 'Write'], credentials }];
+  fs.writeFileSync(path.join(folder, 's3.json'), JSON.stringify({ identities }));
+  const names = ['s3.port', 'filer.port', 'master.port', 'volume.port',
+    's3.port.grpc', 'filer.port.grpc', 'master.port.grpc', 'volume.port.grpc'];
+  const ports = await free(names.length);
+  const child = spawn(weed, ['-logtostderr=false', 'server', '-s3', '-ip=127.0.0.1', '-ip.bind=127.0.0.1',
+    `-dir=${folder}`, `-s3.config=${folder}/s3.json`, '-volume.max=8', '-master.volumeSizeLimitMB=64',
+    '-master.telemetry=false', '-s3.port.iceberg=0', '-s3.port.lance=0',
+    ...names.map((name, n) => `-${name}=${ports[n]}`)], { stdio: 'ignore' });
+  const stop = () => {
+    child.once('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+    child.kill('SIGKILL');
+  };
+  return { port: ports[0], filer: ports[1], stop };
+}
+
+async function free(count) {
+  const held = await Promise.all(Array.from({ length: count }, () => new Promise((resolve) => {
+    const one = net.createServer().listen(0, '127.0.0.1', () => resolve(one));
+  })));
+  const ports = held.map((one) => one.address().port);
+  await Promise.all(held.map((one) => new Promise((resolve) => { one.close(resolve); })));
+  return ports;
+}
+
+async function put(filer, name) {
+  const body = fs.readFileSync(path.join(library, name));
+  const headers = { 'content-type': 'video/mp4' };
+  for (let n = 0; n < 300; n += 1) {
+    const answer = await fetch(`http://127.0.0.1:${filer}/buckets/films/${name}`, { method: 'PUT', body, headers }).catch(() => undefined);
+    if (answer?.ok) return;
+    await sleep(100);
+  }
+  assert.fail(`the S3 server does not take ${name}`);
+}
+
+for (const [engine, title, seconds] of [['mse', 'film', 40], ['hls', 'film', 40], ['dash', 'film', 40], ['mse', 'avc.mp4']]) {
+  test(`${title} from S3 with ${engine}: start, seek, end`, async (t) => {
+    if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
+    if (!browser) return skip(t, 'browsers: no chromium here');
+    const view = await open(browser, server, title, `player=${engine}`);
+    await view.until('the start', begun);
+    const { duration } = await view.state();
+    if (seconds) assert.ok(Math.abs(duration - seconds) < 0.3, `duration ${duration}`);
+    const at = duration - 4;
+    await view.page.evaluate((to) => window.headwater.seek(to), at);
+    await view.until('the end', ended);
+    const last = await view.state();
+    assertFlawless(view, last);
+    assert.ok(Math.abs(last.currentTime - duration) < 0.3, `ended at ${last.currentTime}`);
+    await view.page.close();
+  });
+}
+
+test('nothing of it failed at the storage', async (t) => {
+  if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
+  const metrics = await text(`${server.url}/metrics`);
+  const asked = (reason) => Number(metrics.match(new RegExp(`storage_requests_total\\{reason="${reason}"\\} (\\d+)`))[1]);
+  assert.equal(asked('retry'), 0);
+  assert.ok(asked('segment') > 0);
+});
