@@ -39,8 +39,7 @@ def main():
         servers += ours
         paths = {server.name: run.segments(server.url, "/large-apart/video.mp4/.m3u8", "video=") for server in ours}
         if args.nginx_vod:
-            theirs = Vod(work, args.nginx_vod, storage)
-            servers.append(theirs)
+            theirs = Vod(work, args.nginx_vod, storage, servers)
             paths[theirs.name] = run.segments(theirs.url, "/hls/large-apart/video.mp4/master.m3u8", "index")
         rounds = []
         for number in range(args.rounds):
@@ -99,22 +98,23 @@ class Headwater(Pinned):
 class Vod(Pinned):
     name = "nginx-vod, remote"
 
-    def __init__(self, work, binary, storage):
+    def __init__(self, work, binary, storage, servers):
         port = run.free_port()
         config = nginx_config(
             work, "vod",
             f"""upstream storage {{ server {storage.host}; keepalive 32; }}
             vod_mode remote; vod_upstream_location /from; vod_metadata_cache metadata 64m; vod_response_cache responses 64m;
             vod_segment_duration 2000; vod_align_segments_to_key_frames on; vod_manifest_segment_durations_mode accurate;
-            vod_hls_container_format fmp4; vod_max_upstream_headers_size 8k;
+            vod_hls_container_format fmp4; vod_base_url ""; vod_max_upstream_headers_size 8k; subrequest_output_buffer_size 2m;
             server {{ listen 127.0.0.1:{port};
               location /hls/ {{ vod hls; }}
-              location /from/ {{ internal; proxy_pass http://storage/; proxy_http_version 1.1;
-                proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header Range $http_range; }}
+              location /from/hls/ {{ internal; proxy_pass http://storage/; proxy_http_version 1.1;
+                proxy_set_header Connection ""; }}
               location / {{ root /nowhere; }} }}""",
         )  # fmt: skip
         self.start("0", binary, "-c", config)
         self.url = f"http://127.0.0.1:{port}"
+        servers.append(self)
         run.wait_for(self.url + "/hls/large-apart/video.mp4/master.m3u8")
 
 
