@@ -2,7 +2,9 @@
 """Measures `headwater edge` beside Varnish and nginx's proxy_cache, in front of the same nginx.
 
 Interleaved rounds; the cache under test on core 0, client and origin on core 1; figures per
-CPU-second of the cache. Prints a table and keeps it, with all rounds, under bench/runs/.
+CPU-second of the cache. Then tails at half of saturation, the memory of idle clients, and one long
+object. Prints tables and keeps them, with all rounds, under bench/runs/. Ends with 0 if all holds
+that is asked for.
 """
 
 import json
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import edge_beside
 from run import ROOT, cpu, cpu_model, free_port, get, in_bytes, round_arguments, wait_for
 
 KINDS = {
@@ -26,6 +29,18 @@ KINDS = {
 }
 COUNT = 60
 SIZES = {"large": 983_000, "small": 5_000}
+# What is asked for: at least so many times another cache's figure.
+ASKED = [
+    ("hit 1 MB", "varnish", 1.0),
+    ("hit 1 MB", "nginx", 2.0),
+    ("hit 5 KB", "varnish", 2.0),
+    ("miss 1 MB", "varnish", 1.0),
+    ("miss 5 KB", "varnish", 1.0),
+]
+# Of our own: bytes a client that stays, and the memory of an edge with 256 MiB of kept answers while
+# 1 GiB is sent to four clients.
+IDLE_BYTES_MAX = 16 << 10
+LONG_BYTES_MAX = 512 << 20
 
 
 def main():
@@ -39,11 +54,19 @@ def main():
         caches = [cache(work, origin.url) for cache in (Headwater, Varnish, proxy_cache)]
         servers += caches
         rounds = measure(args, caches, work)
-        report(args, rounds, caches)
+        tails, idle, long = [], {}, None
+        if not args.only:
+            tails = edge_beside.tails(args, BINARY, caches, rounds)
+            idle = {cache.name: edge_beside.idle(cache) for cache in caches}
+            small = Headwater(work, origin.url, memory="256MiB")
+            servers.append(small)
+            long = edge_beside.long_object(small, work)
+        holds = report(args, rounds, caches, tails, idle, long)
     finally:
         for server in servers:
             server.stop()
         shutil.rmtree(work, ignore_errors=True)
+    sys.exit(0 if holds else 1)
 
 
 # ── the caches ───────────────────────────────────────────────────────────────────────────────
@@ -67,13 +90,15 @@ class Process:
         self.process.wait()
 
 
+BINARY = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
+
+
 class Headwater(Process):
     name = "headwater"
 
-    def __init__(self, work, origin):
-        binary = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
-        self.start(0, binary, "edge", "--origin", origin, "--listen", "127.0.0.1:0",
-                   "--workers", 1, "--memory", "1GiB", stdout=subprocess.PIPE, text=True)  # fmt: skip
+    def __init__(self, work, origin, memory="1GiB"):
+        self.start(0, BINARY, "edge", "--origin", origin, "--listen", "127.0.0.1:0",
+                   "--workers", 1, "--memory", memory, stdout=subprocess.PIPE, text=True)  # fmt: skip
         line = self.process.stdout.readline()
         self.url = re.search(r"http://\S+", line)[0]
 
@@ -104,7 +129,7 @@ class Nginx(Process):
         config = work / f"{name}.conf"
         config.write_text(
             f"""worker_processes 1; daemon off; pid {work}/{name}.pid; error_log {work}/{name}.log;
-            events {{ worker_connections 4096; }}
+            events {{ worker_connections 30000; }}
             http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
               {temporary} {http.replace("PORT", str(port))} }}"""
         )
@@ -177,7 +202,7 @@ def wrk(args, cache, kind, work):
     }  # fmt: skip
 
 
-def report(args, rounds, caches):
+def report(args, rounds, caches, tails, idle, long):
     version = subprocess.run(["varnishd", "-V"], capture_output=True, text=True).stderr
     lines = [
         f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}",
@@ -197,22 +222,58 @@ def report(args, rounds, caches):
                 cells.append(cell(kind, mine))
         if cells:
             lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    if tails:
+        lines += ["", "from when due, at half of the cache's own saturation: requests a second, p50/p99/p99.9",
+                  "", lines[5], lines[6]]  # fmt: skip
+        for kind in edge_beside.TAIL_KINDS:
+            cells = [tail_cell([t for t in tails if t["kind"] == kind and t["server"] == c.name]) for c in caches]
+            lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    if idle:
+        each = ", ".join(f"{name} {size / 1024:.1f} KiB" for name, size in idle.items())
+        lines += ["", f"{edge_beside.IDLE} idle clients, private memory each: {each}"]
+    if long:
+        lines += ["", f"1 GiB to four clients at a time, 256 MiB for kept answers: {long >> 20} MiB at most"]
+    failed = [f"{kind}: {times:.2f} x {other}, {least:g} x is asked"
+              for kind, other, least in ASKED
+              if (times := ratio(rounds, kind, other)) is not None and times < least]  # fmt: skip
+    if idle and idle["headwater"] > IDLE_BYTES_MAX:
+        failed.append(f"idle clients take more than {IDLE_BYTES_MAX >> 10} KiB each")
+    if long and long > LONG_BYTES_MAX:
+        failed.append(f"1 GiB takes more than {LONG_BYTES_MAX >> 20} MiB")
+    lines += ["", *[f"does not hold: {line}" for line in failed]] if failed else ["", "all holds that is asked for"]
     text = "\n".join(lines) + "\n"
     print(text)
     if not args.no_save:
         name = time.strftime("%Y-%m-%d") + f"-{os.cpu_count()}-cores-edge"
         runs = ROOT / "bench/runs"
         (runs / f"{name}.md").write_text(text)
-        (runs / f"{name}.json").write_text(json.dumps(rounds, indent=1) + "\n")
+        (runs / f"{name}.json").write_text(json.dumps(rounds + tails, indent=1) + "\n")
+    return not failed
+
+
+def ratio(rounds, kind, other):
+    """Ours beside another's, medians of all rounds."""
+    ours, theirs = (
+        [per_cpu(kind, r) for r in rounds if r["kind"] == kind and r["server"] == name]
+        for name in ("headwater", other)
+    )
+    return statistics.median(ours) / statistics.median(theirs) if ours and theirs else None
+
+
+def per_cpu(kind, r):
+    return (r["bytes"] / 1e9 if "MB" in kind else r["requests"]) / r["cpu_s"]
+
+
+def tail_cell(tails):
+    if not tails:
+        return "–"
+    middle = {key: statistics.median(t[key] for t in tails) for key in tails[0] if key.endswith(("ms", "rate"))}
+    return f"{middle['rate']:.0f}: {middle['p50_ms']:.2f}/{middle['p99_ms']:.2f}/{middle['p999_ms']:.2f} ms"
 
 
 def cell(kind, rounds):
-    if "MB" in kind:
-        values = [r["bytes"] / 1e9 / r["cpu_s"] for r in rounds]
-        form = "{:.2f} GB"
-    else:
-        values = [r["requests"] / r["cpu_s"] for r in rounds]
-        form = "{:.0f}"
+    values = [per_cpu(kind, r) for r in rounds]
+    form = "{:.2f} GB" if "MB" in kind else "{:.0f}"
     middle, low, high = statistics.median(values), min(values), max(values)
     shown = form.format(middle) + f" ({form.format(low)}–{form.format(high)})"
     return f"{shown}, p50/p99 {rounds[-1]['p50']}/{rounds[-1]['p99']}"

@@ -56,13 +56,13 @@ if [ "$purpose" != run ]; then
   need chromium chromium
   need xmllint libxml2-utils
   need nginx nginx-light
+  need varnishd varnish
   need perl perl
   need g++ g++
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then
   need wrk wrk
-  need varnishd varnish
   need h2load nghttp2-client
   need openssl openssl
   need hey hey

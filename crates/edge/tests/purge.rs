@@ -196,3 +196,31 @@ fn what_is_purged_is_not_found_on_disk() {
         assert!(!served.is_hit(&format!("/{n}")), "{n}");
     }
 }
+
+/// The 304 may have been on its way before the purge.
+#[test]
+fn what_is_purged_while_it_is_confirmed_is_not_kept() {
+    let origin = Origin::new();
+    let served = served(origin.address);
+    let mut client = served.edge.connect();
+    client.send("GET", "/a", &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    origin.next().answer(200, &stale, b"old");
+    client.answer("GET");
+    served.edge.until("headwater_cache_flights", 0);
+    client.send("GET", "/a", &[]);
+    let asked = origin.next();
+    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
+    served.purge("url=/a");
+    asked.answer(304, &[KEEP], b"");
+    assert_eq!(
+        client.answer("GET").text(),
+        "old",
+        "for whoever asked before"
+    );
+    client.send("GET", "/a", &[]);
+    let again = origin.next();
+    assert_eq!(again.header("if-none-match"), None);
+    again.answer(200, &[KEEP], b"new");
+    assert_eq!(client.answer("GET").text(), "new");
+}

@@ -187,6 +187,14 @@ impl Client {
         bytes
     }
 
+    /// What is there, at most so many bytes and one at least.
+    pub fn some(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        let len = self.stream.read(&mut bytes).unwrap();
+        bytes.truncate(len);
+        bytes
+    }
+
     /// What comes until the connection ends.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -10,6 +10,7 @@ mod disk;
 mod follow;
 mod hits;
 mod large;
+mod slow;
 mod stale;
 
 const KEEP: &str = "Cache-Control: max-age=60";

@@ -1,0 +1,103 @@
+"""What bench/edge.py measures beside throughput: tails at half of saturation, what idle clients take,
+and one long object.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import socket
+import statistics
+import subprocess
+import threading
+import time
+import urllib.request
+
+IDLE = 10_000
+LONG_BYTES = 1 << 30
+TAIL_KINDS = {"hit 5 KB": "/small/1", "hit 1 MB": "/large/1"}
+
+
+def tails(args, binary, caches, rounds):
+    """p99.9 of latencies from when requests were due, each cache at half of its own saturation."""
+    found = []
+    for number in range(args.rounds):
+        for kind, path in TAIL_KINDS.items():
+            turn = number % len(caches)
+            for cache in caches[turn:] + caches[:turn]:
+                mine = [r for r in rounds if r["kind"] == kind and r["server"] == cache.name]
+                if mine:
+                    rate = statistics.median(r["requests"] / r["wall_s"] for r in mine) / 2
+                    found.append({"kind": kind, "server": cache.name, "round": number,
+                                  **tail(args, binary, cache.url + path, rate)})  # fmt: skip
+    return found
+
+
+def tail(args, binary, url, rate):
+    output = subprocess.run(
+        ["taskset", "-c", "1", binary, "load", "rate", url, "--rate", f"{rate:.0f}", "--threads", "1",
+         "--duration", f"{args.seconds:g}s", "--connections", str(args.connections), "--json", "-"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    said = json.loads(output)["summary"]
+    due = said["from_due_ms"]
+    return {"rate": rate, "p50_ms": due["p50"], "p99_ms": due["p99"], "p999_ms": due["p99.9"],
+            "lag_p99_ms": said["lag_ms"]["p99"], "errors": said["errors"]}  # fmt: skip
+
+
+def idle(cache):
+    """Bytes of the cache's own memory for each of 10,000 clients that have asked once and stay."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, IDLE + 1000), hard))
+    host, port = cache.url.removeprefix("http://").split(":")
+    request = f"GET /small/1 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    before, clients = private_bytes(cache), []
+    try:
+        for _ in range(IDLE):
+            client = socket.create_connection((host, int(port)), timeout=20)
+            client.sendall(request)
+            if not client.recv(1 << 16).startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(f"{cache.name} does not answer client {len(clients)}")
+            clients.append(client)
+        time.sleep(0.5)
+        return (private_bytes(cache) - before) / IDLE
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def private_bytes(cache):
+    total = 0
+    for pid in cache.pids():
+        text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+        lines = dict(line.split(":", 1) for line in text.splitlines()[1:])
+        total += sum(int(lines[name].split()[0]) << 10 for name in ("Private_Clean", "Private_Dirty"))
+    return total
+
+
+def long_object(cache, work):
+    """The most that the process has in memory while 1 GiB is sent to four clients at a time."""
+    path = work / "files" / "long"
+    with open(path, "wb") as file:
+        file.truncate(LONG_BYTES)
+    lengths = []
+
+    def fetch():
+        with urllib.request.urlopen(cache.url + "/long") as answer:
+            length = 0
+            while piece := answer.read(1 << 20):
+                length += len(piece)
+            lengths.append(length)
+
+    clients = [threading.Thread(target=fetch) for _ in range(4)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    os.unlink(path)
+    if lengths != [LONG_BYTES] * len(clients):
+        raise RuntimeError(f"1 GiB came as {lengths}")
+    status = pathlib.Path(f"/proc/{cache.process.pid}/status").read_text()
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) << 10
