@@ -3,13 +3,16 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
-use store::ShelvedBody;
+use net::{Body, Mapped};
 use store::cache::{Broken, Growing};
+use store::{Arena, ShelvedBody};
 
 use crate::filed::Filed;
 
 /// Pieces of a kept body: long enough for few system calls, short enough to be had at once.
 const PIECE_BYTES: usize = 1 << 20;
+/// Shorter bodies are copied: a call to the kernel, and the rest of a page, cost as much.
+const SENT_BYTES_MIN: usize = 64 << 10;
 /// What an open and mapped file costs, and a bound on how many are open: 16,384 in 1 GiB.
 const FILED_BYTES: u64 = 64 << 10;
 
@@ -26,6 +29,8 @@ pub struct Content {
 #[derive(Debug)]
 enum Whole {
     Memory(Vec<Bytes>),
+    /// In a memory file, which the kernel sends without copying it.
+    Sent(Vec<Bytes>, Mapped),
     File(Filed),
 }
 
@@ -41,7 +46,9 @@ impl Content {
     /// Bytes so far.
     pub fn len(&self) -> u64 {
         match self.whole.get() {
-            Some(Whole::Memory(pieces)) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            Some(Whole::Memory(pieces) | Whole::Sent(pieces, _)) => {
+                pieces.iter().map(|piece| piece.len() as u64).sum()
+            }
             Some(Whole::File(filed)) => filed.len(),
             None => self.growing.len(),
         }
@@ -63,8 +70,16 @@ impl Content {
     /// The pieces of a whole body in memory.
     pub fn pieces(&self) -> Option<&[Bytes]> {
         match self.whole.get() {
-            Some(Whole::Memory(pieces)) => Some(pieces),
+            Some(Whole::Memory(pieces) | Whole::Sent(pieces, _)) => Some(pieces),
             _ => None,
+        }
+    }
+
+    /// Tells a body of these pieces which memory file they lie in, if they do.
+    pub fn named(&self, body: Body) -> Body {
+        match self.whole.get() {
+            Some(Whole::Sent(_, mapped)) => body.of_file(mapped.clone()),
+            _ => body,
         }
     }
 
@@ -79,7 +94,7 @@ impl Content {
     /// A whole body, to be written to disk.
     pub fn shelved(&self) -> Option<ShelvedBody> {
         Some(match self.whole.get()? {
-            Whole::Memory(pieces) => ShelvedBody::Memory(pieces.clone()),
+            Whole::Memory(pieces) | Whole::Sent(pieces, _) => ShelvedBody::Memory(pieces.clone()),
             Whole::File(filed) => filed.shelved(),
         })
     }
@@ -91,15 +106,26 @@ impl Content {
 
     /// All of it is here: it ends, in pieces that hold just its bytes. (What came from the socket
     /// holds on to buffers that are longer.)
-    pub fn finish(&self) {
+    pub fn finish(&self, arena: &Arena) {
         self.growing.end(Ok(()));
         let Some(came) = self.growing.pieces() else {
             return;
         };
-        let pieces = packed(came);
-        self.growing.repack(pieces.clone());
+        let len: usize = came.iter().map(Bytes::len).sum();
+        let kept = (len >= SENT_BYTES_MIN).then(|| arena.keep(came.iter().map(AsRef::as_ref)));
+        let whole = match kept {
+            Some(Ok(kept)) => {
+                let (address, len) = kept.mapping();
+                let pieces = vec![kept.bytes().clone()];
+                Whole::Sent(pieces, Mapped::new(Arc::new(kept), address, len))
+            }
+            // Without descriptors, say, ordinary memory will do.
+            _ => Whole::Memory(packed(came)),
+        };
         // Only whoever fetches it comes here, once.
-        let _ = self.whole.set(Whole::Memory(pieces));
+        let _ = self.whole.set(whole);
+        self.growing
+            .repack(self.pieces().unwrap_or_default().to_vec());
     }
 }
 
@@ -146,11 +172,13 @@ mod tests {
                 content.growing.push(part.into());
             }
             assert_eq!(content.pieces(), None);
-            content.finish();
+            content.finish(&Arena::new(1 << 30));
             let pieces = content.pieces().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
-            assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));
+            let long = all.len() >= SENT_BYTES_MIN;
+            let count = if long { 1 } else { all.len().min(1) };
+            assert_eq!(pieces.len(), count);
         }
     }
 }

@@ -199,8 +199,13 @@ fn part(
         return Some(filed.send(&range, touched));
     }
     match object.content.pieces() {
-        Some([one]) if range.end - range.start == one.len() as u64 => Some(Body::full(one.clone())),
-        Some(pieces) => Some(Body::pieces(range::slice(pieces, &range))),
+        Some([one]) if range.end - range.start == one.len() as u64 => {
+            Some(object.content.named(Body::full(one.clone())))
+        }
+        Some(pieces) => {
+            let body = Body::pieces(range::slice(pieces, &range));
+            Some(object.content.named(body))
+        }
         None => {
             let len = range.end - range.start;
             growing(object, range, Some(len))

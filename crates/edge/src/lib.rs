@@ -54,6 +54,7 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use net::{Body, Conn, Error, Shutdown};
+use store::Arena;
 use store::cache::{Flights, Joined, Memory};
 
 use crate::config::Settings;
@@ -79,6 +80,7 @@ pub(crate) struct Edge {
     memory: Arc<Memory<Key, Entry>>,
     flights: Flights<Key, Landed>,
     flying: Flying,
+    arena: Arc<Arena>,
     disk: Arc<Disk>,
     origins: Origins,
     observer: Arc<Observer>,

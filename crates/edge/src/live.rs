@@ -70,6 +70,7 @@ impl Edge {
             disk: self.disk.clone(),
             flights: self.flights.clone(),
             flying: self.flying.clone(),
+            arena: self.arena.clone(),
             origins,
             observer: self.observer.clone(),
             steer: self.steer.by(settings.rules.clone()),

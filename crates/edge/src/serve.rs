@@ -200,6 +200,7 @@ fn build(
         disk,
         flights: Flights::default(),
         flying: Flying::default(),
+        arena: Arc::new(store::Arena::new(settings.memory_bytes)),
         origins,
         steer: Steer::new(&settings, metrics, recorder.clone()),
         observer: Arc::new(Observer::new(metrics.clone(), recorder)),

@@ -102,7 +102,7 @@ impl Edge {
             return false;
         }
         if share.is_some() {
-            content.finish();
+            content.finish(&self.arena);
         } else {
             body.end(Ok(()));
         }
