@@ -162,9 +162,9 @@ impl Edge {
             let response = deliver::error(&error, Outcome::Denied);
             (response, ended(Outcome::Denied, None, Some(error)))
         } else if received.changes() {
-            self.hand_over(worker, &received, body).await
+            Box::pin(self.hand_over(worker, &received, body)).await
         } else if early.pass {
-            self.pass(worker, &received, Passing::Rule).await
+            Box::pin(self.pass(worker, &received, Passing::Rule)).await
         } else {
             self.relay(worker, &received).await
         };
@@ -177,10 +177,11 @@ impl Edge {
         (response, ended)
     }
 
+    /// What a hit does not need is boxed: each connection has room for its request's future, all the time.
     async fn relay(self: &Arc<Edge>, worker: usize, received: &Received<'_>) -> Answered {
         // What is kept answers no other method; nor is its body read.
         if ![Method::GET, Method::HEAD].contains(received.method) {
-            return self.pass(worker, received, Passing::Method).await;
+            return Box::pin(self.pass(worker, received, Passing::Method)).await;
         }
         for _ in 0..ROUNDS_MAX {
             let (key, found, variants) = self.recalled(received).await;
@@ -195,13 +196,15 @@ impl Edge {
                 Instant::now(),
             ) {
                 Plan::Refuse => return own(deliver::refusal()),
-                Plan::Pass(why) => return self.pass(worker, received, why).await,
+                Plan::Pass(why) => return Box::pin(self.pass(worker, received, why)).await,
                 Plan::Fetch(why) => {
                     let kept = match found {
                         Some(Entry::Object(object)) => Some(object),
                         _ => None,
                     };
-                    if let Some(answered) = self.fetched(worker, received, key, kept, why).await {
+                    if let Some(answered) =
+                        Box::pin(self.fetched(worker, received, key, kept, why)).await
+                    {
                         return answered;
                     }
                 }
@@ -226,7 +229,7 @@ impl Edge {
                 }
             }
         }
-        self.pass(worker, received, Passing::NotShared).await
+        Box::pin(self.pass(worker, received, Passing::NotShared)).await
     }
 
     /// As [`Edge::lookup`], with what is on disk brought back.
@@ -237,8 +240,8 @@ impl Edge {
             if found.is_some() || !self.disk.has(name) {
                 return (key, found, variants);
             }
-            self.recall(&key.unwrap_or_else(|| Key::from(received.key.as_ref())))
-                .await;
+            let key = key.unwrap_or_else(|| Key::from(received.key.as_ref()));
+            Box::pin(self.recall(&key)).await;
         }
         self.lookup(received)
     }
@@ -285,7 +288,7 @@ impl Edge {
                     Ok(Told::Answer(reply, NotKept::TooLarge)) if received.has_range() => {
                         // Only the part that is wanted, then.
                         drop(reply);
-                        Some(self.pass(worker, received, Passing::TooLarge).await)
+                        Some(Box::pin(self.pass(worker, received, Passing::TooLarge)).await)
                     }
                     Ok(Told::Answer(reply, not_kept)) => {
                         let us = Some(net::record::micros(reply.delay));
@@ -335,7 +338,7 @@ impl Edge {
                     NotKept::TooLarge => Passing::TooLarge,
                     _ => Passing::NotShared,
                 };
-                return Some(self.pass(worker, received, why).await);
+                return Some(Box::pin(self.pass(worker, received, why)).await);
             }
             // Those are found under keys of their own.
             Landed::Block(_) | Landed::Changed => return None,
@@ -372,7 +375,7 @@ impl Edge {
             let primary = Key::from(received.key.as_ref());
             let ask = received.ask(worker, primary, None, &self.settings, &self.instance);
             let ask = Arc::new(ask);
-            match self.block(&ask, object, first / parts.block).await {
+            match Box::pin(self.block(&ask, object, first / parts.block)).await {
                 Ok(first) => {
                     blocks = Some(Blocks {
                         edge: self.clone(),
