@@ -134,7 +134,7 @@ def report(args, rounds):
     extra = " --nginx-vod PATH" if args.nginx_vod else ""
     lines = [
         "# Segments of a remote film, per CPU-second", "",
-        f"`python3 bench/remote.py --rounds {args.rounds} --seconds {args.seconds:g}{extra}`, {run.cpu_model()},"
+        f"`python3 bench/remote.py --rounds {args.rounds} --seconds {args.seconds:g} --film-seconds {args.film_seconds}{extra}`, {run.cpu_model()},"
         f" {os.cpu_count()} cores; the server on core 0, wrk and the storage (nginx, plain HTTP) on core 1;"
         " segments of 2 s at 3.9 Mb/s. Medians over rounds, in brackets the least and the most.", "",
         "| server | GB per CPU-second | GB/s | p50 | p99 |", "|---|---|---|---|---|",

@@ -1,7 +1,7 @@
 //! Films of an S3 server that checks signatures are served as those of a folder are.
 
 use crate::ffmpeg::pictures;
-use crate::remote::{metric, requests};
+use crate::remote::{metric, playlists, requests};
 use crate::servers::{self, ACCESS, S3, SECRET};
 use crate::support::{Folder, Server, fixture};
 use serde_json::Value;
@@ -52,6 +52,12 @@ fn ffmpeg_plays_from_s3_exactly_as_from_disk() {
     for (name, path) in names.iter().zip(&paths) {
         server.put(&format!("films/{name}"), &std::fs::read(path).unwrap());
     }
+    let folder = paths[0].parent().unwrap().join("ladder");
+    let ladder: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
+    for file in &ladder {
+        let name = format!("films/ladder/{}", file.file_name().display());
+        server.put(&name, &std::fs::read(file.path()).unwrap());
+    }
     let remote = origin(&server, "/several_tracks.mp4", &[]);
     let local = Server::of(paths[0].parent().unwrap());
     for name in names {
@@ -61,7 +67,17 @@ fn ffmpeg_plays_from_s3_exactly_as_from_disk() {
             assert!(!here.is_empty() && here == there, "{name} {manifest}");
         }
     }
-    assert_eq!(requests(&remote, "retry"), 0);
+    // A folder is one listing; its files are read at the same time, each in one request or two.
+    let counted = || ["look", "index", "retry"].map(|reason| requests(&remote, reason));
+    let before = counted();
+    playlists(&remote, "/ladder");
+    let asked: Vec<u64> = counted()
+        .iter()
+        .zip(before)
+        .map(|(now, then)| now - then)
+        .collect();
+    assert_eq!((asked[0], asked[2]), (1, 0));
+    assert!(asked[1] <= 2 * ladder.len() as u64, "{asked:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use net::Error;
 use net::conditional::Modified;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use store::{Identity, Key, Object, Store};
+use store::{Entry, Identity, Key, Object, Store};
 
 /// How long segments are wished to be.
 #[derive(Debug, Clone, Copy)]
@@ -70,10 +70,13 @@ const FILE_BYTES: usize = 32 << 10;
 impl Found {
     /// Looks where a title's files are. Blocks.
     pub(crate) fn look(store: &Store, title: &Key) -> Result<Found, Error> {
-        if let Some(identity) = store.look(title).map_err(|e| error::of_store(&e))? {
-            return Ok(Found(vec![(title.clone(), identity)]));
-        }
-        let entries = store.list(title).map_err(|e| error::of_store(&e))?;
+        let entries = match folder_first(store, title) {
+            Some(entries) => entries,
+            None => match store.look(title).map_err(|e| error::of_store(&e))? {
+                Some(identity) => return Ok(Found(vec![(title.clone(), identity)])),
+                None => store.list(title).map_err(|e| error::of_store(&e))?,
+            },
+        };
         let media = entries.into_iter().filter(|entry| is_media(&entry.name));
         let files: Vec<_> = media
             .filter_map(|entry| Some((title.join(&entry.name).ok()?, entry.file?)))
@@ -97,6 +100,16 @@ impl Found {
         self.0.hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// What is in a remote folder, without a look whether it is a file, which would be two requests
+/// more. `None`: its name is a film's, or there is no such folder.
+fn folder_first(store: &Store, title: &Key) -> Option<Vec<Entry>> {
+    let name = title.name();
+    if !store.is_remote() || is_media(name) || sources::is_server_manifest(name) {
+        return None;
+    }
+    store.list(title).ok().filter(|entries| !entries.is_empty())
 }
 
 /// Finds, opens and indexes a title's files. Blocks.
