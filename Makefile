@@ -47,7 +47,9 @@ bench: ## our speed beside others' on this machine, and our memory
 	cargo run --release --locked -p lab --example accuracy
 
 experiments: ## the source documents' experiments
-	@echo "make experiments: none here yet; they come with headwater lab"
+	@scripts/install.sh test
+	cargo build --release --locked
+	target/release/headwater lab run experiments/congestion.toml --out target/results/congestion --scale small
 
 clean: ## forget all that was built
 	cargo clean

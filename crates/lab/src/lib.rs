@@ -7,6 +7,7 @@
 //! any server can be one.
 
 pub mod config;
+pub mod experiment;
 pub mod link;
 
 pub use config::{command, run};

@@ -3,7 +3,7 @@
 use super::events::{Event, listen, report_end, until_end, until_eof};
 use super::exec::{End, Standing, announce, line};
 use super::shape::{SHAPE, shape};
-use super::{GUARD, Stop, layers};
+use super::{Stop, layers};
 use crate::link::{Flow, Guard, Link, Namespace, Report, Shape, available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use net::config::{Knob, Layers, duration, flags as knob_flags};
@@ -189,7 +189,7 @@ impl Bed {
     fn new(shape: Shape) -> io::Result<Bed> {
         let (client, server) = (Namespace::new()?, Namespace::new()?);
         let link = Link::start(&client, &server, 0, shape)?;
-        let mut guard = Guard::start(&["lab", GUARD])?;
+        let mut guard = Guard::start()?;
         guard.watch(&client)?;
         guard.watch(&server)?;
         Ok(Bed {

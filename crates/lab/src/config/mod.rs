@@ -2,15 +2,17 @@
 
 mod events;
 mod exec;
+mod experiment;
 mod link;
 mod shape;
 
+use crate::link::{Guard, stand};
 use clap::{ArgMatches, Command};
 use net::config::{Knob, Layers, Sources, Wrong};
 use std::process::ExitCode;
 
-/// The hidden word that [`crate::link::Guard`] starts this program with.
-const GUARD: &str = "guard";
+/// The hidden word that this program starts itself with.
+const GUARD: &str = Guard::WORDS[1];
 
 /// The words of `headwater lab`.
 pub fn command() -> Command {
@@ -20,6 +22,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(link::command())
         .subcommand(exec::command())
+        .subcommands(experiment::commands())
         .subcommand(Command::new(GUARD).hide(true))
 }
 
@@ -29,8 +32,12 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
         Some(("link", flags)) => link::run(flags),
         Some(("exec", flags)) => exec::run(flags),
+        Some(("validate", flags)) => experiment::validate(flags),
+        Some(("run", flags)) => experiment::run(flags),
+        Some(("report", flags)) => experiment::report(flags),
+        Some(("list", flags)) => experiment::list(flags),
         Some((GUARD, _)) => {
-            crate::link::stand();
+            stand();
             Ok(ExitCode::SUCCESS)
         }
         _ => return ExitCode::from(2),

@@ -24,13 +24,16 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts it, as this program with these words, which must come to [`stand`].
+    /// The words that bring this program to [`stand`].
+    pub const WORDS: [&str; 2] = ["lab", "guard"];
+
+    /// Starts it, as this program with [`Guard::WORDS`].
     ///
     /// # Errors
     /// When this program cannot be started a second time.
-    pub fn start(words: &[&str]) -> io::Result<Guard> {
+    pub fn start() -> io::Result<Guard> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(words).stdin(Stdio::piped());
+        command.args(Guard::WORDS).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C at a terminal goes to the foreground's whole group: not to the guard.
         let process = command.process_group(0).spawn()?;

@@ -8,6 +8,7 @@
 //!
 //! `shape.rs`, `rate.rs`, `chance.rs` and `pipe.rs` only compute; all `unsafe` is in `kernel.rs`.
 
+mod asked;
 mod chance;
 mod engine;
 mod flow;

@@ -1,0 +1,224 @@
+//! `headwater lab validate`, `run`, `report` and `list`.
+
+use super::Stop;
+use crate::experiment::{
+    Document, Outcome, Plan, Record, Summary, check, run as run_plan, summary,
+};
+use crate::link::available;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::signal::unix::{SignalKind, signal};
+
+const AFTER: &str = "\
+Every arm is deployed, waited for until it is healthy, warmed up, measured and taken away again,
+in rounds that interleave the arms. Stopped (Ctrl-C) or killed, nothing stays running, and the same
+command goes on where it was. In DIR: runs.jsonl (a record a run), summary.json, summary.md.
+
+Exit status: 0; 1 if an arm could not be measured or an expectation fails; 2 if the document is wrong;
+3 if this machine makes no links; 130 if it was stopped.
+
+Example:
+  headwater lab run experiments/congestion.toml --out results/congestion --scale small";
+
+fn file() -> Arg {
+    Arg::new("file")
+        .required(true)
+        .value_name("FILE")
+        .help("An experiment's document (TOML)")
+}
+
+fn scale() -> Arg {
+    let scale = Arg::new("scale").long("scale").value_name("NAME");
+    scale.help("In the size of this name, such as small [default: as written]")
+}
+
+/// The words.
+pub(super) fn commands() -> [Command; 4] {
+    let out = Arg::new("out").long("out").value_name("DIR").required(true);
+    let folder = Arg::new("folder")
+        .value_name("FOLDER")
+        .default_value("experiments");
+    [
+        Command::new("validate")
+            .about("Say what is wrong in an experiment's document, and where")
+            .arg(
+                Arg::new("json")
+                    .long("json")
+                    .action(ArgAction::SetTrue)
+                    .help("As JSON"),
+            )
+            .arg(file()),
+        Command::new("run")
+            .about("Run an experiment: every arm of its sweep, in interleaved rounds")
+            .after_help(AFTER)
+            .args([file(), out.help("Where its results go"), scale()]),
+        Command::new("report")
+            .about("Say again what the runs of a folder showed")
+            .arg(
+                Arg::new("dir")
+                    .required(true)
+                    .value_name("DIR")
+                    .help("A run's --out"),
+            )
+            .arg(scale()),
+        Command::new("list")
+            .about("List the experiments of a folder")
+            .arg(folder.help("Where documents lie")),
+    ]
+}
+
+/// `validate`.
+pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+    let path = text_of(flags, "file");
+    let text = read(path)?;
+    let faults = match Document::read(&text) {
+        Ok(document) => check(&text, &document),
+        Err(fault) => vec![fault],
+    };
+    if flags.get_flag("json") {
+        let one = |fault: &crate::experiment::Fault| serde_json::json!({"line": fault.line, "column": fault.column, "path": fault.path, "what": fault.what});
+        println!(
+            "{}",
+            serde_json::Value::Array(faults.iter().map(one).collect())
+        );
+    } else {
+        faults.iter().for_each(|fault| println!("{path}:{fault}"));
+    }
+    Ok(ExitCode::from(if faults.is_empty() { 0 } else { 2 }))
+}
+
+/// `run`.
+pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+    let path = text_of(flags, "file");
+    let text = read(path)?;
+    let plan = plan(path, &text, flags)?;
+    available().map_err(Stop::Unable)?;
+    let out = PathBuf::from(text_of(flags, "out"));
+    let base = Path::new(path).parent().unwrap_or(Path::new("."));
+    let stop = stopper().map_err(|error| error.to_string())?;
+    let all = plan.rounds as usize * plan.arms.len();
+    eprintln!(
+        "{}: {} arms, {} rounds, {all} runs",
+        plan.document.name,
+        plan.arms.len(),
+        plan.rounds
+    );
+    let mut say = |record: &Record| {
+        let arm: Vec<String> = record
+            .arm
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let said = match &record.thrown {
+            Some(why) => format!("thrown away: {why}"),
+            None => format!("{:.1} s", record.took_s),
+        };
+        eprintln!("round {} · {} · {said}", record.round + 1, arm.join(" "));
+    };
+    let outcome = run_plan(&plan, &text, base, &out, &stop, &mut say)?;
+    if outcome == Outcome::Stopped {
+        eprintln!("headwater lab: stopped; the same command goes on from here");
+        return Ok(ExitCode::from(130));
+    }
+    tell(&plan, &out)
+}
+
+/// `report`.
+pub(super) fn report(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+    let out = PathBuf::from(text_of(flags, "dir"));
+    let path = out.join("document.toml").display().to_string();
+    let text = read(&path)?;
+    let plan = plan(&path, &text, flags)?;
+    tell(&plan, &out)
+}
+
+/// `list`.
+pub(super) fn list(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+    let folder = text_of(flags, "folder");
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{folder}: {error}"))?;
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.sort();
+    for path in paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+    {
+        let text = read(&path.display().to_string())?;
+        match Document::read(&text) {
+            Ok(document) => println!("{:<40} {}", path.display(), document.name),
+            Err(fault) => println!("{:<40} {fault}", path.display()),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(plan: &Plan, out: &Path) -> Result<ExitCode, Stop> {
+    let records = Record::read_all(&out.join("runs.jsonl"))?;
+    let summary: Summary = summary(plan, &records);
+    let json = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string())?;
+    for (name, text) in [
+        ("summary.json", json + "\n"),
+        ("summary.md", summary.text()),
+    ] {
+        let path = out.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    print!("{}", summary.text());
+    Ok(if summary.failed() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn plan(path: &str, text: &str, flags: &ArgMatches) -> Result<Plan, Stop> {
+    let document = Document::read(text).map_err(|fault| wrong(format!("{path}:{fault}")))?;
+    let faults = check(text, &document);
+    if !faults.is_empty() {
+        let lines: Vec<String> = faults
+            .iter()
+            .map(|fault| format!("{path}:{fault}"))
+            .collect();
+        return Err(wrong(lines.join("\n")));
+    }
+    let scale = flags.get_one::<String>("scale").map(String::as_str);
+    Plan::new(document, scale).map_err(wrong)
+}
+
+fn wrong(what: String) -> Stop {
+    Stop::Usage(net::config::Wrong(what))
+}
+
+fn read(path: &str) -> Result<String, Stop> {
+    std::fs::read_to_string(path).map_err(|error| wrong(format!("{path}: {error}")))
+}
+
+fn text_of<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
+    flags.get_one::<String>(name).map_or("", String::as_str)
+}
+
+/// Becomes true at SIGTERM or Ctrl-C.
+fn stopper() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&stop);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let signals = (
+                signal(SignalKind::interrupt()),
+                signal(SignalKind::terminate()),
+            );
+            if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
+                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+                seen.store(true, Ordering::Relaxed);
+            }
+        });
+    });
+    Ok(stop)
+}

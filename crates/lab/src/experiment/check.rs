@@ -1,0 +1,143 @@
+//! What is wrong in a document, before anything is started.
+
+mod claims;
+mod graph;
+mod words;
+
+pub(super) use graph::starting_order;
+pub(super) use words::asked;
+
+use super::arms::plain;
+use super::{Document, Fault, Plan};
+use std::ops::Range;
+
+/// Most arms of a document in one size.
+const ARMS_MAX: usize = 1000;
+const ROUNDS_MAX: u32 = 10_000;
+
+/// Everything wrong, in the order of the text.
+pub fn check(text: &str, document: &Document) -> Vec<Fault> {
+    let mut faults = Faults {
+        text,
+        found: Vec::new(),
+    };
+    names(document, &mut faults);
+    sizes(document, &mut faults);
+    graph::check(document, &mut faults);
+    // What follows looks names up, and would only repeat what is wrong with them.
+    if faults.found.is_empty() {
+        words::check(document, &mut faults);
+        claims::check(document, &mut faults);
+    }
+    let mut found = faults.found;
+    found.sort_by_key(|fault| (fault.line, fault.column));
+    found.dedup();
+    found
+}
+
+/// What was found so far.
+struct Faults<'a> {
+    text: &'a str,
+    found: Vec<Fault>,
+}
+
+impl Faults<'_> {
+    fn add(&mut self, span: Range<usize>, path: &str, what: impl Into<String>) {
+        let fault = Fault::at(self.text, Some(span), path, what.into());
+        self.found.push(fault);
+    }
+}
+
+fn names(document: &Document, faults: &mut Faults<'_>) {
+    let mut all: Vec<(&str, &toml::Spanned<String>)> = Vec::new();
+    all.extend(document.source.keys().map(|name| ("source", name)));
+    all.extend(document.function.keys().map(|name| ("function", name)));
+    all.extend(document.link.keys().map(|name| ("link", name)));
+    all.extend(document.sink.keys().map(|name| ("sink", name)));
+    all.extend(document.sweep.keys().map(|name| ("sweep", name)));
+    for sink in document.sink.values() {
+        all.extend(sink.measure.keys().map(|name| ("measure", name)));
+    }
+    let mut seen: Vec<&str> = vec!["port", "folder", "round", "seed"];
+    for (kind, name) in all {
+        let (text, path) = (
+            name.get_ref().as_str(),
+            format!("{kind}.{}", name.get_ref()),
+        );
+        if !super::arms::is_name(text) || text.contains('.') {
+            let what = "a name is lower case letters, digits and dashes, a letter first";
+            faults.add(name.span(), &path, what);
+        } else if seen.contains(&text) {
+            faults.add(
+                name.span(),
+                &path,
+                "this name is taken: each stands for one thing",
+            );
+        }
+        seen.push(text);
+    }
+}
+
+fn sizes(document: &Document, faults: &mut Faults<'_>) {
+    let scaled = document
+        .scale
+        .iter()
+        .map(|(name, scale)| (format!("scale.{name}."), scale));
+    let rounds = scaled
+        .clone()
+        .filter_map(|(at, scale)| Some((at, scale.rounds.as_ref()?)));
+    for (at, rounds) in rounds.chain([(String::new(), &document.rounds)]) {
+        if !(1..=ROUNDS_MAX).contains(rounds.get_ref()) {
+            let what = format!("rounds are from 1 to {ROUNDS_MAX}");
+            faults.add(rounds.span(), &format!("{at}rounds"), what);
+        }
+    }
+    for (at, scale) in scaled {
+        for name in scale.sweep.keys() {
+            if !document.sweep.contains_key(name.get_ref().as_str()) {
+                let path = format!("{at}sweep.{}", name.get_ref());
+                faults.add(name.span(), &path, "there is no such variable in sweep");
+            }
+        }
+    }
+    let all = document.scale.values().flat_map(|scale| &scale.sweep);
+    for (name, values) in document.sweep.iter().chain(all) {
+        let path = format!("sweep.{}", name.get_ref());
+        if values.is_empty() {
+            faults.add(name.span(), &path, "a variable has at least one value");
+        }
+        let mut seen = Vec::new();
+        for value in values {
+            match plain(value.get_ref()) {
+                None => faults.add(
+                    value.span(),
+                    &path,
+                    "a value is a text, a number or a truth",
+                ),
+                Some(text) if seen.contains(&text) => {
+                    faults.add(value.span(), &path, "this value is there already");
+                }
+                Some(text) => seen.push(text),
+            }
+        }
+    }
+    // Counted, not made: a document may ask for more than there is memory for.
+    let counts = document.sweep.values().map(Vec::len);
+    let arms = counts.fold(1usize, usize::saturating_mul);
+    if arms > ARMS_MAX {
+        let span = document
+            .sweep
+            .keys()
+            .next()
+            .map_or(0..0, toml::Spanned::span);
+        faults.add(span, "sweep", format!("{arms} arms; at most {ARMS_MAX}"));
+    }
+}
+
+/// All sizes of a document, for checks of each arm.
+fn plans(document: &Document) -> Vec<Plan> {
+    let names = document.scale.keys().map(|name| Some(name.as_str()));
+    let all = names.chain([None]);
+    all.filter_map(|name| Plan::new(document.clone(), name).ok())
+        .collect()
+}

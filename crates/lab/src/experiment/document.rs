@@ -1,0 +1,163 @@
+//! An experiment as it is written.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::{Spanned, Value};
+
+/// The whole document. Names are lower case, digits and dashes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Document {
+    /// What it is called, in a few words.
+    pub name: String,
+    /// What it asks.
+    pub question: String,
+    /// What its source found, where it repeats one.
+    #[serde(default)]
+    pub found: String,
+    /// How often each arm is measured.
+    pub rounds: Spanned<u32>,
+    /// Decides orders, losses and intervals.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where media comes from.
+    #[serde(default)]
+    pub source: BTreeMap<Spanned<String>, Source>,
+    /// What serves it.
+    #[serde(default)]
+    pub function: BTreeMap<Spanned<String>, Function>,
+    /// What lies between places.
+    #[serde(default)]
+    pub link: BTreeMap<Spanned<String>, Link>,
+    /// What consumes it, and measures.
+    #[serde(default)]
+    pub sink: BTreeMap<Spanned<String>, Sink>,
+    /// Variables and their values; every combination is an arm.
+    #[serde(default)]
+    pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
+    /// Smaller or larger forms of the same.
+    #[serde(default)]
+    pub scale: BTreeMap<String, Scale>,
+    /// When a run is thrown away.
+    #[serde(default)]
+    pub bounds: Bounds,
+    /// What is compared, and claimed.
+    #[serde(default)]
+    pub expect: Vec<Spanned<Expect>>,
+}
+
+/// Media: a path, or what makes it once before all runs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Source {
+    /// A file or folder, from the document's own folder.
+    pub media: Option<Spanned<String>>,
+    /// A command that makes files in the empty folder where it runs; that folder is the source.
+    pub make: Option<Spanned<String>>,
+}
+
+/// A server: any command line.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Function {
+    /// By the shell.
+    pub run: Spanned<String>,
+    /// The place (an end of a link); without links there is only one.
+    pub at: Option<Spanned<String>>,
+    /// Where it listens.
+    pub port: Spanned<u16>,
+    /// A path that answers with success when it is healthy; without one, its port answers.
+    pub health: Option<Spanned<String>>,
+    /// What it reads: sources and functions, which start before it.
+    #[serde(default)]
+    pub input: Vec<Spanned<String>>,
+}
+
+/// A link between two places; what each value means is said by `headwater lab link --help`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Link {
+    /// The client's place and the server's.
+    pub between: Spanned<[String; 2]>,
+    /// Bits a second, such as `20mbit`.
+    pub rate: Option<Spanned<String>>,
+    /// The same from the first place to the second alone.
+    pub up_rate: Option<Spanned<String>>,
+    /// Of each direction.
+    pub delay: Option<Spanned<String>>,
+    /// Of each direction's delay.
+    pub jitter: Option<Spanned<String>>,
+    /// Bytes, or multiples of rate × round trip.
+    pub queue: Option<Spanned<String>>,
+    /// Share of packets.
+    pub loss: Option<Spanned<String>>,
+    /// The same from the first place to the second alone.
+    pub up_loss: Option<Spanned<String>>,
+    /// Congestion controls of downloads that never end beside.
+    #[serde(default)]
+    pub compete: Vec<Spanned<String>>,
+}
+
+/// A client: any command line that says in JSON what it measured.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sink {
+    /// By the shell.
+    pub run: Spanned<String>,
+    /// The place (an end of a link); without links there is only one.
+    pub at: Option<Spanned<String>>,
+    /// What it reads: sources and functions.
+    #[serde(default)]
+    pub input: Vec<Spanned<String>>,
+    /// Quantities: name, and place in the JSON it prints (a pointer, RFC 6901).
+    pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// How often it is run before, unmeasured.
+    #[serde(default)]
+    pub warm_up: u32,
+    /// How long it may take.
+    pub timeout: Option<Spanned<String>>,
+}
+
+/// The same experiment in another size.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scale {
+    /// Instead of the document's.
+    pub rounds: Option<Spanned<u32>>,
+    /// Variables with fewer values.
+    #[serde(default)]
+    pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
+}
+
+/// When a run says more about the machine than about its arm.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Bounds {
+    /// 99th percentile of a link's own lateness [default: 2ms].
+    pub link_late: Option<Spanned<String>>,
+    /// Share of time that the machine was taken from us [default: 5%].
+    pub steal: Option<Spanned<String>>,
+}
+
+/// A quantity of some arms, alone or compared with others in the same rounds; with bounds it is a
+/// claim.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Expect {
+    /// What is claimed, in words.
+    pub that: String,
+    /// A sink's, or a link's: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`, `LINK.up-bytes`.
+    pub quantity: Spanned<String>,
+    /// Values of variables: these arms.
+    pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
+    /// Their ratio to these arms, which are alike in all other variables.
+    #[serde(default)]
+    pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
+    /// Only where other variables have these values.
+    #[serde(default, rename = "where")]
+    pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
+    /// The ratio (geometric mean) or value (mean) is not below this.
+    pub at_least: Option<f64>,
+    /// It is not above this.
+    pub at_most: Option<f64>,
+}

@@ -1,0 +1,27 @@
+//! Waiting for a server.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a server at this address, of the calling thread's namespace, is healthy: answers its
+/// port, or this path with success.
+pub(crate) fn healthy(at: SocketAddr, path: Option<&str>) -> bool {
+    let Ok(stream) = TcpStream::connect_timeout(&at, PATIENCE) else {
+        return false;
+    };
+    path.is_none_or(|path| succeeds(stream, at, path).unwrap_or(false))
+}
+
+fn succeeds(mut stream: TcpStream, at: SocketAddr, path: &str) -> io::Result<bool> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut head = [0; 12];
+    stream.read_exact(&mut head)?;
+    Ok(head.starts_with(b"HTTP/1.") && matches!(head.get(9), Some(b'2' | b'3')))
+}

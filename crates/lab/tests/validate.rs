@@ -1,0 +1,371 @@
+//! Wrong documents: mutations of a good one, each refused with the right place.
+
+#![allow(clippy::unwrap_used)]
+
+use lab::experiment::{Document, Fault, check};
+
+const GOOD: &str = r#"name = "good"
+question = "Is it?"
+rounds = 3
+seed = 1
+
+[sweep]
+kind = ["a", "b"]
+loss = ["0%", "1%"]
+
+[scale.small]
+rounds = 1
+sweep.loss = ["0%"]
+
+[source.film]
+make = "touch film.mp4"
+
+[function.origin]
+run = "serve {film} {port}"
+at = "server"
+port = 8080
+health = "/healthz"
+input = ["film"]
+
+[function.edge]
+run = "edge http://{origin} {kind}"
+at = "server"
+port = 80
+input = ["origin"]
+
+[link.access]
+between = ["viewer", "server"]
+rate = "20mbit"
+delay = "10ms"
+jitter = "1ms"
+queue = "1bdp"
+loss = "{loss}"
+compete = ["reno"]
+
+[sink.players]
+run = "get http://{edge}/ {kind}"
+at = "viewer"
+input = ["edge"]
+measure.seconds = "/seconds"
+warm-up = 1
+timeout = "10s"
+
+[bounds]
+link-late = "2ms"
+steal = "5%"
+
+[[expect]]
+that = "it holds"
+quantity = "seconds"
+of.kind = "a"
+to.kind = "b"
+where.loss = "1%"
+at-least = 1.0
+at-most = 2.0
+"#;
+
+fn faults(text: &str) -> Vec<Fault> {
+    match Document::read(text) {
+        Ok(document) => check(text, &document),
+        Err(fault) => vec![fault],
+    }
+}
+
+/// What is written instead of what, and the path of the fault; it must lie on the changed line.
+const MUTATIONS: &[(&str, &str, &str)] = &[
+    ("rounds = 3", "rounds = 0", "rounds"),
+    ("rounds = 3", "rounds = 10001", "rounds"),
+    ("rounds = 3", "rounds = -1", ""),
+    ("rounds = 3", "rounds = 'three'", ""),
+    ("seed = 1", "seed = 1.5", ""),
+    ("kind = [\"a\", \"b\"]", "kind = []", "sweep.kind"),
+    (
+        "kind = [\"a\", \"b\"]",
+        "kind = [\"a\", \"a\", \"b\"]",
+        "sweep.kind",
+    ),
+    (
+        "kind = [\"a\", \"b\"]",
+        "kind = [\"a\", \"b\", [1]]",
+        "sweep.kind",
+    ),
+    ("kind = [\"a\", \"b\"]", "kind = 'a'", ""),
+    (
+        "loss = [\"0%\", \"1%\"]",
+        "loss = [\"0%\", \"1%\"]\nBad = [1]",
+        "sweep.Bad",
+    ),
+    (
+        "loss = [\"0%\", \"1%\"]",
+        "loss = [\"0%\", \"1%\"]\nfilm = [1]",
+        "sweep.film",
+    ),
+    (
+        "loss = [\"0%\", \"1%\"]",
+        "loss = [\"0%\", \"1%\"]\nport = [1]",
+        "sweep.port",
+    ),
+    ("rounds = 1", "rounds = 0", "scale.small.rounds"),
+    (
+        "sweep.loss = [\"0%\"]",
+        "sweep.lose = [\"0%\"]",
+        "scale.small.sweep.lose",
+    ),
+    ("sweep.loss = [\"0%\"]", "sweep.loss = []", "sweep.loss"),
+    ("[source.film]", "[source.Film]", "source.Film"),
+    ("[source.film]", "[source.film]\nmedia = 'x'", "source.film"),
+    (
+        "[function.origin]",
+        "[function.\"or.igin\"]",
+        "function.or.igin",
+    ),
+    (
+        "run = \"serve {film} {port}\"",
+        "run = \"serve {movie}\"",
+        "function.origin.run",
+    ),
+    ("run = \"serve {film} {port}\"", "run = 7", ""),
+    ("port = 8080", "port = 80", "function.origin.port"),
+    ("port = 8080", "port = 0", "function.origin.port"),
+    ("port = 8080", "port = 65536", ""),
+    (
+        "health = \"/healthz\"",
+        "health = \"healthz\"",
+        "function.origin.health",
+    ),
+    (
+        "input = [\"film\"]",
+        "input = [\"movie\"]",
+        "function.origin.input",
+    ),
+    (
+        "input = [\"film\"]",
+        "input = [\"access\"]",
+        "function.origin.input",
+    ),
+    ("{origin} {kind}", "{orgin} {kind}", "function.edge.run"),
+    ("{origin} {kind}", "{origin} {kin}", "function.edge.run"),
+    (
+        "between = [\"viewer\", \"server\"]",
+        "between = [\"viewer\"]",
+        "",
+    ),
+    ("rate = \"20mbit\"", "rate = \"20\"", "link.access.rate"),
+    ("rate = \"20mbit\"", "rate = \"{rate}\"", "link.access.rate"),
+    ("rate = \"20mbit\"", "rate = \"{kind}\"", "link.access.rate"),
+    (
+        "rate = \"20mbit\"",
+        "rate = \"trace:no-such-file\"",
+        "link.access.rate",
+    ),
+    ("rate = \"20mbit\"", "rate = 20", ""),
+    ("delay = \"10ms\"", "delay = \"10\"", "link.access.delay"),
+    ("delay = \"10ms\"", "delay = \"-10ms\"", "link.access.delay"),
+    (
+        "jitter = \"1ms\"",
+        "jitter = \"11ms\"",
+        "link.access.jitter",
+    ),
+    ("queue = \"1bdp\"", "queue = \"1\"", "link.access.queue"),
+    ("queue = \"1bdp\"", "queue = \"many\"", "link.access.queue"),
+    ("loss = \"{loss}\"", "loss = \"101%\"", "link.access.loss"),
+    ("loss = \"{loss}\"", "loss = \"{lose}\"", "link.access.loss"),
+    (
+        "loss = \"{loss}\"",
+        "loss = \"{loss}\"\nup-loss = \"x\"",
+        "link.access.up-loss",
+    ),
+    (
+        "loss = \"{loss}\"",
+        "loss = \"{loss}\"\nup-rate = \"0bit\"",
+        "link.access.up-rate",
+    ),
+    (
+        "compete = [\"reno\"]",
+        "compete = [\"{cc}\"]",
+        "link.access.compete",
+    ),
+    ("compete = [\"reno\"]", "compete = \"reno\"", ""),
+    ("[sink.players]", "[sink.edge]", "sink.edge"),
+    ("[sink.players]", "[sink.PLAYERS]", "sink.PLAYERS"),
+    (
+        "get http://{edge}/",
+        "get http://{port}/",
+        "sink.players.run",
+    ),
+    ("at = \"viewer\"", "at = \"moon\"", "sink.players.at"),
+    ("at = \"viewer\"", "on = \"viewer\"", ""),
+    (
+        "input = [\"edge\"]",
+        "input = [\"edges\"]",
+        "sink.players.input",
+    ),
+    (
+        "measure.seconds = \"/seconds\"",
+        "measure.seconds = \"seconds\"",
+        "sink.players.measure.seconds",
+    ),
+    (
+        "measure.seconds = \"/seconds\"",
+        "measure.Seconds = \"/seconds\"",
+        "measure.Seconds",
+    ),
+    (
+        "measure.seconds = \"/seconds\"",
+        "measure.film = \"/seconds\"",
+        "measure.film",
+    ),
+    ("warm-up = 1", "warm-up = -1", ""),
+    ("warm-up = 1", "warmup = 1", ""),
+    (
+        "timeout = \"10s\"",
+        "timeout = \"10\"",
+        "sink.players.timeout",
+    ),
+    (
+        "link-late = \"2ms\"",
+        "link-late = \"2\"",
+        "bounds.link-late",
+    ),
+    ("steal = \"5%\"", "steal = \"5\"", "bounds.steal"),
+    ("steal = \"5%\"", "stolen = \"5%\"", ""),
+    (
+        "quantity = \"seconds\"",
+        "quantity = \"second\"",
+        "expect[0].quantity",
+    ),
+    (
+        "quantity = \"seconds\"",
+        "quantity = \"access.lose\"",
+        "expect[0].quantity",
+    ),
+    ("of.kind = \"a\"", "of.kinds = \"a\"", "expect[0].of.kinds"),
+    ("of.kind = \"a\"", "of.kind = \"c\"", "expect[0].of.kind"),
+    ("to.kind = \"b\"", "to.kind = 1", "expect[0].to.kind"),
+    (
+        "where.loss = \"1%\"",
+        "where.loss = \"2%\"",
+        "expect[0].where.loss",
+    ),
+    (
+        "where.loss = \"1%\"",
+        "where.los = \"1%\"",
+        "expect[0].where.los",
+    ),
+    ("at-least = 1.0", "at-least = 'much'", ""),
+];
+
+/// Faults that are told where their table begins, or at the other of two that clash.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("at = \"viewer\"", "", "sink.players.at"),
+    (
+        "measure.seconds = \"/seconds\"",
+        "measure = {}",
+        "sink.players.measure",
+    ),
+    (
+        "[source.film]\nmake = \"touch film.mp4\"",
+        "[source.film]",
+        "source.film",
+    ),
+    ("at-least = 1.0", "at-least = 3.0", "expect[0]"),
+    ("at-least = 1.0", "at-least = nan", "expect[0]"),
+    ("to.kind = \"b\"", "to.loss = \"0%\"", "expect[0].to"),
+    (
+        "input = [\"film\"]",
+        "input = [\"edge\"]",
+        "function.edge.input",
+    ),
+    (
+        "input = [\"film\"]",
+        "input = [\"edge\"]",
+        "function.origin.input",
+    ),
+    (
+        "between = [\"viewer\", \"server\"]",
+        "between = [\"viewer\", \"viewer\"]",
+        "link.access.between",
+    ),
+    (
+        "[sink.players]",
+        "[link.twin]\nbetween = [\"server\", \"viewer\"]\n\n[sink.players]",
+        "link.twin.between",
+    ),
+    (
+        "delay = \"10ms\"\njitter = \"1ms\"",
+        "",
+        "link.access.queue",
+    ),
+];
+
+#[test]
+fn the_good_one_is_good() {
+    assert_eq!(faults(GOOD), []);
+}
+
+#[test]
+fn every_mutation_is_refused_at_its_place() {
+    for (from, to, path) in MUTATIONS {
+        assert_eq!(
+            GOOD.matches(from).count().min(2),
+            1 + usize::from(GOOD.matches(from).count() > 1)
+        );
+        let text = GOOD.replacen(from, to, 1);
+        let begins = GOOD[..GOOD.find(from).unwrap()].matches('\n').count() + 1;
+        let lines = begins..=begins + to.matches('\n').count();
+        let found = faults(&text);
+        let right = |fault: &Fault| fault.path == *path && lines.contains(&fault.line);
+        assert!(found.iter().any(right), "{from} -> {to}: {found:?}");
+    }
+    for (from, to, path) in ELSEWHERE {
+        let found = faults(&GOOD.replacen(from, to, 1));
+        assert!(
+            found.iter().any(|fault| fault.path == *path),
+            "{from} -> {to}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_nobody_knows_is_refused_on_its_line() {
+    let mut tried = 0;
+    for (number, line) in GOOD.lines().enumerate() {
+        let free = [
+            "kind", "loss = [", "sweep.", "of.", "to.", "where.", "measure.",
+        ];
+        let Some((key, _)) = line.split_once(" = ") else {
+            continue;
+        };
+        if free.iter().any(|names| line.starts_with(names)) {
+            continue;
+        }
+        let mut lines: Vec<String> = GOOD.lines().map(str::to_owned).collect();
+        lines.insert(number + 1, format!("{key}-of-old = 1"));
+        let found = faults(&lines.join("\n"));
+        assert_eq!(found[0].line, number + 2, "{key}: {found:?}");
+        assert!(
+            found[0].what.contains(&format!("{key}-of-old")),
+            "{found:?}"
+        );
+        tried += 1;
+    }
+    assert!(tried > 25, "{tried}");
+}
+
+#[test]
+fn places_exist_only_with_links_and_arms_are_bounded() {
+    let alone = "name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='echo'\nmeasure.x='/x'\n";
+    assert_eq!(faults(alone), []);
+    let placed = format!("{alone}at = 'moon'\n");
+    assert_eq!(faults(&placed)[0].path, "sink.s.at");
+    let values: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let values = values.join(",");
+    let many = format!("{alone}[sweep]\na=[{values}]\nb=[{values}]\n");
+    assert_eq!(
+        (faults(&many)[0].path.as_str(), faults(&many)[0].line),
+        ("sweep", 8)
+    );
+    for broken in ["", "=", "name", "[sink", "\u{0}", "name='x'\nname='y'"] {
+        assert_eq!(faults(broken).len(), 1, "{broken}");
+    }
+}

@@ -1,0 +1,309 @@
+//! `headwater lab run` as its users type it: measured, taken away, stopped, killed, resumed.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server of ours and a sink that knows its answer; PIDS and NAP are filled in by each test.
+const DOCUMENT: &str = r#"
+name = "Known numbers"
+question = "Is the ratio of what is known known?"
+rounds = 3
+sweep.factor = [1, 3]
+
+[bounds] # Nothing here depends on time.
+link-late = "1h"
+steal = "100%"
+
+[link.access]
+between = ["viewer", "server"]
+rate = "50mbit"
+delay = "1ms"
+
+[function.origin]
+run = "echo $$ >> PIDS; exec headwater serve --listen 0.0.0.0:{port}"
+at = "server"
+port = 80
+health = "/readyz"
+
+[sink.known]
+run = '''
+echo $$ >> PIDS
+sleep NAP
+curl -sf http://{origin}/Headwater/.m3u8 > playlist
+echo "{\"x\": $(({round} + 1)){factor}, \"lines\": $(grep -c . playlist)}"
+'''
+at = "viewer"
+input = ["origin"]
+measure = { x = "/x", lines = "/lines" }
+
+[[expect]]
+that = "a digit more"
+quantity = "x"
+of.factor = 3
+to.factor = 1
+at-least = 1.1
+at-most = 1.2
+
+[[expect]]
+that = "the playlist came"
+quantity = "lines"
+of.factor = 1
+at-least = 5
+"#;
+
+struct Bench {
+    folder: PathBuf,
+}
+
+impl Bench {
+    /// None, said aloud, where this machine makes no links.
+    fn new(test: &str, nap: &str) -> Option<Bench> {
+        let probe = lab(&["link", "--", "true"]);
+        if probe.status.code() == Some(3) {
+            println!("SKIPPED {test}: {}", text(&probe.stderr));
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lab-{test}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let bench = Bench { folder };
+        let pids = bench.path("pids");
+        let document = DOCUMENT.replace("PIDS", &pids).replace("NAP", nap);
+        std::fs::write(bench.path("known.toml"), document).unwrap();
+        Some(bench)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn edit(&self, from: &str, to: &str) {
+        let document = std::fs::read_to_string(self.path("known.toml")).unwrap();
+        assert!(document.contains(from));
+        std::fs::write(self.path("known.toml"), document.replace(from, to)).unwrap();
+    }
+
+    fn run(&self) -> Output {
+        lab(&["run", &self.path("known.toml"), "--out", &self.path("out")])
+    }
+
+    fn start(&self) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.args([
+            "lab",
+            "run",
+            &self.path("known.toml"),
+            "--out",
+            &self.path("out"),
+        ]);
+        command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    fn records(&self) -> Vec<serde_json::Value> {
+        let lines = std::fs::read_to_string(self.path("out/runs.jsonl")).unwrap_or_default();
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    fn summary(&self) -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(self.path("out/summary.json")).unwrap()).unwrap()
+    }
+
+    /// Waits until a second run has begun and its sink sleeps.
+    fn midway(&self) {
+        wait(|| {
+            let pids = std::fs::read_to_string(self.path("pids")).unwrap_or_default();
+            self.records().len() == 1 && pids.lines().count() >= 4
+        });
+    }
+
+    /// Nothing that any run has started is there, soon.
+    fn nothing_stays(&self) {
+        let pids = std::fs::read_to_string(self.path("pids")).unwrap();
+        for pid in pids.lines() {
+            let alive = format!("/proc/{pid}/cmdline");
+            // A number may have become another process's meanwhile.
+            let ours = || {
+                std::fs::read_to_string(&alive)
+                    .is_ok_and(|line| line.contains("serve") || line.contains("curl"))
+            };
+            wait(|| !ours());
+        }
+    }
+}
+
+fn lab(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.arg("lab").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn wait(until: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !until() {
+        assert!(began.elapsed() < Duration::from_secs(30), "nothing happens");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn known_numbers_come_out() {
+    let Some(bench) = Bench::new("known_numbers_come_out", "0") else {
+        return;
+    };
+    let output = bench.run();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    let records = bench.records();
+    assert_eq!(records.len(), 6);
+    let factor = |n: usize| records[n]["arm"]["factor"].as_str().unwrap();
+    // Each round begins with the other arm.
+    assert_eq!(factor(0), factor(3));
+    assert_eq!(factor(1), factor(2));
+    assert_ne!(factor(0), factor(1));
+    let summary = bench.summary();
+    let claims = summary["claims"].as_array().unwrap();
+    // 13/11, 23/21, 33/31.
+    let mean = ((13.0 / 11.0) * (23.0 / 21.0) * (33.0_f64 / 31.0)).cbrt();
+    assert!(
+        (claims[0]["value"].as_f64().unwrap() - mean).abs() < 1e-9,
+        "{summary}"
+    );
+    assert_eq!(claims[0]["n"], 3);
+    assert_eq!(claims[1]["verdict"], "holds", "{summary}");
+    let of = &summary["arms"][0]["values"];
+    assert_eq!(of["x"]["mean"], 21.0, "{summary}");
+    assert!(
+        of["access.down-bytes"]["min"].as_f64() > Some(500.0),
+        "{summary}"
+    );
+    bench.nothing_stays();
+    assert!(!Path::new(&bench.path("out/scratch")).exists());
+    // Again: all is done, nothing is measured anew, and the same is said.
+    let again = bench.run();
+    assert_eq!((again.stdout, bench.records().len()), (output.stdout, 6));
+    let report = lab(&["report", &bench.path("out")]);
+    assert_eq!(report.status.code(), Some(0));
+    // A claim that fails is exit status 1; another document may not have the folder.
+    bench.edit("at-least = 1.1\nat-most = 1.2", "at-least = 1.2");
+    assert_eq!(bench.run().status.code(), Some(1));
+    assert_eq!(bench.records().len(), 6);
+    std::fs::remove_dir_all(bench.path("out")).unwrap();
+    let refuted = bench.run();
+    assert_eq!(refuted.status.code(), Some(1));
+    assert!(
+        text(&refuted.stdout).contains("| fails |"),
+        "{}",
+        text(&refuted.stdout)
+    );
+}
+
+#[test]
+fn stopped_or_killed_nothing_stays_and_it_goes_on() {
+    for signal in ["-TERM", "-INT", "-KILL"] {
+        let test = format!("stopped{signal}");
+        let Some(bench) = Bench::new(&test, "0.4") else {
+            return;
+        };
+        let mut child = bench.start();
+        bench.midway();
+        let kill = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        let status = child.wait().unwrap();
+        assert_eq!(
+            status.code(),
+            (signal != "-KILL").then_some(130),
+            "{signal}"
+        );
+        bench.nothing_stays();
+        let before = bench.records();
+        // The crash tore a line.
+        let torn = std::fs::read_to_string(bench.path("out/runs.jsonl")).unwrap() + "{\"round\":";
+        std::fs::write(bench.path("out/runs.jsonl"), torn).unwrap();
+        let output = bench.run();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let after = bench.records();
+        assert_eq!(
+            (after.len(), &after[..before.len()]),
+            (6, &before[..]),
+            "{signal}"
+        );
+        bench.nothing_stays();
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_told_with_its_reason() {
+    let Some(bench) = Bench::new("what_goes_wrong_is_told_with_its_reason", "0") else {
+        return;
+    };
+    bench.edit("rounds = 3", "rounds = 1");
+    bench.edit(
+        "exec headwater serve",
+        "exec headwater serve --no-such-flag",
+    );
+    assert_eq!(bench.run().status.code(), Some(1));
+    let records = bench.records();
+    // Two arms, three tries each.
+    assert_eq!(records.len(), 6);
+    let why = records[0]["thrown"].as_str().unwrap();
+    assert!(
+        why.contains("function origin") && why.contains("no-such-flag"),
+        "{why}"
+    );
+
+    std::fs::remove_dir_all(bench.path("out")).unwrap();
+    bench.edit("--no-such-flag", "");
+    bench.edit("lines = \"/lines\"", "lines = \"/line\"");
+    assert_eq!(bench.run().status.code(), Some(1));
+    let why = bench.records()[0]["thrown"].as_str().unwrap().to_owned();
+    assert!(why.contains("sink known") && why.contains("/line"), "{why}");
+    bench.nothing_stays();
+}
+
+#[test]
+fn documents_are_validated_and_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("experiments");
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let output = lab(&["validate", path.to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+        }
+    }
+    let listed = text(&lab(&["list", folder.to_str().unwrap()]).stdout);
+    assert!(listed.contains("congestion.toml"), "{listed}");
+    let wrong = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
+    std::fs::write(&wrong, "name = 'x'\nquestion = 'x'\nrounds = 0\n").unwrap();
+    let output = lab(&["validate", "--json", wrong.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let faults: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&faults[1]["path"], &faults[1]["line"]),
+        (&"rounds".into(), &3.into()),
+        "{faults}"
+    );
+}
