@@ -58,7 +58,10 @@ def main():
 def arguments():
     parser = round_arguments(__doc__)
     parser.add_argument("--rate", type=int, default=2000, help="requests a second for percentiles")
-    return parser.parse_args()
+    args = parser.parse_args()
+    # wrk takes whole seconds only.
+    args.seconds = max(1, round(args.seconds))
+    return args
 
 
 def install_oha():
