@@ -44,6 +44,7 @@ bench: ## our speed beside others' on this machine, and our memory
 	python3 bench/storage.py
 	python3 bench/remote.py
 	python3 bench/load.py
+	python3 bench/viewers.py
 	cargo run --release --locked -p lab --example accuracy
 
 experiments: ## the source documents' experiments
