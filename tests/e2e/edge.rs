@@ -43,3 +43,35 @@ fn a_film_plays_through_the_edge_and_the_origin_sends_each_thing_once() {
     assert!(segments.len() > 3, "{segments:?}");
     assert!(segments.values().all(|asked| *asked == 1), "{segments:?}");
 }
+
+/// SIGHUP reads the settings again; what means nothing changes nothing; and nobody is hung up on.
+#[test]
+fn a_hangup_reads_the_settings_again() {
+    let folder = crate::support::Folder::new();
+    let mut origin = Server::start(&[]);
+    let settings = |status: &str| {
+        let url = origin.url("");
+        let rule = format!("[[rule]]\nwhen = 'path == \"/no\"'\ndeny = {status}\n");
+        folder.put(
+            "edge.toml",
+            format!("origin = \"{url}\"\n{rule}").as_bytes(),
+        )
+    };
+    let path = settings("403");
+    let mut edge = Server::start_as("edge", &["--config", path.to_str().unwrap()]);
+    assert_eq!(edge.get("/no").status, 403);
+    settings("410");
+    edge.signal("HUP");
+    let mut tries = 0;
+    while edge.get("/no").status != 410 {
+        tries += 1;
+        assert!(tries < 1000, "the settings are the old ones");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    settings("9999");
+    edge.signal("HUP");
+    assert_eq!(edge.get("/no").status, 410);
+    assert_eq!(edge.get("/").status, 200);
+    assert_eq!(edge.terminate(), Some(0));
+    assert_eq!(origin.terminate(), Some(0));
+}

@@ -131,9 +131,14 @@ impl Server {
 
     /// Sends SIGTERM and waits; the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        self.signal("TERM");
         self.child.wait().unwrap().code()
+    }
+
+    /// Sends a signal by its name without SIG.
+    pub fn signal(&self, name: &str) {
+        let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
+        Command::new("kill").args([&signal, &pid]).status().unwrap();
     }
 }
 

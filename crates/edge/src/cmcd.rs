@@ -72,7 +72,9 @@ impl Cmcd {
     }
 
     fn read(&mut self, text: &str) {
-        let mut rest = text.get(..BYTES_MAX).unwrap_or(text);
+        let mut rest = text
+            .get(..text.floor_char_boundary(BYTES_MAX))
+            .unwrap_or("");
         if text.len() > BYTES_MAX {
             // A cut value could be mistaken for a whole one.
             rest = rest.rsplit_once(',').map_or("", |(whole, _)| whole);
@@ -180,7 +182,9 @@ fn unquoted(text: &str) -> Option<String> {
 
 /// Percent-decoded; `None` when that is no text.
 fn decoded(text: &str) -> Option<String> {
-    let text = text.get(..BYTES_MAX * 3).unwrap_or(text);
+    let text = text
+        .get(..text.floor_char_boundary(BYTES_MAX * 3))
+        .unwrap_or("");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -295,6 +299,12 @@ mod tests {
         assert_eq!(of_query(&format!("CMCD={many}")).len(), KEYS_MAX);
         let long = format!("CMCD=a=1,b={}", "x".repeat(BYTES_MAX));
         assert_eq!(of_query(&long), [n("a", 1.0)], "no half of a value");
+        let wide = format!("CMCD=a=1,b={}", "\u{e9}".repeat(BYTES_MAX));
+        assert_eq!(
+            of_query(&wide),
+            [n("a", 1.0)],
+            "cut in the middle of a letter"
+        );
         assert_eq!(of_query("CMCD=a=1e999,b=99999999999999999999").len(), 2);
     }
 }

@@ -90,10 +90,29 @@ pub fn to_pass(request: &HeaderMap) -> HeaderMap {
     for name in CLAIMS {
         kept.remove(name);
     }
-    for name in [header::CONTENT_LENGTH, header::EXPECT, header::HOST] {
+    for name in OF_MESSAGE {
+        kept.remove(name);
+    }
+    let disguised: Vec<HeaderName> = kept.keys().filter(|n| is_disguised(n)).cloned().collect();
+    for name in disguised {
         kept.remove(name);
     }
     kept
+}
+
+/// Said anew by whoever sends a message.
+const OF_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
+
+/// `Transfer_Encoding` and its like: servers that give headers to programs as variables take an
+/// underscore for a dash.
+fn is_disguised(name: &HeaderName) -> bool {
+    let plain = name.as_str().replace('_', "-");
+    plain != name.as_str()
+        && (HOP_BY_HOP
+            .iter()
+            .chain(&OF_MESSAGE)
+            .any(|n| n.as_str() == plain)
+            || CLAIMS.contains(&plain.as_str()))
 }
 
 /// Says to the next hop that we were here.
@@ -155,7 +174,20 @@ mod tests {
         assert_eq!(kept.len(), 2);
         let also = to_keep(&request, &["x-tenant".parse().unwrap()]);
         assert_eq!(also["x-tenant"], "t");
+        let mut request = request;
+        for name in [
+            "transfer_encoding",
+            "content_length",
+            "x_forwarded-for",
+            "x_tenant",
+        ] {
+            request.insert(name, "1".parse().unwrap());
+        }
         let passed = to_pass(&request);
+        assert!(
+            passed.contains_key("x_tenant") && passed.len() == 6,
+            "{passed:?}"
+        );
         assert!(passed.contains_key("range") && !passed.contains_key("x-forwarded-host"));
     }
 

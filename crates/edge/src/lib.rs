@@ -111,6 +111,11 @@ impl Edge {
             Err(Own::Metrics) => own(self.metrics()),
             Err(Own::Wrong(response)) => own(*response),
         };
+        let mut response = response;
+        if ended.error.is_some() {
+            // So that a page's player is told the status, and not of a failed network.
+            net::headers::allow_any_origin(response.headers_mut());
+        }
         self.observer.end(seen, response, ended)
     }
 
@@ -149,7 +154,7 @@ impl Edge {
         let said = self.steer.said(&received);
         let early = self.steer.early(&received, &said, conn);
         if let Some(delay) = early.delay {
-            tokio::time::sleep(delay).await;
+            Box::pin(tokio::time::sleep(delay)).await;
         }
         received.ttl = early.ttl;
         early

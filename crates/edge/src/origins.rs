@@ -214,7 +214,7 @@ impl Origins {
     ///
     /// # Errors
     /// 502 or 504 when no head came.
-    pub async fn ask(&self, question: Question<'_>) -> Result<Reply, Error> {
+    pub async fn ask(&self, mut question: Question<'_>) -> Result<Reply, Error> {
         let pool = self.pool(question.pool)?;
         let mut request = question.request(())?;
         let began = Instant::now();
@@ -240,7 +240,7 @@ impl Origins {
     ///
     /// # Errors
     /// 502 or 504 when no head came.
-    pub async fn hand_over(&self, question: Question<'_>, body: Body) -> Result<Reply, Error> {
+    pub async fn hand_over(&self, mut question: Question<'_>, body: Body) -> Result<Reply, Error> {
         let pool = self.pool(question.pool)?;
         let mut unsent = Some(Box::new(question.request(body)?));
         let began = Instant::now();
@@ -408,12 +408,13 @@ impl Member {
 }
 
 impl Question<'_> {
-    fn request<B>(&self, body: B) -> Result<Request<B>, Error> {
+    /// Without a Host yet. Takes the headers.
+    fn request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
         let uri: Uri = self.target.parse().map_err(Error::internal)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
-        *request.headers_mut() = self.headers.clone();
+        *request.headers_mut() = std::mem::take(&mut self.headers);
         Ok(request)
     }
 }

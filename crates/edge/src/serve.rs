@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use http::header::HeaderValue;
@@ -100,7 +101,7 @@ pub fn start(
             connections: server.connections(),
             // The workers' own come first.
             worker: workers,
-            since: std::time::Instant::now(),
+            since: Instant::now(),
         });
         running.serve(ADMIN, port, move |_| {
             let admin = admin.clone();
@@ -155,6 +156,8 @@ fn bind_admin(settings: &Settings) -> Result<Option<(Server, Arc<str>)>, Failed>
         workers: 1,
         limits: Limits {
             connections_max: 64,
+            // So that nobody without the token takes all of them for long.
+            idle_timeout: Duration::from_secs(15),
             // It says "not ready" as long as the other port still takes requests.
             announce: settings.common.limits.announce,
             drain_timeout: settings.common.limits.drain_timeout,

@@ -22,6 +22,21 @@ when = 'path == "/ttl"'
 ttl = "90s"
 
 [[rule]]
+name = "late"
+when = 'path == "/late"'
+delay = "700ms"
+
+[[rule]]
+name = "aside"
+when = 'host == "aside"'
+pass = true
+
+[[rule]]
+name = "by buffer"
+when = 'path.startsWith("/buffer")'
+pace = "ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb"
+
+[[rule]]
 name = "slow"
 when = 'path.startsWith("/slow") && client.net == "here"'
 congestion = "reno"
@@ -174,6 +189,75 @@ fn rules_deny_and_keep_before_anything_is_known_of_the_answer() {
             .unwrap()
             .contains("ttl=90")
     );
+}
+
+#[test]
+fn a_delay_holds_one_request_and_no_other() {
+    let origin = Origin::new();
+    let served = served(origin.address);
+    let (mut late, mut other) = (served.edge.connect(), served.edge.connect());
+    late.send("GET", "/late", &[]);
+    other.send("GET", "/now", &[]);
+    for (path, client) in [("/now", &mut other), ("/late", &mut late)] {
+        let asked = origin.next();
+        assert_eq!(asked.target(), path);
+        asked.answer(200, &[], b"x");
+        assert_eq!(client.answer("GET").status, 200);
+    }
+}
+
+#[test]
+fn what_a_rule_passes_is_neither_looked_up_nor_kept() {
+    let (address, seen) =
+        Origin::answering(|_| (200, vec!["Cache-Control: max-age=60".into()], b"x".to_vec()));
+    let served = served(address);
+    served.edge.get("/a");
+    served.edge.until("headwater_cache_objects", 1);
+    let mut client = served.edge.connect();
+    for _ in 0..2 {
+        client.stream_write(b"GET /a HTTP/1.1\r\nHost: ASIDE\r\n\r\n");
+        let answer = client.answer("GET");
+        assert_eq!(
+            answer.cache(),
+            "headwater; fwd=bypass; fwd-status=200; detail=rule"
+        );
+    }
+    assert_eq!(seen.lock().unwrap().len(), 3);
+}
+
+/// Spang et al., SIGCOMM 2023: three times the top bitrate with an empty buffer, half as much again
+/// with a full one; and nothing where the player does not say enough.
+#[test]
+fn the_pace_follows_the_players_buffer() {
+    let served = served(films());
+    let mut client = served.edge.connect();
+    let said = [
+        (Some("bl=0,tb=400000"), Some(150_000_000)),
+        (Some("bl=15000,tb=400000"), Some(112_500_000)),
+        (Some("bl=30000,tb=400000"), Some(75_000_000)),
+        (Some("bl=99000,tb=400000"), Some(75_000_000)),
+        (Some("bl=1000"), None),
+        (None, None),
+    ];
+    for (n, (words, _)) in said.iter().enumerate() {
+        let line = words.map(|words| format!("CMCD-Request: {words}"));
+        let lines: Vec<&str> = line.as_deref().into_iter().collect();
+        client.ask("GET", &format!("/buffer/{n}"), &lines);
+    }
+    let records = served.records();
+    for (n, (words, expected)) in said.into_iter().enumerate() {
+        let of_path = |r: &&Value| r["path"] == format!("/buffer/{n}");
+        let id = &records.iter().find(of_path).unwrap()["request_id"];
+        let mut seen = records
+            .iter()
+            .filter(|r| r["record"] == "tcp" && r["request_id"] == *id);
+        let paced = |r: &Value| {
+            r["max_pacing_rate_bytes_per_s"]
+                .as_u64()
+                .filter(|rate| *rate < u64::MAX)
+        };
+        assert!(seen.all(|r| paced(r) == expected), "{words:?}");
+    }
 }
 
 #[test]

@@ -126,7 +126,10 @@ fn one_origin_alone_is_asked_however_often_it_failed() {
         &["--origin-failures", "1", "--origin-retry-after", "1h"],
     );
     for _ in 0..3 {
-        assert_eq!(edge.get("/a").status, 502);
+        let answer = edge.get("/a");
+        assert_eq!(answer.status, 502);
+        let readers = answer.header("access-control-allow-origin");
+        assert_eq!(readers.as_deref(), Some("*"), "a player may read it");
     }
     assert_eq!(sent(&edge, dead, "failed"), 3);
 }

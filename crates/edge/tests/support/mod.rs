@@ -170,14 +170,18 @@ impl Client {
 
     /// The answer's head.
     pub fn head(&mut self) -> Answer {
-        let head = read_head(&mut self.stream).expect("no answer");
+        self.try_head().expect("no answer")
+    }
+
+    fn try_head(&mut self) -> Option<Answer> {
+        let head = read_head(&mut self.stream)?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer {
+        Some(Answer {
             status,
             head,
             body: Vec::new(),
             complete: true,
-        }
+        })
     }
 
     /// Exactly so many bytes of the body.
@@ -205,10 +209,15 @@ impl Client {
     }
 
     pub fn answer(&mut self, method: &str) -> Answer {
-        let mut answer = self.head();
+        self.try_answer(method).expect("no answer")
+    }
+
+    /// `None`: hung up on before the head's end.
+    pub fn try_answer(&mut self, method: &str) -> Option<Answer> {
+        let mut answer = self.try_head()?;
         let bodiless = method == "HEAD" || matches!(answer.status, 204 | 304);
         if bodiless {
-            return answer;
+            return Some(answer);
         }
         if let Some(len) = answer.header("content-length") {
             let len: usize = len.parse().unwrap();
@@ -220,7 +229,7 @@ impl Client {
         } else {
             answer.body = self.rest();
         }
-        answer
+        Some(answer)
     }
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {

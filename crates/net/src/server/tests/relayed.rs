@@ -1,10 +1,17 @@
 //! Who a client is, behind balancers and relays; and certificates that change.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Response;
 
 use super::support::*;
-use crate::server::{Limits, Listen, Tls};
-use crate::{Cidr, Trust};
+use crate::config::{Common, Layers};
+use crate::program::MAIN;
+use crate::server::{Limits, Listen, Server, Shutdown, Tls};
+use crate::{Body, Cidr, Trust};
 
 fn behind(proxy: &[&str], forwarded: &[&str]) -> Running {
     let all = |list: &[&str]| list.iter().map(|n| Cidr::parse(n).unwrap()).collect();
@@ -14,7 +21,7 @@ fn behind(proxy: &[&str], forwarded: &[&str]) -> Running {
             forwarded: all(forwarded),
         },
         limits: Limits {
-            header_timeout: std::time::Duration::from_millis(300),
+            header_timeout: Duration::from_millis(300),
             ..Limits::default()
         },
         ..Listen::default()
@@ -70,47 +77,97 @@ fn a_trusted_relay_says_whom_it_forwards() {
     assert_eq!(ask(&server, HEADER, lines), "192.0.2.7:4660 198.51.100.9");
 }
 
-#[test]
-fn a_new_certificate_is_for_new_connections_and_a_wrong_one_for_none() {
-    let made = || rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let (old, new) = (made(), made());
-    let tls = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| Tls {
+type Made = rcgen::CertifiedKey<rcgen::KeyPair>;
+
+fn made() -> Made {
+    rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap()
+}
+
+fn tls(made: &Made) -> Tls {
+    Tls {
         cert: made.cert.pem().into_bytes(),
         key: made.signing_key.serialize_pem().into_bytes(),
-    };
+    }
+}
+
+type Stream = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
+
+/// A connection by a client who believes this certificate alone.
+fn trusting(address: SocketAddr, made: &Made) -> Stream {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    rustls::StreamOwned::new(session, TcpStream::connect(address).unwrap())
+}
+
+fn ask_encrypted(stream: &mut Stream) -> std::io::Result<usize> {
+    stream.write_all(b"GET /full/3 HTTP/1.1\r\nHost: x\r\n\r\n")?;
+    stream.read(&mut [0; 1000])
+}
+
+#[test]
+fn a_new_certificate_is_for_new_connections_and_a_wrong_one_for_none() {
+    let (old, new) = (made(), made());
     let server = start_with(Limits::default(), Some(tls(&old)));
     let certificates = server.certificates.clone().unwrap();
-    let trusting = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = "localhost".try_into().unwrap();
-        let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = std::net::TcpStream::connect(server.address).unwrap();
-        rustls::StreamOwned::new(session, socket)
-    };
-    let ask = |stream: &mut rustls::StreamOwned<_, std::net::TcpStream>| {
-        use std::io::{Read, Write};
-        stream.write_all(b"GET /full/3 HTTP/1.1\r\nHost: x\r\n\r\n")?;
-        stream.read(&mut [0; 1000])
-    };
-    let mut kept = trusting(&old);
-    ask(&mut kept).unwrap();
+    let ask = |made: &Made| ask_encrypted(&mut trusting(server.address, made));
+    let mut kept = trusting(server.address, &old);
+    ask_encrypted(&mut kept).unwrap();
     let mixed = Tls {
         key: tls(&new).key,
         ..tls(&old)
     };
     assert!(certificates.replace(&mixed).is_err());
-    ask(&mut trusting(&old)).unwrap();
+    ask(&old).unwrap();
     certificates.replace(&tls(&new)).unwrap();
-    ask(&mut trusting(&new)).unwrap();
-    assert!(ask(&mut trusting(&old)).is_err());
-    ask(&mut kept).unwrap();
+    ask(&new).unwrap();
+    assert!(ask(&old).is_err());
+    ask_encrypted(&mut kept).unwrap();
+}
+
+#[test]
+fn a_certificate_is_followed_by_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+    let write = |made: &Made| {
+        std::fs::write(&cert, tls(made).cert).unwrap();
+        std::fs::write(&key, tls(made).key).unwrap();
+    };
+    let (old, new) = (made(), made());
+    write(&old);
+    let common = Common {
+        tls: Some((cert.clone(), key.clone())),
+        ..Common::new(&Layers::default()).unwrap()
+    };
+    let listen = Listen {
+        addresses: vec!["127.0.0.1:0".into()],
+        tls: common.read_tls().unwrap(),
+        workers: 1,
+        ..Listen::default()
+    };
+    let server = Server::bind(listen).unwrap();
+    let mut running = crate::Running::new(Shutdown::new());
+    running.follow_tls(&common, server.certificates()).unwrap();
+    let answer = |_| |_, _| async { Response::new(Body::full("x")) };
+    running.serve(MAIN, server, answer).unwrap();
+    let address = running.addresses()[0];
+    ask_encrypted(&mut trusting(address, &old)).unwrap();
+    write(&new);
+    let began = Instant::now();
+    while ask_encrypted(&mut trusting(address, &new)).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "not followed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(ask_encrypted(&mut trusting(address, &old)).is_err());
+    running.shutdown().drain();
+    running.join().unwrap();
 }
 
 #[test]
