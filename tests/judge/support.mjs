@@ -11,12 +11,22 @@ export const library = path.join(root, 'target/fixtures/library');
 const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 
 /** `headwater serve` on a free port; `stop` it in an `after` hook. */
-export async function serve(source = library, ...more) {
-  const args = ['serve', '--listen', '127.0.0.1:0', source, ...more];
+export const serve = (source = library, ...more) => start('serve', source, ...more);
+
+/** A server of ours (`serve`, `edge`) on a free port. `stop` ends it at once, `drain` politely. */
+export async function start(program, ...more) {
+  const args = [program, '--listen', '127.0.0.1:0', ...more];
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = new Promise((resolve) => { child.on('exit', resolve); });
+  const server = {
+    stop: () => child.kill('SIGKILL'),
+    drain: () => { child.kill('SIGTERM'); return ended; },
+  };
+  const wanted = args.includes('--admin') ? ['url', 'admin'] : ['url'];
   for await (const line of createInterface({ input: child.stdout })) {
-    const found = line.match(/^listening on (http:\S+)/);
-    if (found) return { url: found[1], stop: () => child.kill('SIGKILL') };
+    const [, verb, url] = line.match(/^(\w+) on (http:\S+)/) ?? [];
+    if (verb) server[verb === 'listening' ? 'url' : verb] = url;
+    if (wanted.every((name) => server[name])) return server;
   }
   throw new Error(`${binary} ended without a 'listening on' line`);
 }

@@ -1,0 +1,95 @@
+// Browsers play through the edge: the origin is asked for each segment once, as its own records
+// say. And the edge's status page while they do. Screenshot: target/screenshots/edge-status.png.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch } from './browser.mjs';
+import { library, root, skip, start } from './support.mjs';
+
+const TOKEN = 'a-token-for-this-test';
+const WAIT_MS = 60_000;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-edge-'));
+const records = path.join(folder, 'origin.jsonl');
+const token = path.join(folder, 'token');
+let origin;
+let edge;
+let browser;
+
+before(async () => {
+  fs.writeFileSync(token, TOKEN);
+  origin = await start('serve', library, '--segment', '2s', '--records', records);
+  edge = await start('edge', '--origin', origin.url, '--admin', '127.0.0.1:0', '--admin-token-file', token);
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  edge?.stop();
+  origin?.stop();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
+
+const ended = () => { const s = window.headwater.state(); return s.errors.length > 0 || s.ended; };
+
+/** Plays the film to its end, four times as fast. */
+async function play(player) {
+  const page = await browser.newPage();
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(`page: ${error.message}`));
+  page.on('response', (answer) => answer.status() >= 400 && faults.push(`${answer.status()} ${answer.url()}`));
+  await page.goto(`${edge.url}/#/play/film?muted=1&player=${player}`);
+  await page.evaluate(() => {
+    setInterval(() => document.querySelectorAll('video').forEach((v) => { v.playbackRate = 4; }), 50);
+  });
+  await page.waitForFunction(ended, undefined, { timeout: WAIT_MS, polling: 100 });
+  const state = await page.evaluate(() => window.headwater.state());
+  await page.close();
+  assert.deepEqual([state.errors, faults], [[], []], player);
+}
+
+test('two viewers of each kind cost the origin each segment once', async (t) => {
+  if (!browser) return skip(t, 'browsers: no chromium here');
+  // Together and one after the other: followers of a fetch, and hits.
+  const players = ['hls&variant=cmaf', 'dash&variant=time'];
+  await Promise.all(players.map(play));
+  await status();
+  for (const player of players) await play(player);
+  assert.equal(await edge.drain(), 0);
+  assert.equal(await origin.drain(), 0);
+  const asked = new Map();
+  for (const line of fs.readFileSync(records, 'utf8').trim().split('\n')) {
+    const record = JSON.parse(line);
+    if (!['segment', 'init'].includes(record.kind)) continue;
+    assert.equal(record.status, 200, line);
+    asked.set(record.path, (asked.get(record.path) ?? 0) + 1);
+  }
+  assert.ok(asked.size > 20, `only ${asked.size} segments`);
+  const twice = [...asked].filter(([, count]) => count > 1);
+  assert.deepEqual(twice, []);
+});
+
+/** The page for the people who run it, under traffic. */
+async function status() {
+  const context = await browser.newContext({
+    httpCredentials: { username: 'me', password: TOKEN }, viewport: { width: 1100, height: 1000 },
+  });
+  const page = await context.newPage();
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+  await page.goto(edge.admin);
+  await page.getByText(/^up /).waitFor();
+  await page.getByText('requests a second').waitFor();
+  assert.ok(await page.locator('#top tr').count() > 5, 'objects asked for most');
+  assert.equal(await page.locator('#origins td.good').textContent(), 'in');
+  assert.ok(await page.locator('#connections tr').count() > 1, 'connections by algorithm');
+  await page.waitForTimeout(2500);
+  fs.mkdirSync(path.join(root, 'target/screenshots'), { recursive: true });
+  await page.screenshot({ path: path.join(root, 'target/screenshots/edge-status.png') });
+  await page.setViewportSize({ width: 390, height: 844 });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 390, `${wide} pixels wide on a phone`);
+  assert.deepEqual(faults, []);
+  await context.close();
+}
