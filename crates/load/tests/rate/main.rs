@@ -218,6 +218,25 @@ fn whatever_goes_wrong_is_counted_by_kind_and_the_run_ends() {
 }
 
 #[test]
+fn a_host_that_does_not_answer_is_given_up_in_time() {
+    // Nobody accepts, and the queue is full: what knocks is not answered, as at a dead host.
+    let listener =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+    listener.bind(&any.into()).unwrap();
+    listener.listen(0).unwrap();
+    let addr = listener.local_addr().unwrap().as_socket().unwrap();
+    let _queued = std::net::TcpStream::connect(addr).unwrap();
+    let url = Url::parse(&format!("http://{addr}/")).unwrap();
+    let settings = Settings {
+        connect_timeout: Duration::from_millis(200),
+        ..Settings::default()
+    };
+    let run = ran(plan("20", 0.5, vec![Target::get(url)], settings));
+    assert_eq!(run.total().faults, [(Fault::ConnectTimeout, 10)].into());
+}
+
+#[test]
 fn what_cannot_be_sent_is_counted_not_dropped() {
     let url = scripted(|mut socket| while head(&mut socket).is_some() {});
     let mut plan = plan("100", 0.5, vec![Target::get(url)], Settings::default());
