@@ -106,26 +106,33 @@ impl Content {
 
     /// All of it is here: it ends, in pieces that hold just its bytes. (What came from the socket
     /// holds on to buffers that are longer.)
-    pub fn finish(&self, arena: &Arena) {
+    pub fn finish(&self) {
         self.growing.end(Ok(()));
         let Some(came) = self.growing.pieces() else {
             return;
         };
-        let len: usize = came.iter().map(Bytes::len).sum();
-        let kept = (len >= SENT_BYTES_MIN).then(|| arena.keep(came.iter().map(AsRef::as_ref)));
-        let whole = match kept {
-            Some(Ok(kept)) => {
-                let (address, len) = kept.mapping();
-                let pieces = vec![kept.bytes().clone()];
-                Whole::Sent(pieces, Mapped::new(Arc::new(kept), address, len))
-            }
-            // Without descriptors, say, ordinary memory will do.
-            _ => Whole::Memory(packed(came)),
-        };
+        let pieces = packed(came);
+        self.growing.repack(pieces.clone());
         // Only whoever fetches it comes here, once.
-        let _ = self.whole.set(whole);
-        self.growing
-            .repack(self.pieces().unwrap_or_default().to_vec());
+        let _ = self.whole.set(Whole::Memory(pieces));
+    }
+
+    /// The same bytes where the kernel can send them from; `None` where that is of no use.
+    pub fn laid(&self, arena: &Arena) -> Option<Content> {
+        let Some(Whole::Memory(pieces)) = self.whole.get() else {
+            return None;
+        };
+        let long = pieces.iter().map(Bytes::len).sum::<usize>() >= SENT_BYTES_MIN;
+        // Without descriptors, say, ordinary memory will do.
+        let kept = long
+            .then(|| arena.keep(pieces.iter().map(AsRef::as_ref)))?
+            .ok()?;
+        let ((address, len), pieces) = (kept.mapping(), vec![kept.bytes().clone()]);
+        let mapped = Mapped::new(Arc::new(kept), address, len);
+        Some(Content {
+            growing: Arc::new(Growing::whole(pieces.clone())),
+            whole: OnceLock::from(Whole::Sent(pieces, mapped)),
+        })
     }
 }
 
@@ -172,13 +179,17 @@ mod tests {
                 content.growing.push(part.into());
             }
             assert_eq!(content.pieces(), None);
-            content.finish(&Arena::new(1 << 30));
+            content.finish();
             let pieces = content.pieces().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
-            let long = all.len() >= SENT_BYTES_MIN;
-            let count = if long { 1 } else { all.len().min(1) };
-            assert_eq!(pieces.len(), count);
+            assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));
+            let laid = content.laid(&Arena::new(1 << 30));
+            assert_eq!(laid.is_some(), all.len() >= SENT_BYTES_MIN);
+            if let Some(laid) = laid {
+                assert_eq!(laid.pieces().unwrap().concat(), all);
+                assert_eq!(laid.growing.pieces().unwrap().concat(), all);
+            }
         }
     }
 }

@@ -217,17 +217,39 @@ impl Edge {
         self.disk.remove(key.as_str());
     }
 
-    /// An object has been delivered: the second time shows that it is worth the disk, too.
+    /// An object has been delivered. The second time shows that it is worth more: to lie where the
+    /// kernel sends it from, and to be on disk.
     pub(crate) fn used(&self, object: &Arc<Object>, key: impl FnOnce() -> Key) {
-        if self.disk.tier.is_none() || object.uses.load(Relaxed) != 2 {
+        let first = object.uses.load(Relaxed) < 2;
+        if first || object.proven.load(Relaxed) || object.proven.swap(true, Relaxed) {
             return;
         }
         let key = key();
+        self.lay(&key, object);
         self.disk.keep(&key, &Entry::Object(object.clone()));
         if !object.vary.is_empty()
             && let Some(varies @ Entry::Varies(_)) = self.memory.get(key.primary())
         {
             self.disk.keep(&Key::from(key.primary()), &varies);
+        }
+    }
+
+    /// Puts an object's bytes into a memory file, unless it is being fetched anew: as long as that
+    /// is not so, nobody else replaces it.
+    fn lay(&self, key: &Key, object: &Arc<Object>) {
+        let Joined::Lead(lead) = self.flights.join(key) else {
+            return;
+        };
+        let same = |entry: &Entry| matches!(entry, Entry::Object(now) if Arc::ptr_eq(now, object));
+        if !self.memory.get(key).is_some_and(|entry| same(&entry)) {
+            return;
+        }
+        if let Some(content) = object.content.laid(&self.arena) {
+            let laid = Arc::new(object.with(content));
+            self.memory.insert(key.clone(), Entry::Object(laid));
+            if lead.purged() {
+                self.memory.remove(key);
+            }
         }
     }
 }

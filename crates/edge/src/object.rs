@@ -38,6 +38,8 @@ pub struct Object {
     pub purged: AtomicBool,
     /// How often it was used.
     pub uses: AtomicU64,
+    /// A second use has shown that it is worth more than to be kept.
+    pub proven: AtomicBool,
 }
 
 impl Object {
@@ -73,6 +75,7 @@ impl Object {
             tags,
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(0),
+            proven: AtomicBool::new(false),
         }
     }
 
@@ -113,6 +116,26 @@ impl Object {
             },
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(self.uses.load(Relaxed)),
+            proven: AtomicBool::new(false),
+        }
+    }
+
+    /// The same with its bytes in another place.
+    pub fn with(&self, content: Content) -> Object {
+        Object {
+            status: self.status,
+            headers: self.headers.clone(),
+            validators: self.validators.clone(),
+            lifetime: self.lifetime,
+            received: self.received,
+            len: self.len,
+            content: Arc::new(content),
+            parts: self.parts.clone(),
+            vary: self.vary.clone(),
+            tags: self.tags.clone(),
+            purged: AtomicBool::new(self.purged.load(Relaxed)),
+            uses: AtomicU64::new(self.uses.load(Relaxed)),
+            proven: AtomicBool::new(true),
         }
     }
 

@@ -147,6 +147,7 @@ impl Head {
             tags: self.tags,
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(0),
+            proven: AtomicBool::new(true),
         })
     }
 }

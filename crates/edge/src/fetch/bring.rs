@@ -102,7 +102,7 @@ impl Edge {
             return false;
         }
         if share.is_some() {
-            content.finish(&self.arena);
+            content.finish();
         } else {
             body.end(Ok(()));
         }
