@@ -115,7 +115,10 @@ fn nothing_stays_when_the_link_is_killed() {
 fn wrong_words_are_told_from_wrong_machines() {
     for (args, said) in [
         (&["link", "--rate", "fast"][..], "--rate"),
-        (&["link", "--rate", "1mbit", "--delay", "0ms"], "--queue"),
+        (
+            &["link", "--rate", "1mbit", "--delay", "0ms"],
+            "queue = \"1bdp\"",
+        ),
         (&["link", "--loss", "200%"], "--loss"),
         (&["link", "--delay", "20"], "--delay"),
     ] {
