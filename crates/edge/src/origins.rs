@@ -2,10 +2,13 @@
 
 mod budget;
 mod choice;
+mod counts;
 mod health;
 mod pools;
+mod states;
 
 pub use choice::Balance;
+pub use counts::Counts;
 pub use health::Care;
 pub use pools::{Pool, Pools, read};
 
@@ -14,59 +17,16 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use futures_util::future::join_all;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use net::metrics::{Counter, Family, Gauge, Metrics, Row};
 use net::upstream::{Answer, Failed, Patience, Upstream};
 use net::{Body, Error};
 
 use self::budget::Budget;
 use self::health::{Change, Health};
 
-const REQUESTS: Row = Row {
-    name: "upstream_requests",
-    unit: "",
-    help: "Requests sent to origins, by what came of them",
-};
-const CONNECTIONS: Row = Row {
-    name: "upstream_connections_opened",
-    unit: "",
-    help: "Connections opened to origins",
-};
-const RETRIES: Row = Row {
-    name: "upstream_retries",
-    unit: "",
-    help: "Requests that went to a second origin, or did not since the budget was spent",
-};
-const OUT: Row = Row {
-    name: "upstream_out",
-    unit: "",
-    help: "Times that an origin was taken out since it failed",
-};
-const OUT_NOW: Row = Row {
-    name: "upstream_out_now",
-    unit: "",
-    help: "Origins that are not asked now since they failed",
-};
-
 /// Origins asked for one request, at most.
 const TRIES_MAX: usize = 3;
-/// Longest wait for a probe's answer.
-const PROBE_MAX: Duration = Duration::from_secs(5);
-
-/// What counts origins' work, and what stays as it is when the settings change. All clones are one.
-#[derive(Debug, Clone)]
-pub struct Counts {
-    requests: Family,
-    opened: Counter,
-    retries: Family,
-    out: Family,
-    out_now: Gauge,
-    /// Threads that ask, each with connections of its own.
-    workers: usize,
-}
-
 /// How origins are treated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Treatment {
@@ -123,30 +83,6 @@ pub struct Reply {
     pub delay: Duration,
     /// The wall clock when the head came.
     pub at: SystemTime,
-}
-
-/// How an origin is, for people.
-#[derive(Debug, serde::Serialize)]
-pub struct State {
-    pub pool: String,
-    pub url: String,
-    /// Its share of requests now, of 1; 0: it is not asked.
-    pub share: f64,
-    pub answers: u64,
-    pub failures: u64,
-}
-
-impl Counts {
-    pub fn new(metrics: &Metrics, workers: usize) -> Counts {
-        Counts {
-            workers,
-            requests: metrics.family(&REQUESTS, &["origin", "result"]),
-            opened: metrics.counter(&CONNECTIONS),
-            retries: metrics.family(&RETRIES, &["result"]),
-            out: metrics.family(&OUT, &["origin"]),
-            out_now: metrics.gauge(&OUT_NOW),
-        }
-    }
 }
 
 impl Origins {
@@ -342,40 +278,6 @@ impl Origins {
         let out = i64::try_from(out).unwrap_or(i64::MAX);
         self.counts.out_now.set(out);
     }
-
-    /// Asks every origin that is to be probed how it is.
-    pub async fn probe(&self, worker: usize) {
-        let probed = self.pools.values().filter_map(|pool| {
-            let path = pool.probe.as_deref()?;
-            Some(pool.members.iter().map(move |member| (path, member)))
-        });
-        let probes = probed.flatten().map(|(path, member)| async move {
-            let good = member.probe(worker, path).await;
-            let care = &self.treatment.care;
-            let change = member.health().probed(good, care, Instant::now());
-            self.say(member, change);
-        });
-        join_all(probes).await;
-    }
-
-    /// How all are.
-    pub fn states(&self) -> Vec<State> {
-        let now = Instant::now();
-        let each = |(name, pool): (&Arc<str>, &Members)| {
-            let state = |member: &Arc<Member>| {
-                let count = |result| self.counts.requests.of(&[&member.url, result]).get();
-                State {
-                    pool: name.to_string(),
-                    url: member.url.clone(),
-                    share: self.share(pool, member, now),
-                    answers: count("answer"),
-                    failures: count("error") + count("late") + count("failed"),
-                }
-            };
-            pool.members.iter().map(state).collect::<Vec<_>>()
-        };
-        self.pools.iter().flat_map(each).collect()
-    }
 }
 
 impl Members {
@@ -387,23 +289,6 @@ impl Members {
 impl Member {
     fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn probe(&self, worker: usize, path: &str) -> bool {
-        let request = Request::get(path).header(header::HOST, &self.host).body(());
-        let Ok(request) = request else {
-            return false;
-        };
-        let asked = tokio::time::timeout(PROBE_MAX, self.upstream.send(worker, &request)).await;
-        let Ok(Ok(mut answer)) = asked else {
-            return false;
-        };
-        let good = answer.status.is_success() || answer.status.is_redirection();
-        // So that the connection can be used again; a long body is not worth it.
-        if answer.len().is_some_and(|len| len < 4096) {
-            while let Ok(Some(_)) = answer.piece().await {}
-        }
-        good
     }
 }
 

@@ -1,0 +1,59 @@
+use super::*;
+use net::config::Sources;
+
+fn settings(words: &[&str]) -> Result<Settings, Wrong> {
+    let all = ["edge"].iter().chain(words);
+    let flags = command().try_get_matches_from(all).unwrap();
+    let sources = Sources {
+        knobs: KNOBS,
+        tables: TABLES,
+        flags: &flags,
+        env: &|_| None,
+        read: &|_| Ok(String::new()),
+    };
+    Settings::new(&Layers::new(&sources)?)
+}
+
+#[test]
+fn an_origin_is_enough() {
+    let is = settings(&["--origin", "http://o:1"]).unwrap();
+    assert_eq!(is.policy, Policy::default());
+    assert_eq!(is.treatment.patience, Patience::default());
+    assert_eq!(is.pools[""].origins, ["http://o:1"]);
+    assert_eq!(is.memory_bytes, 1 << 30);
+    assert!(!is.client_host);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_a_remedy() {
+    for (words, part) in [
+        (&[][..], "--origin is missing"),
+        (
+            &["--origin", "http://o", "--memory", "1MiB"],
+            "at least 16MiB",
+        ),
+        (
+            &["--origin", "http://o", "--forward", "a b"],
+            "no name of a header",
+        ),
+        (
+            &["--origin", "http://o", "--forward-host", "me"],
+            "origin or client",
+        ),
+        (
+            &["--origin", "http://o", "--origin-health", "healthz"],
+            "begins with /",
+        ),
+        (
+            &["--origin", "http://o", "--origin-retries", "101"],
+            "from 0 to 100",
+        ),
+        (
+            &["--origin", "http://o", "--trust-proxy", "10.0.0.0/99"],
+            "no network",
+        ),
+    ] {
+        let wrong = settings(words).unwrap_err();
+        assert!(wrong.0.contains(part), "{wrong}");
+    }
+}
