@@ -38,14 +38,11 @@ fmt: ## format the Rust code
 bench: ## our speed beside others' on this machine, and our memory
 	@scripts/install.sh bench
 	@scripts/storage.sh
-	python3 bench/run.py
-	python3 bench/edge.py
-	python3 bench/memory.py
-	python3 bench/storage.py
-	python3 bench/remote.py
-	python3 bench/load.py
-	python3 bench/viewers.py
-	cargo run --release --locked -p lab --example accuracy
+	cargo build --release --locked
+	@short=; for part in run edge memory storage remote load viewers; do \
+		printf '\n== %s ==\n' $$part; python3 bench/$$part.py || short="$$short $$part"; done; \
+	cargo run --release --locked -p lab --example accuracy || short="$$short accuracy"; \
+	[ -z "$$short" ] || { echo "falls short of what is asked:$$short"; exit 1; }
 
 experiments: ## the source documents' experiments
 	@scripts/install.sh test
