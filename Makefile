@@ -39,7 +39,7 @@ bench: ## our speed beside others' on this machine, and our memory
 	@scripts/install.sh bench
 	@scripts/storage.sh
 	cargo build --release --locked
-	@short=; for part in run edge memory storage remote load viewers; do \
+	@short=; for part in run edge memory storage remote load viewers players; do \
 		printf '\n== %s ==\n' $$part; python3 bench/$$part.py || short="$$short $$part"; done; \
 	cargo run --release --locked -p lab --example accuracy || short="$$short accuracy"; \
 	[ -z "$$short" ] || { echo "falls short of what is asked:$$short"; exit 1; }
