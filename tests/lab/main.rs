@@ -307,3 +307,16 @@ fn documents_are_validated_and_listed() {
         "{faults}"
     );
 }
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["lab", "list", folder.to_str().unwrap()])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}

@@ -1,6 +1,6 @@
 //! `headwater lab validate`, `run`, `report` and `list`.
 
-use super::Stop;
+use super::{Stop, say};
 use crate::experiment::{
     Document, Outcome, Plan, Record, Summary, check, run as run_plan, summary,
 };
@@ -80,12 +80,12 @@ pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     };
     if flags.get_flag("json") {
         let one = |fault: &crate::experiment::Fault| serde_json::json!({"line": fault.line, "column": fault.column, "path": fault.path, "what": fault.what});
-        println!(
-            "{}",
-            serde_json::Value::Array(faults.iter().map(one).collect())
-        );
+        let all = serde_json::Value::Array(faults.iter().map(one).collect());
+        say(format_args!("{all}\n"));
     } else {
-        faults.iter().for_each(|fault| println!("{path}:{fault}"));
+        faults
+            .iter()
+            .for_each(|fault| say(format_args!("{path}:{fault}\n")));
     }
     Ok(ExitCode::from(if faults.is_empty() { 0 } else { 2 }))
 }
@@ -149,8 +149,8 @@ pub(super) fn list(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     {
         let text = read(&path.display().to_string())?;
         match Document::read(&text) {
-            Ok(document) => println!("{:<40} {}", path.display(), document.name),
-            Err(fault) => println!("{:<40} {fault}", path.display()),
+            Ok(document) => say(format_args!("{:<40} {}\n", path.display(), document.name)),
+            Err(fault) => say(format_args!("{:<40} {fault}\n", path.display())),
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -167,7 +167,7 @@ fn tell(plan: &Plan, out: &Path) -> Result<ExitCode, Stop> {
         let path = out.join(name);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    print!("{}", summary.text());
+    say(summary.text());
     Ok(if summary.failed() {
         ExitCode::FAILURE
     } else {

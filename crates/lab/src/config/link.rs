@@ -3,12 +3,12 @@
 use super::events::{Event, listen, report_end, until_end, until_eof};
 use super::exec::{End, Standing, announce, line};
 use super::shape::{SHAPE, shape};
-use super::{Stop, layers};
+use super::{Stop, layers, say};
 use crate::link::{Flow, Guard, Link, Namespace, Report, Shape, available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use net::config::{Knob, Layers, duration, flags as knob_flags};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
 use std::process::{Child, ExitCode};
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ pub(super) fn command() -> Command {
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let layers = layers(KNOBS, flags)?;
     if layers.print {
-        print!("{layers}");
+        say(layers);
         return Ok(ExitCode::SUCCESS);
     }
     let shape = shape(&layers)?;
@@ -145,8 +145,7 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
         let child = start(&bed.client, command).map_err(|error| format!("{program}: {error}"))?;
         report_end(child, &events, Event::Command);
     } else {
-        print!("{}", line(&standing)?);
-        let _ = io::stdout().flush();
+        say(line(&standing)?);
     }
     if flags.get_flag("until-eof") {
         until_eof(&events);
@@ -260,7 +259,7 @@ fn answering(
 fn write(path: &str, report: &Said) -> Result<(), Stop> {
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     if path == "-" {
-        println!("{text}");
+        say(text + "\n");
         return Ok(());
     }
     std::fs::write(path, text + "\n").map_err(|error| Stop::Failed(format!("{path}: {error}")))

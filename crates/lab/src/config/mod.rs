@@ -9,6 +9,8 @@ mod shape;
 use crate::link::{Guard, stand};
 use clap::{ArgMatches, Command};
 use net::config::{Knob, Layers, Sources, Wrong};
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The hidden word that this program starts itself with.
@@ -24,6 +26,12 @@ pub fn command() -> Command {
         .subcommand(exec::command())
         .subcommands(experiment::commands())
         .subcommand(Command::new(GUARD).hide(true))
+}
+
+/// To standard output, at once. Whoever reads it may have seen enough: a closed pipe is no failure.
+fn say(what: impl Display) {
+    let mut out = std::io::stdout().lock();
+    let _ = write!(out, "{what}").and_then(|()| out.flush());
 }
 
 /// Runs what was asked for. Exit status: 0 all well, 1 failed, 2 wrong usage, 3 this machine makes
