@@ -1,7 +1,8 @@
 //! Who stays in memory, judged by replaying traces: the memory tier beside LRU and S3-FIFO.
 //!
 //! `cargo test -p store --test eviction -- --nocapture` prints the table that decision 11 quotes.
-//! Traces are made from seeds, so the figures are the same everywhere.
+//! Traces are made from seeds, so the others' figures are the same everywhere; ours move by some
+//! thousandths with the seeds of its hashes, and are the median of several replays.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,6 +14,17 @@ use traces::{Trace, sessions, zipf, zipf_and_scan};
 
 /// Parts of all that is asked for that fit.
 const SHARES: [(&str, u64); 3] = [("1 %", 100), ("5 %", 20), ("20 %", 5)];
+
+/// Replays of ours, each with hashes of its own.
+const REPLAYS: usize = 15;
+
+/// The median of ours.
+fn ours(room: u64, trace: &Trace) -> (u64, u64) {
+    let once = |_| replay(&mut Ours::new(room), trace);
+    let mut all: Vec<_> = (0..REPLAYS).map(once).collect();
+    all.sort_unstable();
+    all[REPLAYS / 2]
+}
 
 /// Hits by requests and by bytes, in thousandths.
 fn replay(policy: &mut dyn Policy, trace: &Trace) -> (u64, u64) {
@@ -49,7 +61,7 @@ fn the_memory_tier_is_no_worse_than_lru_and_close_to_s3_fifo() {
         let all = trace.bytes();
         for (share, part) in SHARES {
             let room = all / part;
-            let ours = replay(&mut Ours::new(room), &trace);
+            let ours = ours(room, &trace);
             let lru = replay(&mut Lru::new(room), &trace);
             let s3 = replay(&mut S3Fifo::new(room), &trace);
             let row = [percent(ours), percent(lru), percent(s3)].join(" | ");
