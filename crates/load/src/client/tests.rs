@@ -1,7 +1,11 @@
 //! The client against servers that answer, and misbehave, by script.
 
+#[path = "../../tests/rate/head.rs"]
+mod head;
+
 use super::*;
-use std::io::{Read, Write};
+use head::head;
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,19 +29,6 @@ fn server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> (Url, Arc<Atomi
 
 fn at(address: SocketAddr) -> Url {
     Url::parse(&format!("http://{address}/")).unwrap()
-}
-
-/// Reads one request's head; None at the connection's end.
-fn head(socket: &mut TcpStream) -> Option<String> {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") {
-        if socket.read(&mut byte).ok()? == 0 {
-            return None;
-        }
-        text.push(byte[0]);
-    }
-    String::from_utf8(text).ok()
 }
 
 /// A server that gives every request the same answer.

@@ -5,10 +5,11 @@ use super::{Begun, CLIENT, OUTPUTS, Stop, begin, deliver, open, seed, settings, 
 use crate::client::{Dialer, Url};
 use crate::players::consumer::Habit;
 use crate::players::drive::{Mode, Plan, run as run_plan};
-use crate::players::live::Live;
+use crate::players::live::lines;
 use crate::players::population::{Arrivals, Population, Rule, Watch, words};
 use crate::players::stream::Wish;
 use crate::players::viewer::Setup;
+use crate::report::live::Live;
 use clap::{Arg, ArgMatches, Command};
 use net::config::{Knob, Layers, Wrong, bytes, count, duration, flags};
 use std::process::ExitCode;
@@ -178,7 +179,9 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let outputs = open(&layers)?;
     let stop = stop_on_ctrl_c()?;
     let live = Live::new(plan.duration.as_secs_f64());
-    let (mut run, viewing) = run_plan(Arc::new(plan), stop, outputs, |sight| live.show(sight))?;
+    let (mut run, viewing) = run_plan(Arc::new(plan), stop, outputs, |sight| {
+        live.show(sight.second.second, &lines(sight))
+    })?;
     live.end();
     run.name = layers.one("name").unwrap_or_default().to_owned();
     run.viewing = Some(Box::new(viewing));

@@ -5,7 +5,7 @@ use super::{Begun, CLIENT, OUTPUTS, Stop, begin, deliver, open, seed, settings, 
 use crate::client::{Check, Client, Dialer, Request, Url};
 use crate::rate::manifest::{self, Weigh};
 use crate::rate::{Kind, Plan, Profile, Ranges, Spacing, Target, requests, run as run_plan};
-use crate::report::live::Live;
+use crate::report::live::{Live, lines};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{Knob, Layers, Wrong, bytes, count, duration, flags};
 use std::process::ExitCode;
@@ -164,7 +164,9 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let outputs = open(&layers)?;
     let stop = stop_on_ctrl_c()?;
     let live = Live::new(plan.profile.duration_s());
-    let mut run = run_plan(Arc::new(plan), stop, outputs, |sight| live.show(sight))?;
+    let mut run = run_plan(Arc::new(plan), stop, outputs, |sight| {
+        live.show(sight.second.second, &lines(sight))
+    })?;
     live.end();
     run.name = layers.one("name").unwrap_or_default().to_owned();
     deliver(&layers, &run, &expected)

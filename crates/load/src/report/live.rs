@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
 /// The view of a run, on standard error.
+#[derive(Debug)]
 pub struct Live {
     bar: Option<ProgressBar>,
 }
@@ -28,33 +29,14 @@ impl Live {
         Live { bar: Some(bar) }
     }
 
-    /// Shows a second that ended.
-    pub fn show(&self, sight: &Sight<'_>) {
-        let s = sight.second;
-        let rates = format!(
-            "{}/s of {}/s due · {:.1} Mb/s · {} open · {} errors · {} never sent",
-            s.ended,
-            s.due,
-            s.bytes as f64 * 8.0 / 1e6,
-            s.open,
-            s.errors,
-            sight.unsent
-        );
-        let latency = format!(
-            "from due p50 {} p90 {} p99 {} max {} ms · from sent p50 {} p99 {} ms",
-            ms(s.due_p50_ms),
-            ms(s.due_p90_ms),
-            ms(s.due_p99_ms),
-            ms(s.due_max_ms),
-            ms(s.sent_p50_ms),
-            ms(s.sent_p99_ms)
-        );
+    /// Shows a second that ended (counted from 0), in two lines.
+    pub fn show(&self, second: u64, [above, below]: &[String; 2]) {
         match &self.bar {
             Some(bar) => {
-                bar.set_position(s.second + 1);
-                bar.set_message(format!("{rates}\n{latency}"));
+                bar.set_position(second + 1);
+                bar.set_message(format!("{above}\n{below}"));
             }
-            None => eprintln!("{:>4} s · {rates} · {latency}", s.second + 1),
+            None => eprintln!("{:>4} s · {above} · {below}", second + 1),
         }
     }
 
@@ -64,4 +46,28 @@ impl Live {
             bar.finish_and_clear();
         }
     }
+}
+
+/// A second of requests: how many, and how long they took.
+pub fn lines(sight: &Sight<'_>) -> [String; 2] {
+    let s = sight.second;
+    let rates = format!(
+        "{}/s of {}/s due · {:.1} Mb/s · {} open · {} errors · {} never sent",
+        s.ended,
+        s.due,
+        s.bytes as f64 * 8.0 / 1e6,
+        s.open,
+        s.errors,
+        sight.unsent
+    );
+    let latency = format!(
+        "from due p50 {} p90 {} p99 {} max {} ms · from sent p50 {} p99 {} ms",
+        ms(s.due_p50_ms),
+        ms(s.due_p90_ms),
+        ms(s.due_p99_ms),
+        ms(s.due_max_ms),
+        ms(s.sent_p50_ms),
+        ms(s.sent_p99_ms)
+    );
+    [rates, latency]
 }

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod head;
 mod nginx;
 #[path = "../../../../tests/support/nginx.rs"]
 mod server;
 mod support;
 
+use head::head;
 use load::client::{Fault, Settings, Url};
 use load::rate::{Profile, Spacing, Target, arrivals::Arrivals};
 use load::result::{Record, Times};
@@ -14,7 +16,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use support::{answers, head, plan, ran, recorded, scripted};
+use support::{answers, plan, ran, recorded, scripted};
 
 /// The share `q` of these values does not exceed the answer.
 fn quantile(values: &mut [f64], q: f64) -> f64 {

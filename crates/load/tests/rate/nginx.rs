@@ -8,41 +8,26 @@ use load::rate::{Kind, Ranges, Target};
 use std::path::Path;
 use std::process::Command;
 
+/// ffmpeg, told to encode four seconds in two renditions, and a tone if asked for; where to is the
+/// caller's to say.
+fn ladder(sound: bool) -> Command {
+    let words = "-v error -nostdin -f lavfi -i testsrc2=s=160x90:r=24:d=4 -f lavfi -i sine=d=4";
+    let video = "-c:v libx264 -preset ultrafast -g 24 -b:v:0 100k -b:v:1 300k";
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(words.split(' '));
+    ffmpeg.args(["-map", "0:v", "-map", "0:v"]);
+    if sound {
+        ffmpeg.args(["-map", "1:a", "-c:a", "aac"]);
+    }
+    ffmpeg.args(video.split(' '));
+    ffmpeg
+}
+
 /// A title of two renditions in HLS, by ffmpeg.
 fn make_hls(folder: &Path) {
     let folder = folder.to_str().unwrap();
-    let status = Command::new("ffmpeg")
-        .args([
-            "-v",
-            "error",
-            "-nostdin",
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=s=160x90:r=24:d=4",
-        ])
-        .args([
-            "-map",
-            "0:v",
-            "-map",
-            "0:v",
-            "-c:v",
-            "libx264",
-            "-preset",
-            "ultrafast",
-            "-g",
-            "24",
-        ])
-        .args([
-            "-b:v:0",
-            "100k",
-            "-b:v:1",
-            "300k",
-            "-f",
-            "hls",
-            "-hls_time",
-            "1",
-        ])
+    let status = ladder(false)
+        .args(["-f", "hls", "-hls_time", "1"])
         .args(["-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"])
         .args(["-hls_fmp4_init_filename", "init_%v.mp4"])
         .args(["-master_pl_name", "all.m3u8", "-var_stream_map", "v:0 v:1"])
@@ -109,39 +94,8 @@ fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
 #[test]
 fn what_an_mpd_lists_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let status = Command::new("ffmpeg")
-        .args([
-            "-v",
-            "error",
-            "-nostdin",
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=s=160x90:r=24:d=4",
-        ])
-        .args([
-            "-f", "lavfi", "-i", "sine=d=4", "-map", "0:v", "-map", "0:v", "-map", "1:a",
-        ])
-        .args([
-            "-c:v",
-            "libx264",
-            "-preset",
-            "ultrafast",
-            "-g",
-            "24",
-            "-b:v:0",
-            "100k",
-        ])
-        .args([
-            "-b:v:1",
-            "300k",
-            "-c:a",
-            "aac",
-            "-f",
-            "dash",
-            "-seg_duration",
-            "1",
-        ])
+    let status = ladder(true)
+        .args(["-f", "dash", "-seg_duration", "1"])
         .arg(folder.path().join("all.mpd"))
         .status();
     assert!(status.unwrap().success());

@@ -1,9 +1,10 @@
 //! Servers that play a script, and runs.
 
+use super::head::head;
 use load::client::{Dialer, Settings, Url};
 use load::rate::{Plan, Profile, Spacing, Target, run};
 use load::result::{Outputs, Record, Records, Run, read_records};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,19 +22,6 @@ pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
         }
     });
     url
-}
-
-/// Reads one request's head; None at the connection's end.
-pub fn head(socket: &mut TcpStream) -> Option<String> {
-    let mut text = Vec::new();
-    let mut byte = [0];
-    while !text.ends_with(b"\r\n\r\n") {
-        if socket.read(&mut byte).ok()? == 0 {
-            return None;
-        }
-        text.push(byte[0]);
-    }
-    String::from_utf8(text).ok()
 }
 
 /// Answers with this body until the connection ends.
