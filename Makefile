@@ -3,6 +3,8 @@
 # Where rustup puts cargo, should scripts/install.sh have to install it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
+EXPERIMENTS ?= connections configurations congestion pacing tcp-log scaling scale-out
+
 .PHONY: help run test quick fmt bench experiments judge fixtures fuzz clean
 
 help: ## this list
@@ -44,10 +46,13 @@ bench: ## our speed beside others' on this machine, and our memory
 	cargo run --release --locked -p lab --example accuracy || short="$$short accuracy"; \
 	[ -z "$$short" ] || { echo "falls short of what is asked:$$short"; exit 1; }
 
-experiments: ## the source documents' experiments
+experiments: ## the source documents' experiments, each in a few minutes
 	@scripts/install.sh test
 	cargo build --release --locked
-	target/release/headwater lab run experiments/congestion.toml --out target/results/congestion --scale small
+	@short=; for one in $(EXPERIMENTS); do printf '\n== %s ==\n' $$one; \
+		target/release/headwater lab run experiments/$$one.toml --out target/results/$$one --scale small \
+		|| short="$$short $$one"; done; \
+	[ -z "$$short" ] || { echo "does not hold:$$short"; exit 1; }
 
 clean: ## forget all that was built
 	cargo clean

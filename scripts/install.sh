@@ -59,12 +59,14 @@ if [ "$purpose" != run ]; then
   need varnishd varnish
   need perl perl
   need g++ g++
+  need haproxy haproxy
+  need ip iproute2
+  need openssl openssl
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then
   need wrk wrk
   need h2load nghttp2-client
-  need openssl openssl
   need hey hey
 fi
 if [ "$purpose" = run ]; then

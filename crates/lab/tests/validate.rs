@@ -76,6 +76,7 @@ const MUTATIONS: &[(&str, &str, &str)] = &[
     ("rounds = 3", "rounds = 0", "rounds"),
     ("rounds = 3", "rounds = 10001", "rounds"),
     ("rounds = 3", "rounds = -1", ""),
+    ("rounds = 3", "rounds = 3\nparallel = 0", "parallel"),
     ("rounds = 3", "rounds = 'three'", ""),
     ("seed = 1", "seed = 1.5", ""),
     ("kind = [\"a\", \"b\"]", "kind = []", "sweep.kind"),
@@ -106,6 +107,11 @@ const MUTATIONS: &[(&str, &str, &str)] = &[
         "sweep.port",
     ),
     ("rounds = 1", "rounds = 0", "scale.small.rounds"),
+    (
+        "rounds = 1",
+        "rounds = 1\nparallel = 65",
+        "scale.small.parallel",
+    ),
     (
         "sweep.loss = [\"0%\"]",
         "sweep.lose = [\"0%\"]",

@@ -17,6 +17,8 @@ pub struct Plan {
     pub arms: Vec<Arm>,
     /// How often each is measured.
     pub rounds: u32,
+    /// How many runs go on beside each other.
+    pub parallel: u32,
 }
 
 impl Plan {
@@ -39,9 +41,11 @@ impl Plan {
             variables.insert(name.get_ref().clone(), values.collect());
         }
         let rounds = *scale.rounds.as_ref().unwrap_or(&document.rounds).get_ref();
+        let parallel = scale.parallel.as_ref().or(document.parallel.as_ref());
         Ok(Plan {
             arms: arms(&variables),
             rounds,
+            parallel: parallel.map_or(1, |n| *n.get_ref()).max(1),
             document,
         })
     }

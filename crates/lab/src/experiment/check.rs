@@ -14,6 +14,8 @@ use std::ops::Range;
 /// Most arms of a document in one size.
 const ARMS_MAX: usize = 1000;
 const ROUNDS_MAX: u32 = 10_000;
+/// Most runs at a time: each has threads and sockets of its own.
+const PARALLEL_MAX: u32 = 64;
 
 /// Everything wrong, in the order of the text.
 pub fn check(text: &str, document: &Document) -> Vec<Fault> {
@@ -90,6 +92,17 @@ fn sizes(document: &Document, faults: &mut Faults<'_>) {
         if !(1..=ROUNDS_MAX).contains(rounds.get_ref()) {
             let what = format!("rounds are from 1 to {ROUNDS_MAX}");
             faults.add(rounds.span(), &format!("{at}rounds"), what);
+        }
+    }
+    let parallel = scaled
+        .clone()
+        .map(|(at, scale)| (at, scale.parallel.as_ref()));
+    let whole = (String::new(), document.parallel.as_ref());
+    for (at, parallel) in parallel.chain([whole]) {
+        let wrong = parallel.filter(|n| !(1..=PARALLEL_MAX).contains(n.get_ref()));
+        if let Some(wrong) = wrong {
+            let what = format!("runs beside each other are from 1 to {PARALLEL_MAX}");
+            faults.add(wrong.span(), &format!("{at}parallel"), what);
         }
     }
     for (at, scale) in scaled {

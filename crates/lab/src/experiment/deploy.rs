@@ -147,6 +147,9 @@ impl<'a> Deployed<'a> {
             let started = Link::start(first, second, number, shape).map_err(failed)?;
             for algorithm in &link.compete {
                 let algorithm = filled(algorithm.get_ref())?;
+                if algorithm == "none" {
+                    continue;
+                }
                 let flow = Flow::start(&started, first, second, &algorithm);
                 flows.push(flow.map_err(|error| format!("compete {algorithm}: {error}"))?);
             }
@@ -236,7 +239,7 @@ pub(super) fn place_of(at: Option<&toml::Spanned<String>>) -> Option<&str> {
 }
 
 /// This program's own folder first, so that `headwater` in a document is this one.
-fn path() -> std::ffi::OsString {
+pub(super) fn path() -> std::ffi::OsString {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::current_exe()
         .ok()

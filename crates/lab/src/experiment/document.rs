@@ -17,6 +17,8 @@ pub struct Document {
     pub found: String,
     /// How often each arm is measured.
     pub rounds: Spanned<u32>,
+    /// How many runs go on beside each other, each in namespaces of its own [default: 1].
+    pub parallel: Option<Spanned<u32>>,
     /// Decides orders, losses and intervals.
     #[serde(default)]
     pub seed: u64,
@@ -93,7 +95,7 @@ pub struct Link {
     pub loss: Option<Spanned<String>>,
     /// The same from the first place to the second alone.
     pub up_loss: Option<Spanned<String>>,
-    /// Congestion controls of downloads that never end beside.
+    /// Congestion controls of downloads that never end beside; `none` is none.
     #[serde(default)]
     pub compete: Vec<Spanned<String>>,
 }
@@ -124,6 +126,8 @@ pub struct Sink {
 pub struct Scale {
     /// Instead of the document's.
     pub rounds: Option<Spanned<u32>>,
+    /// Instead of the document's.
+    pub parallel: Option<Spanned<u32>>,
     /// Variables with fewer values.
     #[serde(default)]
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,

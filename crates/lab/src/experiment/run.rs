@@ -1,6 +1,6 @@
 //! Through the rounds: every run deployed, measured, written down, and taken away again.
 
-use super::deploy::{Deployed, PAUSE, Where, last_words, place_of};
+use super::deploy::{self, Deployed, PAUSE, Where, last_words, place_of};
 use super::document::Sink;
 use super::noise::Ticks;
 use super::{Arm, Plan, Record};
@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A run that is thrown away is repeated at once, at most this often.
@@ -60,44 +60,100 @@ pub fn run(
     let records = folders.out.join("runs.jsonl");
     let done = Record::read_all(&records)?;
     let mut file = opened(&records).map_err(|error| format!("{}: {error}", records.display()))?;
+    let bed = Bed {
+        plan,
+        out: &folders.out,
+        sources: &sources,
+        stop,
+    };
     for round in 0..plan.rounds {
-        for (place, number) in plan.order(round).into_iter().enumerate() {
-            let Some(arm) = plan.arms.get(number) else {
-                continue;
-            };
-            let same = |record: &&Record| record.round == round && record.arm == *arm;
-            let tried = done.iter().filter(same);
-            if tried.clone().any(|record| record.thrown.is_none()) {
-                continue;
+        let undone = |(_, arm): &(usize, &Arm)| {
+            let same = |record: &&Record| record.round == round && record.arm == **arm;
+            let mut tried = done.iter().filter(same);
+            tried.all(|record| record.thrown.is_some())
+        };
+        let order = plan.order(round);
+        let arms = order.iter().filter_map(|number| plan.arms.get(*number));
+        let todo: Vec<(usize, &Arm)> = arms.enumerate().filter(undone).collect();
+        let mut written = Ok(());
+        bed.round(round, &todo, &mut |record| {
+            say(&record);
+            let line = serde_json::to_string(&record).map_err(|error| error.to_string());
+            let line = line.and_then(|line| {
+                writeln!(file, "{line}").map_err(|error| format!("{}: {error}", records.display()))
+            });
+            if written.is_ok() {
+                written = line;
             }
-            for attempt in 0..ATTEMPTS {
-                let scratch = empty(&folders.out)?;
+        });
+        written?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Stopped);
+        }
+    }
+    let _ = fs::remove_dir_all(folders.out.join("scratch"));
+    Ok(Outcome::Complete)
+}
+
+/// What all runs share.
+struct Bed<'a> {
+    plan: &'a Plan,
+    out: &'a Path,
+    sources: &'a BTreeMap<String, PathBuf>,
+    stop: &'a AtomicBool,
+}
+
+impl Bed<'_> {
+    /// A round's runs, as many at a time as the plan says, each in namespaces of its own; told of
+    /// in the order in which they end.
+    fn round(&self, round: u32, todo: &[(usize, &Arm)], tell: &mut dyn FnMut(Record)) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let (ended, records) = std::sync::mpsc::channel();
+            for lane in 0..self.plan.parallel {
+                let (next, ended) = (&next, ended.clone());
+                scope.spawn(move || {
+                    while let Some((place, arm)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        self.attempts(lane, round, *place, arm, &|record| {
+                            // Who listens does so until all have ended.
+                            let _ = ended.send(record);
+                        });
+                    }
+                });
+            }
+            drop(ended);
+            records.into_iter().for_each(tell);
+        });
+    }
+
+    /// One arm of a round, until a run of it counts.
+    fn attempts(&self, lane: u32, round: u32, place: usize, arm: &Arm, tell: &dyn Fn(Record)) {
+        for attempt in 0..ATTEMPTS {
+            let mut record = Record::new(round, place, attempt, arm);
+            let ended = empty(self.out, lane).and_then(|scratch| {
                 let at = Where {
                     folder: scratch.clone(),
-                    sources: sources.clone(),
+                    sources: self.sources.clone(),
                     round,
                     // The same losses for every arm of a round.
-                    seed: plan.document.seed.wrapping_add(round.into()),
+                    seed: self.plan.document.seed.wrapping_add(round.into()),
                     ..Where::default()
                 };
-                let mut record = Record::new(round, place, attempt, arm);
-                let ended = one(plan, at, &mut record, stop);
+                let ended = one(self.plan, at, &mut record, self.stop);
                 let _ = fs::remove_dir_all(&scratch);
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(Outcome::Stopped);
-                }
-                record.thrown = ended.err();
-                say(&record);
-                let line = serde_json::to_string(&record).map_err(|error| error.to_string())?;
-                writeln!(file, "{line}")
-                    .map_err(|error| format!("{}: {error}", records.display()))?;
-                if record.thrown.is_none() {
-                    break;
-                }
+                ended
+            });
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            record.thrown = ended.err();
+            let counts = record.thrown.is_none();
+            tell(record);
+            if counts {
+                return;
             }
         }
     }
-    Ok(Outcome::Complete)
 }
 
 /// To be continued after its last whole line.
@@ -126,8 +182,8 @@ fn claim(out: &Path, text: &str) -> Result<(), String> {
 }
 
 /// An empty folder for one run.
-fn empty(out: &Path) -> Result<PathBuf, String> {
-    let scratch = out.join("scratch");
+fn empty(out: &Path, lane: u32) -> Result<PathBuf, String> {
+    let scratch = out.join("scratch").join(lane.to_string());
     let _ = fs::remove_dir_all(&scratch);
     let made = fs::create_dir_all(&scratch);
     made.map_err(|error| format!("{}: {error}", scratch.display()))?;
@@ -164,6 +220,7 @@ fn make(name: &str, command: &str, folders: &Folders) -> Result<PathBuf, String>
     fs::create_dir_all(&half).map_err(failed)?;
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(command).current_dir(&half);
+    shell.env("PATH", deploy::path()).env("HERE", &folders.base);
     let status = shell.status().map_err(failed)?;
     if !status.success() {
         return Err(format!("source {name}: {command}: {status}"));

@@ -1,0 +1,26 @@
+#!/bin/sh
+# balance.sh PORT ORIGIN…: HAProxy, which gives each request to the origin that its path's hash
+# says, unless that one has more than its share under way.
+set -eu
+port=$1
+shift
+cat >haproxy.cfg <<END
+global
+  maxconn 4000
+  nbthread 1
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend clients
+  bind 0.0.0.0:$port
+  default_backend origins
+backend origins
+  balance uri
+  hash-type consistent
+  hash-balance-factor 110
+  http-reuse always
+END
+for origin in "$@"; do echo "  server o$(echo "$origin" | tr -c 'a-z0-9\n' -) $origin" >>haproxy.cfg; done
+exec haproxy -db -f haproxy.cfg

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""fit.py: document 2's model, OUT = R x S x B, beside what `headwater load rate --json` measured.
+
+A line through the origin is fitted to what went out over the requests a second, below the knee: the
+first step in which 3 % of what is due does not end, or in which the median latency is three times the
+least one before. (Tails say the same sooner, but on a busy machine also of other things.) Prints one
+JSON object.
+
+  headwater load rate manifest:URL --rate steps:20+20/2s..200 --json - | fit.py --segment 2 --kbps 3894
+"""
+
+import argparse
+import json
+import sys
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--segment", type=float, required=True, help="S, in seconds")
+    parser.add_argument("--kbps", type=float, required=True, help="B, kilobits of media a second")
+    args = parser.parse_args()
+    print(json.dumps(fit(json.load(sys.stdin), args.segment * args.kbps / 1000)))
+
+
+def fit(run, megabits):
+    """`megabits`: S x B, what the model says that a request brings."""
+    steps = [step(run, of) for of in run["steps"]]
+    knee = next((n for n in range(1, len(steps)) if not kept_up(steps, n)), len(steps))
+    points = [(one["per_s"], one["mbps"]) for one in steps]
+    below = points[:knee]
+    if len(below) < 3:
+        raise SystemExit(f"only {len(below)} steps below the knee: begin at fewer requests a second")
+    slope = sum(r * out for r, out in below) / sum(r * r for r, _ in below)
+    mean = sum(out for _, out in below) / len(below)
+    left = [out - slope * r for r, out in below]
+    best = max(points, key=lambda point: point[1])
+    return {
+        # One: a request brings what S x B says.
+        "slope": slope / megabits,
+        "r2": 1 - sum(e * e for e in left) / sum((out - mean) ** 2 for _, out in below),
+        "residual": max(abs(e) / (slope * r) for e, (r, _) in zip(left, below)),
+        "steps": len(below),
+        "beyond": len(points) - knee,
+        # The last step that was kept up with.
+        "knee_per_s": below[-1][0],
+        "knee_mbps": below[-1][1],
+        "most_mbps": best[1],
+        "most_per_s": best[0],
+        "lag_p99_ms": run["summary"]["lag_ms"]["p99"],
+        "errors": run["summary"]["errors"],
+        "series": {"per_s": [r for r, _ in points], "mbps": [out for _, out in points]},
+    }
+
+
+def step(run, of):
+    """Requests that were due and that ended a second, megabits that arrived a second, in one step."""
+    rows = [row for row in run["seconds"] if of["start_s"] <= row["second"] < of["end_s"] - 1e-9]
+    mean = lambda name: sum(row[name] for row in rows) / max(1, len(rows))
+    return {"due": mean("due"), "per_s": mean("ended"), "mbps": 8e-6 * mean("bytes"), "ms": mean("due_p50_ms")}
+
+
+def kept_up(steps, n):
+    """What is under way when the first step ends has ended in no step: it is not judged."""
+    least = min(one["ms"] for one in steps[:n])
+    return steps[n]["per_s"] >= 0.97 * steps[n]["due"] and steps[n]["ms"] <= 3 * least
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""watch.py: what goes through a machine while something runs, as its network cards and kernel count it.
+
+Runs where the origin runs. Bytes of both sides are taken from /proc/net/dev at the same moments: IN is
+what came from the storage, OUT what went to the clients, headers and retransmissions included, as a
+cloud provider's meters say it. Prints one JSON object with sums and, under "series", what was seen over
+time.
+
+  watch.py --clients 10.77.0.1 --storage 10.77.1.2:443 --pid origin.pid --until load.json
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import socket
+import statistics
+import struct
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+ESTABLISHED, TIME_WAIT = 1, 6
+
+
+def main():
+    args = arguments()
+    until = pathlib.Path(args.until)
+    clients, (storage, port) = args.clients.split(":")[0], args.storage.split(":")
+    seen = [look(args, device(clients), device(storage), hexed(storage), int(port))]
+    deadline = time.monotonic() + args.at_most
+    while not until.exists() and time.monotonic() < deadline:
+        time.sleep(args.every)
+        seen.append(look(args, device(clients), device(storage), hexed(storage), int(port)))
+    print(json.dumps(told(seen)))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", required=True, help="an address on the clients' side")
+    parser.add_argument("--storage", required=True, help="ADDRESS:PORT of the storage")
+    parser.add_argument("--pid", required=True, help="a file with the origin's process id")
+    parser.add_argument("--until", required=True, help="a file that appears when the load has ended")
+    parser.add_argument("--every", type=float, default=0.25, help="seconds between looks")
+    parser.add_argument("--at-most", type=float, default=600, help="seconds")
+    return parser.parse_args()
+
+
+def look(args, front, back, address, port):
+    """All counters at one moment."""
+    pid = pathlib.Path(args.pid).read_text().strip()
+    rows = dict(line.split(":") for line in pathlib.Path("/proc/net/dev").read_text().splitlines()[2:])
+    cards = {name.strip(): [int(word) for word in row.split()] for name, row in rows.items()}
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    states = connections(address, port)
+    return {
+        "t": time.monotonic(),
+        # Of /proc/net/dev: received bytes are the first column, sent ones the ninth.
+        "in": cards[back][0],
+        "out": cards[front][8],
+        "open": states.count(ESTABLISHED),
+        "waiting": states.count(TIME_WAIT),
+        "cpu": (int(stat[11]) + int(stat[12])) / TICKS,
+        "rss": int(stat[21]) * PAGE,
+    }
+
+
+def connections(address, port):
+    """States of the connections to the storage, as TCP's own numbers."""
+    other = f"{address}:{port:04X}"
+    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [int(line[3], 16) for line in lines if line[2] == other]
+
+
+def device(address):
+    """The card on whose /24 network an address lies."""
+    for line in pathlib.Path("/proc/net/route").read_text().splitlines()[1:]:
+        name, to, _, _, _, _, _, mask, *_ = line.split()
+        if int(hexed(address), 16) & int(mask, 16) == int(to, 16) and int(mask, 16):
+            return name
+    raise SystemExit(f"no card leads to {address}")
+
+
+def hexed(address):
+    """As /proc/net writes it."""
+    return f"{struct.unpack('=I', socket.inet_aton(address))[0]:08X}"
+
+
+def told(seen):
+    first, last = seen[0], seen[-1]
+    took = last["t"] - first["t"]
+    grown = {name: last[name] - first[name] for name in ("in", "out", "cpu")}
+    opened = [one["open"] for one in seen[1:]]
+    pairs = list(zip(seen, seen[1:]))
+    rate = lambda name: [8e-6 * (b[name] - a[name]) / (b["t"] - a["t"]) for a, b in pairs]
+    return {
+        "seconds": took,
+        "in_mbps": 8e-6 * grown["in"] / took,
+        "out_mbps": 8e-6 * grown["out"] / took,
+        "out_in": grown["out"] / max(1, grown["in"]),
+        "cpu_s": grown["cpu"],
+        "cpu_ms_per_mb": 1e9 * grown["cpu"] / max(1, grown["out"]),
+        "rss_mb": max(one["rss"] for one in seen) / 1e6,
+        "open_mean": statistics.mean(opened),
+        "open_max": max(opened),
+        # How unsteady: what they vary by from look to look, beside how many there are.
+        "open_unsteady": statistics.mean(abs(b - a) for a, b in zip(opened, opened[1:])) / max(1, statistics.mean(opened)),
+        # With those that are closed and still held (TIME_WAIT).
+        "all_mean": statistics.mean(one["open"] + one["waiting"] for one in seen[1:]),
+        "waiting_max": max(one["waiting"] for one in seen),
+        "series": {
+            "s": [round(b["t"] - first["t"], 3) for _, b in pairs],
+            "in_mbps": rate("in"),
+            "out_mbps": rate("out"),
+            "open": opened,
+            "waiting": [one["waiting"] for one in seen[1:]],
+            "cpu": [(b["cpu"] - a["cpu"]) / (b["t"] - a["t"]) for a, b in pairs],
+            "rss_mb": [one["rss"] / 1e6 for one in seen[1:]],
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
