@@ -98,6 +98,7 @@ def told(seen):
         "in_mbps": 8e-6 * grown["in"] / took,
         "out_mbps": 8e-6 * grown["out"] / took,
         "out_in": grown["out"] / max(1, grown["in"]),
+        "in_out": grown["in"] / max(1, grown["out"]),
         "cpu_s": grown["cpu"],
         "cpu_ms_per_mb": 1e9 * grown["cpu"] / max(1, grown["out"]),
         "rss_mb": max(one["rss"] for one in seen) / 1e6,

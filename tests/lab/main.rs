@@ -216,6 +216,32 @@ fn known_numbers_come_out() {
 }
 
 #[test]
+fn runs_beside_each_other_do_not_meet() {
+    let Some(bench) = Bench::new("runs_beside_each_other_do_not_meet", "0.3") else {
+        return;
+    };
+    bench.edit("rounds = 3", "rounds = 3\nparallel = 2");
+    let output = bench.run();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let records = bench.records();
+    assert_eq!(records.len(), 6);
+    // Same ports, same addresses, each with its own factor.
+    for record in &records {
+        let (round, factor) = (&record["round"], record["arm"]["factor"].as_str().unwrap());
+        let x: f64 = format!("{}{factor}", round.as_u64().unwrap() + 1)
+            .parse()
+            .unwrap();
+        assert_eq!(record["values"]["x"].as_f64(), Some(x), "{record}");
+    }
+    let at = |n: usize, what: &str| records[n][what].as_f64().unwrap();
+    let later = at(0, "unix_s").max(at(1, "unix_s"));
+    for n in 0..2 {
+        assert!(later < at(n, "unix_s") + at(n, "took_s"), "{records:?}");
+    }
+    bench.nothing_stays();
+}
+
+#[test]
 fn stopped_or_killed_nothing_stays_and_it_goes_on() {
     for signal in ["-TERM", "-INT", "-KILL"] {
         let test = format!("stopped{signal}");

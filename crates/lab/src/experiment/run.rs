@@ -87,11 +87,11 @@ pub fn run(
             }
         });
         written?;
+        let _ = fs::remove_dir_all(folders.out.join("scratch"));
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Stopped);
         }
     }
-    let _ = fs::remove_dir_all(folders.out.join("scratch"));
     Ok(Outcome::Complete)
 }
 
