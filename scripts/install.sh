@@ -62,6 +62,7 @@ if [ "$purpose" != run ]; then
   need haproxy haproxy
   need ip iproute2
   need openssl openssl
+  need perf linux-perf
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then

@@ -29,6 +29,7 @@ install() {
   scripts/install.sh test || return 1
   scripts/players.sh
   scripts/storage.sh
+  scripts/baselines.sh || return 1
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Starts one of the servers that are compared; scripts/baselines.sh has brought what they need.
+#
+#   baselines/serve.sh c|c-WORKERS|c-sanitized|node|deno|rust|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
+#
+# `c-1024` is `c` with that many workers instead of 64.
+# $NAIVE and $HEADWATER are the programs of `rust` and `headwater`: by default the release build's
+# `naive` and the `headwater` of PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends it.
+set -euo pipefail
+[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+server=$1 listen=$3 folder=$4
+shift 4
+here=$(cd "$(dirname "$0")" && pwd)
+target=$here/../target
+modules=$target/baselines/node_modules
+
+first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "not there: $*; run scripts/baselines.sh" >&2; return 1; }
+
+case $server in
+  c-[0-9]*) set -- --workers "${server#c-}"; server=c; program=$(first "$target/baselines/c-server") ;;
+  c) program=$(first "$target/baselines/c-server") ;;
+  c-sanitized) program=$(first "$target/baselines/c-server-sanitized") ;;
+  node) program=$(first "$modules"/node-linux-*/bin/node); set -- "$here/node/server.js" --listen "$listen" "$folder" ;;
+  deno) program=$(first "$modules"/@deno/linux-*/deno); set -- run --no-prompt --quiet --allow-net --allow-read "$here/deno/server.ts" --listen "$listen" "$folder" ;;
+  rust) program=${NAIVE:-$(first "$target/release/naive")} ;;
+  headwater) program=${HEADWATER:-headwater}; set -- serve --listen "$listen" "$@" "$folder" ;;
+  nginx) ;;
+  *) echo "no such server: $server" >&2; exit 2 ;;
+esac
+case $server in
+  node | deno | headwater) exec "$program" "$@" ;;
+  c | c-sanitized | rust) exec "$program" --listen "$listen" "$@" "$folder" ;;
+esac
+
+# nginx takes no port 0, does not say when it listens, and wants a folder for its files.
+[ "${listen##*:}" != 0 ] || listen=${listen%:*}:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+run=$(mktemp -d)
+trap 'rm -rf "$run"' EXIT
+sed "/^#/d; s|RUN|$run|; s|LISTEN|$listen|; s|FOLDER|$(realpath "$folder")|" "$here/nginx/nginx.conf" > "$run/nginx.conf"
+nginx -e stderr -c "$run/nginx.conf" &
+child=$!
+trap 'kill $child' TERM INT
+until (exec 3<> "/dev/tcp/${listen%:*}/${listen##*:}") 2> /dev/null; do
+  kill -0 $child 2> /dev/null || { wait $child; exit; }
+  sleep 0.01
+done
+echo "listening on http://$listen"
+wait $child || wait $child || true # The first is interrupted by the trap.
