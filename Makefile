@@ -3,7 +3,7 @@
 # Where rustup puts cargo, should scripts/install.sh have to install it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-EXPERIMENTS ?= connections configurations congestion pacing tcp-log scaling scale-out
+EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 
 .PHONY: help run test quick fmt bench experiments judge fixtures fuzz clean
 
