@@ -48,7 +48,10 @@ bench: ## our speed beside others' on this machine, and our memory
 
 experiments: ## the source documents' experiments, each in a few minutes
 	@scripts/install.sh test
-	cargo build --release --locked
+	@scripts/players.sh
+	@scripts/baselines.sh
+	cargo build --release --locked -p headwater -p baselines
+	cd tests/judge && npm ci --no-audit --no-fund --ignore-scripts
 	@short=; for one in $(EXPERIMENTS); do printf '\n== %s ==\n' $$one; \
 		target/release/headwater lab run experiments/$$one.toml --out target/results/$$one --scale small \
 		|| short="$$short $$one"; done; \
