@@ -110,9 +110,8 @@ def told(chunks, counted, algorithm):
         "metrics_rtt_ms": counted and 1000 * counted["tcp_rtt_seconds"],
         "metrics_mbps": counted and 8e-6 * counted["tcp_delivery_rate_bytes_per_second"],
         "series": {
-            "s": [line["since_us"] / 1e6 for line in chunks[0]["tcp"]],
-            "cwnd": [line["cwnd_packets"] for line in chunks[0]["tcp"]],
-            "rtt_ms": [line["rtt_us"] / 1000 for line in chunks[0]["tcp"]],
+            "cwnd": [[line["since_us"] / 1e6, line["cwnd_packets"]] for line in chunks[0]["tcp"]],
+            "rtt_ms": [[line["since_us"] / 1e6, line["rtt_us"] / 1000] for line in chunks[0]["tcp"]],
         },
     }
 

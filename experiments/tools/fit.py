@@ -48,7 +48,7 @@ def fit(run, megabits):
         "most_per_s": best[0],
         "lag_p99_ms": run["summary"]["lag_ms"]["p99"],
         "errors": run["summary"]["errors"],
-        "series": {"per_s": [r for r, _ in points], "mbps": [out for _, out in points]},
+        "points": points,
     }
 
 

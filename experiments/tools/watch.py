@@ -27,6 +27,7 @@ def main():
     args = arguments()
     until = pathlib.Path(args.until)
     clients, (storage, port) = args.clients.split(":")[0], args.storage.split(":")
+    time.sleep(args.begin)
     seen = [look(args, device(clients), device(storage), hexed(storage), int(port))]
     deadline = time.monotonic() + args.at_most
     while not until.exists() and time.monotonic() < deadline:
@@ -40,6 +41,7 @@ def arguments():
     parser.add_argument("--clients", required=True, help="an address on the clients' side")
     parser.add_argument("--storage", required=True, help="ADDRESS:PORT of the storage")
     parser.add_argument("--pid", required=True, help="a file with the origin's process id")
+    parser.add_argument("--from", dest="begin", type=float, default=0, help="seconds that are left out")
     parser.add_argument("--until", required=True, help="a file that appears when the load has ended")
     parser.add_argument("--every", type=float, default=0.25, help="seconds between looks")
     parser.add_argument("--at-most", type=float, default=600, help="seconds")
@@ -92,6 +94,7 @@ def told(seen):
     grown = {name: last[name] - first[name] for name in ("in", "out", "cpu")}
     opened = [one["open"] for one in seen[1:]]
     pairs = list(zip(seen, seen[1:]))
+    paired = lambda values: [[round(b["t"] - first["t"], 3), value] for (_, b), value in zip(pairs, values)]
     rate = lambda name: [8e-6 * (b[name] - a[name]) / (b["t"] - a["t"]) for a, b in pairs]
     return {
         "seconds": took,
@@ -110,13 +113,12 @@ def told(seen):
         "all_mean": statistics.mean(one["open"] + one["waiting"] for one in seen[1:]),
         "waiting_max": max(one["waiting"] for one in seen),
         "series": {
-            "s": [round(b["t"] - first["t"], 3) for _, b in pairs],
-            "in_mbps": rate("in"),
-            "out_mbps": rate("out"),
-            "open": opened,
-            "waiting": [one["waiting"] for one in seen[1:]],
-            "cpu": [(b["cpu"] - a["cpu"]) / (b["t"] - a["t"]) for a, b in pairs],
-            "rss_mb": [one["rss"] / 1e6 for one in seen[1:]],
+            "in_mbps": paired(rate("in")),
+            "out_mbps": paired(rate("out")),
+            "open": paired(opened),
+            "closing": paired([one["waiting"] for one in seen[1:]]),
+            "cpu": paired([(b["cpu"] - a["cpu"]) / (b["t"] - a["t"]) for a, b in pairs]),
+            "rss_mb": paired([one["rss"] / 1e6 for one in seen[1:]]),
         },
     }
 
