@@ -7,6 +7,7 @@
 //! from them at the start, in the background; it decides who stays, by the same policy as in
 //! memory, and removes who goes. A folder belongs to one process.
 
+mod file;
 mod format;
 mod index;
 mod queue;
@@ -14,7 +15,7 @@ mod queue;
 mod tests;
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -22,22 +23,21 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use bytes::Bytes;
 use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash3_64;
 
-use self::format::{FIXED, Header};
+pub use self::file::{ShelvedBody, Shelving};
+use self::file::{Unread, begin, each, shelved, write};
+use self::format::Header;
 use self::index::{Index, Shelved};
 use self::queue::Queue;
 use crate::identity::Identity;
 use crate::local::LocalFile;
-use crate::meter::{Meter, Reason};
+use crate::meter::Meter;
 
 const SUFFIX: &str = "object";
 const PART: &str = "part";
 const LOCK: &str = "lock";
-/// Read at once where a body is looked at.
-const READ_BYTES: u64 = 1 << 20;
 
 /// Objects on disk. Cheap to clone; all clones are one.
 #[derive(Debug, Clone)]
@@ -55,28 +55,6 @@ struct Shared {
     counts: [AtomicU64; 3],
     /// Held as long as the folder is ours.
     _lock: File,
-}
-
-/// An object to be kept.
-#[derive(Debug)]
-pub struct Shelving {
-    /// What it is found by.
-    pub key: String,
-    /// Names that it can be removed by, separated by spaces.
-    pub tags: String,
-    /// What comes back with it.
-    pub head: Vec<u8>,
-    /// Its bytes.
-    pub body: ShelvedBody,
-}
-
-/// Where an object's bytes are.
-#[derive(Debug, Clone)]
-pub enum ShelvedBody {
-    /// In memory.
-    Memory(Vec<Bytes>),
-    /// In a file, which may have been removed meanwhile.
-    File(Arc<LocalFile>, Range<u64>),
 }
 
 /// An object that was kept.
@@ -170,11 +148,11 @@ impl DiskTier {
         let shared = &self.shared;
         let shelved = shared.index.get(hash(key), key)?;
         let found = shared.read(key, &shelved);
-        if found.is_none() {
+        if found.as_ref().is_err_and(|why| *why == Unread::Broken) {
             shared.count(BROKEN);
             shared.index.remove(hash(key), key);
         }
-        found
+        found.ok()
     }
 
     /// Forgets one object, also one that is about to be written.
@@ -251,12 +229,14 @@ impl Shared {
             let suffix = path.extension().and_then(|suffix| suffix.to_str());
             match suffix {
                 Some(SUFFIX) => {
-                    let known = shelved(&path).is_some_and(|(key, shelved)| {
+                    let known = shelved(&path).map(|(key, shelved)| {
                         let right = Some(file_name(hash(&key)).as_str()) == name;
                         // What was written since the start is newer.
                         right && (self.index.has(hash(&key), &key) || self.index.add(&key, shelved))
                     });
-                    if !known && fs::remove_file(&path).is_ok() {
+                    // What cannot be looked at now is left for the next start.
+                    let useless = matches!(known, Ok(false) | Err(Unread::Broken));
+                    if useless && fs::remove_file(&path).is_ok() {
                         self.count(BROKEN);
                     }
                 }
@@ -295,14 +275,16 @@ impl Shared {
     }
 
     /// Opens an object's file, and checks it, its body only the first time.
-    fn read(&self, key: &str, shelved: &Shelved) -> Option<Found> {
-        let file = File::open(self.folder.join(file_name(hash(key)))).ok()?;
-        let identity = Identity::of(&rustix::fs::fstat(&file).ok()?);
+    fn read(&self, key: &str, shelved: &Shelved) -> Result<Found, Unread> {
+        let file = File::open(self.folder.join(file_name(hash(key))))?;
+        let identity = Identity::of(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
         let bytes = begin(&file)?;
-        let header = Header::read(&bytes)?;
+        let header = Header::read(&bytes).ok_or(Unread::Broken)?;
         let start = bytes.len() as u64;
-        let body = start..start.checked_add(header.body_len)?;
-        (header.key == key && body.end == identity.len).then_some(())?;
+        let body = start..start.saturating_add(header.body_len);
+        if header.key != key || body.end != identity.len {
+            return Err(Unread::Broken);
+        }
         let (head, body_sum) = (header.head.to_vec(), header.body_sum);
         let file = Arc::new(LocalFile::new(file, identity, self.meter.clone()));
         if !shelved.is_checked() {
@@ -310,97 +292,14 @@ impl Shared {
             each(&file, &body, |bytes| {
                 std::hash::Hasher::write(&mut summed, bytes);
                 Ok(())
-            })
-            .ok()?;
-            (std::hash::Hasher::finish(&summed) == body_sum).then_some(())?;
+            })?;
+            if std::hash::Hasher::finish(&summed) != body_sum {
+                return Err(Unread::Broken);
+            }
             shelved.check();
         }
-        Some(Found { head, file, body })
+        Ok(Found { head, file, body })
     }
-}
-
-/// What the file says that it is.
-fn shelved(path: &Path) -> Option<(String, Shelved)> {
-    let file = File::open(path).ok()?;
-    let len = file.metadata().ok()?.len();
-    let bytes = begin(&file)?;
-    let header = Header::read(&bytes)?;
-    (bytes.len() as u64 + header.body_len == len).then(|| {
-        let shelved = Shelved::new(header.key, header.tags, len, false);
-        (header.key.to_owned(), shelved)
-    })
-}
-
-/// A file's bytes before its body.
-fn begin(mut file: &File) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; FIXED];
-    file.read_exact(&mut bytes).ok()?;
-    let start = format::start(&bytes)?;
-    bytes.resize(start, 0);
-    file.read_exact(bytes.get_mut(FIXED..)?).ok()?;
-    Some(bytes)
-}
-
-/// Writes a whole file; returns its length. Without waiting for the disk: what a machine that stops
-/// leaves of it does not agree with its checksums.
-fn write(path: &Path, object: &Shelving) -> io::Result<u64> {
-    let (mut body_len, mut summed) = (0, XxHash3_64::new());
-    object.body.each(|bytes| {
-        body_len += bytes.len() as u64;
-        std::hash::Hasher::write(&mut summed, bytes);
-        Ok(())
-    })?;
-    let header = Header {
-        key: &object.key,
-        tags: &object.tags,
-        head: &object.head,
-        body_len,
-        body_sum: std::hash::Hasher::finish(&summed),
-    };
-    let header = header.write().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut file = File::create(path)?;
-    file.write_all(&header)?;
-    object.body.each(|bytes| file.write_all(bytes))?;
-    Ok(header.len() as u64 + body_len)
-}
-
-impl ShelvedBody {
-    /// Bytes.
-    pub fn len(&self) -> u64 {
-        match self {
-            ShelvedBody::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
-            ShelvedBody::File(_, range) => range.end - range.start,
-        }
-    }
-
-    /// No bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn each(&self, mut with: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        match self {
-            ShelvedBody::Memory(pieces) => pieces.iter().try_for_each(|piece| with(piece)),
-            ShelvedBody::File(file, range) => each(file, range, with),
-        }
-    }
-}
-
-fn each(
-    file: &LocalFile,
-    range: &Range<u64>,
-    mut with: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut at = range.start;
-    while at < range.end {
-        let end = range.end.min(at + READ_BYTES);
-        let bytes = file
-            .read(at..end, Reason::Plain)
-            .map_err(io::Error::other)?;
-        with(&bytes)?;
-        at = end;
-    }
-    Ok(())
 }
 
 fn hash(key: &str) -> u64 {

@@ -1,6 +1,10 @@
 //! What is given back is what was kept, whatever becomes of files and processes.
 
+use bytes::Bytes;
+
+use super::format::FIXED;
 use super::*;
+use crate::meter::Reason;
 
 const LOTS: u64 = 64 << 20;
 
@@ -141,6 +145,39 @@ fn damaged_files_are_noticed_and_removed() {
     let tier = open(dir.path());
     tier.close([]);
     assert!(tier.is_empty() && files(dir.path()).is_empty());
+}
+
+/// A process that had run out of descriptors removed what it could not open.
+#[test]
+fn a_file_that_cannot_be_looked_at_is_no_damaged_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let tier = open(dir.path());
+    let one = object("/a", 10_000);
+    tier.put(object("/a", 10_000));
+    tier.close([]);
+    let path = files(dir.path()).remove(0);
+    let aside = dir.path().join("aside");
+    // Opening it fails, other than where it is not there.
+    let hide = || {
+        fs::rename(&path, &aside).unwrap();
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+    };
+    let show = || fs::rename(&aside, &path).unwrap();
+    hide();
+    assert!(!is_kept(&tier, &one));
+    show();
+    assert!(is_kept(&tier, &one));
+    drop(tier);
+    hide();
+    let tier = open(dir.path());
+    tier.close([]);
+    assert_eq!((tier.len(), tier.counts().broken), (0, 0));
+    drop(tier);
+    show();
+    let tier = open(dir.path());
+    until(&tier, 1);
+    assert!(is_kept(&tier, &one));
+    tier.close([]);
 }
 
 #[test]
