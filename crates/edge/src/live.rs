@@ -34,13 +34,14 @@ impl Live {
         self.now.load_full()
     }
 
-    /// Reads the settings anew, and answers by them from now on. Returns what has changed and
-    /// takes a restart: that stays as it is.
+    /// Reads the settings anew, and answers by them from now on; opens the file of records anew.
+    /// Returns what has changed and takes a restart: that stays as it is.
     ///
     /// # Errors
     /// [`Wrong`] when they mean nothing: then all stays as it is.
     pub fn reload(&self) -> Result<Vec<&'static str>, Wrong> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.now().observer.reopen();
         let result = (self.read)().and_then(|settings| self.replace(settings));
         match &result {
             Ok(fixed) if fixed.is_empty() => tracing::info!("the settings were read anew"),

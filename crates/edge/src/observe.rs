@@ -100,6 +100,13 @@ impl Observer {
         }
     }
 
+    /// Records go to a new file of the same name from now on: somebody may have moved the old one.
+    pub fn reopen(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.reopen();
+        }
+    }
+
     /// Brings gauges up to date and prints all.
     pub fn show(&self, bytes: u64, objects: usize, flights: usize) -> Response<Body> {
         self.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));

@@ -75,6 +75,12 @@ struct Port {
     secure: bool,
 }
 
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
 /// The name of the port that a program is there for.
 pub const MAIN: &str = "serve";
 
@@ -137,10 +143,7 @@ impl Running {
         W: FnOnce() -> R + Send + 'static,
         R: Future<Output = ()>,
     {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(Failed::cannot(name))?;
+        let runtime = runtime().map_err(Failed::cannot(name))?;
         self.work(name, move || {
             runtime.block_on(async { work().await });
             Ok(())
@@ -153,21 +156,23 @@ impl Running {
     /// [`Failed::Cannot`] when the system takes no handler or gives no thread.
     pub fn on_hangup(&mut self, mut work: impl FnMut() + Send + 'static) -> Result<(), Failed> {
         use tokio::signal::unix::{SignalKind, signal};
+        let runtime = runtime().map_err(Failed::cannot("SIGHUP"))?;
+        // Here, and not on the thread: until it is heard, it ends the process.
+        let within = runtime.enter();
+        let heard = signal(SignalKind::hangup());
+        drop(within);
+        let mut hangups = heard.map_err(Failed::cannot("SIGHUP"))?;
         let shutdown = self.shutdown.clone();
-        self.until_drained("hangup", move || async move {
-            let mut hangups = match signal(SignalKind::hangup()) {
-                Ok(hangups) => hangups,
-                Err(error) => {
-                    tracing::warn!(%error, "SIGHUP is not heard");
-                    return;
+        self.work("hangup", move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        () = shutdown.draining() => return,
+                        _ = hangups.recv() => work(),
+                    }
                 }
-            };
-            loop {
-                tokio::select! {
-                    () = shutdown.draining() => return,
-                    _ = hangups.recv() => work(),
-                }
-            }
+            });
+            Ok(())
         })
     }
 

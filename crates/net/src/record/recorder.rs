@@ -14,6 +14,8 @@ use crate::metrics::{Counter, Metrics, Row};
 
 /// The most records waiting to be written; more are dropped and counted. Some 30 MB.
 const WAITING_MAX: usize = 65_536;
+/// Written at a time, about.
+const BUFFER_BYTES: usize = 256 << 10;
 /// How long a record may wait before it is written, when few come.
 const DELAY_MAX: Duration = Duration::from_millis(200);
 
@@ -26,6 +28,12 @@ const DROPPED: Row = Row {
     name: "records_dropped",
     unit: "",
     help: "Records lost because the disk was too slow or full",
+};
+
+const REOPENED: Row = Row {
+    name: "records_reopened",
+    unit: "",
+    help: "Times that the file of records was opened anew",
 };
 
 /// Where records go. Cheap to clone; the last clone to be dropped waits until all is written.
@@ -41,6 +49,7 @@ struct Shared {
     wake: Condvar,
     written: Counter,
     dropped: Counter,
+    reopened: Counter,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,24 +64,26 @@ enum Line {
 struct Queue {
     waiting: Vec<Line>,
     closed: bool,
+    /// What waits goes to the old file, what comes then to the one of this name by then.
+    reopen: bool,
 }
 
 impl Recorder {
     /// Appends to a file, which is made if it is not there.
     pub fn open(path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Recorder::to(file, metrics)
+        Recorder::to(append(path)?, path, metrics)
     }
 
-    fn to(file: File, metrics: &Metrics) -> io::Result<Recorder> {
+    fn to(file: File, path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),
             written: metrics.counter(&WRITTEN),
             dropped: metrics.counter(&DROPPED),
+            reopened: metrics.counter(&REOPENED),
         });
-        let theirs = Arc::clone(&shared);
-        let run = move || theirs.write_all(BufWriter::with_capacity(1 << 18, file));
+        let (theirs, path) = (Arc::clone(&shared), path.to_owned());
+        let run = move || theirs.write_all(BufWriter::with_capacity(BUFFER_BYTES, file), &path);
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;
@@ -101,6 +112,13 @@ impl Recorder {
         self.line(Line::Tcp(Box::new(record)));
     }
 
+    /// Opens the file anew under its name, soon: it was moved away, and another is to begin. All
+    /// records go to the one or the other.
+    pub fn reopen(&self) {
+        self.shared.lock().reopen = true;
+        self.shared.wake.notify_one();
+    }
+
     fn line(&self, record: Line) {
         let mut queue = self.shared.lock();
         if queue.waiting.len() >= WAITING_MAX {
@@ -123,10 +141,10 @@ impl Shared {
     }
 
     /// The thread's whole life.
-    fn write_all(&self, mut to: BufWriter<File>) {
+    fn write_all(&self, mut to: BufWriter<File>, path: &Path) {
         let mut batch = Vec::new();
         loop {
-            let closed = self.next_batch(&mut batch);
+            let (closed, reopen) = self.next_batch(&mut batch);
             let count = batch.len() as u64;
             match write_batch(&mut to, &batch) {
                 Ok(()) => self.written.inc_by(count),
@@ -136,20 +154,37 @@ impl Shared {
                 }
             };
             batch.clear();
+            if reopen {
+                match append(path) {
+                    Ok(file) => {
+                        to = BufWriter::with_capacity(BUFFER_BYTES, file);
+                        self.reopened.inc();
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, path = %path.display(), "records go to the old file")
+                    }
+                }
+            }
             if closed {
                 return;
             }
         }
     }
 
-    /// Fills `batch`; true when it is the last one.
-    fn next_batch(&self, batch: &mut Vec<Line>) -> bool {
-        let idle = |queue: &mut Queue| !queue.closed && queue.waiting.len() < WAITING_MAX / 4;
+    /// Fills `batch`; whether it is the last one, and the last one for this file.
+    fn next_batch(&self, batch: &mut Vec<Line>) -> (bool, bool) {
+        let idle = |queue: &mut Queue| {
+            !queue.closed && !queue.reopen && queue.waiting.len() < WAITING_MAX / 4
+        };
         let waited = self.wake.wait_timeout_while(self.lock(), DELAY_MAX, idle);
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut queue.waiting, batch);
-        queue.closed
+        (queue.closed, std::mem::take(&mut queue.reopen))
     }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 fn write_batch(to: &mut BufWriter<File>, batch: &[Line]) -> io::Result<()> {
@@ -231,13 +266,52 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_moved_away_is_followed_by_another_and_no_record_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("records.jsonl");
+        let metrics = Metrics::new();
+        let recorder = Recorder::open(&path, &metrics).unwrap();
+        for turn in 0..5 {
+            for request in 0..500 {
+                recorder.access(Access {
+                    request: turn * 500 + request,
+                    ..sample()
+                });
+                if request == 250 {
+                    std::fs::rename(&path, dir.path().join(format!("{turn}"))).unwrap();
+                    recorder.reopen();
+                    // The next turn moves what this one has opened.
+                    while !path.exists() {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+        }
+        drop(recorder);
+        let files = std::fs::read_dir(dir.path()).unwrap();
+        let texts: Vec<_> = files
+            .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+            .collect();
+        assert_eq!(texts.len(), 6);
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let mut seen: Vec<u64> = lines
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|line| line["request"].as_u64().unwrap())
+            .collect();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..2500));
+        let text = metrics.text().unwrap();
+        assert!(text.contains("headwater_records_reopened_total 5"));
+    }
+
+    #[test]
     fn a_full_disk_loses_records_and_says_so() {
         let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
             println!("skipped: no /dev/full here");
             return;
         };
         let metrics = Metrics::new();
-        let recorder = Recorder::to(full, &metrics).unwrap();
+        let recorder = Recorder::to(full, Path::new("/dev/full"), &metrics).unwrap();
         recorder.access(sample());
         drop(recorder);
         assert!(

@@ -1,5 +1,6 @@
+use super::relayed::{made, tls, trusting};
 use super::support::*;
-use crate::server::{Limits, Tls};
+use crate::server::Limits;
 
 #[test]
 fn bodies_of_odd_sizes_arrive_whole_on_one_connection() {
@@ -199,24 +200,9 @@ fn nobody_can_smuggle_a_request() {
 
 #[test]
 fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let tls = Tls {
-        cert: made.cert.pem().into_bytes(),
-        key: made.signing_key.serialize_pem().into_bytes(),
-    };
-    let server = start_with(Limits::default(), Some(tls));
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = "localhost".try_into().unwrap();
-    let session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
-    let socket = std::net::TcpStream::connect(server.address).unwrap();
-    let mut stream = rustls::StreamOwned::new(session, socket);
+    let made = made();
+    let server = start_with(Limits::default(), Some(tls(&made)));
+    let mut stream = trusting(server.address, &made);
     use std::io::{Read, Write};
     let request = "GET /conn HTTP/1.1\r\nHost: x\r\n\r\n\
                    GET /pieces/300000/70,7000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";

@@ -77,23 +77,23 @@ fn a_trusted_relay_says_whom_it_forwards() {
     assert_eq!(ask(&server, HEADER, lines), "192.0.2.7:4660 198.51.100.9");
 }
 
-type Made = rcgen::CertifiedKey<rcgen::KeyPair>;
+pub type Made = rcgen::CertifiedKey<rcgen::KeyPair>;
 
-fn made() -> Made {
+pub fn made() -> Made {
     rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap()
 }
 
-fn tls(made: &Made) -> Tls {
+pub fn tls(made: &Made) -> Tls {
     Tls {
         cert: made.cert.pem().into_bytes(),
         key: made.signing_key.serialize_pem().into_bytes(),
     }
 }
 
-type Stream = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
+pub type Stream = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
 
 /// A connection by a client who believes this certificate alone.
-fn trusting(address: SocketAddr, made: &Made) -> Stream {
+pub fn trusting(address: SocketAddr, made: &Made) -> Stream {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
