@@ -158,6 +158,8 @@ fn pools(layers: &Layers) -> Result<Pools, Wrong> {
     }
     let usual = Pool::new(&origins, balance.unwrap_or(Balance::Path), health);
     let usual = usual.map_err(|why| Wrong(format!("origin: {why}")))?;
+    let usual = usual.trusting(layers.path("origin-ca").as_deref());
+    let usual = usual.map_err(|why| Wrong(format!("origin-ca: {why}")))?;
     let mut pools = match layers.file() {
         Some((path, text)) => origins::read(path, text, &usual)?,
         None => Pools::new(),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use net::upstream::{Answer, Failed, Patience, Upstream};
+use net::upstream::{Answer, Authorities, Failed, Patience, Upstream};
 use net::{Body, Error};
 
 use self::budget::Budget;
@@ -49,6 +49,7 @@ pub struct Origins {
 struct Members {
     members: Vec<Arc<Member>>,
     balance: Balance,
+    authorities: Authorities,
     /// The path that probes ask for, if there are probes.
     probe: Option<String>,
     budget: Mutex<Budget>,
@@ -110,14 +111,20 @@ impl Origins {
         old: Option<&Origins>,
     ) -> io::Result<Origins> {
         let old = old.filter(|old| old.treatment.patience == treatment.patience);
-        let member = |pool: &Arc<str>, url: &Uri| {
+        let member = |pool: &Arc<str>, of: &Pool, url: &Uri| {
             let text = url.to_string();
             let known = old.and_then(|old| old.pools.get(pool));
+            let known = known.filter(|known| known.authorities == of.authorities);
             let known = known.and_then(|pool| pool.members.iter().find(|m| m.url == text));
             if let Some(known) = known {
                 return Ok(Arc::clone(known));
             }
-            let upstream = Upstream::new(url, counts.workers, treatment.patience.clone())?;
+            let upstream = Upstream::new(
+                url,
+                counts.workers,
+                treatment.patience.clone(),
+                &of.authorities,
+            )?;
             let upstream = upstream.counting(counts.opened.clone());
             let host = HeaderValue::from_str(upstream.authority());
             Ok(Arc::new(Member {
@@ -130,10 +137,11 @@ impl Origins {
             }))
         };
         let pools = pools.iter().map(|(name, pool)| {
-            let members = pool.origins.iter().map(|url| member(name, url));
+            let members = pool.origins.iter().map(|url| member(name, pool, url));
             let pool = Members {
                 members: members.collect::<io::Result<_>>()?,
                 balance: pool.balance,
+                authorities: pool.authorities.clone(),
                 probe: pool.health.clone(),
                 budget: Mutex::new(Budget::new(Instant::now())),
             };

@@ -22,8 +22,11 @@ use self::pool::Pool;
 use crate::Body;
 use crate::metrics::Counter;
 
+mod authorities;
 mod connect;
 mod pool;
+
+pub use authorities::Authorities;
 
 /// Bounds on what a server behind us may do to us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,14 +120,19 @@ pub struct Answer {
 }
 
 impl Upstream {
-    /// A server at this URL, `http` or `https` (public certificate authorities). Connections are
-    /// kept apart for each of `workers`, whose runtimes they live on.
+    /// A server at this URL, `http` or `https`. Connections are kept apart for each of `workers`,
+    /// whose runtimes they live on.
     ///
     /// # Errors
     /// When the URL names no server, or more than a server.
-    pub fn new(url: &Uri, workers: usize, patience: Patience) -> io::Result<Upstream> {
+    pub fn new(
+        url: &Uri,
+        workers: usize,
+        patience: Patience,
+        authorities: &Authorities,
+    ) -> io::Result<Upstream> {
         Ok(Upstream {
-            connect: Connect::new(url)?,
+            connect: Connect::new(url, authorities)?,
             pool: Arc::new(Pool::new(workers, patience.idle)),
             seats: Arc::new(Semaphore::new(patience.at_once_max)),
             patience,

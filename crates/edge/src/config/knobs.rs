@@ -15,6 +15,12 @@ const OWN: &[Knob] = &[
     )
     .list(),
     Knob::new(
+        "origin-ca",
+        "FILE",
+        "",
+        "Authorities (PEM) whose certificates origins over TLS have, instead of the public ones",
+    ),
+    Knob::new(
         "origin-balance",
         "path|folder|first",
         "path",

@@ -1,10 +1,12 @@
 //! Which origins there are: `origin`, and `[pool.NAME]` tables of the settings file beside it.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::Uri;
 use net::config::Wrong;
+use net::upstream::Authorities;
 use serde::Deserialize;
 
 use super::Balance;
@@ -20,6 +22,8 @@ pub struct Pool {
     pub balance: Balance,
     /// A path to ask for now and then.
     pub health: Option<String>,
+    /// Whose certificates they may have.
+    pub authorities: Authorities,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +38,7 @@ struct Written {
     origin: Vec<String>,
     balance: Option<String>,
     health: Option<String>,
+    ca: Option<PathBuf>,
 }
 
 impl Pool {
@@ -59,6 +64,23 @@ impl Pool {
             origins,
             balance,
             health,
+            authorities: Authorities::default(),
+        })
+    }
+
+    /// With certificates of these authorities alone, if a file of them is given.
+    ///
+    /// # Errors
+    /// In words, when it cannot be read, or holds none.
+    pub fn trusting(self, file: Option<&Path>) -> Result<Pool, String> {
+        let Some(file) = file else {
+            return Ok(self);
+        };
+        let read = Authorities::read(file);
+        let authorities = read.map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Pool {
+            authorities,
+            ..self
         })
     }
 }
@@ -73,7 +95,13 @@ pub fn read(path: &str, text: &str, usual: &Pool) -> Result<Pools, Wrong> {
         let balance = written.balance.as_deref().map(Balance::parse).transpose();
         let health = written.health.or_else(|| usual.health.clone());
         let pool = balance.and_then(|balance| {
-            Pool::new(&written.origin, balance.unwrap_or(usual.balance), health)
+            let pool = Pool::new(&written.origin, balance.unwrap_or(usual.balance), health)?;
+            let authorities = usual.authorities.clone();
+            Pool {
+                authorities,
+                ..pool
+            }
+            .trusting(written.ca.as_deref())
         });
         let pool = pool.map_err(|why| Wrong(format!("{path}: [pool.{name}]: {why}")))?;
         if name.is_empty() {

@@ -7,12 +7,13 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::Authorities;
 use crate::Body;
 
 /// Where to connect to, and how.
@@ -54,7 +55,7 @@ impl Connection {
 }
 
 impl Connect {
-    pub(super) fn new(url: &Uri) -> io::Result<Connect> {
+    pub(super) fn new(url: &Uri, authorities: &Authorities) -> io::Result<Connect> {
         let wrong =
             |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("{url}: {what}"));
         let secure = match url.scheme_str() {
@@ -82,7 +83,7 @@ impl Connect {
             .unwrap_or(if secure { 443 } else { 80 });
         let tls = if secure {
             let name = ServerName::try_from(host.clone()).map_err(|_| wrong("no name for TLS"))?;
-            Some((connector()?, name))
+            Some((connector(authorities)?, name))
         } else {
             None
         };
@@ -133,14 +134,12 @@ where
     Ok(Connection { sender, worker: 0 })
 }
 
-fn connector() -> io::Result<TlsConnector> {
+fn connector(authorities: &Authorities) -> io::Result<TlsConnector> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_root_certificates(roots)
+        .with_root_certificates(authorities.roots()?)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))

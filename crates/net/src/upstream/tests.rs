@@ -44,7 +44,7 @@ fn upstream(address: SocketAddr) -> Upstream {
         between: Duration::from_millis(300),
         ..Patience::default()
     };
-    Upstream::new(&url, 1, patience).unwrap()
+    Upstream::new(&url, 1, patience, &Authorities::Public).unwrap()
 }
 
 fn get(path: &str) -> Request<()> {
@@ -125,14 +125,14 @@ fn a_server_is_a_host_and_no_more() {
     for url in ["ftp://a", "http://u@a", "http://a/b", "/x", "a:1"] {
         let parsed = url.parse().unwrap();
         assert!(
-            Upstream::new(&parsed, 1, Patience::default()).is_err(),
+            Upstream::new(&parsed, 1, Patience::default(), &Authorities::Public).is_err(),
             "{url}"
         );
     }
     for url in ["http://a", "https://a:8443/", "http://[::1]:80"] {
         let parsed = url.parse().unwrap();
         assert!(
-            Upstream::new(&parsed, 1, Patience::default()).is_ok(),
+            Upstream::new(&parsed, 1, Patience::default(), &Authorities::Public).is_ok(),
             "{url}"
         );
     }
