@@ -59,6 +59,7 @@ const BROKEN: Row = Row {
 /// The tier, if there is one, and what is counted of it.
 pub struct Disk {
     tier: Option<DiskTier>,
+    bytes_max: u64,
     memory: Arc<Memory<Key, Entry>>,
     gauges: [Gauge; 3],
     counters: [Counter; 3],
@@ -83,6 +84,10 @@ pub fn tiers(settings: &Settings, metrics: &Metrics) -> Result<Tiers, Failed> {
     let memory = Arc::new(Memory::new(settings.memory_bytes, leaving));
     let disk = Disk {
         tier,
+        bytes_max: settings
+            .disk
+            .as_ref()
+            .map_or(0, |(_, bytes_max)| *bytes_max),
         memory: memory.clone(),
         gauges: [&BYTES, &OBJECTS, &WAITING].map(|row| metrics.gauge(row)),
         counters: [&WRITTEN, &DROPPED, &BROKEN].map(|row| metrics.counter(row)),
@@ -110,6 +115,19 @@ impl Disk {
         for (counter, value) in self.counters.iter().zip(values) {
             counter.inc_by(value.saturating_sub(counter.get()));
         }
+    }
+
+    /// The same for people; nothing where there is no disk.
+    pub fn state(&self) -> serde_json::Value {
+        let Some(tier) = &self.tier else {
+            return serde_json::Value::Null;
+        };
+        let counts = tier.counts();
+        serde_json::json!({
+            "bytes": tier.bytes(), "bytes_max": self.bytes_max, "objects": tier.len(),
+            "waiting": tier.waiting(), "written": counts.written, "dropped": counts.dropped,
+            "broken": counts.broken,
+        })
     }
 
     /// It can be had from there at once.
@@ -158,7 +176,7 @@ fn shelving(key: &Key, entry: &Entry) -> Option<Shelving> {
         }
         Entry::Block(content) => (String::new(), content.shelved()?),
         Entry::Varies(_) => (String::new(), store::ShelvedBody::Memory(Vec::new())),
-        Entry::Apart(_) => return None,
+        Entry::Apart { .. } => return None,
     };
     Some(Shelving {
         key: key.as_str().to_owned(),
@@ -219,7 +237,7 @@ impl Edge {
 
     /// An object has been delivered. The second time shows that it is worth more: to lie where the
     /// kernel sends it from, and to be on disk.
-    pub(crate) fn used(&self, object: &Arc<Object>, key: impl FnOnce() -> Key) {
+    pub(crate) fn used(self: &Arc<Edge>, object: &Arc<Object>, key: impl FnOnce() -> Key) {
         let first = object.uses.load(Relaxed) < 2;
         if first || object.proven.load(Relaxed) || object.proven.swap(true, Relaxed) {
             return;
@@ -235,8 +253,9 @@ impl Edge {
     }
 
     /// Puts an object's bytes into a memory file, unless it is being fetched anew: as long as that
-    /// is not so, nobody else replaces it.
-    fn lay(&self, key: &Key, object: &Arc<Object>) {
+    /// is not so, nobody else replaces it. Copying tens of megabytes is no work for a worker, on
+    /// which others wait.
+    fn lay(self: &Arc<Edge>, key: &Key, object: &Arc<Object>) {
         let Joined::Lead(lead) = self.flights.join(key) else {
             return;
         };
@@ -244,13 +263,16 @@ impl Edge {
         if !self.memory.get(key).is_some_and(|entry| same(&entry)) {
             return;
         }
-        if let Some(content) = object.content.laid(&self.arena) {
-            let laid = Arc::new(object.with(content));
-            self.memory.insert(key.clone(), Entry::Object(laid));
-            if lead.purged() {
-                self.memory.remove(key);
+        let (edge, key, object) = (self.clone(), key.clone(), object.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Some(content) = object.content.laid(&edge.arena) {
+                let laid = Arc::new(object.with(content));
+                edge.memory.insert(key.clone(), Entry::Object(laid));
+                if lead.purged() {
+                    edge.memory.remove(&key);
+                }
             }
-        }
+        });
     }
 }
 

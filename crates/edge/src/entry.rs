@@ -26,7 +26,11 @@ pub enum Entry {
     /// Look again, with the values of these headers.
     Varies(Arc<Varies>),
     /// What came last was not to be shared: until then, do not make others wait for each other.
-    Apart(Instant),
+    Apart {
+        until: Instant,
+        /// Nor ask whether another answer may be kept: that would cost too much.
+        wholly: bool,
+    },
 }
 
 /// Which headers a URL's answers vary by, and the variants that are kept.
@@ -71,7 +75,7 @@ impl Weigh for Entry {
             }
             Entry::Block(content) => ENTRY_BYTES + content.memory_bytes(),
             Entry::Varies(_) => ENTRY_BYTES + (VARIANTS_MAX * 200) as u64,
-            Entry::Apart(_) => ENTRY_BYTES,
+            Entry::Apart { .. } => ENTRY_BYTES,
         }
     }
 }

@@ -11,7 +11,7 @@ pub use bring::Flying;
 
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use net::Error;
 use net::conditional::Validators;
@@ -20,9 +20,9 @@ use store::cache::{Lead, Reader};
 use tokio::sync::oneshot;
 
 use crate::Edge;
-use crate::config::Settings;
 use crate::content::Content;
 use crate::fresh::{self, Asked, Directives, Lifetime, serves_error};
+use crate::headers;
 use crate::key::{Key, selecting};
 use crate::object::{Object, varying};
 use crate::origins::{Question, Reply};
@@ -141,20 +141,36 @@ impl Edge {
                 drop(reply);
                 tell_all(&lead, tell, Landed::Object(object, None), delay_us);
             }
-            // Many who wait for a failing origin must not all go and ask it again.
-            Err(why) if reply.answer.status.is_server_error() && shareable(&reply, why) => {
-                let object = Arc::new(object(&ask, &reply, NOTHING));
+            // Many who wait for a failing origin must not all go and ask it again; nor for one that
+            // refuses, as long as they have said the same.
+            Err(why) if shareable(&reply, why) => {
+                let mut object = object(&ask, &reply, NOTHING);
+                if reply.answer.status.is_client_error() {
+                    object.vary = self.words(&ask.request);
+                }
+                let object = Arc::new(object);
                 let landed = Landed::Object(object.clone(), Some(why));
                 tell_all(&lead, tell, landed, delay_us);
                 self.bring(&mut lead, &object.content, reply.answer, None)
                     .await;
             }
             Err(why) => {
-                self.apart(&ask.key, Settings::APART);
+                // An error may be about what this client said: it tells nothing of the URL.
+                if !is_error(&reply) {
+                    self.apart(&ask.key, why == NotKept::TooLarge);
+                }
                 lead.land(Landed::Alone(why));
                 let _ = tell.send(Told::Answer(Box::new(reply), why));
             }
         }
+    }
+
+    /// What an origin heard of a request.
+    fn words(&self, request: &HeaderMap) -> Vec<(HeaderName, String)> {
+        let heard = headers::heard(&self.settings.forward);
+        heard
+            .map(|name| (name.clone(), selecting(request, name)))
+            .collect()
     }
 
     /// Asks the origin, whether what is kept is still so if something is.
@@ -296,11 +312,18 @@ const NOTHING: Lifetime = Lifetime {
     stale_if_error: std::time::Duration::ZERO,
 };
 
+fn is_error(reply: &Reply) -> bool {
+    let status = reply.answer.status;
+    status.is_client_error() || status.is_server_error()
+}
+
 fn shareable(reply: &Reply, why: NotKept) -> bool {
-    !matches!(
-        why,
-        NotKept::Private | NotKept::SetCookie | NotKept::TooLarge
-    ) && !reply.answer.headers.contains_key(header::SET_COOKIE)
+    is_error(reply)
+        && !matches!(
+            why,
+            NotKept::Private | NotKept::SetCookie | NotKept::TooLarge
+        )
+        && !reply.answer.headers.contains_key(header::SET_COOKIE)
 }
 
 fn object(ask: &Ask, reply: &Reply, lifetime: Lifetime) -> Object {

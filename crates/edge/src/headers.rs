@@ -29,17 +29,16 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 ];
 
 /// What an origin is told of a request whose answer may be kept: only what is known. A header that
-/// is neither here nor in the key could otherwise make an answer that all others are given.
-const KNOWN: [HeaderName; 9] = [
+/// is neither here nor in the key could otherwise make an answer that all others are given. What is
+/// here and not in the key either, origins say by Vary, or we see it in the answer
+/// ([`crate::object::varying`]).
+static KNOWN: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
     header::AUTHORIZATION,
     header::COOKIE,
     header::ORIGIN,
-    header::REFERER,
-    header::USER_AGENT,
-    REQUEST_ID,
 ];
 
 /// What clients say about whom they speak for; only those whom we trust may.
@@ -73,14 +72,24 @@ pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// A request's headers for an answer that may be kept; `also` are names that the operator adds.
+/// The headers of a request that can make a difference to an answer that may be kept; `also` are
+/// names that the operator adds.
+pub fn heard(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
+    let added = also.iter().filter(|name| !KNOWN.contains(name));
+    KNOWN.iter().chain(added)
+}
+
+/// A request's headers for an answer that may be kept.
 pub fn to_keep(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(16);
-    for name in KNOWN.iter().chain(also) {
+    for name in heard(also).chain([&REQUEST_ID]) {
         for value in request.get_all(name) {
             kept.append(name.clone(), value.clone());
         }
     }
+    // Who fetches is this edge, for whoever asks.
+    let ours = || HeaderValue::from_static(NAME);
+    kept.entry(header::USER_AGENT).or_insert_with(ours);
     kept
 }
 
@@ -169,11 +178,20 @@ mod tests {
             ("range", "bytes=0-1"),
             ("if-none-match", "\"a\""),
             ("x-tenant", "t"),
+            ("user-agent", "player"),
         ]);
         let kept = to_keep(&request, &[]);
-        assert_eq!(kept.len(), 2);
-        let also = to_keep(&request, &["x-tenant".parse().unwrap()]);
+        assert_eq!(kept.len(), 3);
+        assert_eq!(kept["user-agent"], "headwater");
+        let also = [
+            "x-tenant".parse().unwrap(),
+            header::ACCEPT,
+            header::USER_AGENT,
+        ];
+        let also = to_keep(&request, &also);
         assert_eq!(also["x-tenant"], "t");
+        assert_eq!(also["user-agent"], "player");
+        assert_eq!(also.len(), 4, "{also:?}");
         let mut request = request;
         for name in [
             "transfer_encoding",
@@ -185,7 +203,7 @@ mod tests {
         }
         let passed = to_pass(&request);
         assert!(
-            passed.contains_key("x_tenant") && passed.len() == 6,
+            passed.contains_key("x_tenant") && passed.len() == 7,
             "{passed:?}"
         );
         assert!(passed.contains_key("range") && !passed.contains_key("x-forwarded-host"));

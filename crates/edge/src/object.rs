@@ -56,6 +56,7 @@ impl Object {
         for name in [header::AGE, header::CONTENT_LENGTH, SURROGATE_KEY] {
             kept.remove(name);
         }
+        say_vary(&mut kept);
         Object {
             status,
             validators: Validators::of(&kept),
@@ -99,6 +100,7 @@ impl Object {
                 merged.append(name.clone(), value.clone());
             }
         }
+        say_vary(&mut merged);
         Object {
             status: self.status,
             validators: Validators::of(&merged),
@@ -180,17 +182,42 @@ impl Object {
     }
 }
 
-/// The headers that an answer says it varies by, in one order, each once.
+/// The headers that an answer varies by, in one order, each once: those that it says, and those that
+/// it shows.
 pub fn varying(headers: &HeaderMap) -> Vec<HeaderName> {
-    let values = headers.get_all(header::VARY).iter();
-    let mut names: Vec<HeaderName> = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
+    let mut names = said_to_vary(headers);
+    names.extend(seen_to_vary(headers));
     names.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     names.dedup();
     names
+}
+
+fn said_to_vary(headers: &HeaderMap) -> Vec<HeaderName> {
+    let values = headers.get_all(header::VARY).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    let names = texts.flat_map(|text| text.split(','));
+    names.filter_map(|name| name.trim().parse().ok()).collect()
+}
+
+/// An answer that lets only one page's origin read it, or that is coded, is not one for all who ask,
+/// whether it says so by Vary or not.
+fn seen_to_vary(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    let says = |name: HeaderName, all: &[u8]| {
+        let mut values = headers.get_all(name).iter();
+        values.any(|value| !value.as_bytes().eq_ignore_ascii_case(all))
+    };
+    let origin = says(header::ACCESS_CONTROL_ALLOW_ORIGIN, b"*").then_some(header::ORIGIN);
+    let coding = says(header::CONTENT_ENCODING, b"identity").then_some(header::ACCEPT_ENCODING);
+    origin.into_iter().chain(coding)
+}
+
+/// Tells caches behind us, too.
+fn say_vary(headers: &mut HeaderMap) {
+    let said = said_to_vary(headers);
+    let seen: Vec<_> = seen_to_vary(headers).collect();
+    for name in seen.into_iter().filter(|name| !said.contains(name)) {
+        headers.append(header::VARY, name.into());
+    }
 }
 
 fn tags(headers: &HeaderMap) -> Vec<Box<str>> {

@@ -17,6 +17,9 @@ pub enum Plan {
     Stale(Stale),
     /// Ask the origin, together with whoever else asks.
     Fetch(Why),
+    /// The same, but alone if somebody else asks already: answers were not to be shared lately. One
+    /// that may be kept ends that.
+    FetchApart,
     /// Ask the origin for this request alone.
     Pass(Passing),
     /// The client wants only what is kept, and it is not: 504 (RFC 9111 section 5.2.1.7).
@@ -44,7 +47,13 @@ pub fn plan(
                 Use::Ask(asking) => Plan::Fetch(Why::Kept(asking)),
             }
         }
-        Some(Entry::Apart(until)) if *until > now => Plan::Pass(Passing::Apart),
+        Some(Entry::Apart { until, wholly }) if *until > now => {
+            if *wholly {
+                Plan::Pass(Passing::Apart)
+            } else {
+                Plan::FetchApart
+            }
+        }
         _ if variants => Plan::Fetch(Why::Variant),
         _ => Plan::Fetch(Why::Absent),
     };

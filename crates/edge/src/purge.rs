@@ -67,7 +67,7 @@ impl Edge {
                     self.take(&key);
                 }
                 Some(Entry::Varies(_)) | None => self.take(&key),
-                Some(Entry::Block(_) | Entry::Apart(_)) => {}
+                Some(Entry::Block(_) | Entry::Apart { .. }) => {}
             }
         }
     }
@@ -93,7 +93,7 @@ impl Edge {
                 Entry::Object(object) => object,
                 // Parts are of use only while their object says that they are still so.
                 Entry::Block(_) => return soft || !what.names(key, None),
-                Entry::Varies(_) | Entry::Apart(_) => return true,
+                Entry::Varies(_) | Entry::Apart { .. } => return true,
             };
             if !what.names(key, Some(object)) {
                 return true;

@@ -136,6 +136,20 @@ impl<'a> Received<'a> {
         self.headers.contains_key(header::RANGE)
     }
 
+    /// Only parts are wanted, or only what has changed.
+    pub fn wants_less(&self) -> bool {
+        let conditions = [
+            header::RANGE,
+            header::IF_MATCH,
+            header::IF_NONE_MATCH,
+            header::IF_MODIFIED_SINCE,
+            header::IF_UNMODIFIED_SINCE,
+        ];
+        conditions
+            .iter()
+            .any(|name| self.headers.contains_key(name))
+    }
+
     /// The client's Host, where it is passed on.
     pub fn passed_host(&self, settings: &Settings) -> Option<HeaderValue> {
         let wanted = settings.client_host && !self.host.is_empty();

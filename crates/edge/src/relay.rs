@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use net::Error;
 use std::sync::Arc;
 use std::time::Instant;
-use store::cache::Joined;
+use store::cache::{Joined, Lead};
 
 /// How often a request looks again after what it followed turned out to be of no use to it.
 const ROUNDS_MAX: usize = 3;
@@ -57,6 +57,9 @@ impl Edge {
                     {
                         return answered;
                     }
+                }
+                Plan::FetchApart => {
+                    return Box::pin(self.fetched_apart(worker, received)).await;
                 }
                 hit => {
                     let Some(Entry::Object(object)) = found else {
@@ -128,26 +131,7 @@ impl Edge {
                 {
                     return None;
                 }
-                let ask = received.ask(worker, primary, kept, &self.settings, &self.instance);
-                let told = fetch::start(self.clone(), lead, ask).await;
-                match told {
-                    // The hold goes when the client reads by itself.
-                    Ok(Told::Landed(landed, us, _hold)) => {
-                        self.landed(worker, received, landed, us, why, true).await
-                    }
-                    Ok(Told::Answer(reply, NotKept::TooLarge)) if received.has_range() => {
-                        // Only the part that is wanted, then.
-                        drop(reply);
-                        Some(Box::pin(self.pass(worker, received, Passing::TooLarge)).await)
-                    }
-                    Ok(Told::Answer(reply, not_kept)) => {
-                        let us = Some(net::record::micros(reply.delay));
-                        let outcome = Outcome::Miss(why, Some(not_kept));
-                        let response = deliver::reply(received.method, *reply, outcome);
-                        Some((response, ended(outcome, us, None)))
-                    }
-                    Err(_) => None,
-                }
+                self.led(worker, received, lead, kept, why).await
             }
             Joined::Follow(follow) => match follow.landed().await {
                 Some(landed) => {
@@ -156,6 +140,50 @@ impl Edge {
                 }
                 None => None,
             },
+        }
+    }
+
+    /// Leads a fetch where answers were not to be shared lately, and waits for nobody else's. A part
+    /// of an answer, or whether it has changed, is asked for as it is: it is likely not to be kept.
+    async fn fetched_apart(self: &Arc<Edge>, worker: usize, received: &Received<'_>) -> Answered {
+        let primary = Key::from(received.key.as_ref());
+        if !received.wants_less()
+            && let Joined::Lead(lead) = self.flights.join(&primary)
+            && let Some(answered) = self.led(worker, received, lead, None, Why::Absent).await
+        {
+            return answered;
+        }
+        self.pass(worker, received, Passing::Apart).await
+    }
+
+    /// Fetches for all. `None`: look again, it is not for this request.
+    async fn led(
+        self: &Arc<Edge>,
+        worker: usize,
+        received: &Received<'_>,
+        lead: Lead<Key, Landed>,
+        kept: Option<Arc<Object>>,
+        why: Why,
+    ) -> Option<Answered> {
+        let primary = Key::from(received.key.as_ref());
+        let ask = received.ask(worker, primary, kept, &self.settings, &self.instance);
+        match fetch::start(self.clone(), lead, ask).await {
+            // The hold goes when the client reads by itself.
+            Ok(Told::Landed(landed, us, _hold)) => {
+                self.landed(worker, received, landed, us, why, true).await
+            }
+            Ok(Told::Answer(reply, NotKept::TooLarge)) if received.has_range() => {
+                // Only the part that is wanted, then.
+                drop(reply);
+                Some(Box::pin(self.pass(worker, received, Passing::TooLarge)).await)
+            }
+            Ok(Told::Answer(reply, not_kept)) => {
+                let us = Some(net::record::micros(reply.delay));
+                let outcome = Outcome::Miss(why, Some(not_kept));
+                let response = deliver::reply(received.method, *reply, outcome);
+                Some((response, ended(outcome, us, None)))
+            }
+            Err(_) => None,
         }
     }
 

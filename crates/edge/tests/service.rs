@@ -97,6 +97,43 @@ fn a_reload_changes_origins_and_rules_and_loses_no_request() {
     assert_eq!(ask("/no").status, 410);
 }
 
+/// As logrotate does it: moved away, told so by SIGHUP, while requests go on.
+#[test]
+fn records_that_are_moved_away_go_on_in_a_new_file_and_none_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let records = at("records.jsonl");
+    let mut served = served(&origin("o"), &["--records", records.to_str().unwrap()]);
+    let ours = rustix::process::getpid();
+    let mut client = served.edge.connect();
+    let mut ask = |count: usize| {
+        for _ in 0..count {
+            client.ask("GET", "/a", &[]);
+        }
+        count
+    };
+    let mut asked = ask(100);
+    for turn in 0..3 {
+        std::fs::rename(&records, at(&format!("old{turn}"))).unwrap();
+        asked += ask(50);
+        rustix::process::kill_process(ours, rustix::process::Signal::HUP).unwrap();
+        asked += ask(50);
+        served
+            .edge
+            .until("headwater_records_reopened_total", turn + 1);
+        asked += ask(50);
+    }
+    served.edge.drain();
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(at(name)).unwrap();
+        let of_requests = |line: &&str| line.contains("\"path\":\"/a\"");
+        text.lines().filter(of_requests).count()
+    };
+    let written = ["old0", "old1", "old2", "records.jsonl"].map(lines);
+    assert_eq!(written.iter().sum::<usize>(), asked, "{written:?}");
+    assert!(written.iter().all(|count| *count > 0), "{written:?}");
+}
+
 #[test]
 fn settings_that_mean_nothing_change_nothing_and_say_where() {
     let text = origin("old");

@@ -36,6 +36,7 @@ pub fn of(admin: &Admin, edge: &Edge) -> Value {
         "objects": objects.len(),
         "memory_bytes": edge.memory.bytes(),
         "memory_bytes_max": edge.settings.memory_bytes,
+        "disk": edge.disk.state(),
         "up_s": admin.since.elapsed().as_secs(),
         "fetches": edge.flights.len(),
         "results": edge.results(),

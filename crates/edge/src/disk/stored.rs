@@ -54,7 +54,7 @@ impl Stored {
                 let names = varies.names.iter().map(HeaderName::to_string);
                 Stored::Varies(names.collect())
             }
-            Entry::Apart(_) => return None,
+            Entry::Apart { .. } => return None,
         })
     }
 

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use super::{Ask, Landed};
 use crate::Edge;
-use crate::config::Settings;
 use crate::entry::Entry;
 use crate::key::Key;
 use crate::object::Object;
@@ -105,7 +104,7 @@ impl Edge {
             }
             // An origin without ranges would otherwise be asked for the whole again and again.
             _ if same_tag => {
-                self.apart(&parts.key, Settings::APART);
+                self.apart(&parts.key, true);
                 Err(Landed::Changed)
             }
             _ => Err(Landed::Changed),

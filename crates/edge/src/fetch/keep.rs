@@ -1,13 +1,14 @@
 //! Keeping what was fetched, by the key under which it is found again.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::HeaderMap;
 use store::cache::Lead;
 
 use super::{Ask, Landed};
 use crate::Edge;
+use crate::config::Settings;
 use crate::entry::{Entry, Varies};
 use crate::key::Key;
 use crate::object::Object;
@@ -36,10 +37,11 @@ impl Edge {
         }
     }
 
-    /// For a while nobody waits for anybody else's answer to this.
-    pub(crate) fn apart(&self, key: &Key, time: Duration) {
-        let until = Instant::now() + time;
-        self.put(key.clone(), Entry::Apart(until));
+    /// For a while nobody waits for anybody else's answer to this; nor looks whether another one may
+    /// be kept, if that can only be known by asking for too much.
+    pub(crate) fn apart(&self, key: &Key, wholly: bool) {
+        let until = Instant::now() + Settings::APART;
+        self.put(key.clone(), Entry::Apart { until, wholly });
     }
 
     /// The key that an object is kept by: its own, or its variant's.

@@ -34,6 +34,8 @@ fn no_header_outside_the_key_reaches_an_origin_whose_answer_is_kept() {
         "Connection: Authorization, Cookie",
         "Transfer-Encoding: chunked",
         "Priority: u=1",
+        "Referer: http://evil",
+        "User-Agent: evil",
         "Content-Type: evil",
         "Cache-Control: max-age=0",
         "Pragma: evil",
@@ -56,10 +58,69 @@ fn no_header_outside_the_key_reaches_an_origin_whose_answer_is_kept() {
                 "{line}: {}",
                 seen.head
             );
-            let ours = ["Via", "Connection"].contains(&name);
+            let ours = ["Via", "Connection", "User-Agent"].contains(&name);
             assert!(ours || values.is_empty(), "{line}: {}", seen.head);
         }
     }
+}
+
+/// An origin that answers by a header and does not say so by Vary, where the answer shows it: what one
+/// client's page may read, or one client can decode, is not for all.
+#[test]
+fn answers_that_show_for_whom_they_are_are_given_to_no_others() {
+    let (address, seen) = Origin::answering(|asked| {
+        let mut lines = vec!["Cache-Control: max-age=60".to_owned()];
+        if let Some(origin) = asked.header("origin") {
+            lines.push(format!("Access-Control-Allow-Origin: {origin}"));
+        }
+        let coding = asked.header("accept-encoding");
+        lines.extend(coding.map(|coding| format!("Content-Encoding: {coding}")));
+        (200, lines, b"x".to_vec())
+    });
+    let edge = Edge::new(address, &[]);
+    let mut client = edge.connect();
+    for (name, shown, values) in [
+        (
+            "Origin",
+            "access-control-allow-origin",
+            ["https://evil", "https://player"],
+        ),
+        ("Accept-Encoding", "content-encoding", ["br", "gzip"]),
+    ] {
+        let path = format!("/{name}");
+        for _ in 0..2 {
+            for value in values {
+                let answer = client.ask("GET", &path, &[&format!("{name}: {value}")]);
+                assert_eq!(answer.header(shown).as_deref(), Some(value), "{name}");
+                let vary = answer.header("vary").unwrap();
+                assert!(vary.eq_ignore_ascii_case(name), "{vary}");
+                edge.until("headwater_cache_flights", 0);
+            }
+        }
+    }
+    assert_eq!(seen.lock().unwrap().len(), 4);
+    // One that lets every page read it is for all.
+    let (address, seen) = Origin::answering(|_| {
+        let all = "Access-Control-Allow-Origin: *".to_owned();
+        (200, vec!["Cache-Control: max-age=60".into(), all], vec![])
+    });
+    let edge = Edge::new(address, &[]);
+    for origin in ["https://one", "https://other"] {
+        edge.ask("GET", "/a", &[&format!("Origin: {origin}")]);
+        edge.until("headwater_cache_flights", 0);
+    }
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+/// Who wants them all the same, says so, and has them.
+#[test]
+fn the_operator_may_send_more_on() {
+    let (address, seen) = Origin::answering(|_| (200, vec![], vec![]));
+    let edge = Edge::new(address, &["--forward", "user-agent"]);
+    edge.ask("GET", "/a", &["User-Agent: player", "Referer: http://a"]);
+    let seen = seen.lock().unwrap();
+    assert!(seen[0].contains("user-agent: player\r\n"), "{}", seen[0]);
+    assert!(!seen[0].contains("referer"), "{}", seen[0]);
 }
 
 #[test]
@@ -151,7 +212,7 @@ fn an_error_that_an_attacker_causes_is_not_everybodys() {
         )
     });
     let edge = Edge::new(address, &[]);
-    let long = format!("User-Agent: {}", "a".repeat(5000));
+    let long = format!("Cookie: {}", "a".repeat(5000));
     assert_eq!(edge.ask("GET", "/a", &[&long]).status, 400);
     assert_eq!(edge.get("/a").text(), "fine");
     assert_eq!(edge.ask("GET", "/b", &["X-Evil: 1"]).text(), "fine");

@@ -23,16 +23,105 @@ fn what_is_for_one_client_is_given_to_no_other() {
     let third = origin.next();
     clients[1].send("GET", "/me", &[]);
     origin.next().answer(200, &["Set-Cookie: a=b"], b"at once");
-    assert_eq!(clients[1].answer("GET").text(), "at once");
-    third.answer(200, &["Set-Cookie: a=b"], b"later");
-    let answer = clients[0].answer("GET");
+    let answer = clients[1].answer("GET");
     assert_eq!(
         (answer.text().as_str(), answer.cache().as_str()),
         (
-            "later",
+            "at once",
             "headwater; fwd=bypass; fwd-status=200; detail=apart"
         )
     );
+    third.answer(200, &["Set-Cookie: a=b"], b"later");
+    assert_eq!(clients[0].answer("GET").text(), "later");
+}
+
+/// A mark that nothing but time could take away would let one private answer cost a popular URL its
+/// cache for as long.
+#[test]
+fn an_answer_that_may_be_kept_ends_the_time_apart() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a", &["Cookie: who=0"]);
+    origin
+        .next()
+        .answer(200, &["Cache-Control: private"], b"for 0");
+    assert_eq!(client.answer("GET").text(), "for 0");
+    edge.until("headwater_cache_flights", 0);
+    client.send("GET", "/a", &[]);
+    origin.next().answer(200, &[KEEP], b"for all");
+    assert_eq!(client.answer("GET").text(), "for all");
+    edge.until("headwater_cache_flights", 0);
+    let answer = client.ask("GET", "/a", &[]);
+    assert_eq!(answer.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn who_asks_for_a_part_of_what_is_not_shared_is_given_just_that() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a", &[]);
+    origin
+        .next()
+        .answer(200, &["Cache-Control: private"], b"whole");
+    assert_eq!(client.answer("GET").text(), "whole");
+    client.send("GET", "/a", &["Range: bytes=0-1"]);
+    let asked = origin.next();
+    assert_eq!(asked.header("range"), Some("bytes=0-1"));
+    asked.answer(206, &["Content-Range: bytes 0-1/5"], b"wh");
+    assert_eq!(client.answer("GET").text(), "wh");
+}
+
+/// What a client said wrongly says nothing of the URL: those who said the same are given the same
+/// refusal, the others ask together, and what then comes is kept.
+#[test]
+fn a_refusal_is_shared_by_those_who_said_the_same_and_marks_nothing() {
+    const EACH: usize = 10;
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut bad: Vec<_> = (0..EACH).map(|_| edge.connect()).collect();
+    let mut good: Vec<_> = (0..EACH).map(|_| edge.connect()).collect();
+    bad[0].send("GET", "/a", &["Accept-Language: nonsense"]);
+    let first = origin.next();
+    for (n, client) in bad.iter_mut().enumerate().skip(1) {
+        let id = format!("X-Request-Id: {n}");
+        client.send("GET", "/a", &["Accept-Language: nonsense", &id]);
+    }
+    for client in &mut good {
+        client.send("GET", "/a", &[]);
+    }
+    first.answer(400, &["Cache-Control: no-store"], b"no");
+    for client in &mut bad {
+        let answer = client.answer("GET");
+        assert_eq!((answer.status, answer.text().as_str()), (400, "no"));
+    }
+    let second = origin.next();
+    assert_eq!(second.header("accept-language"), None);
+    second.answer(200, &[KEEP], b"yes");
+    for client in &mut good {
+        assert_eq!(client.answer("GET").text(), "yes");
+    }
+    edge.until("headwater_cache_flights", 0);
+    let answer = edge.ask("GET", "/a", &["Accept-Language: nonsense"]);
+    assert_eq!(answer.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(origin.count(), 2);
+}
+
+/// A private refusal is for one alone, and still no mark.
+#[test]
+fn a_refusal_for_one_client_is_given_to_no_other() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut clients = [edge.connect(), edge.connect()];
+    clients[0].send("GET", "/a", &[]);
+    let first = origin.next();
+    clients[1].send("GET", "/a", &[]);
+    first.answer(403, &["Set-Cookie: a=b"], b"not you");
+    origin.next().answer(200, &[KEEP], b"but you");
+    assert_eq!(clients[0].answer("GET").status, 403);
+    assert_eq!(clients[1].answer("GET").text(), "but you");
 }
 
 #[test]
