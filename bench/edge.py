@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import edge_beside
-from run import ROOT, cpu, cpu_model, free_port, get, in_bytes, round_arguments, wait_for
+from run import ROOT, cpu_model, free_port, get, round_arguments, wait_for, wrk
 
 KINDS = {
     "hit 1 MB": ("large", "cycle.lua"),
@@ -167,7 +167,7 @@ def measure(args, caches, work):
         turn = number % len(caches)
         for kind in wanted:
             for cache in caches[turn:] + caches[:turn]:
-                figures = wrk(args, cache, kind, work)
+                figures = ask(args, cache, kind, work)
                 rounds.append({"round": number, "kind": kind, "server": cache.name, **figures})
                 done = f"{len(rounds)}/{args.rounds * len(wanted) * len(caches)}"
                 print(f"\r{done} rounds", end="", file=sys.stderr)
@@ -175,31 +175,13 @@ def measure(args, caches, work):
     return rounds
 
 
-def wrk(args, cache, kind, work):
+def ask(args, cache, kind, work):
     folder, script = KINDS[kind]
     paths = [f"/{folder}/{number}" for number in range(COUNT)]
     if script == "cycle.lua":
         for path in paths:
             get(cache.url + path)
-    listing = work / "paths"
-    listing.write_text("".join(path + "\n" for path in paths))
-    before, started = cpu(cache), time.monotonic()
-    output = subprocess.run(
-        ["taskset", "-c", "1", "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds:g}s",
-         "--latency", "-s", str(ROOT / "bench" / script), cache.url],
-        env={**os.environ, "PATHS": str(listing)}, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    wall, used = time.monotonic() - started, cpu(cache) - before
-    errors = re.search(r"Socket errors.*|Non-2xx.*", output)
-    if errors:
-        sys.exit(f"{cache.name}, {kind}: {errors[0]}")
-    return {
-        "requests": int(re.search(r"(\d+) requests in", output)[1]),
-        "bytes": in_bytes(re.search(r"in [\d.]+\w+, ([\d.]+\w+) read", output)[1]),
-        "wall_s": wall, "cpu_s": used,
-        "p50": re.search(r"^ +50%\s+(\S+)", output, re.M)[1],
-        "p99": re.search(r"^ +99%\s+(\S+)", output, re.M)[1],
-    }  # fmt: skip
+    return wrk(args, cache, paths, work, script)
 
 
 def report(args, rounds, caches, tails, idle, long):

@@ -223,14 +223,14 @@ def measure(args, servers, kinds, work):
     return rounds
 
 
-def wrk(args, server, paths, work):
+def wrk(args, server, paths, work, script="cycle.lua"):
     listing = work / "paths"
     listing.write_text("".join(path.split("?")[0] + "\n" for path in paths))
     before = cpu(server)
     started = time.monotonic()
     output = subprocess.run(
         ["taskset", "-c", "1", "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds:g}s",
-         "--latency", "-s", str(ROOT / "bench/cycle.lua"), server.url],
+         "--latency", "-s", str(ROOT / "bench" / script), server.url],
         env={**os.environ, "PATHS": str(listing)}, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     wall, used = time.monotonic() - started, cpu(server) - before
