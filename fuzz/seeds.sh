@@ -166,7 +166,29 @@ shelved = {
     "magic": b"HWobj\0\0\x01" + bytes(32) + bytes(64),
     "long": b"HWobj\0\0\x01" + b"\xff" * 12 + bytes(4) + bytes(16),
 }
-for folder, seeds in {"fresh": fresh, "cmcd": cmcd, "shelved": shelved}.items():
+request = {
+    "plain": b"\0GET /film/1.m4s?CMCD=bl%3D100&a=b HTTP/1.1\r\nHost: edge\r\nRange: bytes=0-99, -5\r\nIf-None-Match: \"v1\"\r\n\r\n",
+    "whole": b"\1GET http://Other:81/a HTTP/1.1\r\nHost: edge\r\nCookie: a=b\r\nX-Tenant: t\r\nConnection: close, X-Tenant\r\n\r\n",
+    "body": b"\0POST /a HTTP/1.1\r\nHost: edge\r\nTransfer-Encoding: chunked\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n3\r\nabc\r\n0\r\n\r\nHEAD /b HTTP/1.0\r\n\r\n",
+    "loop": b"\1GET * HTTP/1.1\r\nHost: a\r\nHost: b\r\nCDN-Loop: headwater-1\r\nTransfer_Encoding: x\r\nExpect: 100-continue\r\n\r\n",
+    "dates": b"\0GET / HTTP/1.1\r\nHost: a\r\nIf-Range: Tue, 14 Nov 2023 22:13:20 GMT\r\nRange: bytes=1-1,2-2\r\nIf-Modified-Since: x\r\nAccept-Language: \xff\r\n\r\n",
+}
+answer = {
+    "plain": b"\0HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\nVary: Accept, Origin\r\n\r\nhello",
+    "chunks": b"\1HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\nConnection: X-Named\r\nX-Named: a\r\nCache-Control: max-age=60\r\n\r\n3;x=y\r\nabc\r\n0\r\nX: z\r\n\r\n",
+    "cut": b"\0HTTP/1.1 200 OK\r\nContent-Length: 9\r\nCache-Control: s-maxage=60\r\nSurrogate-Key: a b\r\nKeep-Alive: 5\r\n\r\nabc",
+    "part": b"\2HTTP/1.1 206 X\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\nETag: W/\"a\"\r\n\r\nabc",
+    "close": b"\1HTTP/1.0 404 X\r\nAge: 9\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nExpires: 0\r\nAccess-Control-Allow-Origin: https://player.example\r\n\r\nno",
+    "early": b"\0HTTP/1.1 103 X\r\nLink: <a>\r\n\r\nHTTP/1.1 204 X\r\nCDN-Cache-Control: max-age=9\r\nContent-Encoding: gzip\r\n\r\n",
+}
+rules = {
+    "mobile": b"[networks]\nmobile = [\"10.0.0.0/8\"]\n[[rule]]\nname = \"m\"\nwhen = 'path.endsWith(\".m4s\") && client.net == \"mobile\"'\ncongestion = \"bbr\"\npace = \"ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb\"\nnotsent-lowat = \"128KiB\"\ninitial-window = 32\n---\n/a.m4s?CMCD=bl%3D9000%2Ctb%3D6000\n10.1.2.3\n",
+    "early": b"[pool.p]\norigin = [\"http://a\"]\n[[rule]]\nwhen = 'header[\"x\"].matches(\"^a+$\")'\ndeny = 403\n[[rule]]\nwhen = 'has(cmcd.tb) || method in [\"GET\"]'\npool = \"p\"\nttl = \"5s\"\ndelay = \"1ms\"\n---\n/\n::1\nx: aaa\n",
+    "head": b"[[rule]]\nwhen = 'cache == \"hit\" && response.bytes > 1.0 && size(path) < 99'\nset = { X = \"y\" }\nremove = [\"server\"]\npace = 3000\n---\n/b\n",
+    "list": b"[[rule]]\nwhen = '[1, 2].all(x, x > 0) && {\"a\": 1}.a == 1 && (path + query).contains(\"c\") ? true : false'\npace = \"cmcd.br / 0.0\"\n",
+}
+more = {"request": request, "answer": answer, "rules": rules}
+for folder, seeds in {**more, "fresh": fresh, "cmcd": cmcd, "shelved": shelved}.items():
     pathlib.Path("corpus", folder).mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():
         pathlib.Path("corpus", folder, name).write_bytes(data)

@@ -70,16 +70,9 @@ pub fn first(method: &Method, request: &HeaderMap, object: &Object) -> Option<u6
 /// Hands an answer of the origin on to one client.
 pub fn reply(method: &Method, reply: Reply, outcome: Outcome) -> Response<Body> {
     let answer = reply.answer;
-    let mut headers = end_to_end(&answer.headers);
-    headers.remove(SURROGATE_KEY);
     let (status, len) = (answer.status, answer.len());
-    let bodiless = method == Method::HEAD || matches!(status.as_u16(), 204 | 304);
-    // What frames a body is said by whoever sends it; of an answer to HEAD there is none to send.
-    let said = headers.remove(header::CONTENT_LENGTH);
+    let (headers, bodiless) = relayed_head(method, status, &answer.headers, outcome);
     let body = if bodiless {
-        if let Some(said) = said.filter(|_| method == Method::HEAD) {
-            headers.insert(header::CONTENT_LENGTH, said);
-        }
         Body::empty()
     } else {
         let pieces = try_unfold(answer, |mut answer| async {
@@ -91,11 +84,29 @@ pub fn reply(method: &Method, reply: Reply, outcome: Outcome) -> Response<Body> 
             None => Body::unsized_stream(pieces),
         }
     };
-    sign(&mut headers, outcome, None, Some(status.as_u16()));
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// The head of an answer that is handed on, and whether it has no body.
+pub fn relayed_head(
+    method: &Method,
+    status: StatusCode,
+    said: &HeaderMap,
+    outcome: Outcome,
+) -> (HeaderMap, bool) {
+    let mut headers = end_to_end(said);
+    headers.remove(SURROGATE_KEY);
+    // What frames a body is said by whoever sends it; of an answer to HEAD there is none to send.
+    let len = headers.remove(header::CONTENT_LENGTH);
+    if let Some(len) = len.filter(|_| method == Method::HEAD) {
+        headers.insert(header::CONTENT_LENGTH, len);
+    }
+    sign(&mut headers, outcome, None, Some(status.as_u16()));
+    let bodiless = method == Method::HEAD || matches!(status.as_u16(), 204 | 304);
+    (headers, bodiless)
 }
 
 /// Via, and our member of Cache-Status behind those of others.

@@ -27,6 +27,8 @@ mod explain;
 mod fetch;
 mod filed;
 pub mod fresh;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 mod headers;
 mod key;
 mod live;

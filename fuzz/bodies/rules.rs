@@ -1,0 +1,79 @@
+//! No settings file can make the reader of rules panic, and no request a rule: what a rule chooses
+//! stays within its bounds.
+
+use std::net::IpAddr;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response};
+
+use crate::cmcd::Cmcd;
+use crate::rules::{Facts, read};
+
+/// A settings file; after a line of three dashes, a request: its target, its client, lines of its
+/// head.
+pub fn try_it(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (file, request) = text.split_once("\n---\n").unwrap_or((&text, ""));
+    let rules = match read("edge.toml", file) {
+        Ok(rules) => rules,
+        Err(wrong) => {
+            assert!(wrong.0.starts_with("edge.toml"), "{}", wrong.0);
+            return;
+        }
+    };
+    let mut lines = request.lines();
+    let target = lines.next().unwrap_or("/");
+    let client = lines.next().and_then(|line| line.parse().ok());
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.take(64).filter_map(|line| line.split_once(": ")) {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let cmcd = Cmcd::of(Some(query), &headers);
+    let early = Facts {
+        method: &Method::GET,
+        host: "edge",
+        path,
+        query,
+        client: client.unwrap_or(IpAddr::from([10, 1, 2, 3])),
+        headers: &headers,
+        cmcd: &cmcd,
+        answer: None,
+        tcp: None,
+    };
+    if let Some((rule, acts)) = rules.early(&early) {
+        assert!(!rule.actions().is_empty());
+        assert!(acts.delay.is_none_or(|delay| delay.as_secs() <= 60));
+        assert!(acts.deny.is_none_or(|status| status.as_u16() >= 400));
+    }
+    let late = Facts {
+        answer: Some((200, &headers, Some(1 << 20), "hit")),
+        ..early
+    };
+    let explained = rules.explain(&late);
+    let won = explained
+        .last()
+        .is_some_and(|last| last.verdict == Ok(true));
+    let chosen = rules.choose(&late);
+    assert_eq!(chosen.is_some(), won);
+    let Some(chosen) = chosen else {
+        return;
+    };
+    assert!(
+        chosen
+            .transport
+            .pace_bytes_per_s
+            .is_none_or(|pace| pace >= 8 << 10)
+    );
+    assert!(
+        chosen
+            .transport
+            .initial_window_packets
+            .is_none_or(|packets| (1..=1000).contains(&packets))
+    );
+    let mut response = Response::new(());
+    *response.headers_mut() = headers.clone();
+    chosen.rule.dress(response.headers_mut());
+}
