@@ -2,9 +2,9 @@
 """fit.py: document 2's model, OUT = R x S x B, beside what `headwater load rate --json` measured.
 
 A line through the origin is fitted to what went out over the requests a second, below the knee: the
-first step in which 3 % of what is due does not end, or in which the median latency is three times the
-least one before. (Tails say the same sooner, but on a busy machine also of other things.) Prints one
-JSON object.
+first of two steps in a row in which 3 % of what is due does not end, or in which the median latency is
+three times the least one before. (Tails, and single steps, also tell of other things on a busy
+machine.) Prints one JSON object.
 
   headwater load rate manifest:URL --rate steps:20+20/2s..200 --json - | fit.py --segment 2 --kbps 3894
 """
@@ -25,7 +25,8 @@ def main():
 def fit(run, megabits):
     """`megabits`: S x B, what the model says that a request brings."""
     steps = [step(run, of) for of in run["steps"]]
-    knee = next((n for n in range(1, len(steps)) if not kept_up(steps, n)), len(steps))
+    over = [n > 0 and not kept_up(steps, n) for n in range(len(steps))] + [True]
+    knee = next((n for n in range(len(steps)) if over[n] and over[n + 1]), len(steps))
     points = [(one["per_s"], one["mbps"]) for one in steps]
     below = points[:knee]
     if len(below) < 3:
