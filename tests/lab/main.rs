@@ -221,7 +221,10 @@ fn runs_beside_each_other_do_not_meet() {
         return;
     };
     bench.edit("rounds = 3", "rounds = 3\nparallel = 2");
-    let output = bench.run();
+    // Named without a folder, from within it.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.args(["lab", "run", "known.toml", "--out", "out"]);
+    let output = command.current_dir(&bench.folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let records = bench.records();
     assert_eq!(records.len(), 6);

@@ -97,7 +97,10 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let plan = plan(path, &text, flags)?;
     available().map_err(Stop::Unable)?;
     let out = PathBuf::from(text_of(flags, "out"));
-    let base = Path::new(path).parent().unwrap_or(Path::new("."));
+    // The parent of a bare name is empty, and means this folder.
+    let base = Path::new(path).parent();
+    let base = base.filter(|base| !base.as_os_str().is_empty());
+    let base = base.unwrap_or(Path::new("."));
     let stop = stopper().map_err(|error| error.to_string())?;
     let all = plan.rounds as usize * plan.arms.len();
     eprintln!(
