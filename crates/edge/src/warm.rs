@@ -91,7 +91,7 @@ impl Edge {
         let mut fetches = futures_util::stream::iter(fetches).buffer_unordered(AT_ONCE);
         while let Some((url, result)) = fetches.next().await {
             match result {
-                Ok(Outcome::Hit | Outcome::Stale(_)) => warmed.here += 1,
+                Ok(Outcome::Hit | Outcome::Disk | Outcome::Stale(_)) => warmed.here += 1,
                 Ok(Outcome::Pass(_) | Outcome::Miss(_, Some(_))) => warmed.passed += 1,
                 Ok(_) => warmed.fetched += 1,
                 Err(why) => {

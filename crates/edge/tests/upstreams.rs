@@ -352,13 +352,12 @@ fn a_list_warms_the_cache_up() {
         "/film/me.m4s" => (200, vec!["Cache-Control: private".into()], b"me".to_vec()),
         _ => (200, vec![KEEP.into()], vec![7; 100_000]),
     });
-    let token = token.to_str().unwrap();
-    let edge = Edge::new(
-        address,
-        &["--admin", "127.0.0.1:0", "--admin-token-file", token],
-    );
+    let (token, disk) = (token.to_str().unwrap(), folder.path().join("disk"));
+    let mut flags = vec!["--admin", "127.0.0.1:0", "--admin-token-file", token];
+    flags.extend(["--disk-dir", disk.to_str().unwrap()]);
+    let mut edge = Edge::new(address, &flags);
     let list = "#EXTM3U\n1.m4s\n2.m4s\n/film/3.m4s\nno.m4s\nme.m4s\n";
-    let warm = |expected: &str| {
+    let warm = |edge: &Edge, expected: &str| {
         let mut client = edge.admin_port();
         let len = format!("Content-Length: {}", list.len());
         client.send("POST", "/warm?base=/film/", &[AUTHORIZED, &len]);
@@ -376,9 +375,14 @@ fn a_list_warms_the_cache_up() {
                 .starts_with("/film/no.m4s: 404")
         );
     };
-    warm("5 3 0 1 1");
+    warm(&edge, "5 3 0 1 1");
     edge.until("headwater_cache_flights", 0);
-    warm("5 0 3 1 1");
+    warm(&edge, "5 0 3 1 1");
+    // What is on disk is here, too.
+    edge.drain();
+    let edge = Edge::new(address, &flags);
+    edge.until("headwater_cache_disk_objects", 3);
+    warm(&edge, "5 0 3 1 1");
     for n in 1..4 {
         assert!(
             edge.get(&format!("/film/{n}.m4s"))
