@@ -31,7 +31,7 @@ pub struct Content {
 #[derive(Debug)]
 enum Whole {
     Memory(Vec<Bytes>),
-    /// In a memory file, which the kernel sends without copying it.
+    /// In pages that the kernel sends without copying them.
     Sent(Vec<Bytes>, Mapped),
     File(Filed),
 }
@@ -77,7 +77,7 @@ impl Content {
         }
     }
 
-    /// Tells a body of these pieces which memory file they lie in, if they do.
+    /// Tells a body of these pieces that the kernel can send them without a copy, if so.
     pub fn named(&self, body: Body) -> Body {
         match self.whole.get() {
             Some(Whole::Sent(_, mapped)) => body.of_file(mapped.clone()),
@@ -131,8 +131,8 @@ impl Content {
         let kept = long
             .then(|| arena.keep(pieces.iter().map(AsRef::as_ref)))?
             .ok()?;
-        let ((address, len), pieces) = (kept.mapping(), vec![kept.bytes().clone()]);
-        let mapped = Mapped::new(Arc::new(kept), address, len);
+        let ((address, len), pieces) = (kept.place(), vec![kept.bytes().clone()]);
+        let mapped = Mapped::memory(Arc::new(kept), address, len);
         Some(Content {
             growing: Arc::new(Growing::whole(pieces.clone())),
             whole: OnceLock::from(Whole::Sent(pieces, mapped)),

@@ -252,7 +252,7 @@ impl Edge {
         }
     }
 
-    /// Puts an object's bytes into a memory file, unless it is being fetched anew: as long as that
+    /// Puts an object's bytes where the kernel can send them from, unless it is being fetched anew: as long as that
     /// is not so, nobody else replaces it. Copying tens of megabytes is no work for a worker, on
     /// which others wait.
     fn lay(self: &Arc<Edge>, key: &Key, object: &Arc<Object>) {

@@ -191,8 +191,8 @@ impl Ready {
             len: bytes.len() as u64,
             pieces: Arc::new([Piece::Made(bytes)]),
             whole: kept.map(|kept| {
-                let (address, len) = kept.mapping();
-                Mapped::new(Arc::new(kept), address, len)
+                let (address, len) = kept.place();
+                Mapped::memory(Arc::new(kept), address, len)
             }),
             asked: AtomicU32::new(0),
             gathering: AtomicBool::new(true),

@@ -1,6 +1,6 @@
-//! Files in memory without a copy: the one file that may say `unsafe`.
+//! Files in memory without a copy, and memory of our own: the one file that may say `unsafe`.
 //!
-//! The proof, once for all blocks below:
+//! The proof for files, once for all blocks of [`Map`] and [`Pages`]:
 //!
 //! - **The pointer** comes from `mmap` of `len > 0` bytes, and lives until `munmap` in `drop`;
 //!   whoever holds a slice holds the [`Map`] through its `Bytes`.
@@ -9,18 +9,29 @@
 //!   (`writev`), which copy in the kernel and answer `EFAULT` where the file has been cut; user
 //!   code that looks at the bytes must use [`crate::Object::read`] instead. That is a rule of
 //!   [`crate::Object::slices`], kept by its only caller, and it is why no `SIGBUS` can come.
-//!   A memory file of ours ([`crate::Arena`]) nobody else can write or cut, and no byte of it is
-//!   written once a slice of it exists: those slices may be looked at.
 //! - **Threads.** The memory is only read, so `Map` may be sent and shared.
+//!
+//! And for memory of our own, [`Lot`], [`Draft`] and [`Span`]:
+//!
+//! - **The pointer** comes from `mmap` as above; every [`Span`] holds its [`Lot`].
+//! - **Aliasing.** A lot gives each of its bytes to one draft only, ever: `taken` only grows, in
+//!   steps of whole pages. A draft writes within its own span, through `&mut self`, and no slice of
+//!   a span is made before the draft is done with it. From then on nobody writes, until the pages go
+//!   back when the span is dropped, and with it the last slice. So spans may be looked at.
+//! - **The kernel** may hold pages of a span for longer (`vmsplice`): giving them back takes them out
+//!   of our memory and does not change them, and that address is never given to anybody else as long
+//!   as the lot lives.
+//! - **Threads.** What a draft writes is its own; what is shared is only read.
 #![allow(unsafe_code)]
 
 use bytes::Bytes;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A whole file, mapped for reading.
 #[derive(Debug)]
@@ -97,5 +108,125 @@ impl Drop for Pages {
     fn drop(&mut self) {
         // Fails only for a range that was never mapped.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Memory of our own that buffers are made in, one after the other, each from a page's begin on.
+#[derive(Debug)]
+pub(crate) struct Lot {
+    pages: Pages,
+    /// From where on it is free.
+    taken: AtomicUsize,
+}
+
+/// A buffer that is being filled.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    span: Span,
+    filled: usize,
+}
+
+/// A buffer that nobody writes any more.
+#[derive(Debug)]
+pub(crate) struct Span {
+    lot: Arc<Lot>,
+    start: usize,
+    len: usize,
+    /// What goes back, whole pages.
+    whole: usize,
+}
+
+impl Lot {
+    /// Address space for `len` bytes, which take memory once they are written. In huge pages, if the
+    /// kernel has them to give: sending from those costs far less, as the kernel looks up and counts
+    /// pages.
+    ///
+    /// # Errors
+    /// When there is no address space.
+    pub(crate) fn new(len: usize) -> io::Result<Lot> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pages = Pages { start, len };
+        // Small ones will do.
+        let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        Ok(Lot {
+            pages,
+            taken: AtomicUsize::new(0),
+        })
+    }
+
+    /// No more buffers are made in it. What has gone back stays so: the kernel, which likes to join small
+    /// pages, would make huge ones of what is left with nothing in between.
+    pub(crate) fn settle(&self) {
+        let at = self.pages.start.as_ptr().cast();
+        // It is only about memory that nobody uses.
+        let _ = unsafe { madvise(at, self.pages.len, Advice::LinuxNoHugepage) };
+    }
+
+    /// Room for `len` bytes, if there is.
+    pub(crate) fn draft(self: &Arc<Lot>, len: usize) -> Option<Draft> {
+        let whole = len.checked_next_multiple_of(rustix::param::page_size())?;
+        let taking = |taken: usize| {
+            let end = taken.checked_add(whole)?;
+            (end <= self.pages.len).then_some(end)
+        };
+        let start = self.taken.fetch_update(Relaxed, Relaxed, taking).ok()?;
+        let lot = Arc::clone(self);
+        let span = Span {
+            lot,
+            start,
+            len,
+            whole,
+        };
+        Some(Draft { span, filled: 0 })
+    }
+}
+
+impl Draft {
+    /// Appends as many of these bytes as there is room for.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.span.len - self.filled);
+        let at = self.span.start + self.filled;
+        // Within the span, which is ours alone, and thus no part of `bytes`.
+        unsafe {
+            let to = self.span.lot.pages.start.as_ptr().add(at);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
+        }
+        self.filled += len;
+    }
+
+    /// What was appended.
+    pub(crate) fn done(mut self) -> Span {
+        self.span.len = self.filled;
+        self.span
+    }
+}
+
+impl Span {
+    /// Where it begins in memory.
+    pub(crate) fn address(&self) -> usize {
+        self.lot.pages.start.addr().get() + self.start
+    }
+}
+
+impl AsRef<[u8]> for Span {
+    fn as_ref(&self) -> &[u8] {
+        unsafe {
+            let start = self.lot.pages.start.as_ptr().add(self.start);
+            std::slice::from_raw_parts(start, self.len)
+        }
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        if self.whole > 0 {
+            // Fails only for a range that was never mapped; then it goes with the lot.
+            let _ = unsafe {
+                let at = self.lot.pages.start.as_ptr().add(self.start);
+                madvise(at.cast(), self.whole, Advice::LinuxDontNeed)
+            };
+        }
     }
 }

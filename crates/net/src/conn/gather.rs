@@ -3,6 +3,7 @@
 //! `sendfile(2)` sends one part, and pushes a short packet at its end; a segment of a film whose
 //! tracks interleave has dozens of parts. Here `splice(2)` moves references to the pages of many
 //! parts into a pipe, and then all of them at once into the socket, which fills its packets.
+//! `vmsplice(2)` does the same with pages of our own memory.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,12 +11,26 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-/// A part of a file.
+/// Bytes that are not copied.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) file: BorrowedFd<'a>,
-    pub(super) offset: u64,
-    pub(super) len: usize,
+pub(super) enum Part<'a> {
+    /// A part of a file.
+    File {
+        file: BorrowedFd<'a>,
+        offset: u64,
+        len: usize,
+    },
+    /// Memory that nobody writes any more.
+    Memory(&'a [u8]),
+}
+
+impl Part<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Part::File { len, .. } => *len,
+            Part::Memory(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// What a socket took.
@@ -48,10 +63,10 @@ thread_local! {
 
 /// Sends `parts` in order, as much as the socket takes; `more`: other bytes follow at once.
 pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io::Result<Sent> {
-    if let [part] = parts
-        && (!more || part.len >= ALONE_BYTES_MIN)
+    if let [Part::File { file, offset, len }] = *parts
+        && (!more || len >= ALONE_BYTES_MIN)
     {
-        return send_alone(socket, *part);
+        return send_alone(socket, file, offset, len);
     }
     let (mut count, mut rest) = (0, Rest { parts, done: 0 });
     // Taken out, and put back only when it is empty again.
@@ -83,13 +98,17 @@ pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io
     Ok(Sent { count, full: false })
 }
 
-fn send_alone(socket: BorrowedFd<'_>, part: Part<'_>) -> io::Result<Sent> {
-    let mut offset = part.offset;
-    match rustix::fs::sendfile(socket, part.file, Some(&mut offset), part.len)? {
+fn send_alone(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    mut offset: u64,
+    len: usize,
+) -> io::Result<Sent> {
+    match rustix::fs::sendfile(socket, file, Some(&mut offset), len)? {
         0 => Err(cut()),
         count => Ok(Sent {
             count,
-            full: count < part.len && !ends_at(part.file, offset),
+            full: count < len && !ends_at(file, offset),
         }),
     }
 }
@@ -120,17 +139,8 @@ impl Pipe {
         while let Some(part) = rest.parts.first()
             && filled < GATHER_BYTES_MAX
         {
-            let mut offset = part.offset + rest.done as u64;
-            let wanted = (part.len - rest.done).min(GATHER_BYTES_MAX - filled);
-            let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-            match splice(
-                part.file,
-                Some(&mut offset),
-                &self.write,
-                None,
-                wanted,
-                flags,
-            ) {
+            let wanted = (part.len() - rest.done).min(GATHER_BYTES_MAX - filled);
+            match self.refer(part, rest.done, wanted) {
                 Ok(0) => return Err(cut()),
                 Ok(count) => {
                     filled += count;
@@ -139,7 +149,7 @@ impl Pipe {
                 Err(rustix::io::Errno::AGAIN) if filled > 0 => break,
                 Err(error) => return Err(error.into()),
             }
-            if rest.done == part.len {
+            if rest.done == part.len() {
                 *rest = Rest {
                     parts: rest.parts.get(1..).unwrap_or(&[]),
                     done: 0,
@@ -147,6 +157,21 @@ impl Pipe {
             }
         }
         Ok(filled)
+    }
+
+    /// Puts references to pages of a part into the pipe.
+    fn refer(&self, part: &Part<'_>, done: usize, wanted: usize) -> rustix::io::Result<usize> {
+        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+        match part {
+            Part::File { file, offset, .. } => {
+                let mut offset = offset + done as u64;
+                splice(file, Some(&mut offset), &self.write, None, wanted, flags)
+            }
+            Part::Memory(bytes) => {
+                let bytes = bytes.get(done..done + wanted).unwrap_or(&[]);
+                super::tcp::refer(&self.write, bytes)
+            }
+        }
     }
 
     fn empty(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<usize> {
@@ -179,7 +204,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let file = tempfile::tempfile().unwrap();
         file.set_len(70_000).unwrap();
-        let part = |offset: u64| Part {
+        let part = |offset: u64| Part::File {
             file: file.as_fd(),
             offset,
             len: 200_000,
@@ -187,5 +212,35 @@ mod tests {
         let sent = send(socket.as_fd(), &[part(0)], false).unwrap();
         assert_eq!((sent.count, sent.full), (70_000, false));
         assert!(send(socket.as_fd(), &[part(70_000)], false).is_err());
+    }
+
+    #[test]
+    fn memory_arrives_as_it_was_in_whatever_parts() {
+        use std::io::Read;
+        let (socket, mut peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let bytes: Vec<u8> = (0..3_000_001u32).map(|n| (n % 251) as u8).collect();
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).unwrap();
+            all
+        });
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let (one, other) = rest.split_at(rest.len().min(4097));
+            let parts = [Part::Memory(one), Part::Memory(other)];
+            let parts = if other.is_empty() {
+                &parts[..1]
+            } else {
+                &parts
+            };
+            match send(socket.as_fd(), parts, false) {
+                Ok(sent) => at += sent.count,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        drop(socket);
+        assert!(reading.join().unwrap() == bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Sending pages of files without touching them, for slices of mapped files.
+//! Sending pages without touching them, for slices of mapped files and of memory that nobody writes.
 //!
 //! A body holds parts of a file as slices of its mapping. For such a slice the kernel can be
 //! asked to send the file's pages themselves, which copies nothing; the mapping serves as their
@@ -19,29 +19,57 @@ const FILE_BYTES_MIN: usize = 8 << 10;
 /// whose last bytes may still wait in HTTP's buffer.
 const FILES_MAX: usize = 4;
 
-/// A file, and where in memory it is mapped from its first byte on.
+/// Bytes in memory, and what the kernel can send in their place.
 #[derive(Clone)]
 pub struct Mapped {
-    file: Arc<dyn AsFd + Send + Sync>,
+    source: Source,
     address: usize,
     len: usize,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// A file that is mapped from its first byte on.
+    File(Arc<dyn AsFd + Send + Sync>),
+    /// Those pages themselves, as long as this is held.
+    Memory(#[allow(dead_code)] Arc<dyn Send + Sync>),
 }
 
 impl Mapped {
     /// `file` is mapped at `address`, `len` bytes of it. The address is only compared with, never
     /// looked at.
     pub fn new(file: Arc<dyn AsFd + Send + Sync>, address: usize, len: usize) -> Mapped {
-        Mapped { file, address, len }
+        let source = Source::File(file);
+        Mapped {
+            source,
+            address,
+            len,
+        }
     }
 
-    /// The part of the file that a slice of memory is, if it lies in the mapping.
-    fn part(&self, slice: &[u8]) -> Option<Part<'_>> {
+    /// `len` bytes at `address` are never written again, by nobody: neither as long as `owner` lives nor,
+    /// as the network may hold on to their pages, after that. (Whoever gives them back to the system
+    /// writes nothing to them.)
+    pub fn memory(owner: Arc<dyn Send + Sync>, address: usize, len: usize) -> Mapped {
+        let source = Source::Memory(owner);
+        Mapped {
+            source,
+            address,
+            len,
+        }
+    }
+
+    /// What a slice of memory is of it, if it lies within.
+    fn part<'a>(&'a self, slice: &'a [u8]) -> Option<Part<'a>> {
         let offset = slice.as_ptr().addr().checked_sub(self.address)?;
         let inside = offset.checked_add(slice.len())? <= self.len;
-        inside.then(|| Part {
-            file: self.file.as_fd(),
-            offset: offset as u64,
-            len: slice.len(),
+        inside.then(|| match &self.source {
+            Source::File(file) => Part::File {
+                file: file.as_fd(),
+                offset: offset as u64,
+                len: slice.len(),
+            },
+            Source::Memory(_) => Part::Memory(slice),
         })
     }
 }
@@ -94,20 +122,18 @@ impl Files {
             return None;
         }
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_file = |slice: &IoSlice<'_>| {
-            let long = slice.len() >= FILE_BYTES_MIN;
-            long.then(|| latest.iter().rev().find_map(|mapped| mapped.part(slice)))
-                .flatten()
-        };
-        slices.iter().find_map(of_file)?;
+        slices.iter().find_map(|slice| part_of(&latest, slice))?;
         let (mut sent, mut rest) = (Sent::default(), slices);
         while !rest.is_empty() && !sent.full {
-            let end = rest.iter().position(|slice| of_file(slice).is_some());
+            let end = rest
+                .iter()
+                .position(|slice| part_of(&latest, slice).is_some());
             let (memory, files) = rest.split_at(end.unwrap_or(rest.len()));
             let (offered, turn): (usize, _) = if memory.is_empty() {
-                let run: Vec<Part<'_>> = files.iter().map_while(of_file).collect();
+                let parts = files.iter().map_while(|slice| part_of(&latest, slice));
+                let run: Vec<Part<'_>> = parts.collect();
                 rest = files.get(run.len()..).unwrap_or(&[]);
-                let offered = run.iter().map(|part| part.len).sum();
+                let offered = run.iter().map(Part::len).sum();
                 (offered, gather::send(socket, &run, !rest.is_empty()))
             } else {
                 rest = files;
@@ -131,6 +157,13 @@ impl Files {
         }
         Some(Ok(sent))
     }
+}
+
+/// What can be sent in a slice's place.
+fn part_of<'a>(latest: &'a [Mapped], slice: &'a [u8]) -> Option<Part<'a>> {
+    let long = slice.len() >= FILE_BYTES_MIN;
+    let mut parts = latest.iter().rev().filter_map(|mapped| mapped.part(slice));
+    long.then(|| parts.next()).flatten()
 }
 
 /// `more`: a file follows at once, so the kernel need not send a short packet now.

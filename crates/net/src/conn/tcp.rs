@@ -1,12 +1,13 @@
 //! TCP's own view of a connection, and the options that choose how it sends.
 //!
 //! The one file of this crate with `unsafe`: `getsockopt` and `setsockopt` for options that no
-//! safe wrapper knows.
+//! safe wrapper knows, and `vmsplice`.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use serde::Serialize;
 
 /// How a response is to be sent. What is `None` stays as it is.
@@ -22,6 +23,20 @@ pub struct Transport {
     /// (`ip route … initcwnd N`), so that this is checked, on a connection's first request, and
     /// not set.
     pub initial_window_packets: Option<u32>,
+}
+
+/// Puts references to the pages of these bytes into a pipe, as many as it has room for. What arrives
+/// in the end is what the pages hold when they leave: see [`super::Mapped::memory`].
+pub(super) fn refer(pipe: &OwnedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
+    // At a pipe's end for writing the kernel reads from the slice, which is valid for reads, and
+    // writes nothing to it; pages that it holds on to stay its own until they have left.
+    unsafe {
+        vmsplice(
+            pipe,
+            &[IoSliceRaw::from_slice(bytes)],
+            SpliceFlags::NONBLOCK,
+        )
+    }
 }
 
 impl Transport {
