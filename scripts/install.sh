@@ -55,6 +55,7 @@ if [ "$purpose" != run ]; then
   need ffmpeg ffmpeg
   need chromium chromium
   need xmllint libxml2-utils
+  need ip iproute2
   need nginx nginx-light
   need varnishd varnish
   need perl perl

@@ -30,6 +30,7 @@ install() {
   scripts/players.sh
   scripts/storage.sh
   scripts/baselines.sh || return 1
+  scripts/nats.sh
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }

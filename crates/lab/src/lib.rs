@@ -6,6 +6,7 @@
 //! What is *not* here: no program of ours. A function of an experiment is a command line, so that
 //! any server can be one.
 
+pub mod agent;
 pub mod config;
 pub mod experiment;
 pub mod link;

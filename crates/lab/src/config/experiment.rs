@@ -1,11 +1,14 @@
 //! `headwater lab validate`, `run`, `report` and `list`.
 
-use super::{Stop, say};
+use super::nats::{NATS, meeting};
+use super::{Stop, layers, say};
 use crate::experiment::{
-    Document, Outcome, Plan, Record, Summary, check, run as run_plan, summary,
+    Document, Job, Outcome, Plan, Progress, Record, Summary, check, run as run_job, summary,
 };
-use crate::link::available;
+use crate::link::{available, netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use net::config::{Knob, flags as knob_flags};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,11 +20,23 @@ Every arm is deployed, waited for until it is healthy, warmed up, measured and t
 in rounds that interleave the arms. Stopped (Ctrl-C) or killed, nothing stays running, and the same
 command goes on where it was. In DIR: runs.jsonl (a record a run), summary.json, summary.md.
 
+With --nats the document's places are spread over agents (`headwater lab agent`).
+
 Exit status: 0; 1 if an arm could not be measured or an expectation fails; 2 if the document is wrong;
 3 if this machine makes no links; 130 if it was stopped.
 
-Example:
-  headwater lab run experiments/congestion.toml --out results/congestion --scale small";
+Examples:
+  headwater lab run experiments/congestion.toml --out results/congestion --scale small
+  headwater lab run load.toml --out results/load --nats nats://10.0.0.1:4222 --agents 3";
+
+const KNOBS: &[&[Knob]] = &[NATS, RUN];
+
+const RUN: &[Knob] = &[Knob::new(
+    "agents",
+    "N",
+    "1",
+    "With --nats: begin when so many are there and free",
+)];
 
 fn file() -> Arg {
     Arg::new("file")
@@ -54,7 +69,8 @@ pub(super) fn commands() -> [Command; 4] {
         Command::new("run")
             .about("Run an experiment: every arm of its sweep, in interleaved rounds")
             .after_help(AFTER)
-            .args([file(), out.help("Where its results go"), scale()]),
+            .args([file(), out.help("Where its results go"), scale()])
+            .args(knob_flags(KNOBS)),
         Command::new("report")
             .about("Say again what the runs of a folder showed")
             .arg(
@@ -95,38 +111,86 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let path = text_of(flags, "file");
     let text = read(path)?;
     let plan = plan(path, &text, flags)?;
-    available().map_err(Stop::Unable)?;
-    let out = PathBuf::from(text_of(flags, "out"));
+    let layers = layers(KNOBS, flags)?;
+    if layers.print {
+        say(layers);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let meeting = meeting(&layers, "agents")?;
+    if meeting.is_none() {
+        available().map_err(Stop::Unable)?;
+        let links = plan.document.link.values();
+        if links
+            .filter_map(|link| link.by.as_ref())
+            .any(|by| by.get_ref() == "netem")
+        {
+            let ours = "; without by = \"netem\" the link is ours";
+            netem_available().map_err(|what| Stop::Unable(what + ours))?;
+        }
+    }
     // The parent of a bare name is empty, and means this folder.
     let base = Path::new(path).parent();
     let base = base.filter(|base| !base.as_os_str().is_empty());
     let base = base.unwrap_or(Path::new("."));
-    let stop = stopper().map_err(|error| error.to_string())?;
-    let all = plan.rounds as usize * plan.arms.len();
-    eprintln!(
-        "{}: {} arms, {} rounds, {all} runs",
-        plan.document.name,
-        plan.arms.len(),
-        plan.rounds
-    );
-    let mut say = |record: &Record| {
-        let arm: Vec<String> = record
-            .arm
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let said = match &record.thrown {
-            Some(why) => format!("thrown away: {why}"),
-            None => format!("{:.1} s", record.took_s),
-        };
-        eprintln!("round {} · {} · {said}", record.round + 1, arm.join(" "));
+    let job = Job {
+        plan,
+        text,
+        base: base.to_owned(),
+        out: PathBuf::from(text_of(flags, "out")),
+        meeting,
     };
-    let outcome = run_plan(&plan, &text, base, &out, &stop, &mut say)?;
+    let stop = stopper().map_err(|error| error.to_string())?;
+    let plan = &job.plan;
+    let (arms, rounds) = (plan.arms.len(), plan.rounds);
+    let all = rounds as usize * arms;
+    eprintln!(
+        "{}: {arms} arms, {rounds} rounds, {all} runs",
+        plan.document.name
+    );
+    let looks_on = std::io::stderr().is_terminal();
+    let outcome = run_job(&job, &stop, &mut |progress| {
+        eprint!("{}", line(progress, looks_on));
+    })?;
     if outcome == Outcome::Stopped {
         eprintln!("headwater lab: stopped; the same command goes on from here");
         return Ok(ExitCode::from(130));
     }
-    tell(&plan, &out)
+    tell(&job.plan, &job.out)
+}
+
+/// What is said of a run when it begins, where a person looks on, and after it.
+fn line(progress: &Progress, on_terminal: bool) -> String {
+    let values = progress.arm.iter();
+    let arm: Vec<String> = values
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let left = progress
+        .left_s
+        .map_or(String::new(), |s| format!(" · {} left", time(s)));
+    let (done, all) = (progress.done, progress.all);
+    let run = format!("round {} · {}", progress.round + 1, arm.join(" "));
+    // What was said of a run that goes on is written over.
+    let over = if on_terminal { "\r\x1b[K" } else { "" };
+    match &progress.ended {
+        None if on_terminal => format!("{over}{done} of {all}{left} · {run} …"),
+        None => String::new(),
+        Some(record) => {
+            let said = match &record.thrown {
+                Some(why) => format!("thrown away: {why}"),
+                None => format!("{:.1} s", record.took_s),
+            };
+            format!("{over}{done} of {all}{left} · {run} · {said}\n")
+        }
+    }
+}
+
+/// Seconds, as people say them.
+fn time(seconds: f64) -> String {
+    match seconds.round() as u64 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{} min", s.div_ceil(60)),
+        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
 }
 
 /// `report`.

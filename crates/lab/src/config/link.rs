@@ -201,7 +201,7 @@ impl Bed {
 
     fn compete(&self, algorithms: &[String]) -> Result<Vec<Flow>, Stop> {
         let start = |name: &String| {
-            Flow::start(&self.link, &self.client, &self.server, name)
+            Flow::start(self.link.addresses()[1], &self.client, &self.server, name)
                 .map_err(|error| Stop::Failed(format!("--compete {name}: {error}")))
         };
         algorithms.iter().map(start).collect()

@@ -1,9 +1,11 @@
 //! `headwater lab`: its words, and what they start.
 
+mod agent;
 mod events;
 mod exec;
 mod experiment;
 mod link;
+mod nats;
 mod shape;
 
 use crate::link::{Guard, stand};
@@ -25,6 +27,7 @@ pub fn command() -> Command {
         .subcommand(link::command())
         .subcommand(exec::command())
         .subcommands(experiment::commands())
+        .subcommand(agent::command())
         .subcommand(Command::new(GUARD).hide(true))
 }
 
@@ -44,6 +47,7 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("run", flags)) => experiment::run(flags),
         Some(("report", flags)) => experiment::report(flags),
         Some(("list", flags)) => experiment::list(flags),
+        Some(("agent", flags)) => agent::run(flags),
         Some((GUARD, _)) => {
             stand();
             Ok(ExitCode::SUCCESS)

@@ -4,7 +4,8 @@ mod claims;
 mod graph;
 mod words;
 
-pub(super) use graph::starting_order;
+pub(super) use claims::OF_LINKS;
+pub(crate) use graph::starting_order;
 pub(super) use words::asked;
 
 use super::arms::plain;
@@ -60,7 +61,7 @@ fn names(document: &Document, faults: &mut Faults<'_>) {
     for sink in document.sink.values() {
         all.extend(sink.measure.keys().map(|name| ("measure", name)));
     }
-    let mut seen: Vec<&str> = vec!["port", "folder", "round", "seed"];
+    let mut seen: Vec<&str> = vec!["port", "folder", "round", "seed", "part", "parts"];
     for (kind, name) in all {
         let (text, path) = (
             name.get_ref().as_str(),

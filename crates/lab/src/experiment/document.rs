@@ -28,6 +28,9 @@ pub struct Document {
     /// What serves it.
     #[serde(default)]
     pub function: BTreeMap<Spanned<String>, Function>,
+    /// Where things run that no link joins: hosts, where there are agents on several.
+    #[serde(default)]
+    pub place: BTreeMap<Spanned<String>, Place>,
     /// What lies between places.
     #[serde(default)]
     pub link: BTreeMap<Spanned<String>, Link>,
@@ -58,14 +61,26 @@ pub struct Source {
     pub make: Option<Spanned<String>>,
 }
 
+/// Where things run. Without agents all places that no link joins are this machine.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Place {
+    /// An agent's name, or a label that it has; else any agent.
+    pub on: Option<Spanned<String>>,
+    /// On so many agents at most: each runs the place's sinks, as one part of them.
+    pub agents: Option<Spanned<u32>>,
+}
+
 /// A server: any command line.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Function {
     /// By the shell.
     pub run: Spanned<String>,
-    /// The place (an end of a link); without links there is only one.
+    /// The place (an end of a link, or a table of its own); without places there is only one.
     pub at: Option<Spanned<String>>,
+    /// Processors that it may run on, such as `[0, 2]` or `"0-1"`.
+    pub cpus: Option<Spanned<Value>>,
     /// Where it listens.
     pub port: Spanned<u16>,
     /// A path that answers with success when it is healthy; without one, its port answers.
@@ -81,6 +96,8 @@ pub struct Function {
 pub struct Link {
     /// The client's place and the server's.
     pub between: Spanned<[String; 2]>,
+    /// Who emulates it: we, or the kernel's `netem` [default: us].
+    pub by: Option<Spanned<String>>,
     /// Bits a second, such as `20mbit`.
     pub rate: Option<Spanned<String>>,
     /// The same from the first place to the second alone.
@@ -106,13 +123,17 @@ pub struct Link {
 pub struct Sink {
     /// By the shell.
     pub run: Spanned<String>,
-    /// The place (an end of a link); without links there is only one.
+    /// The place (an end of a link, or a table of its own); without places there is only one.
     pub at: Option<Spanned<String>>,
+    /// Processors that it may run on, such as `[0, 2]` or `"0-1"`.
+    pub cpus: Option<Spanned<Value>>,
     /// What it reads: sources and functions.
     #[serde(default)]
     pub input: Vec<Spanned<String>>,
-    /// Quantities: name, and place in the JSON it prints (a pointer, RFC 6901).
+    /// Quantities: name, and where it is found ([`super::quantity::Quantity`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// Where it says how late it was itself (the 99th percentile, in milliseconds).
+    pub late_ms: Option<Spanned<String>>,
     /// How often it is run before, unmeasured.
     #[serde(default)]
     pub warm_up: u32,
@@ -139,6 +160,8 @@ pub struct Scale {
 pub struct Bounds {
     /// 99th percentile of a link's own lateness [default: 2ms].
     pub link_late: Option<Spanned<String>>,
+    /// 99th percentile of a sink's own lateness, where it says it [default: 2ms].
+    pub sink_late: Option<Spanned<String>>,
     /// Share of time that the machine was taken from us [default: 5%].
     pub steal: Option<Spanned<String>>,
 }

@@ -13,9 +13,20 @@ pub struct Noise {
     pub steal: f64,
 }
 
+impl Noise {
+    /// The worse of two machines' in everything.
+    pub(super) fn worst(self, other: Noise) -> Noise {
+        Noise {
+            load: self.load.max(other.load),
+            busy: self.busy.max(other.busy),
+            steal: self.steal.max(other.steal),
+        }
+    }
+}
+
 /// Processor time since the machine began, in ticks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ticks {
+pub(crate) struct Ticks {
     all: u64,
     idle: u64,
     stolen: u64,
@@ -23,7 +34,7 @@ pub(super) struct Ticks {
 
 impl Ticks {
     /// Now; nothing where `/proc` does not say.
-    pub(super) fn now() -> Ticks {
+    pub(crate) fn now() -> Ticks {
         Ticks::read(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -45,7 +56,7 @@ impl Ticks {
     }
 
     /// What happened since.
-    pub(super) fn since(self) -> Noise {
+    pub(crate) fn since(self) -> Noise {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split(' ').next().and_then(|text| text.parse().ok());
         self.until(Ticks::now(), load.unwrap_or(0.0))

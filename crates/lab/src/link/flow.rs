@@ -1,8 +1,8 @@
 //! A competing flow: a bulk TCP download over a link, for as long as it is held.
 
-use super::{Link, Namespace};
+use super::Namespace;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -15,17 +15,16 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Starts it, sent with this congestion control.
+    /// Starts it to the second's address, sent with this congestion control.
     ///
     /// # Errors
     /// The kernel's, such as that it has no algorithm of that name.
     pub fn start(
-        link: &Link,
+        at_second: Ipv4Addr,
         first: &Namespace,
         second: &Namespace,
         congestion: &str,
     ) -> io::Result<Flow> {
-        let [_, at_second] = link.addresses();
         let listener = second.within(|| TcpListener::bind((at_second, 0)))?;
         let port = listener.local_addr()?.port();
         let mut receiver = first.within(|| TcpStream::connect((at_second, port)))?;

@@ -1,14 +1,19 @@
 //! Ends what runs in namespaces when the process that made them is gone, however it went.
 //!
 //! A second process of the same program waits for the end of its standard input, which is the end
-//! of the first process even where that was `SIGKILL`, and then ends all that is in the
-//! namespaces: a crash leaves no process. Namespaces go with their last process.
+//! of the first process even where that was `SIGKILL`. Then it ends all that is in the namespaces,
+//! and removes the folders that it was told of: a crash leaves no process and no file. Namespaces
+//! go with their last process. Should the second process be gone first, the first one does all that.
 
 use super::Namespace;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,6 +26,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The second process. When dropped it ends all that is in the namespaces it knows, and itself.
 pub struct Guard {
     process: Child,
+    duty: Duty,
+}
+
+/// What there is to take away.
+#[derive(Debug, Default)]
+struct Duty {
+    namespaces: Vec<u64>,
+    folders: Vec<PathBuf>,
 }
 
 impl Guard {
@@ -37,64 +50,120 @@ impl Guard {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C at a terminal goes to the foreground's whole group: not to the guard.
         let process = command.process_group(0).spawn()?;
-        Ok(Guard { process })
+        let duty = Duty::default();
+        Ok(Guard { process, duty })
     }
 
-    /// Tells it of a namespace.
+    /// Tells it of a namespace whose processes it shall end.
     ///
     /// # Errors
     /// When it is gone.
     pub fn watch(&mut self, namespace: &Namespace) -> io::Result<()> {
+        self.duty.namespaces.push(namespace.inode());
+        self.tell(namespace.inode().to_string().as_bytes())
+    }
+
+    /// Tells it of a folder that it shall remove, by its absolute path.
+    ///
+    /// # Errors
+    /// When it is gone, or the path cannot be told.
+    pub fn remove(&mut self, folder: &Path) -> io::Result<()> {
+        let bytes = folder.as_os_str().as_bytes();
+        if !folder.is_absolute() || bytes.contains(&b'\n') {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.duty.folders.push(folder.to_owned());
+        self.tell(bytes)
+    }
+
+    fn tell(&mut self, line: &[u8]) -> io::Result<()> {
         let stdin = self.process.stdin.as_mut();
         let stdin = stdin.ok_or(io::ErrorKind::BrokenPipe)?;
-        writeln!(stdin, "{}", namespace.inode())
+        stdin.write_all(&[line, b"\n"].concat())
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        let _ = self.process.wait();
-    }
-}
-
-/// What the second process does: reads the namespaces' inodes, a line each, until its input ends,
-/// then ends all processes in them.
-pub fn stand() {
-    let numbers = io::stdin().lines().map_while(Result::ok);
-    let numbers: Vec<u64> = numbers.filter_map(|line| line.parse().ok()).collect();
-    empty(&numbers);
-}
-
-fn empty(namespaces: &[u64]) {
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        let polite = began.elapsed() < GRACE;
-        let signal = if polite { Signal::TERM } else { Signal::KILL };
-        if signal_all(namespaces, signal) == 0 {
-            return;
+        if !self.process.wait().is_ok_and(|status| status.success()) {
+            self.duty.fulfil();
         }
-        std::thread::sleep(PAUSE);
     }
 }
 
-/// How many processes were found in the namespaces; each was sent the signal.
-fn signal_all(namespaces: &[u64], signal: Signal) -> usize {
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return 0;
-    };
-    let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-    pids.filter(|pid| signal_one(*pid, namespaces, signal))
-        .count()
+/// What the second process does: reads namespaces' inodes and folders' paths, a line each, until its
+/// input ends, then ends all processes in them and removes these.
+pub fn stand() {
+    let mut duty = Duty::default();
+    let mut text = Vec::new();
+    // Torn off where the first process died: what came whole counts.
+    let _ = io::copy(&mut io::stdin().lock(), &mut text);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some(line) = line.strip_suffix(b"\n") else {
+            continue;
+        };
+        let number = std::str::from_utf8(line)
+            .ok()
+            .and_then(|text| text.parse().ok());
+        match number {
+            Some(inode) => duty.namespaces.push(inode),
+            None => duty.folders.push(std::ffi::OsStr::from_bytes(line).into()),
+        }
+    }
+    duty.fulfil();
 }
 
-fn signal_one(pid: Pid, namespaces: &[u64], signal: Signal) -> bool {
-    // Held first and looked at then: the number cannot become another process's in between.
-    let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return false;
-    };
-    let path = format!("/proc/{}/ns/net", pid.as_raw_nonzero());
-    let inside = std::fs::metadata(path).is_ok_and(|ns| namespaces.contains(&ns.ino()));
-    inside && pidfd_send_signal(held, signal).is_ok()
+impl Duty {
+    fn fulfil(&self) {
+        self.end_processes();
+        for folder in self.folders.iter().filter(|folder| folder.is_absolute()) {
+            let began = Instant::now();
+            // Somebody may still have put something in.
+            while std::fs::remove_dir_all(folder).is_err() && folder.exists() {
+                if began.elapsed() > PATIENCE {
+                    break;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn end_processes(&self) {
+        let (began, mut told) = (Instant::now(), BTreeSet::new());
+        let mut none_found = 0;
+        // Twice: a process may have been born while the list was read.
+        while none_found < 2 && began.elapsed() < PATIENCE {
+            let found = self.inside();
+            none_found = if found.is_empty() { none_found + 1 } else { 0 };
+            for (pid, process) in found {
+                if began.elapsed() > GRACE {
+                    let _ = pidfd_send_signal(process, Signal::KILL);
+                } else if told.insert(pid.as_raw_nonzero()) {
+                    // Once: to many servers the second one means to drop what they are doing.
+                    let _ = pidfd_send_signal(process, Signal::TERM);
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// All processes in the namespaces.
+    fn inside(&self) -> Vec<(Pid, OwnedFd)> {
+        let Ok(processes) = std::fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
+        // Held first and looked at then: the number cannot become another process's in between.
+        let held = pids.filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
+        held.filter(|(pid, _)| self.holds(*pid)).collect()
+    }
+
+    fn holds(&self, pid: Pid) -> bool {
+        ["net", "uts"].into_iter().any(|kind| {
+            let path = format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero());
+            std::fs::metadata(path).is_ok_and(|ns| self.namespaces.contains(&ns.ino()))
+        })
+    }
 }

@@ -2,17 +2,17 @@
 //! their addresses, real-time scheduling. The one file of this crate with `unsafe`.
 #![allow(unsafe_code)]
 
+use rustix::thread::UnshareFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Moves the calling thread into a network namespace of its own.
-pub(super) fn unshare_network() -> io::Result<()> {
-    let flags = rustix::thread::UnshareFlags::NEWNET;
-    // SAFETY: only `CLONE_FILES` may take descriptors from other threads; it is not asked for.
-    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
+/// Moves the calling thread into namespaces of its own.
+pub(super) fn unshare(kinds: UnshareFlags) -> io::Result<()> {
+    // SAFETY: only `CLONE_FILES` may take descriptors from other threads; it is never asked for.
+    unsafe { rustix::thread::unshare_unsafe(kinds - UnshareFlags::FILES) }.map_err(io::Error::from)
 }
 
 /// A TUN device in the calling thread's namespace: reads and writes are single IP packets.

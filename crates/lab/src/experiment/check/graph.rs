@@ -2,11 +2,15 @@
 
 use super::Faults;
 use crate::experiment::Document;
+use crate::experiment::arms::is_name;
+use crate::experiment::document::Sink;
+use crate::experiment::names::{ONLY, joined, place_of};
+use crate::experiment::quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
-/// Where things run when there is no link.
-const ONLY: &str = "here";
+/// Most agents that run a sink in parts.
+const AGENTS_MAX: u32 = 256;
 
 pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
     if document.sink.is_empty() {
@@ -57,49 +61,87 @@ fn places(document: &Document, faults: &mut Faults<'_>) {
     if document.link.len() > 200 {
         faults.add(0..0, "link", "at most 200 links");
     }
-    let functions = document
-        .function
-        .iter()
-        .map(|(n, f)| ("function", n, &f.at));
+    known.extend(document.place.keys().map(|name| name.get_ref().as_str()));
+    let functions = document.function.iter();
+    let functions = functions.map(|(n, f)| ("function", n, &f.at));
     let sinks = document.sink.iter().map(|(n, s)| ("sink", n, &s.at));
     for (kind, name, at) in functions.chain(sinks) {
         let path = format!("{kind}.{}.at", name.get_ref());
         match at {
             None if known.is_empty() => {}
-            None => faults.add(
-                name.span(),
-                &path,
-                format!("say where it runs: one of {known:?}"),
-            ),
-            Some(at) if known.contains(at.get_ref().as_str()) => {}
-            Some(at) if known.is_empty() => {
-                faults.add(
-                    at.span(),
-                    &path,
-                    "without links there are no places: leave it out",
-                );
+            None => {
+                let what = format!("say where it runs: one of {known:?}");
+                faults.add(name.span(), &path, what);
             }
+            Some(at) if known.contains(at.get_ref().as_str()) => {}
             Some(at) => {
-                faults.add(
-                    at.span(),
-                    &path,
-                    format!("no link has this place; there are {known:?}"),
-                );
+                let what =
+                    "no [link.NAME] has this place, and there is no [place.NAME] of that name";
+                faults.add(at.span(), &path, format!("{what}; there are {known:?}"));
             }
         }
     }
+    ports(document, faults);
+    tables(document, faults);
+}
+
+/// Without agents all places that no link joins are one, with its ports.
+fn ports(document: &Document, faults: &mut Faults<'_>) {
     let mut ports = BTreeSet::new();
     for (name, function) in &document.function {
-        let place = function.at.as_ref().map_or(ONLY, |at| at.get_ref());
+        let place = joined(document, place_of(function.at.as_ref()));
         let (port, path) = (&function.port, format!("function.{}.port", name.get_ref()));
         if *port.get_ref() == 0 {
-            faults.add(
-                port.span(),
-                &path,
-                "a port is from 1; places have ports of their own",
-            );
+            let what = "a port is from 1; places have ports of their own";
+            faults.add(port.span(), &path, what);
         } else if !ports.insert((place, *port.get_ref())) {
             faults.add(port.span(), &path, "another function listens there");
+        }
+    }
+}
+
+/// Places' own tables.
+fn tables(document: &Document, faults: &mut Faults<'_>) {
+    for (name, place) in &document.place {
+        let (text, path) = (name.get_ref().as_str(), format!("place.{}", name.get_ref()));
+        if !is_name(text) || text.contains('.') || text == ONLY {
+            let what =
+                "a place is lower case letters, digits and dashes, a letter first; not `here`";
+            faults.add(name.span(), &path, what);
+        }
+        let Some(agents) = &place.agents else {
+            continue;
+        };
+        let path = format!("{path}.agents");
+        let mut there = document.function.values().map(|f| place_of(f.at.as_ref()));
+        let number = *agents.get_ref();
+        if !(1..=AGENTS_MAX).contains(&number) {
+            let what = format!("from 1 to {AGENTS_MAX} agents");
+            faults.add(agents.span(), &path, what);
+        } else if number > 1 && joined(document, Some(text)) != ONLY {
+            let what = "a link has its ends on one machine: such a place is on one agent";
+            faults.add(agents.span(), &path, what);
+        } else if number > 1 && there.any(|at| at == Some(text)) {
+            let what = "a function runs once: only sinks can be in parts";
+            faults.add(agents.span(), &path, what);
+        } else if number > 1 {
+            parts(document, text, faults);
+        }
+    }
+}
+
+/// Whether what is measured in parts can be put together.
+fn parts(document: &Document, place: &str, faults: &mut Faults<'_>) {
+    let there = |sink: &&Sink| place_of(sink.at.as_ref()) == Some(place);
+    for (name, text) in document
+        .sink
+        .values()
+        .filter(there)
+        .flat_map(|sink| &sink.measure)
+    {
+        if Quantity::read(text.get_ref()).is_ok_and(|quantity| !quantity.adds_up()) {
+            let what = "it is measured in parts: write sum, mean, least or most before it";
+            faults.add(text.span(), &format!("measure.{}", name.get_ref()), what);
         }
     }
 }
@@ -154,7 +196,7 @@ fn waits_for_itself(document: &Document, name: &str) -> bool {
 }
 
 /// The functions so that each comes after its inputs; none where they go in a circle.
-pub(in crate::experiment) fn starting_order(document: &Document) -> Option<Vec<&str>> {
+pub(crate) fn starting_order(document: &Document) -> Option<Vec<&str>> {
     let mut waiting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, function) in &document.function {
         let inputs = function.input.iter().map(|input| input.get_ref().as_str());

@@ -2,8 +2,10 @@
 
 use super::{Faults, plans};
 use crate::experiment::arms::{Arm, fill};
-use crate::experiment::deploy::{Where, stands_for};
+use crate::experiment::cpus::Cpus;
 use crate::experiment::document::{Document, Link};
+use crate::experiment::names::{Where, stands_for};
+use crate::experiment::quantity::Quantity;
 use crate::link::Shape;
 use net::config::duration;
 use toml::Spanned;
@@ -23,11 +25,12 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
             let span = sink.timeout.as_ref().map_or(0..0, Spanned::span);
             faults.add(span, &format!("sink.{name}.timeout"), what);
         }
-        for (quantity, pointer) in &sink.measure {
-            if !pointer.get_ref().starts_with('/') {
-                let path = format!("sink.{name}.measure.{}", quantity.get_ref());
-                let what = "a place in JSON is a pointer, such as /time/total";
-                faults.add(pointer.span(), &path, what);
+        let measured = sink.measure.iter();
+        let measured = measured.map(|(name, text)| (format!("measure.{}", name.get_ref()), text));
+        let late = sink.late_ms.iter().map(|text| ("late-ms".to_owned(), text));
+        for (key, text) in measured.chain(late) {
+            if let Err(what) = Quantity::read(text.get_ref()) {
+                faults.add(text.span(), &format!("sink.{name}.{key}"), what);
             }
         }
         if sink.measure.is_empty() {
@@ -42,14 +45,34 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
             faults.add(wrong.span(), &at, "a path begins with /");
         }
     }
+    let functions = document.function.iter();
+    let functions = functions.map(|(name, function)| ("function", name, &function.cpus));
+    let sinks = document
+        .sink
+        .iter()
+        .map(|(name, sink)| ("sink", name, &sink.cpus));
+    for (kind, name, cpus) in functions.chain(sinks) {
+        if let Some((cpus, Err(what))) = cpus.as_ref().map(|c| (c, Cpus::read(c.get_ref()))) {
+            faults.add(
+                cpus.span(),
+                &format!("{kind}.{}.cpus", name.get_ref()),
+                what,
+            );
+        }
+    }
     bounds(document, faults);
 }
 
 fn bounds(document: &Document, faults: &mut Faults<'_>) {
-    if let Some(text) = &document.bounds.link_late
-        && let Err(what) = duration(text.get_ref())
-    {
-        faults.add(text.span(), "bounds.link-late", what);
+    let bounds = &document.bounds;
+    for (path, text) in [
+        ("bounds.link-late", &bounds.link_late),
+        ("bounds.sink-late", &bounds.sink_late),
+    ] {
+        if let Some((text, Err(what))) = text.as_ref().map(|text| (text, duration(text.get_ref())))
+        {
+            faults.add(text.span(), path, what);
+        }
     }
     if let Some(text) = &document.bounds.steal
         && let Err(what) = crate::link::fraction(text.get_ref())
@@ -88,6 +111,14 @@ fn one_link(name: &str, link: &Link, arm: &Arm, faults: &mut Faults<'_>) {
             let what = format!("{{{unfilled}}} is no variable of sweep");
             unknown = Some((text.span(), format!("link.{name}.{key}"), what));
         }
+    }
+    if let Some(by) = link
+        .by
+        .as_ref()
+        .filter(|by| !matches!(by.get_ref().as_str(), "us" | "netem"))
+    {
+        let what = "a link is emulated by `us` or, where the kernel has it, by `netem`";
+        faults.add(by.span(), &format!("link.{name}.by"), what);
     }
     if let Some((span, path, what)) = unknown {
         faults.add(span, &path, what);

@@ -1,0 +1,360 @@
+//! Experiments on several hosts: agents in network namespaces around a real NATS server.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/left.rs"]
+mod left;
+mod network;
+
+use left::{Mark, wait};
+use network::{HUB, Network};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// Runs on one machine and on three without change: parts say so themselves.
+const DOCUMENT: &str = r#"
+name = "In parts"
+question = "Is what parts measure put together rightly?"
+rounds = 2
+sweep.factor = [10, 20]
+
+[bounds] # Nothing here depends on time.
+steal = "100%"
+sink-late = "1h"
+
+[source.page]
+make = "echo hello > page"
+
+[place.origin]
+on = "origin"
+
+[place.viewers]
+on = "load"
+agents = 2
+
+[function.origin]
+run = "exec python3 -m http.server --bind 0.0.0.0 --directory {page} {port}"
+at = "origin"
+port = 8080
+input = ["page"]
+
+[sink.get]
+run = '''
+test "$(curl -sf http://{origin}/page)" = hello || exit 9
+touch STEPS/measure-{part}-{parts}
+test -e STEPS/quick || sleep NAP
+headwater load rate http://{origin}/page --rate 40 --duration 500ms --hdr rate.hdr --json rate.json >&2
+echo "{\"x\": $(({factor} + {part})), \"parts\": {parts}}"
+'''
+at = "viewers"
+input = ["origin"]
+warm-up = 0
+timeout = "60s"
+
+[sink.get.measure]
+x = "sum /x"
+parts = "most /parts"
+requests = "rate.hdr */due count"
+p99-ms = "rate.hdr */due p99 / 1e6"
+"#;
+
+struct Bench {
+    folder: PathBuf,
+    network: Network,
+    nats: Child,
+    mark: Mark,
+}
+
+impl Bench {
+    /// None, said aloud, where there is no NATS server, or networks cannot be made.
+    fn new(test: &str, nats: &[&str], nap: &str) -> Option<Bench> {
+        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/nats/bin/nats-server");
+        if !server.exists() {
+            println!("SKIPPED {test}: no nats-server; scripts/nats.sh brings one");
+            return None;
+        }
+        let network = Network::new(test)?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{test}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("steps")).unwrap();
+        std::fs::create_dir_all(folder.join("tmp")).unwrap();
+        let mut command = network.command(0, server.to_str().unwrap());
+        command
+            .args(["-a", HUB, "-p", "4222"])
+            .args(nats)
+            .current_dir(&folder);
+        let log = std::fs::File::create(folder.join("nats.log")).unwrap();
+        let nats = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let bench = Bench {
+            folder,
+            network,
+            nats,
+            mark: Mark::new(),
+        };
+        wait("NATS", || {
+            bench.text("nats.log").contains("Server is ready")
+        });
+        let document = DOCUMENT
+            .replace("STEPS", &bench.path("steps"))
+            .replace("NAP", nap);
+        std::fs::write(bench.path("parts.toml"), document).unwrap();
+        Some(bench)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn there(&self, name: &str) -> bool {
+        Path::new(&self.path(name)).exists()
+    }
+
+    /// `headwater lab` on a host.
+    fn lab(&self, host: usize, words: &[&str]) -> Command {
+        let mut command = self.network.command(host, env!("CARGO_BIN_EXE_headwater"));
+        self.mark.put(&mut command);
+        command.env("TMPDIR", self.path("tmp"));
+        command.arg("lab").args(words);
+        command
+    }
+
+    /// An agent on a host, when it is ready.
+    fn agent(&self, host: usize, name: &str, words: &[&str]) -> Child {
+        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
+        let url = format!("nats://{HUB}:4222");
+        let mut command = self.lab(host, &["agent", "--nats", &url, "--name", name]);
+        let child = command.args(words).stdout(log).spawn().unwrap();
+        wait("an agent", || {
+            self.text(&format!("{name}.log")).contains("is ready")
+        });
+        child
+    }
+
+    fn three(&self) -> [Child; 3] {
+        [
+            self.agent(1, "one", &["--label", "origin"]),
+            self.agent(2, "two", &["--label", "load"]),
+            self.agent(3, "three", &["--label", "load"]),
+        ]
+    }
+
+    /// What is typed in the hub to run the document on agents.
+    fn run_words(&self) -> Command {
+        let url = format!("nats://{HUB}:4222");
+        let (document, out) = (self.path("parts.toml"), self.path("out"));
+        let words = [
+            "run", &document, "--out", &out, "--nats", &url, "--agents", "2",
+        ];
+        self.lab(0, &words)
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let text = self.text("out/runs.jsonl");
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    fn edit(&self, from: &str, to: &str) {
+        let document = self.text("parts.toml");
+        assert!(document.contains(from), "{from}");
+        std::fs::write(self.path("parts.toml"), document.replace(from, to)).unwrap();
+    }
+
+    /// What agents keep while they live.
+    fn temporary(&self) -> usize {
+        std::fs::read_dir(self.path("tmp")).unwrap().count()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.nats.kill();
+        let _ = self.nats.wait();
+    }
+}
+
+fn end(mut agent: Child) {
+    signal("-TERM", &agent);
+    assert_eq!(agent.wait().unwrap().code(), Some(0));
+}
+
+fn signal(name: &str, child: &Child) {
+    let sent = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+fn well(output: &Output) {
+    let said = [&output.stdout[..], &output.stderr].concat();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
+}
+
+#[test]
+fn one_document_on_one_machine_and_on_three() {
+    let Some(bench) = Bench::new("three", &[], "0") else {
+        return;
+    };
+    let words = [
+        "run",
+        &bench.path("parts.toml"),
+        "--out",
+        &bench.path("alone"),
+    ];
+    well(&bench.lab(0, &words).output().unwrap());
+    let alone = bench.text("alone/runs.jsonl");
+    for line in alone.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let factor: f64 = record["arm"]["factor"].as_str().unwrap().parse().unwrap();
+        let values = &record["values"];
+        assert_eq!(
+            (&values["x"], &values["parts"]),
+            (&factor.into(), &1.0.into()),
+            "{line}"
+        );
+        assert_eq!(values["requests"], 20.0, "{line}");
+        assert!(record.get("agents").is_none(), "{line}");
+    }
+    let agents = bench.three();
+    well(&bench.run_words().output().unwrap());
+    let records = bench.records();
+    assert_eq!(records.len(), 4);
+    for record in &records {
+        let factor: f64 = record["arm"]["factor"].as_str().unwrap().parse().unwrap();
+        let values = &record["values"];
+        // Parts 0 and 1, both added up; counts of histograms are those of both.
+        assert_eq!(values["x"], 2.0 * factor + 1.0, "{record}");
+        assert_eq!(
+            (&values["parts"], &values["requests"]),
+            (&2.0.into(), &40.0.into())
+        );
+        assert!(values["p99-ms"].as_f64().unwrap() > 0.0, "{record}");
+        let parts = &record["agents"];
+        assert_eq!(parts["one"]["places"][0], "origin", "{record}");
+        assert_eq!(parts["two"]["places"][0], "viewers", "{record}");
+        assert_eq!(parts.as_object().unwrap().len(), 3, "{record}");
+        // One machine: all have one clock, and the truth is within what is said.
+        for part in parts.as_object().unwrap().values() {
+            let (clock, error) = (&part["clock_us"], &part["clock_error_us"]);
+            assert!(
+                clock.as_f64().unwrap().abs() <= error.as_f64().unwrap() + 1.0,
+                "{record}"
+            );
+        }
+    }
+    agents.into_iter().for_each(end);
+    bench.mark.nothing_stays();
+    assert_eq!(bench.temporary(), 0);
+}
+
+#[test]
+fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
+    let Some(bench) = Bench::new("killed", &[], "30") else {
+        return;
+    };
+    bench.edit(
+        "rounds = 2\nsweep.factor = [10, 20]",
+        "rounds = 1\nsweep.factor = [10]",
+    );
+    let [one, two, three] = bench.three();
+    let run = bench
+        .run_words()
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait("both parts", || {
+        bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
+    });
+    let id = two.id();
+    let mut two = two;
+    signal("-KILL", &two);
+    two.wait().unwrap();
+    std::fs::write(bench.path("steps/quick"), "").unwrap();
+    let output = run.wait_with_output().unwrap();
+    well(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("agent two was lost"), "{id}: {said}");
+    let records = bench.records();
+    assert_eq!(records.len(), 2, "{records:?}");
+    let why = records[0]["thrown"].as_str().unwrap();
+    assert!(why.contains("agent two was lost"), "{why}");
+    assert_eq!(records[0]["agents"].as_object().unwrap().len(), 3);
+    assert_eq!(
+        (&records[1]["values"]["parts"], &records[1]["thrown"]),
+        (&1.0.into(), &Value::Null)
+    );
+    assert!(records[1]["agents"].get("two").is_none(), "{records:?}");
+    [one, three].into_iter().for_each(end);
+    bench.mark.nothing_stays();
+    wait("files go", || bench.temporary() == 0);
+}
+
+#[test]
+fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
+    for how in ["-INT", "-KILL"] {
+        let Some(bench) = Bench::new(&format!("run{how}"), &[], "30") else {
+            return;
+        };
+        bench.edit(
+            "rounds = 2\nsweep.factor = [10, 20]",
+            "rounds = 1\nsweep.factor = [10]",
+        );
+        let agents = bench.three();
+        let mut run = bench.run_words().stderr(Stdio::null()).spawn().unwrap();
+        wait("both parts", || {
+            bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
+        });
+        signal(how, &run);
+        assert_eq!(run.wait().unwrap().code(), (how != "-KILL").then_some(130));
+        // Agents notice, end what they run, and serve the next one.
+        std::fs::write(bench.path("steps/quick"), "").unwrap();
+        wait("sleeps end", || {
+            !bench
+                .mark
+                .processes()
+                .iter()
+                .any(|(_, line)| line.contains("sleep 30"))
+        });
+        well(&bench.run_words().output().unwrap());
+        assert_eq!(bench.records().len(), 1);
+        agents.into_iter().for_each(end);
+        bench.mark.nothing_stays();
+        assert_eq!(bench.temporary(), 0);
+    }
+}
+
+#[test]
+fn only_who_has_credentials_may_meet_there() {
+    let secret = ["--user", "lab", "--pass", "secret"];
+    let Some(bench) = Bench::new("secret", &secret, "0") else {
+        return;
+    };
+    let refused = bench.run_words().output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.contains("--nats nats://") && said.contains("authorization"),
+        "{said}"
+    );
+    let url = format!("nats://lab:secret@{HUB}:4222");
+    // Nobody is there: it is said, not waited for without end.
+    let (document, out) = (bench.path("parts.toml"), bench.path("out"));
+    let words = ["run", &document, "--out", &out, "--nats", &url];
+    let mut run = bench.lab(0, &words).stderr(Stdio::null()).spawn().unwrap();
+    wait("a folder", || bench.there("out/document.toml"));
+    signal("-INT", &run);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    bench.mark.nothing_stays();
+}
