@@ -54,15 +54,44 @@ timeout = "60s"
 
 [sink.get.measure]
 x = "sum /x"
-parts = "most /parts"
+pieces = "most /parts"
 requests = "rate.hdr */due count"
 p99-ms = "rate.hdr */due p99 / 1e6"
 "#;
 
+/// A process that does not outlive its test, however that ends.
+struct Process(Child);
+
+impl Process {
+    fn wait(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([name, &self.0.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// As its users end it.
+    fn end(mut self) {
+        self.signal("-TERM");
+        assert_eq!(self.wait(), Some(0));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 struct Bench {
     folder: PathBuf,
     network: Network,
-    nats: Child,
+    _nats: Process,
     mark: Mark,
 }
 
@@ -85,11 +114,12 @@ impl Bench {
             .args(nats)
             .current_dir(&folder);
         let log = std::fs::File::create(folder.join("nats.log")).unwrap();
-        let nats = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let nats = command.stdout(Stdio::null()).stderr(log).spawn();
+        let nats = Process(nats.unwrap());
         let bench = Bench {
             folder,
             network,
-            nats,
+            _nats: nats,
             mark: Mark::new(),
         };
         wait("NATS", || {
@@ -124,18 +154,18 @@ impl Bench {
     }
 
     /// An agent on a host, when it is ready.
-    fn agent(&self, host: usize, name: &str, words: &[&str]) -> Child {
+    fn agent(&self, host: usize, name: &str, words: &[&str]) -> Process {
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
         let url = format!("nats://{HUB}:4222");
         let mut command = self.lab(host, &["agent", "--nats", &url, "--name", name]);
-        let child = command.args(words).stdout(log).spawn().unwrap();
+        let agent = Process(command.args(words).stdout(log).spawn().unwrap());
         wait("an agent", || {
             self.text(&format!("{name}.log")).contains("is ready")
         });
-        child
+        agent
     }
 
-    fn three(&self) -> [Child; 3] {
+    fn three(&self) -> [Process; 3] {
         [
             self.agent(1, "one", &["--label", "origin"]),
             self.agent(2, "two", &["--label", "load"]),
@@ -172,25 +202,6 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = self.nats.kill();
-        let _ = self.nats.wait();
-    }
-}
-
-fn end(mut agent: Child) {
-    signal("-TERM", &agent);
-    assert_eq!(agent.wait().unwrap().code(), Some(0));
-}
-
-fn signal(name: &str, child: &Child) {
-    let sent = Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
-}
-
 fn well(output: &Output) {
     let said = [&output.stdout[..], &output.stderr].concat();
     assert_eq!(
@@ -219,7 +230,7 @@ fn one_document_on_one_machine_and_on_three() {
         let factor: f64 = record["arm"]["factor"].as_str().unwrap().parse().unwrap();
         let values = &record["values"];
         assert_eq!(
-            (&values["x"], &values["parts"]),
+            (&values["x"], &values["pieces"]),
             (&factor.into(), &1.0.into()),
             "{line}"
         );
@@ -236,7 +247,7 @@ fn one_document_on_one_machine_and_on_three() {
         // Parts 0 and 1, both added up; counts of histograms are those of both.
         assert_eq!(values["x"], 2.0 * factor + 1.0, "{record}");
         assert_eq!(
-            (&values["parts"], &values["requests"]),
+            (&values["pieces"], &values["requests"]),
             (&2.0.into(), &40.0.into())
         );
         assert!(values["p99-ms"].as_f64().unwrap() > 0.0, "{record}");
@@ -253,7 +264,7 @@ fn one_document_on_one_machine_and_on_three() {
             );
         }
     }
-    agents.into_iter().for_each(end);
+    agents.into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
     assert_eq!(bench.temporary(), 0);
 }
@@ -268,35 +279,31 @@ fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
         "rounds = 1\nsweep.factor = [10]",
     );
     let [one, two, three] = bench.three();
-    let run = bench
-        .run_words()
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let log = std::fs::File::create(bench.path("run.log")).unwrap();
+    let run = bench.run_words().stdout(Stdio::null()).stderr(log).spawn();
+    let mut run = Process(run.unwrap());
     wait("both parts", || {
         bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
     });
-    let id = two.id();
     let mut two = two;
-    signal("-KILL", &two);
-    two.wait().unwrap();
+    two.signal("-KILL");
+    two.wait();
     std::fs::write(bench.path("steps/quick"), "").unwrap();
-    let output = run.wait_with_output().unwrap();
-    well(&output);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("agent two was lost"), "{id}: {said}");
+    let code = run.wait();
+    let said = bench.text("run.log");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("agent two was lost"), "{said}");
     let records = bench.records();
     assert_eq!(records.len(), 2, "{records:?}");
     let why = records[0]["thrown"].as_str().unwrap();
     assert!(why.contains("agent two was lost"), "{why}");
     assert_eq!(records[0]["agents"].as_object().unwrap().len(), 3);
     assert_eq!(
-        (&records[1]["values"]["parts"], &records[1]["thrown"]),
+        (&records[1]["values"]["pieces"], &records[1]["thrown"]),
         (&1.0.into(), &Value::Null)
     );
     assert!(records[1]["agents"].get("two").is_none(), "{records:?}");
-    [one, three].into_iter().for_each(end);
+    [one, three].into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
     wait("files go", || bench.temporary() == 0);
 }
@@ -312,12 +319,13 @@ fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
             "rounds = 1\nsweep.factor = [10]",
         );
         let agents = bench.three();
-        let mut run = bench.run_words().stderr(Stdio::null()).spawn().unwrap();
+        let run = bench.run_words().stderr(Stdio::null()).spawn();
+        let mut run = Process(run.unwrap());
         wait("both parts", || {
             bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
         });
-        signal(how, &run);
-        assert_eq!(run.wait().unwrap().code(), (how != "-KILL").then_some(130));
+        run.signal(how);
+        assert_eq!(run.wait(), (how != "-KILL").then_some(130));
         // Agents notice, end what they run, and serve the next one.
         std::fs::write(bench.path("steps/quick"), "").unwrap();
         wait("sleeps end", || {
@@ -329,7 +337,7 @@ fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
         });
         well(&bench.run_words().output().unwrap());
         assert_eq!(bench.records().len(), 1);
-        agents.into_iter().for_each(end);
+        agents.into_iter().for_each(Process::end);
         bench.mark.nothing_stays();
         assert_eq!(bench.temporary(), 0);
     }
@@ -352,9 +360,10 @@ fn only_who_has_credentials_may_meet_there() {
     // Nobody is there: it is said, not waited for without end.
     let (document, out) = (bench.path("parts.toml"), bench.path("out"));
     let words = ["run", &document, "--out", &out, "--nats", &url];
-    let mut run = bench.lab(0, &words).stderr(Stdio::null()).spawn().unwrap();
+    let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
+    let mut run = Process(run.unwrap());
     wait("a folder", || bench.there("out/document.toml"));
-    signal("-INT", &run);
-    assert_eq!(run.wait().unwrap().code(), Some(130));
+    run.signal("-INT");
+    assert_eq!(run.wait(), Some(130));
     bench.mark.nothing_stays();
 }

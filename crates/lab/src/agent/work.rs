@@ -77,10 +77,8 @@ impl Work {
         orders: &Receiver<Errand>,
     ) -> Result<Option<Answer>, String> {
         let document = document(&deploy.text)?;
-        let scratch = self.folder.join("scratch");
-        fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
         let at = Where {
-            folder: scratch,
+            folder: self.folder.join("scratch"),
             sources: sources.clone(),
             round: deploy.round,
             seed: deploy.seed,

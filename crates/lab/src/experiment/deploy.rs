@@ -11,6 +11,7 @@ use super::names::{ONLY, Where, joined, place_of, stands_for};
 use super::process::Processes;
 use crate::link::{Flow, Guard, Link, Namespace, Netem, Shape};
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(crate) struct Deployed<'a> {
 }
 
 impl<'a> Deployed<'a> {
-    /// Places and links of one run.
+    /// Places and links of one run, and its folder, which goes with it.
     pub(crate) fn start(
         document: &'a Document,
         arm: &'a Arm,
@@ -48,7 +49,10 @@ impl<'a> Deployed<'a> {
         for place in places.values() {
             guard.watch(place).map_err(failed)?;
         }
+        // Told first and made then: it goes even if we are killed in between.
         guard.remove(&at.folder).map_err(failed)?;
+        let _ = fs::remove_dir_all(&at.folder);
+        fs::create_dir_all(&at.folder).map_err(failed)?;
         let mut deployed = Deployed {
             _guard: guard,
             flows: Vec::new(),

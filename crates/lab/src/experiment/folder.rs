@@ -50,12 +50,3 @@ pub(super) fn claim(out: &Path, text: &str) -> Result<(), String> {
         Err(_) => fs::write(own, text).map_err(failed),
     }
 }
-
-/// An empty folder for one of the runs that go on beside each other.
-pub(super) fn empty(out: &Path, lane: u32) -> Result<PathBuf, String> {
-    let scratch = out.join("scratch").join(lane.to_string());
-    let _ = fs::remove_dir_all(&scratch);
-    let made = fs::create_dir_all(&scratch);
-    made.map_err(|error| format!("{}: {error}", scratch.display()))?;
-    Ok(scratch)
-}

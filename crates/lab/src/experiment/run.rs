@@ -1,6 +1,6 @@
 //! Through the rounds: every run carried out, written down, and taken away again.
 
-use super::folder::{Folders, claim, empty, opened};
+use super::folder::{Folders, claim, opened};
 use super::names::Where;
 use super::one::one;
 use super::progress::{Event, Progress};
@@ -8,7 +8,7 @@ use super::source::sources;
 use super::{Arm, Plan, Record, bounds};
 use crate::agent::{Fleet, Meeting, conduct};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub struct Job {
     /// Paths in the document are from here.
     pub base: PathBuf,
     /// Gets `document.toml`, `runs.jsonl` (a [`Record`] a line), `sources`, and while it lasts
-    /// `scratch`.
+    /// `scratch-N`.
     pub out: PathBuf,
     /// Where agents meet that carry runs out; none where this machine does.
     pub meeting: Option<Meeting>,
@@ -92,7 +92,6 @@ pub fn run(
             say(&progress);
         });
         written?;
-        let _ = fs::remove_dir_all(rounds.folders.out.join("scratch"));
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Stopped);
         }
@@ -183,17 +182,14 @@ impl Rounds<'_> {
             }
             Ground::Here(sources) => sources.clone(),
         };
-        let scratch = empty(&self.folders.out, lane)?;
         let at = Where {
-            folder: scratch.clone(),
+            folder: self.folders.out.join(format!("scratch-{lane}")),
             sources,
             round: record.round,
             seed,
             ..Where::default()
         };
-        let ended = one(&plan.document, at, record, self.stop);
-        let _ = fs::remove_dir_all(&scratch);
-        ended
+        one(&plan.document, at, record, self.stop)
     }
 }
 

@@ -50,12 +50,12 @@ fn make(
     }
     let failed = |error: std::io::Error| format!("source {name}: {error}");
     let half = path.with_extension("half");
-    let _ = fs::remove_dir_all(&half);
-    fs::create_dir_all(half.join("files")).map_err(failed)?;
     let inside = Namespace::same_network().map_err(failed)?;
     let mut guard = Guard::start().map_err(failed)?;
     guard.watch(&inside).map_err(failed)?;
     guard.remove(&half).map_err(failed)?;
+    let _ = fs::remove_dir_all(&half);
+    fs::create_dir_all(half.join("files")).map_err(failed)?;
     let output = half.join("said");
     let mut shell = shell(command, &half.join("files"), &output)?;
     shell.env("HERE", &folders.base);
