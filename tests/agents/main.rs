@@ -309,6 +309,38 @@ fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
 }
 
 #[test]
+fn an_agent_that_is_cut_off_is_lost_and_ends_what_it_runs() {
+    let Some(bench) = Bench::new("cut", &[], "30") else {
+        return;
+    };
+    bench.edit(
+        "rounds = 2\nsweep.factor = [10, 20]",
+        "rounds = 1\nsweep.factor = [10]",
+    );
+    let agents = bench.three();
+    let run = bench.run_words().stderr(Stdio::null()).spawn();
+    let mut run = Process(run.unwrap());
+    wait("both parts", || {
+        bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
+    });
+    std::fs::write(bench.path("steps/quick"), "").unwrap();
+    bench.network.ip(0, "link set v3 down").unwrap();
+    assert_eq!(run.wait(), Some(0));
+    let records = bench.records();
+    let why = records[0]["thrown"].as_str().unwrap();
+    assert!(why.contains("agent three was lost"), "{why}");
+    assert_eq!(records[1]["values"]["pieces"], 1.0, "{records:?}");
+    // Both: it was told, and could not be told.
+    wait("sleeps end", || {
+        let left = bench.mark.processes();
+        !left.iter().any(|(_, line)| line.contains("sleep 30"))
+    });
+    agents.into_iter().for_each(Process::end);
+    bench.mark.nothing_stays();
+    assert_eq!(bench.temporary(), 0);
+}
+
+#[test]
 fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
     for how in ["-INT", "-KILL"] {
         let Some(bench) = Bench::new(&format!("run{how}"), &[], "30") else {

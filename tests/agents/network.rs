@@ -62,7 +62,8 @@ impl Network {
         Ok(())
     }
 
-    fn ip(&self, host: usize, words: &str) -> Result<(), String> {
+    /// `ip` on a host, such as to cut another off.
+    pub fn ip(&self, host: usize, words: &str) -> Result<(), String> {
         let output = self.command(host, "ip").args(words.split(' ')).output();
         let output = output.map_err(|error| error.to_string())?;
         match output.status.success() {

@@ -6,7 +6,7 @@ use super::protocol::{AGENTS_MAX, Answer, BEAT, LOST, Letter, Order, Who, now_ns
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
@@ -28,6 +28,8 @@ pub(crate) struct Fleet {
     session: String,
     /// At least so many are waited for.
     wanted: usize,
+    /// So many were there before: when they have answered, nobody else is waited for.
+    known: AtomicUsize,
     beats: Beats,
     handle: Handle,
     _end: oneshot::Sender<()>,
@@ -98,6 +100,7 @@ impl Fleet {
             bus,
             session,
             wanted: meeting.agents.clamp(1, AGENTS_MAX),
+            known: AtomicUsize::new(usize::MAX),
             beats,
             handle,
             _end: end,
@@ -134,6 +137,7 @@ impl Fleet {
             ));
             let joined: Vec<(Who, Offset)> = joined.into_iter().flatten().collect();
             if joined.len() >= self.wanted {
+                self.known.store(joined.len(), Ordering::Relaxed);
                 return Ok(joined);
             }
             if stop.load(Ordering::Relaxed) || began.elapsed() > MUSTER {
@@ -154,11 +158,11 @@ impl Fleet {
             .publish_with_reply(self.bus.roll(), inbox, "".into())
             .await;
         asked.map_err(|error| error.to_string())?;
-        let mut there = Vec::new();
+        let (mut there, known) = (Vec::new(), self.known.load(Ordering::Relaxed));
         let all = async {
             while let Some(message) = answers.next().await {
                 there.extend(read::<Who>(&message.payload).ok());
-                if there.len() > AGENTS_MAX {
+                if there.len() > AGENTS_MAX || there.len() >= known {
                     break;
                 }
             }

@@ -168,7 +168,10 @@ impl Agent {
             .is_some_and(|session| session.id == letter.session);
         match letter.order {
             Order::Clock => return Some(Answer::Clock(now_ns())),
-            Order::Join if known => return Some(Answer::Done),
+            Order::Join if known => {
+                self.begin_anew();
+                return Some(Answer::Done);
+            }
             Order::Join => return Some(self.join(letter.session)),
             Order::Leave if known => {
                 self.end_session();
@@ -191,6 +194,16 @@ impl Agent {
         };
         let full = session.orders.try_send(errand).is_err();
         full.then(|| Answer::Failed(format!("more than {WAITING} orders wait")))
+    }
+
+    /// A session joins before each run: what an earlier one may have left is taken away.
+    fn begin_anew(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.heard = Instant::now();
+            session.stop.store(true, Ordering::Relaxed);
+            let (order, reply) = (Order::TakeAway, String::new());
+            let _ = session.orders.try_send(Errand { order, reply });
+        }
     }
 
     fn join(&mut self, id: String) -> Answer {
