@@ -275,16 +275,18 @@ fn stopper() -> std::io::Result<Arc<AtomicBool>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
+    // Heard from now on, not from whenever the thread gets to it.
+    let (mut interrupt, mut terminate) = {
+        let _inside = runtime.enter();
+        (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        )
+    };
     std::thread::spawn(move || {
         runtime.block_on(async {
-            let signals = (
-                signal(SignalKind::interrupt()),
-                signal(SignalKind::terminate()),
-            );
-            if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
-                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-                seen.store(true, Ordering::Relaxed);
-            }
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            seen.store(true, Ordering::Relaxed);
         });
     });
     Ok(stop)

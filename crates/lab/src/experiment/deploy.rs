@@ -86,9 +86,13 @@ impl<'a> Deployed<'a> {
         let by = link.by.as_ref().map(|by| by.get_ref().as_str());
         let started = match by {
             Some("netem") => {
-                Joint::Netem(Netem::start(first, second, number, &shape).map_err(failed)?)
+                let link = Netem::start(first, second, number, &shape);
+                Joint::Netem(Box::new(link.map_err(failed)?))
             }
-            _ => Joint::Ours(Link::start(first, second, number, shape).map_err(failed)?),
+            _ => {
+                let link = Link::start(first, second, number, shape);
+                Joint::Ours(Box::new(link.map_err(failed)?))
+            }
         };
         let mut flows = Vec::new();
         for algorithm in &link.compete {

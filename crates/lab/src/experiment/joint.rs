@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 /// A link.
 pub(super) enum Joint {
-    Ours(Link),
-    Netem(Netem),
+    Ours(Box<Link>),
+    Netem(Box<Netem>),
 }
 
 impl Joint {

@@ -198,13 +198,13 @@ enum Ground {
     /// On this machine, where sources are here.
     Here(BTreeMap<String, PathBuf>),
     /// On agents'.
-    There(Fleet),
+    There(Box<Fleet>),
 }
 
 impl Ground {
     fn of(job: &Job, folders: &Folders, stop: &AtomicBool) -> Result<Ground, String> {
         match &job.meeting {
-            Some(meeting) => Fleet::join(meeting).map(Ground::There),
+            Some(meeting) => Fleet::join(meeting).map(|fleet| Ground::There(Box::new(fleet))),
             None => sources(&job.plan.document, &|_| true, folders, stop).map(Ground::Here),
         }
     }
