@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Starts one of the servers that are compared; scripts/baselines.sh has brought what they need.
 #
-#   baselines/serve.sh c|c-WORKERS|c-sanitized|node|deno|rust|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
+#   baselines/serve.sh c|c-WORKERS|c-sanitized|node|deno|rust|rust-cured|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
 #
-# `c-1024` is `c` with that many workers instead of 64.
+# `c-1024` is `c` with that many workers instead of 64; `rust-cured` is `rust` with one read of 1 MiB
+# instead of 256 of 4 KiB, and TCP_NODELAY (docs/why-rust-was-slow.md).
 # $NAIVE and $HEADWATER are the programs of `rust` and `headwater`: by default the release build's
 # `naive` and the `headwater` of PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends it.
 set -euo pipefail
-[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 server=$1 listen=$3 folder=$4
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,6 +23,7 @@ case $server in
   c-sanitized) program=$(first "$target/baselines/c-server-sanitized") ;;
   node) program=$(first "$modules"/node-linux-*/bin/node); set -- "$here/node/server.js" --listen "$listen" "$folder" ;;
   deno) program=$(first "$modules"/@deno/linux-*/deno); set -- run --no-prompt --quiet --allow-net --allow-read "$here/deno/server.ts" --listen "$listen" "$folder" ;;
+  rust-cured) set -- --read blocking --chunk 1048576 --nodelay; server=rust; program=${NAIVE:-$(first "$target/release/naive")} ;;
   rust) program=${NAIVE:-$(first "$target/release/naive")} ;;
   headwater) program=${HEADWATER:-headwater}; set -- serve --listen "$listen" "$@" "$folder" ;;
   nginx) ;;
