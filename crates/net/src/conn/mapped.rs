@@ -132,9 +132,11 @@ impl Files {
             let (offered, turn): (usize, _) = if memory.is_empty() {
                 let parts = files.iter().map_while(|slice| part_of(&latest, slice));
                 let run: Vec<Part<'_>> = parts.collect();
-                rest = files.get(run.len()..).unwrap_or(&[]);
+                let (same, after) = files.split_at(run.len());
+                rest = after;
                 let offered = run.iter().map(Part::len).sum();
-                (offered, gather::send(socket, &run, !rest.is_empty()))
+                let turn = gather::send(socket, &run, !rest.is_empty());
+                (offered, turn.or_else(|error| copied(socket, same, error)))
             } else {
                 rest = files;
                 let offered = memory.iter().map(|slice| slice.len()).sum();
@@ -166,6 +168,15 @@ fn part_of<'a>(latest: &'a [Mapped], slice: &'a [u8]) -> Option<Part<'a>> {
     long.then(|| parts.next()).flatten()
 }
 
+/// Without a pipe (no descriptor is left, or the kernel has no such call), bytes are copied after all;
+/// what else is wrong shows then, too.
+fn copied(socket: BorrowedFd<'_>, run: &[IoSlice<'_>], error: io::Error) -> io::Result<Sent> {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Err(error),
+        _ => send_memory(socket, run, false),
+    }
+}
+
 /// `more`: a file follows at once, so the kernel need not send a short packet now.
 pub(super) fn send_memory(
     socket: BorrowedFd<'_>,
@@ -182,4 +193,28 @@ pub(super) fn send_memory(
     let count = rustix::net::sendmsg(socket, run, &mut nothing, flags)?;
     let full = count < run.iter().map(|slice| slice.len()).sum();
     Ok(Sent { count, full })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn what_cannot_be_sent_uncopied_is_copied() {
+        let (socket, mut peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let bytes: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
+        // A folder has no bytes to send.
+        let folder = std::fs::File::open("/").unwrap();
+        let files = Files::default();
+        let address = bytes.as_ptr().addr();
+        files.add(&Mapped::new(Arc::new(folder), address, bytes.len()));
+        let slices = [&b"head"[..], &bytes].map(IoSlice::new);
+        let sent = files.send(socket.as_fd(), &slices).unwrap().unwrap();
+        assert_eq!((sent.count, sent.full), (20_004, false));
+        drop(socket);
+        let mut came = Vec::new();
+        peer.read_to_end(&mut came).unwrap();
+        assert!(came == [&b"head"[..], &bytes].concat());
+    }
 }
