@@ -99,6 +99,14 @@ impl<'a> Sizes<'a> {
         }
     }
 
+    /// Sizes of all samples, as numbers.
+    pub fn to_vec(&self) -> Vec<u32> {
+        match self {
+            Sizes::Words(words) => words.iter().map(|word| u32::from_be_bytes(*word)).collect(),
+            _ => (0..self.len()).map(|n| self.get(n)).collect(),
+        }
+    }
+
     /// All sizes together, in bytes.
     pub fn sum(&self) -> u64 {
         match self {
@@ -113,7 +121,9 @@ mod tests {
     use super::*;
 
     fn all(sizes: Sizes<'_>) -> Vec<u32> {
-        (0..sizes.len()).map(|n| sizes.get(n)).collect()
+        let each: Vec<u32> = (0..sizes.len()).map(|n| sizes.get(n)).collect();
+        assert_eq!(sizes.to_vec(), each);
+        each
     }
 
     #[test]

@@ -1,70 +1,8 @@
-//! Collects samples one by one and packs them into tables.
+//! Collects samples, one by one or column by column, and packs them into tables.
 
-use super::packed::Packed;
+use super::column::Column;
 use super::{Sample, Samples};
 use std::collections::HashMap;
-
-/// Values one by one, which cost nothing as long as they are all the same.
-#[derive(Debug, Default)]
-pub(super) struct Column {
-    len: u32,
-    /// The one value, while there is only one.
-    same: u32,
-    /// All values, once there are several.
-    values: Vec<u32>,
-}
-
-impl Column {
-    fn push(&mut self, value: u32, expected: usize) {
-        if self.values.is_empty() {
-            if self.len == 0 {
-                self.same = value;
-            }
-            if value != self.same {
-                self.values.reserve(expected.max(self.len as usize + 1));
-                self.values.resize(self.len as usize, self.same);
-            }
-        }
-        if !self.values.is_empty() || value != self.same {
-            self.values.push(value);
-        }
-        self.len += 1;
-    }
-
-    fn last(&self) -> Option<u32> {
-        (self.len > 0).then(|| self.values.last().copied().unwrap_or(self.same))
-    }
-
-    fn set_last(&mut self, value: u32) {
-        if let Some(last) = self.values.last_mut() {
-            *last = value;
-        } else if self.len > 0 {
-            self.len -= 1;
-            self.push(value, 0);
-        }
-    }
-
-    /// How many values.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// All values, or the one value and how often.
-    pub fn values(&self) -> Result<&[u32], (u32, u32)> {
-        match self.values.is_empty() {
-            true => Err((self.same, self.len)),
-            false => Ok(&self.values),
-        }
-    }
-
-    /// As few bytes as hold them.
-    pub fn pack(&self) -> Packed {
-        match self.values() {
-            Ok(values) => Packed::new(values),
-            Err((value, len)) => Packed::same(value, len),
-        }
-    }
-}
 
 /// Longer chunks are split: the place of a sample is found by adding up sizes from its chunk's
 /// first, and a file of one track may be one chunk.
@@ -113,23 +51,68 @@ impl SamplesBuilder {
     /// durations before. A sample that starts where the last one ended shares its chunk.
     pub fn push(&mut self, sample: Sample) {
         let n = self.len();
-        let first = self.chunk_firsts.last();
-        let is_full = first.is_none_or(|first| n - first >= CHUNK_SAMPLES_MAX);
-        if is_full || sample.offset != self.next_offset {
-            self.chunk_firsts.push(n);
-            self.chunk_offsets.push(sample.offset);
-        }
-        self.next_offset = sample.offset.saturating_add(u64::from(sample.size));
-        let cts = self.cts_number(sample.cts);
-        self.cts.push(cts, self.expected);
-        self.durations.push(sample.duration, self.expected);
         self.sizes.push(sample.size, self.expected);
+        self.push_chunk(n, 1, sample.offset);
+        self.push_cts(1, sample.cts);
+        self.push_durations(1, sample.duration);
         match &mut self.sync {
             Some(sync) if sample.sync => sync.push(n),
             None if !sample.sync => self.sync = Some((0..n).collect()),
             _ => {}
         }
-        self.end += u64::from(sample.duration);
+    }
+
+    /// Adds `count` samples' durations. Columns may be added one after the other, as long as they
+    /// are of one length in the end.
+    pub(super) fn push_durations(&mut self, count: u32, ticks: u32) {
+        self.durations.push_run(count, ticks, self.expected);
+        self.end += u64::from(count) * u64::from(ticks);
+    }
+
+    /// Adds `count` samples' composition offsets.
+    #[inline]
+    pub(super) fn push_cts(&mut self, count: u32, cts: i32) {
+        if count > 0 {
+            let number = self.cts_number(cts);
+            self.cts.push_run(count, number, self.expected);
+        }
+    }
+
+    /// The sizes of all samples, to be added to.
+    pub(super) fn sizes(&mut self) -> &mut Column {
+        &mut self.sizes
+    }
+
+    /// Says which samples are sync samples, where not all are: their numbers, ascending.
+    pub(super) fn set_sync(&mut self, numbers: Vec<u32>) {
+        self.sync = Some(numbers);
+    }
+
+    /// Says that some `more` chunks are coming.
+    pub(super) fn reserve_chunks(&mut self, more: usize) {
+        self.chunk_firsts.reserve(more);
+        self.chunk_offsets.reserve(more);
+    }
+
+    /// Says that the samples `first..first + count`, whose sizes are there already, lie one after
+    /// the other from `offset` on, and tells where they end.
+    pub(super) fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> u64 {
+        let (mut next, mut at) = (first, offset);
+        let end = first + count;
+        while next < end {
+            let begun = self.chunk_firsts.last().copied();
+            let begun = begun.filter(|first| next - first < CHUNK_SAMPLES_MAX);
+            let begun = begun.filter(|_| at == self.next_offset).unwrap_or_else(|| {
+                self.chunk_firsts.push(next);
+                self.chunk_offsets.push(at);
+                next
+            });
+            let some = (begun + CHUNK_SAMPLES_MAX).min(end) - next;
+            at = at.saturating_add(self.sizes.sum(next, some));
+            next += some;
+            self.next_offset = at;
+        }
+        at
     }
 
     /// The number of a composition offset among the distinct ones.
@@ -174,30 +157,5 @@ impl SamplesBuilder {
             self.sync,
             (&self.chunk_firsts, &self.chunk_offsets),
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_column_gives_back_what_it_was_given(
-            values in proptest::collection::vec(0u32..3, 0..20), last in 0u32..3
-        ) {
-            let mut values = values;
-            let mut column = Column::default();
-            values.iter().for_each(|value| column.push(*value, 0));
-            column.set_last(last);
-            if let Some(value) = values.last_mut() {
-                *value = last;
-            }
-            prop_assert_eq!(column.last(), values.last().copied());
-            let packed = column.pack();
-            let back: Vec<u32> = (0..packed.len()).map(|n| packed.get(n)).collect();
-            prop_assert_eq!(back, values);
-        }
     }
 }

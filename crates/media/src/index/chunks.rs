@@ -4,7 +4,7 @@ use super::packed::Packed;
 use super::samples::BLOCK;
 
 /// Contiguous pieces of the file that hold consecutive samples.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chunks {
     /// Runs of chunks with the same number of samples: first chunk, its first sample, samples each.
     runs: Box<[(u32, u32, u32)]>,
@@ -33,22 +33,28 @@ impl Chunks {
                 runs.push((number as u32, first, end - first));
             }
         }
-        let lowest = |block: &[u64]| block.iter().copied().min().unwrap_or(0);
-        let blocks: Vec<u64> = offsets.chunks(BLOCK as usize).map(lowest).collect();
-        let delta = |(n, at): (usize, &u64)| u32::try_from(at - blocks[n / BLOCK as usize]).ok();
-        match offsets
-            .iter()
-            .enumerate()
-            .map(delta)
-            .collect::<Option<Vec<u32>>>()
-        {
-            Some(deltas) => Chunks {
+        let blocks = offsets.chunks(BLOCK as usize);
+        let lowest: Vec<u64> = blocks
+            .clone()
+            .map(|block| block.iter().copied().min().unwrap_or(0))
+            .collect();
+        let mut deltas = Vec::with_capacity(offsets.len());
+        let mut is_wide = false;
+        for (block, lowest) in blocks.zip(&lowest) {
+            deltas.extend(block.iter().map(|at| {
+                let delta = at - lowest;
+                is_wide |= delta > u64::from(u32::MAX);
+                delta as u32
+            }));
+        }
+        match is_wide {
+            false => Chunks {
                 runs: runs.into(),
                 deltas: Packed::new(&deltas),
-                blocks: blocks.into(),
+                blocks: lowest.into(),
                 wide: Box::default(),
             },
-            None => Chunks {
+            true => Chunks {
                 runs: runs.into(),
                 deltas: Packed::new(&[]),
                 blocks: Box::default(),

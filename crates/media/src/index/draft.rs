@@ -12,7 +12,7 @@ pub(super) const SAMPLES_MAX: u64 = 50_000_000;
 /// Latest decode time that is taken, in ticks, so that sums of times never overflow.
 const TIME_MAX: u64 = 1 << 60;
 /// Longest sample, in ticks; larger ones are negative durations of broken writers.
-const DURATION_MAX: u64 = i32::MAX as u64;
+pub(super) const DURATION_MAX: u32 = i32::MAX as u32;
 
 /// A sample entry as it lies in the file, and what it means.
 #[derive(Debug)]
@@ -143,31 +143,51 @@ impl Draft {
 
     /// Adds a sample, which must lie within the file.
     pub fn push(&mut self, sample: Sample) -> Result<()> {
+        let n = self.samples.len();
         let end = sample.offset.checked_add(u64::from(sample.size));
         if end.is_none_or(|end| end > self.file_len) {
-            return Err(self.beyond(&sample));
+            return Err(self.beyond(n, sample.size, sample.offset));
         }
-        if u64::from(sample.duration) > DURATION_MAX {
-            let (id, n, ticks) = (self.id, self.samples.len(), sample.duration);
-            let what = format!(
-                "track {id}: sample {n} lasts {ticks} ticks; at most {DURATION_MAX} can be"
-            );
-            return Err(Error::malformed(what));
+        if sample.duration > DURATION_MAX {
+            return Err(self.too_long(n, sample.duration));
         }
         self.samples.push(sample);
         Ok(())
     }
 
-    fn beyond(&self, sample: &Sample) -> Error {
+    /// Says that the samples `first..first + count`, whose sizes are there already, lie one after
+    /// the other from `offset` on, all of them within the file.
+    pub fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> Result<()> {
+        let end = self.samples.push_chunk(first, count, offset);
+        if end <= self.file_len {
+            return Ok(());
+        }
+        let mut at = offset;
+        for n in first..first + count {
+            let size = self.samples.sizes().get(n);
+            let end = at.saturating_add(u64::from(size));
+            if end > self.file_len {
+                return Err(self.beyond(n, size, at));
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn beyond(&self, n: u32, size: u32, offset: u64) -> Error {
         let what = format!(
-            "track {}: sample {} should be {} bytes at byte {}, but the file ends at byte {}",
-            self.id,
-            self.samples.len(),
-            sample.size,
-            sample.offset,
-            self.file_len
+            "track {}: sample {n} should be {size} bytes at byte {offset}, but the file ends at byte {}",
+            self.id, self.file_len
         );
         Error::new(Kind::Truncated, what)
+    }
+
+    /// The error for a sample that lasts longer than any does.
+    pub fn too_long(&self, n: u32, ticks: u32) -> Error {
+        let id = self.id;
+        let what =
+            format!("track {id}: sample {n} lasts {ticks} ticks; at most {DURATION_MAX} can be");
+        Error::malformed(what)
     }
 
     /// Brings the decode time of the next sample to `tfdt`: a gap lengthens the sample before,

@@ -1,11 +1,11 @@
 //! Durations of samples: in runs where they repeat, else one by one.
 
-use super::builder::Column;
+use super::column::Column;
 use super::packed::Packed;
 use super::samples::BLOCK;
 use std::ops::Range;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Durations {
     /// Runs of equal durations: first sample, its dts, the duration.
     Runs(Box<[(u32, u64, u32)]>),

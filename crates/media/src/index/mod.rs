@@ -2,6 +2,7 @@
 
 mod builder;
 mod chunks;
+mod column;
 mod draft;
 mod durations;
 mod edit;

@@ -1,7 +1,7 @@
 //! The samples of one track: size, time, place and kind of each, at some eight bytes a sample.
 
-use super::builder::Column;
 use super::chunks::Chunks;
+use super::column::Column;
 use super::durations::{Cursor, Durations};
 use super::packed::Packed;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct Sample {
 
 /// Samples by number, from 0. Every look-up by number or time is logarithmic at worst, plus at
 /// most one chunk or one block of `BLOCK` samples; none depends on the place in the film.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Samples {
     len: u32,
     end: u64,
@@ -108,7 +108,19 @@ impl Samples {
             let dts = i64::try_from(sample.dts).unwrap_or(i64::MAX);
             dts.saturating_add(i64::from(sample.cts) + i64::from(sample.duration.max(1)))
         };
-        self.range(0..self.len).map(end).max().unwrap_or(0)
+        // From the end back, until nothing before can last longer: not even with the largest offset.
+        let cts_max = i64::from(self.cts_values.iter().copied().max().unwrap_or(0));
+        let (mut until, mut last) = (self.len, i64::MIN);
+        while until > 0 {
+            let from = until.saturating_sub(BLOCK);
+            last = last.max(self.range(from..until).map(end).max().unwrap_or(last));
+            let before = i64::try_from(self.dts(from)).unwrap_or(i64::MAX);
+            if before.saturating_add(cts_max + 1) <= last {
+                break;
+            }
+            until = from;
+        }
+        if self.len == 0 { 0 } else { last }
     }
 
     /// Ticks of sample `n`.

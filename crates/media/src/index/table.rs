@@ -1,7 +1,6 @@
 //! The sample table (stbl), flattened into samples.
 
-use super::Sample;
-use super::draft::Draft;
+use super::draft::{DURATION_MAX, Draft};
 use crate::bmff::stco::Offsets;
 use crate::bmff::stsz::Sizes;
 use crate::bmff::{Mp4Box, ctts, stsc, stss, stts};
@@ -27,7 +26,10 @@ pub(super) fn read_stbl(stbl: &Mp4Box<'_>, draft: &mut Draft, metadata: Range<u6
         Some(co64) => co64.read(Offsets::co64)?,
         None => stbl.need(b"stco")?.read(Offsets::stco)?,
     };
-    let mut columns = Columns::read(stbl, sizes)?;
+    add_columns(stbl, sizes, draft)?;
+    draft
+        .samples
+        .reserve_chunks(offsets.len().min(sizes.len()) as usize);
     let runs = stbl.need(b"stsc")?.read(stsc::parse)?;
     let mut runs = runs.peekable();
     let mut next = 0;
@@ -50,7 +52,7 @@ pub(super) fn read_stbl(stbl: &Mp4Box<'_>, draft: &mut Draft, metadata: Range<u6
                 break;
             }
             let offset = place(&offsets, chunk - 1, &metadata)?;
-            columns.chunk(next..next + count, offset, draft)?;
+            draft.push_chunk(next, count, offset)?;
             next += count;
         }
     }
@@ -58,7 +60,6 @@ pub(super) fn read_stbl(stbl: &Mp4Box<'_>, draft: &mut Draft, metadata: Range<u6
         let what = format!("chunks hold {next} of the {} samples", sizes.len());
         return Err(Error::malformed(what).inside(*b"stsc"));
     }
-    draft.has_short_stts = columns.durations.ended;
     Ok(())
 }
 
@@ -79,120 +80,86 @@ fn place(offsets: &Offsets<'_>, n: u32, metadata: &Range<u64>) -> Result<u64> {
     Ok(offset)
 }
 
-/// The columns of the table, each read in step.
-struct Columns<'a, D, C, S> {
-    sizes: Sizes<'a>,
-    durations: Runs<D, u32>,
-    cts: Runs<C, i32>,
-    /// Numbers of sync samples, from 1, and the next of them; `None`: every sample is.
-    sync: Option<(S, u32)>,
-}
-
-impl<'a>
-    Columns<
-        'a,
-        Box<dyn Iterator<Item = (u32, u32)> + 'a>,
-        Box<dyn Iterator<Item = (u32, i32)> + 'a>,
-        Box<dyn Iterator<Item = u32> + 'a>,
-    >
-{
-    fn read(stbl: &Mp4Box<'a>, sizes: Sizes<'a>) -> Result<Self> {
-        let stts = stbl.need(b"stts")?.read(stts::parse)?;
-        let ctts: Box<dyn Iterator<Item = (u32, i32)> + 'a> = match stbl.find(b"ctts")? {
-            Some(ctts) => Box::new(ctts.read(ctts::parse)?),
-            None => Box::new(std::iter::empty()),
-        };
-        let sync = match stbl.find(b"stss")? {
-            Some(stss) => {
-                let mut numbers = stss.read(stss::parse)?;
-                let first = numbers.next().unwrap_or(0);
-                Some((
-                    Box::new(numbers) as Box<dyn Iterator<Item = u32> + 'a>,
-                    first,
-                ))
-            }
-            None => None,
-        };
-        Ok(Columns {
-            sizes,
-            durations: Runs::new(Box::new(stts), None),
-            cts: Runs::new(ctts, Some(0)),
-            sync,
-        })
+/// Adds what the tables say sample by sample, a column at a time: all but where they lie.
+fn add_columns(stbl: &Mp4Box<'_>, sizes: Sizes<'_>, draft: &mut Draft) -> Result<()> {
+    let count = sizes.len();
+    match sizes {
+        Sizes::Same(size, _) => draft.samples.sizes().push_run(count, size, 0),
+        _ => draft.samples.sizes().append(sizes.to_vec()),
     }
-}
-
-impl<D, C, S> Columns<'_, D, C, S>
-where
-    D: Iterator<Item = (u32, u32)>,
-    C: Iterator<Item = (u32, i32)>,
-    S: Iterator<Item = u32>,
-{
-    /// Adds the samples `range`, whose bytes follow each other from `offset` on.
-    fn chunk(&mut self, range: Range<u32>, mut offset: u64, draft: &mut Draft) -> Result<()> {
-        for n in range {
-            let size = self.sizes.get(n);
-            let sample = Sample {
-                dts: 0,
-                duration: self.durations.next(),
-                cts: self.cts.next(),
-                size,
-                sync: self.is_sync(n),
-                offset,
-            };
-            draft.push(sample)?;
-            offset += u64::from(size);
+    let stts = stbl.need(b"stts")?;
+    add_durations(stts.read(stts::parse)?, count, draft).map_err(|error| error.inside(*b"stts"))?;
+    match stbl.find(b"ctts")? {
+        Some(ctts) => {
+            let left = each_run(ctts.read(ctts::parse)?, count, |count, cts| {
+                draft.samples.push_cts(count, cts);
+            });
+            draft.samples.push_cts(left, 0);
         }
-        Ok(())
+        None => draft.samples.push_cts(count, 0),
     }
-
-    fn is_sync(&mut self, n: u32) -> bool {
-        let Some((numbers, next)) = &mut self.sync else {
-            return true;
-        };
-        while *next <= n {
-            // After the last, or where numbers are out of order: none is left.
-            match numbers.next() {
-                Some(number) => *next = number,
-                None => return false,
-            }
-        }
-        *next == n + 1
-    }
-}
-
-/// Values in runs, given one by one.
-struct Runs<I, T> {
-    runs: I,
-    left: u32,
-    value: T,
-    /// What comes after the last run; `None`: its value goes on.
-    after: Option<T>,
-    ended: bool,
-}
-
-impl<I: Iterator<Item = (u32, T)>, T: Copy + Default> Runs<I, T> {
-    fn new(runs: I, after: Option<T>) -> Runs<I, T> {
-        Runs {
-            runs,
-            left: 0,
-            value: T::default(),
-            after,
-            ended: false,
+    if let Some(stss) = stbl.find(b"stss")? {
+        let numbers = sync_samples(stss.read(stss::parse)?, count);
+        if numbers.len() < count as usize {
+            draft.samples.set_sync(numbers);
         }
     }
+    Ok(())
+}
 
-    fn next(&mut self) -> T {
-        while self.left == 0 {
-            let Some((left, value)) = self.runs.next() else {
-                self.ended = true;
-                self.left = u32::MAX;
-                self.value = self.after.unwrap_or(self.value);
-                break;
-            };
-            (self.left, self.value) = (left, value);
+/// The last duration goes on where there are fewer than samples.
+fn add_durations(
+    runs: impl Iterator<Item = (u32, u32)>,
+    count: u32,
+    draft: &mut Draft,
+) -> Result<()> {
+    let (mut next, mut last) = (0, 0);
+    let mut too_long = None;
+    let left = each_run(runs, count, |count, ticks| {
+        if ticks > DURATION_MAX && too_long.is_none() {
+            too_long = Some((next, ticks));
         }
-        self.left -= 1;
-        self.value
+        draft.samples.push_durations(count, ticks);
+        (next, last) = (next + count, ticks);
+    });
+    if let Some((n, ticks)) = too_long {
+        return Err(draft.too_long(n, ticks));
     }
+    draft.samples.push_durations(left, last);
+    draft.has_short_stts = left > 0;
+    Ok(())
+}
+
+/// Gives `take` runs of (samples, value) as far as there are samples, and tells how many samples
+/// are left without a value.
+fn each_run<T>(
+    runs: impl Iterator<Item = (u32, T)>,
+    samples: u32,
+    mut take: impl FnMut(u32, T),
+) -> u32 {
+    let mut left = samples;
+    for (count, value) in runs {
+        let count = count.min(left);
+        if count > 0 {
+            take(count, value);
+        }
+        left -= count;
+        if left == 0 {
+            break;
+        }
+    }
+    left
+}
+
+/// Sync samples, from 0, of those numbered from 1; a number that is out of order is none.
+fn sync_samples(numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut next = 1;
+    for number in numbers.take_while(|number| *number <= count) {
+        if number >= next {
+            found.push(number - 1);
+            next = number + 1;
+        }
+    }
+    found
 }

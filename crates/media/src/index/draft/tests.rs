@@ -1,6 +1,7 @@
 //! Times of fragments that do not meet.
 
 use super::*;
+use crate::index::testing::row;
 
 /// A track with three samples of 100 ticks, the first at 5000.
 fn draft() -> Draft {
@@ -17,16 +18,8 @@ fn draft() -> Draft {
 }
 
 fn push(draft: &mut Draft, offset: u64) {
-    let (dts, duration, cts, size, sync) = (0, 100, 0, 10, true);
-    let sample = Sample {
-        dts,
-        duration,
-        cts,
-        size,
-        sync,
-        offset,
-    };
-    draft.push(sample).unwrap();
+    let sample = row(100, 0, 10, true);
+    draft.push(Sample { offset, ..sample }).unwrap();
 }
 
 /// Brings fragments of a sample each at these decode times, and gives the durations then,
