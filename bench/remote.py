@@ -15,42 +15,35 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import run
+from backends import workspace
 
 
 def main():
     args = arguments()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-remote-"))
-    os.chmod(work, 0o755)
-    servers = []
-    try:
+    with workspace("remote") as (work, ended):
         films = run.make_films(work / "films", args.film_seconds)
         storage = Storage(work, films)
-        servers.append(storage)
+        ended.append(storage.stop)
         nothing = ["--storage-memory", "0B", "--segment-memory", "0B"]
-        ours = [Headwater("headwater, all from the storage", storage, nothing), Headwater("headwater, as it comes", storage, [])]
-        servers += ours
-        paths = {server.name: run.segments(server.url, "/large-apart/video.mp4/.m3u8", "video=") for server in ours}
+        servers = [Headwater("headwater, all from the storage", storage, nothing), Headwater("headwater, as it comes", storage, [])]
+        ended += [server.stop for server in servers]
+        paths = {server.name: run.segments(server.url, "/large-apart/video.mp4/.m3u8", "video=") for server in servers}
         if args.nginx_vod:
-            theirs = Vod(work, args.nginx_vod, storage, servers)
+            theirs = Vod(work, args.nginx_vod, storage, ended)
+            servers.append(theirs)
             paths[theirs.name] = run.segments(theirs.url, "/hls/large-apart/video.mp4/master.m3u8", "index")
         rounds = []
         for number in range(args.rounds):
-            for server in servers[1:] if number % 2 == 0 else servers[:0:-1]:
+            for server in servers if number % 2 == 0 else servers[::-1]:
                 figures = run.wrk(args, server, paths[server.name], work)
                 rounds.append({"round": number, "server": server.name, **figures})
-        report(args, rounds)
-    finally:
-        for server in reversed(servers):
-            server.stop()
-        shutil.rmtree(work, ignore_errors=True)
+    report(args, rounds)
 
 
 def arguments():
@@ -98,7 +91,7 @@ class Headwater(Pinned):
 class Vod(Pinned):
     name = "nginx-vod, remote"
 
-    def __init__(self, work, binary, storage, servers):
+    def __init__(self, work, binary, storage, ended):
         port = run.free_port()
         config = nginx_config(
             work, "vod",
@@ -114,7 +107,7 @@ class Vod(Pinned):
         )  # fmt: skip
         self.start("0", binary, "-c", config)
         self.url = f"http://127.0.0.1:{port}"
-        servers.append(self)
+        ended.append(self.stop)
         run.wait_for(self.url + "/hls/large-apart/video.mp4/master.m3u8")
 
 
