@@ -14,12 +14,16 @@ tokio::task_local! {
 pub(crate) struct Call {
     pub(crate) began: Instant,
     /// Whether a part of an object is asked for, so that the whole would be a wrong answer.
-    pub(crate) ranged: bool,
+    ranged: bool,
     notes: Mutex<Notes>,
 }
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Notes {
+    /// Whether the last request was for a part of an object.
+    pub(crate) ranged: bool,
+    /// Whether it was for credentials, which come before the object's own.
+    pub(crate) credentials: bool,
     /// The answer's status, if there was one.
     pub(crate) status: Option<u16>,
     /// The storage's own word for an error, such as `AccessDenied`.
@@ -48,6 +52,19 @@ impl Call {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.clone()
     }
+}
+
+/// Whether a part of an object is asked for by a request that goes out now; `has_range`: it says so.
+/// One that does not is for credentials.
+pub(super) fn begin(has_range: bool) -> bool {
+    let begun = CALL.try_with(|call| {
+        call.note(|notes| {
+            notes.ranged = call.ranged && has_range;
+            notes.credentials = call.ranged && !has_range;
+        });
+        call.ranged && has_range
+    });
+    begun.unwrap_or(false)
 }
 
 /// Notes something about the request that the current task is making, if any.

@@ -1,14 +1,14 @@
 //! Requests of `object_store`, sent over our connections.
 
+use super::Failed;
 use super::body::Watched;
-use super::call::note;
+use super::call::{begin, note};
 use super::connect::Target;
 use super::pool::{Lease, Pool};
-use super::{CALL, Failed};
 use async_trait::async_trait;
 use http::header::{self, HeaderValue};
 use http::uri::{Authority, PathAndQuery};
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use object_store::ClientOptions;
@@ -59,6 +59,7 @@ impl Client {
 
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
         let (parts, body) = request.into_parts();
+        let ranged = begin(parts.headers.contains_key(header::RANGE));
         let mut uri = parts.uri.clone();
         for _ in 0..=REDIRECTS_MAX {
             let mut again = Request::new(body.clone());
@@ -77,7 +78,7 @@ impl Client {
                     return Err(Failed::Redirect(what.into()));
                 }
                 Some(to) => uri = to?,
-                None => return self.take(&parts.method, response, lease).await,
+                None => return self.take(ranged, response, lease).await,
             }
         }
         Err(Failed::Redirect("again and again".into()))
@@ -125,10 +126,10 @@ impl Client {
         }
     }
 
-    /// The answer as `object_store` shall see it.
+    /// The answer as `object_store` shall see it. `ranged`: a part of an object was asked for.
     async fn take(
         &self,
-        method: &Method,
+        ranged: bool,
         response: Response<Incoming>,
         lease: Lease,
     ) -> Result<HttpResponse, Failed> {
@@ -136,8 +137,7 @@ impl Client {
         say_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
-        let whole = parts.status == StatusCode::OK && *method == Method::GET;
-        let ranged = CALL.try_with(|call| call.ranged).unwrap_or(false);
+        let whole = parts.status == StatusCode::OK;
         let empty = parts.headers.get(header::CONTENT_LENGTH);
         if whole && ranged && empty.is_some_and(|len| len == "0") {
             // Of an empty object there is no range; some servers say so, some give all of it.

@@ -149,6 +149,13 @@ impl Endpoint {
         };
         let trouble = match (&notes.failed, notes.status) {
             (Some(failed), _) => Trouble::of(failed),
+            (None, Some(status)) if notes.credentials => Trouble {
+                error: Error::Denied(format!(
+                    "credentials for the storage cannot be had ({}): look at the role and the token",
+                    said(status)
+                )),
+                again: matches!(status, 429 | 500..=599),
+            },
             (None, Some(404 | 410)) => Trouble::last(Error::NotFound),
             (None, Some(412)) => Trouble::last(Error::Changed),
             (None, Some(status @ (401 | 403))) => Trouble::last(Error::Denied(format!(
@@ -156,7 +163,7 @@ impl Endpoint {
                 said(status)
             ))),
             (None, Some(416)) => Trouble::last(Error::Changed),
-            (None, Some(200)) if line.call.ranged => Trouble::last(Error::Broken(
+            (None, Some(200)) if notes.ranged => Trouble::last(Error::Broken(
                 "the storage ignores Range: it answers 200 with the whole file".into(),
             )),
             (None, Some(206)) => Trouble::last(Error::Broken(

@@ -5,11 +5,14 @@
 // One range of bytes is what is meant.
 #![allow(clippy::single_range_in_vec_init)]
 
+mod clouds;
 mod connections;
 mod endpoints;
 mod faults;
+mod identity;
 #[path = "../../../../tests/support/nginx.rs"]
 mod nginx;
+mod promised;
 mod real;
 mod servers;
 mod suite;

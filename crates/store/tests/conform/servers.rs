@@ -1,7 +1,7 @@
 //! Real servers, started on free ports and ended when dropped.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,13 +23,58 @@ pub fn skip(why: &str) {
 }
 
 /// Ports that are free now. Whoever takes them may be too late; then the test begins again.
-fn ports(count: usize) -> Vec<u16> {
+pub fn ports(count: usize) -> Vec<u16> {
     let held: Vec<_> = (0..count)
         .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
         .collect();
     held.iter()
         .map(|port| port.local_addr().unwrap().port())
         .collect()
+}
+
+/// Sends a request to a server of this machine, path as it is, and gives the status of its answer.
+pub fn send(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::Result<u16> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{head}\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    status.ok_or_else(|| io::Error::other(answer.into_owned()))
+}
+
+/// A path of a URL, escaped.
+pub fn escaped(path: &str) -> String {
+    let one = |b: u8| match b {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    path.bytes().map(one).collect()
+}
+
+/// What scripts/storage.sh brought, below target/.
+pub fn brought(path: &str) -> Option<PathBuf> {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above
+        .map(|above| above.join("target").join(path))
+        .find(|path| path.exists())
+}
+
+/// Starts a server that listens on a port that is free now.
+pub fn start(port: u16, command: &mut Command) -> Option<Process> {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = Process(command.spawn().ok()?);
+    listens(&mut process, port, Duration::from_secs(60)).then_some(process)
 }
 
 fn listens(process: &mut Process, port: u16, patience: Duration) -> bool {
@@ -74,40 +119,23 @@ impl S3 {
         }
     }
 
-    fn try_put(&self, name: &str, bytes: &[u8]) -> std::io::Result<u16> {
-        let path: String = format!("/buckets/{name}")
-            .bytes()
-            .map(|b| match b {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
-                other => format!("%{other:02X}"),
-            })
-            .collect();
-        let mut stream = TcpStream::connect(("127.0.0.1", self.filer))?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        let head = format!(
-            "PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Type: video/mp4\r\nConnection: close\r\n\
-             Content-Length: {}\r\n\r\n",
-            bytes.len()
-        );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(bytes)?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let status = answer
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
-        status.ok_or_else(|| std::io::Error::other(answer))
+    fn try_put(&self, name: &str, bytes: &[u8]) -> io::Result<u16> {
+        let path = escaped(&format!("/buckets/{name}"));
+        send(
+            self.filer,
+            "PUT",
+            &path,
+            "Content-Type: video/mp4\r\n",
+            bytes,
+        )
     }
 }
 
 /// Starts seaweedfs with one user; with TLS too, where a certificate and key are named. None: it
 /// cannot be had.
 pub fn s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
-    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let ours = above.map(|above| above.join("target/storage/bin/weed"));
     let named = std::env::var_os("HEADWATER_WEED").map(PathBuf::from);
-    let found = named.or_else(|| ours.into_iter().find(|path| path.exists()));
+    let found = named.or_else(|| brought("storage/bin/weed"));
     let weed = found.unwrap_or_else(|| "weed".into());
     let user = format!(
         r#"{{"identities": [{{"name": "test", "actions": ["Admin", "Read", "List", "Write"],

@@ -1,0 +1,90 @@
+//! Credentials that come from elsewhere: a token exchanged at AWS's token service, and those of the
+//! instance. By moto, which checks signatures and what roles allow once it was set up.
+
+use crate::clouds::with;
+use crate::nginx::Nginx;
+use crate::real::folder;
+use crate::servers::{Process, brought, ports, send, skip, start};
+use crate::suite::{bytes, key};
+use std::process::Command;
+use store::{Error, Reason, Store};
+
+/// Requests that set it up; and the exchange of the token, which nobody signs.
+const UNSIGNED: usize = 4 + 1;
+
+/// What leads a request to the token service there.
+const STS: &str = "AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/sts/aws4_request, SignedHeaders=host, Signature=x";
+
+fn aws() -> Option<(u16, Process)> {
+    let [port] = ports(1)[..] else { return None };
+    let mut command = Command::new(brought("sts/bin/moto_server")?);
+    command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+    command.env("INITIAL_NO_AUTH_ACTION_COUNT", UNSIGNED.to_string());
+    Some((port, start(port, &mut command)?))
+}
+
+/// A role that may read, and a film.
+fn set_up(port: u16) {
+    let must = |method: &str, path: &str, head: &str, body: &[u8]| {
+        let status = send(port, method, path, head, body);
+        assert!(matches!(status, Ok(200)), "{method} {path}: {status:?}");
+    };
+    // It is told by its scope to which service a request goes.
+    let iam = "Authorization: AWS4-HMAC-SHA256 Credential=x/20200101/us-east-1/iam/aws4_request, \
+               SignedHeaders=host, Signature=x\r\n\
+               Content-Type: application/x-www-form-urlencoded\r\n";
+    let role = "Version=2010-05-08&RoleName=reader";
+    let trust = "AssumeRolePolicyDocument={\"Version\":\"2012-10-17\",\"Statement\":[]}";
+    let policy = "PolicyName=read&PolicyDocument={\"Version\":\"2012-10-17\",\"Statement\":[{\
+                  \"Effect\":\"Allow\",\"Action\":[\"s3:GetObject\",\"s3:ListBucket\"],\"Resource\":\"*\"}]}";
+    let create = format!("Action=CreateRole&{role}&{trust}");
+    must("POST", "/", iam, create.as_bytes());
+    let allow = format!("Action=PutRolePolicy&{role}&{policy}");
+    must("POST", "/", iam, allow.as_bytes());
+    must("PUT", "/films", "", b"");
+    must("PUT", "/films/film.mp4", "", &bytes("film.mp4"));
+}
+
+#[test]
+fn a_web_identity_is_exchanged_and_an_instance_asked() {
+    let Some((port, _server)) = aws() else {
+        return skip("no AWS token service: run scripts/storage.sh");
+    };
+    set_up(port);
+    let dir = folder();
+    let token = dir.path().join("token");
+    std::fs::write(&token, "a token of the cluster").unwrap();
+    let at = format!("http://127.0.0.1:{port}");
+    // moto tells an unsigned request's service by its body, and this one has none.
+    let sts = format!("location / {{ proxy_pass {at}; proxy_set_header Authorization '{STS}'; }}");
+    let Some(nginx) = Nginx::of(dir.path(), dir.path(), "", &sts) else {
+        return;
+    };
+    let sts = nginx.url("");
+    let place = [("aws_endpoint_url", &*at), ("aws_region", "us-east-1")];
+    let web = [
+        ("aws_endpoint_url_sts", &*sts),
+        ("aws_role_arn", "arn:aws:iam::123456789012:role/reader"),
+        ("aws_web_identity_token_file", token.to_str().unwrap()),
+    ];
+    let store = Store::new("s3://films", with(&[&place[..], &web].concat())).unwrap();
+    let film = store.open(&key("film.mp4")).unwrap();
+    let read = film.read(1_000_000..1_500_000, Reason::Index).unwrap();
+    assert!(read == bytes("film.mp4")[1_000_000..1_500_000]);
+    assert_eq!(store.list(&store::Key::ROOT).unwrap().len(), 1);
+
+    // Those of the instance are got and sent; they are nobody's here, and so they are refused.
+    let instance = [("aws_metadata_endpoint", &*at)];
+    let store = Store::new("s3://films", with(&[&place[..], &instance].concat())).unwrap();
+    let error = store.open(&key("film.mp4")).err().unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Denied(_)), "{text}");
+    assert!(text.contains("403 InvalidAccessKeyId"), "{text}");
+
+    // Without a token there is nothing to exchange.
+    std::fs::remove_file(&token).unwrap();
+    let store = Store::new("s3://films", with(&[&place[..], &web].concat())).unwrap();
+    let error = store.open(&key("film.mp4")).err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("credentials for the storage"), "{text}");
+}
