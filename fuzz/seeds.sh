@@ -28,7 +28,7 @@ run $video -c:v libx265 -preset ultrafast -x265-params log-level=0 -t 0.3 -tag:v
 rm -r "$src"
 # Boxes are parsed from their bodies: one seed for each kind of box that the files hold.
 python3 - <<'PYTHON'
-import pathlib, struct
+import pathlib, struct, subprocess, tempfile
 inside = {b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl", b"mvex", b"moof", b"traf"}
 seeds = {}
 def walk(data):
@@ -73,6 +73,20 @@ for file in sorted(pathlib.Path("corpus/indexer").glob("*.m[op][4v]")):
         at += size
     seed = named(kept, b"../media/" + file.name.encode() + b"\0")
     (out / file.stem).write_bytes(seed + struct.pack("<Q", len(data)))
+
+# Those of our own, with what they say of their media: a hash of its bytes, or of its entity tag.
+binary = pathlib.Path("../target/release/headwater")
+if binary.exists():
+    with tempfile.TemporaryDirectory() as made:
+        for name in ("opus.mp4", "trim.mp4"):
+            film = pathlib.Path("corpus/indexer", name)
+            subprocess.run([binary, "index", film, "-o", made, "--base", "http://h/"], check=True, stdout=subprocess.DEVNULL)
+            seed = pathlib.Path(made, film.stem + "-index.mp4").read_bytes()
+            length = struct.pack("<Q", film.stat().st_size)
+            # After size, kind, name, version and three words of the last box.
+            at = seed.rindex(b"uuid") + 4 + 16 + 1 + 24
+            (out / f"{film.stem}-marked").write_bytes(seed + length)
+            (out / f"{film.stem}-tagged").write_bytes(seed[:at] + b"\2" + seed[at + 1 :] + length)
 
 def smil(*tracks):
     return "<smil><body><switch>" + "".join(tracks) + "</switch></body></smil>"

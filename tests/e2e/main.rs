@@ -19,6 +19,7 @@ mod nginx;
 mod packets;
 mod players;
 mod remote;
+mod remote_index;
 mod s3;
 // The storage's own tests start them in more ways.
 #[allow(dead_code)]

@@ -107,7 +107,7 @@ pub(crate) fn index(tracks: Vec<Track>) -> Arc<Index> {
         tracks,
         file_len: 1 << 30,
         fingerprint,
-        media_hash: None,
+        media_state: None,
         notes: Vec::new(),
     })
 }

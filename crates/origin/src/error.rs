@@ -25,7 +25,7 @@ pub(crate) fn of_store(error: &store::Error) -> Error {
         store::Error::NotFound => Error::client(StatusCode::NOT_FOUND, error),
         store::Error::Refused(_) => Error::client(StatusCode::FORBIDDEN, error),
         store::Error::Changed => Error::upstream(StatusCode::SERVICE_UNAVAILABLE, error),
-        store::Error::OtherLength { .. } => {
+        store::Error::OtherLength { .. } | store::Error::Replaced => {
             of_media("", &media::Error::unsupported(error.to_string()))
         }
         store::Error::Unlisted => Error::client(StatusCode::NOT_FOUND, error),
@@ -126,6 +126,7 @@ mod tests {
                 415,
                 false,
             ),
+            (store::Error::Replaced, Side::Upstream, 415, false),
             (store::Error::Unlisted, Side::Client, 404, false),
             (
                 store::Error::Denied("403".into()),

@@ -1,7 +1,7 @@
 //! Drives media's [`Indexer`] over an open file.
 
 use crate::error;
-use media::index::{Index, Indexer, References};
+use media::index::{Index, Indexer, MediaState, References};
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
@@ -30,11 +30,14 @@ pub(crate) fn index(key: &Key, object: &Object) -> Result<Indexed, Error> {
     let mut indexer = Indexer::new(object.len());
     let mut walk = Walk::default();
     while let Some(need) = indexer.need() {
-        if let Object::Remote(remote) = object
-            && walk.is_long(&need)
-        {
-            walk = Walk::default();
-            pour(&mut indexer, remote, need.start, of_media)?;
+        if let Object::Remote(remote) = object {
+            let range = if walk.is_long(&need) {
+                walk = Walk::default();
+                need.start..object.len()
+            } else {
+                need
+            };
+            pour(&mut indexer, remote, range, of_media)?;
             continue;
         }
         let range = need.start..need.end.min(need.start + READ_BYTES_MAX);
@@ -49,7 +52,12 @@ pub(crate) fn index(key: &Key, object: &Object) -> Result<Indexed, Error> {
     let mut index = indexer.finish().map_err(of_media)?;
     let apart = told_apart(object).map_err(|e| error::of_store(&e))?;
     index.fingerprint ^= apart;
-    index.media_hash = (!object.is_remote()).then_some(apart);
+    index.media_state = match object.is_remote() {
+        false => Some(MediaState::Bytes(apart)),
+        true => Some(object.identity().tag)
+            .filter(|tag| *tag != 0)
+            .map(MediaState::Tag),
+    };
     object.settle();
     if object.changed() {
         return Err(error::of_store(&store::Error::Changed));
@@ -75,15 +83,15 @@ impl Walk {
     }
 }
 
-/// Feeds a file from `from` on as it comes, in one request, as long as the indexer steps on.
+/// Feeds a range as it comes, in one request, as long as the indexer steps on.
 fn pour(
     indexer: &mut Indexer,
     object: &Arc<RemoteObject>,
-    from: u64,
+    range: Range<u64>,
     of_media: impl Fn(media::Error) -> Error,
 ) -> Result<(), Error> {
     let mut fed = Ok(());
-    let poured = object.pour(from, Reason::Index, |at, bytes| {
+    let poured = object.pour(range, Reason::Index, |at, bytes| {
         let end = at + bytes.len() as u64;
         let Some(need) = indexer.need() else {
             return ControlFlow::Break(());

@@ -94,7 +94,7 @@ fn walk(path: &mut Vec<String>, reference: &str) -> Result<(), Bad> {
 
 /// A name with its escapes read once; as it is, where those are none (writers that escape nothing
 /// name `100%.mp4` so).
-fn decoded(name: &str) -> String {
+pub(crate) fn decoded(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

@@ -10,7 +10,7 @@ use crate::kept::Kept;
 use crate::stores::{Place, Stores};
 use crate::title::FILES_MAX;
 use media::bmff::dref::Location;
-use media::index::{Index, References, Track};
+use media::index::{Index, MediaState, References, Track};
 use media::ism::{self, Kind, Source};
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -168,7 +168,14 @@ impl Opening<'_> {
                     }
                     // What it says of its media is proved by the first segment read of it.
                     let object = match references.media_len() {
-                        Some(len) => self.stores.promise(&place, len),
+                        Some(len) => self.stores.promise(
+                            &place,
+                            Identity {
+                                len,
+                                tag: references.media_tag().unwrap_or(0),
+                                ..Identity::default()
+                            },
+                        ),
                         None => self.stores.open(&place),
                     };
                     let of_named = |e| error::of_named(&holder.key, &place.key, &e);
@@ -182,7 +189,7 @@ impl Opening<'_> {
                 index.fingerprint ^= probed.map_err(|e| error::of_store(&e))?;
             }
             // Over a network each look at the media would be a request.
-            if let Some(hash) = index.media_hash
+            if let Some(MediaState::Bytes(hash)) = index.media_state
                 && !object.is_remote()
                 && indexer::probe(&object).map_err(|e| error::of_store(&e))? != hash
             {

@@ -94,12 +94,12 @@ impl Stores {
         self.store(place)?.open_for(&place.key, Reason::Manifest)
     }
 
-    /// A file that is said to be `len` bytes long, which nobody looks at before it is read.
+    /// A file that is said to be in this state, which nobody looks at before it is read.
     ///
     /// # Errors
     /// As [`Store::promise`].
-    pub(crate) fn promise(&self, place: &Place, len: u64) -> Result<Object, Error> {
-        self.store(place)?.promise(&place.key, len)
+    pub(crate) fn promise(&self, place: &Place, said: Identity) -> Result<Object, Error> {
+        self.store(place)?.promise(&place.key, said)
     }
 
     /// Whether a file is had over a network.

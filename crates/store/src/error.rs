@@ -17,6 +17,8 @@ pub enum Error {
         /// What was said, in bytes.
         then: u64,
     },
+    /// The object has another entity tag than whoever named it said.
+    Replaced,
     /// This storage cannot say what is in it.
     Unlisted,
     /// The storage does not let us in: what it said, and what to look at.
@@ -39,6 +41,9 @@ impl fmt::Display for Error {
                 f,
                 "the media is not {then} bytes long, as it was when it was indexed: index it again"
             ),
+            Error::Replaced => f.write_str(
+                "the media was replaced since it was indexed (its ETag is another): index it again",
+            ),
             Error::Unlisted => {
                 f.write_str("this storage cannot list its files: ask for a film by its whole name")
             }
@@ -57,6 +62,7 @@ impl Clone for Error {
             Error::Refused(why) => Error::Refused(why),
             Error::Changed => Error::Changed,
             Error::OtherLength { then } => Error::OtherLength { then: *then },
+            Error::Replaced => Error::Replaced,
             Error::Unlisted => Error::Unlisted,
             Error::Denied(what) => Error::Denied(what.clone()),
             Error::Slow(what) => Error::Slow(what.clone()),

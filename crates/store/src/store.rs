@@ -104,15 +104,16 @@ impl Store {
         }
     }
 
-    /// An object that is said to be `len` bytes long: over a network nobody looks at it before its
-    /// bytes are wanted, and those are then of one state.
+    /// An object that is said to have this length, and this tag if it is not 0: over a network
+    /// nobody looks at it before its bytes are wanted, and those are then of one state.
     ///
     /// # Errors
-    /// As [`Store::open`]; over a network none yet, and [`Error::OtherLength`] when it is read.
-    pub fn promise(&self, key: &Key, len: u64) -> Result<Object, Error> {
+    /// As [`Store::open`]; over a network none yet, and [`Error::OtherLength`] or
+    /// [`Error::Replaced`] when it is read.
+    pub fn promise(&self, key: &Key, said: Identity) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
-            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, len))),
+            Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, said))),
         }
     }
 

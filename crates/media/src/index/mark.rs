@@ -1,7 +1,7 @@
 //! What our own index MP4s say besides: facts of the media file that its tables do not hold.
 
-use super::Note;
 use super::fingerprint::Fingerprint;
+use super::{MediaState, Note};
 use crate::bmff::{Children, Mp4Box};
 use crate::bytes::{Reader, write_box};
 
@@ -20,7 +20,7 @@ pub(crate) struct Mark {
     /// Its index's.
     pub fingerprint: u64,
     /// Its index's.
-    pub media_hash: Option<u64>,
+    pub media_state: Option<MediaState>,
     /// Its index's.
     pub notes: Vec<Note>,
 }
@@ -36,8 +36,13 @@ impl Mark {
             for word in [tables, self.file_len, self.fingerprint] {
                 out.extend_from_slice(&word.to_be_bytes());
             }
-            out.push(u8::from(self.media_hash.is_some()));
-            out.extend_from_slice(&self.media_hash.unwrap_or(0).to_be_bytes());
+            let (kind, hash) = match self.media_state {
+                None => (0, 0),
+                Some(MediaState::Bytes(hash)) => (1, hash),
+                Some(MediaState::Tag(hash)) => (2, hash),
+            };
+            out.push(kind);
+            out.extend_from_slice(&hash.to_be_bytes());
             let fits = |note: &&Note| note.what.len() <= NOTE_BYTES_MAX;
             let notes: Vec<&Note> = self.notes.iter().filter(fits).take(NOTES_MAX).collect();
             out.extend_from_slice(&(notes.len() as u32).to_be_bytes());
@@ -59,7 +64,12 @@ impl Mark {
         let mut reader = Reader::new(last.body);
         let ours = reader.array() == ID && reader.u8() == VERSION && reader.u64() == hash(tables);
         let (file_len, fingerprint) = (reader.u64(), reader.u64());
-        let (has_hash, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
+        let (kind, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
+        let media_state = match kind {
+            1 => Some(MediaState::Bytes(hash)),
+            2 => Some(MediaState::Tag(hash)),
+            _ => None,
+        };
         if !ours || count > NOTES_MAX {
             return None;
         }
@@ -70,7 +80,7 @@ impl Mark {
         Some(Mark {
             file_len,
             fingerprint,
-            media_hash: (has_hash != 0).then_some(hash),
+            media_state,
             notes,
         })
     }
@@ -114,7 +124,7 @@ mod tests {
         let mark = Mark {
             file_len: 1 << 40,
             fingerprint: 9,
-            media_hash: Some(4),
+            media_state: Some(MediaState::Tag(4)),
             notes: vec![Note { track: 3, at, what }],
         };
         let bytes = marked(&mark);

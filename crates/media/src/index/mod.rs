@@ -43,11 +43,20 @@ pub struct Index {
     pub file_len: u64,
     /// Hash of all metadata bytes (moov, moofs): changes when any sample's size, time or place does.
     pub fingerprint: u64,
-    /// Hash of some of the media's bytes, where whoever brought the metadata looked at them: an index
-    /// MP4 keeps it, so that other media in the same place is noticed.
-    pub media_hash: Option<u64>,
+    /// What tells the media from other media of the same length, where whoever brought the metadata
+    /// knew it: an index MP4 keeps it, so that other media in the same place is noticed.
+    pub media_state: Option<MediaState>,
     /// Things a player may stumble over, found while indexing, for people to read.
     pub notes: Vec<Note>,
+}
+
+/// What tells media from other media of the same length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaState {
+    /// A hash of some of its bytes.
+    Bytes(u64),
+    /// A hash of the entity tag that its storage gives it.
+    Tag(u64),
 }
 
 /// One track of a file.

@@ -157,7 +157,7 @@ impl Indexer {
             tracks,
             file_len: self.file_len,
             fingerprint: self.fingerprint.finish(),
-            media_hash: None,
+            media_state: None,
             notes,
         })
     }

@@ -3,7 +3,7 @@
 use super::fingerprint::Fingerprint;
 use super::movie::Movie;
 use super::track::{Source, add_locations};
-use super::{Index, Mark};
+use super::{Index, Mark, MediaState};
 use crate::bmff::dref::Location;
 use crate::bmff::{Children, Mp4Box};
 use crate::error::{Error, Kind, Result};
@@ -63,6 +63,14 @@ impl References {
         self.mark.as_ref().map(|mark| mark.file_len)
     }
 
+    /// Hash of the entity tag that its media had when it was indexed, where it says so.
+    pub fn media_tag(&self) -> Option<u64> {
+        match self.mark.as_ref()?.media_state? {
+            MediaState::Tag(hash) => Some(hash),
+            MediaState::Bytes(_) => None,
+        }
+    }
+
     /// The index of file `n` of [`References::places`], which is `len` bytes long.
     ///
     /// # Errors
@@ -94,15 +102,15 @@ impl References {
         let mut notes = Vec::new();
         let movie = Movie::parse(&moov, self.quicktime, &source, &mut notes)?;
         let tracks = movie.finish(&mut notes)?;
-        let (fingerprint, media_hash, notes) = match &self.mark {
-            Some(mark) => (mark.fingerprint, mark.media_hash, mark.notes.clone()),
+        let (fingerprint, media_state, notes) = match &self.mark {
+            Some(mark) => (mark.fingerprint, mark.media_state, mark.notes.clone()),
             None => (self.fingerprint(n, len), None, notes),
         };
         Ok(Index {
             tracks,
             file_len: len,
             fingerprint,
-            media_hash,
+            media_state,
             notes,
         })
     }

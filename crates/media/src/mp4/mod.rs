@@ -52,7 +52,7 @@ pub fn index_file(index: &Index, media: &str) -> Result<Vec<u8>> {
     let mark = Mark {
         file_len: index.file_len,
         fingerprint: index.fingerprint,
-        media_hash: index.media_hash,
+        media_state: index.media_state,
         notes: index.notes.clone(),
     };
     let mut out = FTYP.to_vec();

@@ -4,7 +4,7 @@
 //! the file, together with those of every server.
 
 mod knobs;
-mod storage;
+pub(crate) mod storage;
 
 pub use knobs::{KNOBS, command};
 pub use net::config::{Layers, Sources, Wrong};

@@ -109,7 +109,7 @@ pub const STORAGE: &[Knob] = &[
 ];
 
 /// Gives the knobs their meaning; what is told of requests is left to the caller.
-pub(super) fn options(layers: &Layers) -> Result<Options, Wrong> {
+pub(crate) fn options(layers: &Layers) -> Result<Options, Wrong> {
     let default = Options::default();
     let time = |name, default: Duration| Ok(layers.with(name, duration)?.unwrap_or(default));
     let size = |name, default: u64| Ok(layers.with(name, bytes)?.unwrap_or(default));

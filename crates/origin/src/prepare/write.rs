@@ -1,6 +1,7 @@
-//! From media files to index MP4s and a server manifest, on this machine's disk.
+//! From media files to index MP4s and a server manifest, which are written to this machine's disk.
 
 use super::relative::relative;
+use super::sources::{Lies, Medium, media, title_of};
 use crate::indexer::{self, Indexed};
 use crate::reference::{self, Prefix};
 use crate::stores::INDEX_STEM_END;
@@ -12,12 +13,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use store::{Folder, Key, Object};
+use store::Key;
 
 /// What is to be written.
 pub(super) struct Wanted {
-    /// Media files, or folders of them.
-    pub(super) sources: Vec<PathBuf>,
+    /// Media files, or folders of them: paths, or URLs as a library has them.
+    pub(super) sources: Vec<String>,
+    /// How URLs are read.
+    pub(super) storage: store::Options,
     /// Where to.
     pub(super) out: PathBuf,
     /// The server manifest's name, with or without `.ism`.
@@ -48,26 +51,20 @@ pub(super) struct File {
 /// Writes what is wanted. Each file appears whole or not at all, the server manifest last.
 pub(super) fn write(wanted: &Wanted) -> Result<Made, String> {
     let base = wanted.base.as_deref().map(base).transpose()?;
-    let media = media(&wanted.sources)?;
+    let media = media(&wanted.sources, &wanted.storage)?;
     fs::create_dir_all(&wanted.out).map_err(|e| at(&wanted.out, e))?;
     let out = wanted.out.canonicalize().map_err(|e| at(&wanted.out, e))?;
     let mut names = HashSet::new();
     let (mut files, mut indexes) = (Vec::new(), Vec::new());
-    for path in &media {
-        let Some(index) = indexed(path)? else {
-            eprintln!(
-                "headwater index: {}: passed over, an index MP4",
-                path.display()
-            );
+    for medium in &media {
+        let shown = &medium.shown;
+        let Some(index) = indexed(medium)? else {
+            eprintln!("headwater index: {shown}: passed over, an index MP4");
             continue;
         };
-        let media = match &base {
-            Some(base) => Some(format!("{base}{}", reference::escaped(text(path)?))),
-            None => relative(&out, path).map(|path| reference::escaped(&path)),
-        };
-        let media = media.ok_or_else(|| at(path, "a path that is not UTF-8"))?;
-        let bytes = mp4::index_file(&index, &media).map_err(|e| at(path, e))?;
-        let name = name(path, &mut names)?;
+        let media = named(medium, base.as_deref(), &out)?;
+        let bytes = mp4::index_file(&index, &media).map_err(|e| format!("{shown}: {e}"))?;
+        let name = name(medium, &mut names)?;
         put(&out.join(&name), &bytes)?;
         files.push(File {
             path: wanted.out.join(&name),
@@ -97,56 +94,53 @@ fn base(url: &str) -> Result<String, String> {
     Ok(format!("{url}{slash}"))
 }
 
-/// The media that the sources are or hold, without links on the way.
-fn media(sources: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
-    let mut media = Vec::new();
-    for source in sources {
-        let path = source.canonicalize().map_err(|e| at(source, e))?;
-        if !path.is_dir() {
-            media.push(path);
-            continue;
-        }
-        let folder = Folder::new(&path).map_err(|e| at(source, e))?;
-        let entries = folder.list(&Key::ROOT).map_err(|e| at(source, e))?;
-        let files = entries.iter().filter(|entry| entry.file.is_some());
-        let films = files.filter(|entry| title::is_media(&entry.name));
-        media.extend(films.map(|entry| path.join(&entry.name)));
-    }
-    let mut seen = HashSet::new();
-    media.retain(|path| seen.insert(path.clone()));
-    Ok(media)
-}
-
 /// The index of a file; `None` if it is an index MP4.
-fn indexed(path: &Path) -> Result<Option<Index>, String> {
-    let folder = Folder::new(path).map_err(|e| at(path, e))?;
-    let key = Key::parse(text(path)?).map_err(|e| at(path, e))?;
-    let object = folder.open(&key).map_err(|e| at(path, e))?;
-    match indexer::index(&Key::ROOT, &Object::Local(object)).map_err(|e| at(path, e.context))? {
+fn indexed(medium: &Medium) -> Result<Option<Index>, String> {
+    let wrong = |e: net::Error| format!("{}: {}", medium.shown, e.context);
+    match indexer::index(&Key::ROOT, &medium.open()?).map_err(wrong)? {
         Indexed::Film(index) => Ok(Some(index)),
         Indexed::References(_) => Ok(None),
     }
 }
 
+/// How an index MP4 in the folder `out` names its media.
+fn named(medium: &Medium, base: Option<&str>, out: &Path) -> Result<String, String> {
+    let own = reference::escaped(medium.name()?);
+    Ok(match (base, &medium.lies) {
+        (Some(base), _) => format!("{base}{own}"),
+        (None, Lies::Disk(path)) => {
+            let path = relative(out, path).ok_or_else(|| at(path, "a path that is not UTF-8"))?;
+            reference::escaped(&path)
+        }
+        (None, Lies::Below(folder)) if is_web(folder) => format!("{folder}/{own}"),
+        // No index MP4 can name a bucket: it is served from beside the media.
+        (None, Lies::Below(_)) => own,
+    })
+}
+
+/// Whether an index MP4 can name it by its URL.
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
 /// `film.mp4` becomes `film-index.mp4`; where that is taken, `film-mp4-index.mp4`.
-fn name(path: &Path, taken: &mut HashSet<String>) -> Result<String, String> {
-    let name = text(path)?;
+fn name(medium: &Medium, taken: &mut HashSet<String>) -> Result<String, String> {
+    let name = medium.name()?;
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let whole = name.replace('.', "-");
     let mut tries = [stem, &whole]
         .map(|name| format!("{name}{INDEX_STEM_END}.mp4"))
         .into_iter();
     let free = tries.find(|name| taken.insert(name.clone()));
-    free.ok_or_else(|| at(path, "another SOURCE of this name is in the title already"))
+    let taken = "another SOURCE of this name is in the title already";
+    free.ok_or_else(|| format!("{}: {taken}", medium.shown))
 }
 
 fn manifest_name(wanted: &Wanted) -> Result<String, String> {
     let given = match (&wanted.name, wanted.sources.first()) {
         (Some(name), _) => name.clone(),
-        (None, Some(first)) => {
-            let path = first.canonicalize().map_err(|e| at(first, e))?;
-            title::name_of(&Key::parse(text(&path)?).map_err(|e| at(first, e))?).to_owned()
-        }
+        (None, Some(first)) => title_of(first)?,
         (None, None) => String::new(),
     };
     let stem = given.strip_suffix(".ism").unwrap_or(&given);
@@ -159,11 +153,6 @@ fn manifest_name(wanted: &Wanted) -> Result<String, String> {
             "--name {given:?}: a file's name is wanted, without its folder"
         )),
     }
-}
-
-fn text(path: &Path) -> Result<&str, String> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.ok_or_else(|| at(path, "a name that is not UTF-8"))
 }
 
 /// Puts a file in place of another at once: whoever reads meanwhile has the old or the new one.
@@ -182,6 +171,6 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-fn at(path: &Path, what: impl std::fmt::Display) -> String {
+pub(super) fn at(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }

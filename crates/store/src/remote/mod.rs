@@ -152,8 +152,8 @@ impl Remote {
         })
     }
 
-    pub(crate) fn promise(&self, key: &Key, len: u64) -> Arc<RemoteObject> {
-        RemoteObject::promised(self.core.clone(), key.clone(), len)
+    pub(crate) fn promise(&self, key: &Key, said: Identity) -> Arc<RemoteObject> {
+        RemoteObject::promised(self.core.clone(), key.clone(), said)
     }
 
     pub(crate) fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {

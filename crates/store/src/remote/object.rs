@@ -16,7 +16,7 @@ pub struct RemoteObject {
     key: Key,
     name: Name,
     state: Arc<State>,
-    /// Until its state is known: its length.
+    /// Until its state is known: what was said of it.
     promised: Identity,
     changed: AtomicBool,
     /// Its first bytes, until an index was built of them.
@@ -64,13 +64,14 @@ impl RemoteObject {
         }))
     }
 
-    /// An object that nobody looks at before bytes of it are wanted, which is said to be `len`
-    /// bytes long: the first answer says which state it is in.
-    pub(super) fn promised(core: Arc<Core>, key: Key, len: u64) -> Arc<RemoteObject> {
+    /// An object that nobody looks at before bytes of it are wanted, of which length and perhaps tag
+    /// are said: the first answer says which state it is in.
+    pub(super) fn promised(core: Arc<Core>, key: Key, said: Identity) -> Arc<RemoteObject> {
         // Two of them may turn out to be of different states: they share no bytes.
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let promised = Identity {
-            len,
+            len: said.len,
+            tag: said.tag,
             ..Identity::default()
         };
         let own = Identity {
@@ -84,7 +85,7 @@ impl RemoteObject {
             head: Mutex::default(),
             core,
             key,
-            state: Arc::new(State::promised(len)),
+            state: Arc::new(State::promised(promised)),
         })
     }
 
@@ -100,7 +101,7 @@ impl RemoteObject {
     pub(crate) fn is(&self, now: &Identity) -> bool {
         match self.state.seen() {
             Some(seen) => seen.identity() == now,
-            None => self.state.len() == now.len,
+            None => self.state.may_be(now).is_ok(),
         }
     }
 
@@ -135,19 +136,26 @@ impl RemoteObject {
         Ok([head, bytes].concat().into())
     }
 
-    /// Reads from `from` to the end in one request, and hands each piece and where it begins to
-    /// `take`, until that has enough. Blocks; no more is held than is on its way.
+    /// Reads a range in one request, or none where the first bytes hold it, and hands each piece and
+    /// where it begins to `take`, until that has enough. Blocks; no more is held than is on its way.
     ///
     /// # Errors
     /// As [`Object::read`](crate::Object::read); what was handed over is right.
     pub fn pour(
         self: &Arc<RemoteObject>,
-        from: u64,
+        range: Range<u64>,
         reason: Reason,
         mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
     ) -> Result<(), Error> {
+        self.check(&range)?;
+        let head = self.head_part(&range);
+        let from = range.start + head.len() as u64;
+        let enough = !head.is_empty() && take(range.start, &head).is_break();
+        if enough || from == range.end {
+            return Ok(());
+        }
         let poured = self.core.handle.block_on(async {
-            let (ask, mut at) = (self.ask(from..self.state.len(), reason), from);
+            let (ask, mut at) = (self.ask(from..range.end, reason), from);
             let (_, mut whole) = self.core.whole(ask, reason).await?;
             while let Some(piece) = whole.next().await? {
                 if take(at, &piece).is_break() {
@@ -205,7 +213,7 @@ impl RemoteObject {
     pub(super) fn notice(&self, error: &Error) {
         if matches!(
             error,
-            Error::Changed | Error::NotFound | Error::OtherLength { .. }
+            Error::Changed | Error::NotFound | Error::OtherLength { .. } | Error::Replaced
         ) {
             self.changed.store(true, Relaxed);
             self.core.cache.forget(&self.name);

@@ -16,7 +16,8 @@ pub(crate) struct Seen {
 /// nobody looked at yet, that of the first answer.
 #[derive(Debug)]
 pub(crate) struct State {
-    len: u64,
+    /// Its length, and its tag where that was said.
+    said: Identity,
     seen: OnceLock<Seen>,
 }
 
@@ -24,22 +25,22 @@ impl State {
     /// Of an object that was opened.
     pub(super) fn of(seen: Seen) -> State {
         State {
-            len: seen.identity.len,
+            said: seen.identity,
             seen: OnceLock::from(seen),
         }
     }
 
-    /// Of an object that is said to be so long.
-    pub(super) fn promised(len: u64) -> State {
+    /// Of an object of which this is said.
+    pub(super) fn promised(said: Identity) -> State {
         State {
-            len,
+            said,
             seen: OnceLock::new(),
         }
     }
 
     /// Bytes of the whole object.
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.said.len
     }
 
     /// What it is, once that is known.
@@ -50,11 +51,11 @@ impl State {
     /// Whether an answer is of this state. The first one says which it is.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::OtherLength`] where the first shows that it is not as long as
-    /// was said.
+    /// [`Error::Changed`]; [`Error::OtherLength`] or [`Error::Replaced`] where the first shows that
+    /// it is not what was said.
     pub(super) fn admit(&self, seen: &Seen) -> Result<(), Error> {
-        if self.seen.get().is_none() && seen.identity.len != self.len {
-            return Err(self.unlike());
+        if self.seen.get().is_none() {
+            self.may_be(&seen.identity)?;
         }
         let first = self.seen.get_or_init(|| seen.clone());
         match first.identity == seen.identity {
@@ -63,11 +64,28 @@ impl State {
         }
     }
 
+    /// Whether what was said of the object fits this. What is not known fits.
+    ///
+    /// # Errors
+    /// [`Error::OtherLength`], [`Error::Replaced`].
+    pub(super) fn may_be(&self, now: &Identity) -> Result<(), Error> {
+        let tags = [self.said.tag, now.tag];
+        match () {
+            () if self.said.len != now.len => Err(Error::OtherLength {
+                then: self.said.len,
+            }),
+            () if tags[0] != tags[1] && !tags.contains(&0) => Err(Error::Replaced),
+            () => Ok(()),
+        }
+    }
+
     /// That there are no such bytes: it changed, or never was as long as was said.
     pub(super) fn unlike(&self) -> Error {
         match self.seen.get() {
             Some(_) => Error::Changed,
-            None => Error::OtherLength { then: self.len },
+            None => Error::OtherLength {
+                then: self.said.len,
+            },
         }
     }
 }

@@ -61,7 +61,7 @@ fn index(track: Track) -> Index {
     Index {
         file_len: 1 << 30,
         fingerprint: u64::from(track.samples.len()),
-        media_hash: None,
+        media_state: None,
         tracks: vec![track],
         notes: Vec::new(),
     }
