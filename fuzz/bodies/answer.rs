@@ -13,7 +13,6 @@ use http_body::Body as _;
 use net::Body;
 
 use super::wire::{Message, Wire, answered, run};
-use crate::content::Packed;
 use crate::deliver;
 use crate::fresh::{Asked, Directives, Policy, judge, keep};
 use crate::object::{Object, varying};
@@ -182,7 +181,7 @@ fn kept(came: &Came, request: &HeaderMap, flags: u8) {
         .growing
         .push(Bytes::copy_from_slice(&came.body));
     if came.whole {
-        object.content.finish(Packed::Not);
+        object.content.finish();
     } else {
         object.content.cut("cut");
     }

@@ -17,7 +17,6 @@ use net::config::{Layers, Sources};
 use super::wire::{Message, Wire, answered, run};
 use crate::cmcd::Cmcd;
 use crate::config::{KNOBS, Settings, TABLES, command};
-use crate::content::Packed;
 use crate::deliver;
 use crate::fresh::{Lifetime, Source};
 use crate::key::Key;
@@ -190,7 +189,7 @@ fn kept() -> &'static (Arc<Object>, Vec<u8>) {
         for piece in body.chunks(1000) {
             object.content.growing.push(Bytes::copy_from_slice(piece));
         }
-        object.content.finish(Packed::Not);
+        object.content.finish();
         (Arc::new(object), body)
     })
 }

@@ -11,8 +11,6 @@ use crate::filed::Filed;
 
 /// Pieces of a kept body: long enough for few system calls, short enough to be had at once.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces of a body that was packed as it came are put together where they are shorter on average.
-const FEW_BYTES: u64 = 64 << 10;
 /// Shorter bodies are copied: a call to the kernel, and the rest of a page, cost as much.
 const SENT_BYTES_MIN: usize = 64 << 10;
 /// What an open and mapped file costs, and a bound on how many are open: 16,384 in 1 GiB.
@@ -106,17 +104,15 @@ impl Content {
         self.growing.end(Err(Broken(why.into())));
     }
 
-    /// All of it is here: it ends, in pieces that hold just its bytes, and not too many of them.
-    /// (What came from the socket holds on to buffers that are longer.)
-    pub fn finish(&self, packed: Packed) {
+    /// All of it is here: it ends, in pieces that hold just its bytes. (What came from the socket
+    /// holds on to buffers that are longer.)
+    pub fn finish(&self) {
         self.growing.end(Ok(()));
-        let Some(mut pieces) = self.growing.pieces() else {
+        let Some(came) = self.growing.pieces() else {
             return;
         };
-        if packed == Packed::Not || pieces.len() as u64 > 2 + self.len() / FEW_BYTES {
-            pieces = self::packed(pieces);
-            self.growing.repack(pieces.clone());
-        }
+        let pieces = packed(came);
+        self.growing.repack(pieces.clone());
         // Only whoever fetches it comes here, once.
         let _ = self.whole.set(Whole::Memory(pieces));
     }
@@ -137,54 +133,6 @@ impl Content {
             growing: Arc::new(Growing::whole(pieces.clone())),
             whole: OnceLock::from(Whole::Sent(pieces, mapped)),
         })
-    }
-}
-
-/// Whether a body's pieces hold nothing but its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packed {
-    /// All were given by a [`Packer`].
-    Wholly,
-    Not,
-}
-
-/// Copies what comes from a socket into buffers of just the right length, while it is near: later it
-/// would have to be brought back from memory, and until then the socket's buffers could not be used
-/// again.
-#[derive(Debug)]
-pub struct Packer {
-    open: BytesMut,
-    left: u64,
-}
-
-impl Packer {
-    /// For a body of this length.
-    pub fn new(len: u64) -> Packer {
-        Packer {
-            open: BytesMut::new(),
-            left: len,
-        }
-    }
-
-    /// The same bytes; those beyond the length that was said, as they are.
-    pub fn pack(&mut self, mut came: Bytes) -> Vec<Bytes> {
-        let mut pieces = Vec::with_capacity(2);
-        while !came.is_empty() {
-            if self.open.capacity() == 0 {
-                // The lesser of the two is a usize.
-                let len = self.left.min(PIECE_BYTES as u64) as usize;
-                if len == 0 {
-                    pieces.push(came);
-                    break;
-                }
-                self.open = BytesMut::with_capacity(len);
-            }
-            let now = came.split_to(came.len().min(self.open.capacity()));
-            self.open.extend_from_slice(&now);
-            self.left = self.left.saturating_sub(now.len() as u64);
-            pieces.push(self.open.split().freeze());
-        }
-        pieces
     }
 }
 
@@ -214,35 +162,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_as_it_comes_is_the_same_and_takes_no_more() {
-        for (len, sizes) in [
-            (10, &[4, 6][..]),
-            (PIECE_BYTES + 5, &[PIECE_BYTES - 1, 6]),
-            (3 * PIECE_BYTES, &[700_000; 4]),
-            (100_000, &[1000; 100]),
-            // It comes shorter, and longer, than was said.
-            (10, &[3]),
-            (3, &[2, 5, 1]),
-            (0, &[2]),
-        ] {
-            let (mut packer, content) = (Packer::new(len as u64), Content::default());
-            let mut all = Vec::new();
-            for (n, size) in sizes.iter().enumerate() {
-                let part: Vec<u8> = (0..*size).map(|i| (i * 7 + n) as u8).collect();
-                all.extend_from_slice(&part);
-                for piece in packer.pack(part.into()) {
-                    content.growing.push(piece);
-                }
-            }
-            content.finish(Packed::Wholly);
-            let pieces = content.pieces().unwrap();
-            assert_eq!(pieces.concat(), all);
-            assert!(pieces.len() as u64 <= 2 + all.len() as u64 / FEW_BYTES);
-            assert_eq!(content.growing.pieces().unwrap().concat(), all);
-        }
-    }
-
-    #[test]
     fn a_finished_body_is_repacked_and_the_same() {
         for sizes in [
             &[][..],
@@ -260,7 +179,7 @@ mod tests {
                 content.growing.push(part.into());
             }
             assert_eq!(content.pieces(), None);
-            content.finish(Packed::Not);
+            content.finish();
             let pieces = content.pieces().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);

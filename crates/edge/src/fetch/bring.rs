@@ -9,7 +9,7 @@ use store::cache::Lead;
 
 use super::Landed;
 use crate::Edge;
-use crate::content::{Content, Packed, Packer};
+use crate::content::Content;
 use crate::key::Key;
 
 /// Kept behind the writer of a body that will not be kept.
@@ -67,24 +67,13 @@ impl Edge {
     ) -> bool {
         let body = &content.growing;
         let mut share = Some(self.flying.share());
-        let mut packer = answer.len().map(Packer::new);
-        let packed = match packer {
-            Some(_) => Packed::Wholly,
-            None => Packed::Not,
-        };
         loop {
             match answer.piece().await {
                 Ok(Some(piece)) => {
                     if let Some(share) = &mut share {
                         share.grow(piece.len() as u64);
                     }
-                    match &mut packer {
-                        Some(packer) if share.is_some() => {
-                            let pieces = packer.pack(piece).into_iter();
-                            pieces.for_each(|piece| body.push(piece));
-                        }
-                        _ => body.push(piece),
-                    }
+                    body.push(piece);
                 }
                 Ok(None) => break,
                 Err(failed) => {
@@ -113,7 +102,7 @@ impl Edge {
             return false;
         }
         if share.is_some() {
-            content.finish(packed);
+            content.finish();
         } else {
             body.end(Ok(()));
         }
