@@ -207,3 +207,18 @@ for folder, seeds in {**more, "fresh": fresh, "cmcd": cmcd, "shelved": shelved}.
     for name, data in seeds.items():
         pathlib.Path("corpus", folder, name).write_bytes(data)
 PYTHON
+# Workflow descriptions, and experiments: whole ones, and each harmed in a few ways.
+mkdir -p corpus/wdd
+cp ../crates/lab/tests/nbmp/*.json ../experiments/congestion.toml corpus/wdd
+python3 - <<'PYTHON'
+import pathlib
+texts = {
+    "rest": "name = 'x'\n[nbmp.general]\npriority = 1\n[nbmp.processing.function-restrictions]\n'$by' = 'instance'\n'$order' = ['a']\n[nbmp.processing.function-restrictions.a]\ninstance = 'a'\n",
+    "json": '{"a":null,"$json":1,"b":[{"name":"x"},{"name":"y","$by":[]}],"c":18446744073709551615}',
+    "twice": '{"a":[0,{"b":1,"b":2}]}',
+    "link": '{"processing":{"connection-map":[{"connection-id":"l","from":{"id":"place","instance":"place.a"},"to":{"id":"place","instance":"place.b"},"flowcontrol":{"min-delay":5,"max-throughput":1500000}}]}}',
+    "values": "a = [1, 'b', 2026-11-21]\nb.c.d = inf\nsweep.x = [1, 1]\nsource.y.make = '%'\nsink.z.measure.q = '/q'\nfunction.f.use = 'nginx'\n",
+}
+for name, text in texts.items():
+    pathlib.Path("corpus/wdd", name).write_text(text)
+PYTHON

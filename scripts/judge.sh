@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 fixtures/make.sh
 scripts/packager.sh || true
 scripts/schema.sh
+scripts/api.sh
 cd tests/judge
 stamp=node_modules/.stamp
 if [ "$(cat $stamp 2>/dev/null)" != "$(sha256sum < package-lock.json)" ]; then

@@ -13,9 +13,9 @@ const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater'
 /** `headwater serve` on a free port; `stop` it in an `after` hook. */
 export const serve = (source = library, ...more) => start('serve', source, ...more);
 
-/** A server of ours (`serve`, `edge`) on a free port. `stop` ends it at once, `drain` politely. */
+/** A server of ours (`serve`, `edge`, `lab serve`) on a free port. `stop` ends it at once, `drain` politely. */
 export async function start(program, ...more) {
-  const args = [program, '--listen', '127.0.0.1:0', ...more];
+  const args = [...program.split(' '), '--listen', '127.0.0.1:0', ...more];
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const ended = new Promise((resolve) => { child.on('exit', resolve); });
   const server = {

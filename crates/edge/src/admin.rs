@@ -1,7 +1,6 @@
 //! The port for the people who run it: status, purging. Everything needs the token.
 
 mod status;
-mod token;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +10,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use net::server::Connections;
-use net::{Body, Conn, Error};
+use net::{Body, Conn, Error, token};
 use serde_json::{Value, json};
 
 use crate::live::Live;

@@ -2,7 +2,6 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -150,7 +149,7 @@ fn bind_admin(settings: &Settings) -> Result<Option<(Server, Arc<str>)>, Failed>
     let Some((listen, token)) = &settings.admin else {
         return Ok(None);
     };
-    let text = read_token(token)?;
+    let text = net::token::read(token).map_err(|error| Failed::Usage(Wrong(error.to_string())))?;
     let server = Server::bind(Listen {
         addresses: vec![listen.clone()],
         workers: 1,
@@ -167,21 +166,6 @@ fn bind_admin(settings: &Settings) -> Result<Option<(Server, Arc<str>)>, Failed>
     });
     Ok(Some((server.map_err(Failed::cannot(listen))?, text)))
 }
-
-fn read_token(path: &Path) -> Result<Arc<str>, Failed> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(Failed::cannot(name))?;
-    let text = text.trim();
-    if text.len() < TOKEN_BYTES_MIN {
-        let name = path.display();
-        let what = format!("{name}: a token has {TOKEN_BYTES_MIN} characters or more");
-        return Err(Failed::Usage(Wrong(what)));
-    }
-    Ok(text.into())
-}
-
-/// Shorter tokens could be guessed.
-const TOKEN_BYTES_MIN: usize = 16;
 
 fn build(
     settings: Settings,

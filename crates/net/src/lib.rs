@@ -22,6 +22,7 @@ pub mod program;
 pub mod range;
 pub mod record;
 pub mod server;
+pub mod token;
 pub mod upstream;
 
 pub use body::{Body, Chunk};

@@ -3,9 +3,10 @@
 use super::nats::{NATS, meeting};
 use super::{Stop, layers, say};
 use crate::experiment::{
-    Document, Job, Outcome, Plan, Progress, Record, Summary, check, run as run_job, summary,
+    Fault, Job, Outcome, Plan, Progress, Record, Summary, Written, known, run as run_job, summary,
 };
 use crate::link::{available, netem_available};
+use crate::nbmp::{self, Kind, Level};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use net::config::{Knob, flags as knob_flags};
 use std::io::IsTerminal;
@@ -38,11 +39,22 @@ const RUN: &[Knob] = &[Knob::new(
     "With --nats: begin when so many are there and free",
 )];
 
+const VALIDATE: &str = "\
+TOML is checked as an experiment. JSON is checked as a workflow description of NBMP (ISO/IEC
+23090-8), as far as documents in use keep to it, or with --strict wholly; and then, without --nbmp,
+as an experiment. Places in JSON are JSONPaths.
+
+Exit status: 0 nothing is wrong; 2 something is.
+
+Examples:
+  headwater lab validate experiments/congestion.toml
+  headwater lab validate --strict --nbmp workflow.json";
+
 fn file() -> Arg {
     Arg::new("file")
         .required(true)
         .value_name("FILE")
-        .help("An experiment's document (TOML)")
+        .help("An experiment's document: TOML, or an NBMP workflow description (JSON)")
 }
 
 fn scale() -> Arg {
@@ -59,12 +71,21 @@ pub(super) fn commands() -> [Command; 4] {
     [
         Command::new("validate")
             .about("Say what is wrong in an experiment's document, and where")
-            .arg(
+            .after_help(VALIDATE)
+            .args([
                 Arg::new("json")
                     .long("json")
                     .action(ArgAction::SetTrue)
                     .help("As JSON"),
-            )
+                Arg::new("strict")
+                    .long("strict")
+                    .action(ArgAction::SetTrue)
+                    .help("As NBMP, hold it to all that the standard asks for"),
+                Arg::new("nbmp")
+                    .long("nbmp")
+                    .action(ArgAction::SetTrue)
+                    .help("Only as NBMP: it need not be an experiment that can be run"),
+            ])
             .arg(file()),
         Command::new("run")
             .about("Run an experiment: every arm of its sweep, in interleaved rounds")
@@ -90,10 +111,7 @@ pub(super) fn commands() -> [Command; 4] {
 pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let path = text_of(flags, "file");
     let text = read(path)?;
-    let faults = match Document::read(&text) {
-        Ok(document) => check(&text, &document),
-        Err(fault) => vec![fault],
-    };
+    let faults = faults(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
     if flags.get_flag("json") {
         let one = |fault: &crate::experiment::Fault| serde_json::json!({"line": fault.line, "column": fault.column, "path": fault.path, "what": fault.what});
         let all = serde_json::Value::Array(faults.iter().map(one).collect());
@@ -106,11 +124,26 @@ pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     Ok(ExitCode::from(if faults.is_empty() { 0 } else { 2 }))
 }
 
+/// All that is wrong.
+fn faults(text: &str, strict: bool, only_nbmp: bool) -> Vec<Fault> {
+    if strict || only_nbmp {
+        let level = if strict { Level::Strict } else { Level::Lax };
+        let found = match nbmp::read(text.as_bytes()) {
+            Ok(workflow) => nbmp::validate(&workflow, Kind::Workflow, level, &known()),
+            Err(offence) => vec![offence],
+        };
+        if only_nbmp || !found.is_empty() {
+            return found.into_iter().map(Fault::from).collect();
+        }
+    }
+    Written::read(text).err().unwrap_or_default()
+}
+
 /// `run`.
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let path = text_of(flags, "file");
     let text = read(path)?;
-    let plan = plan(path, &text, flags)?;
+    let (plan, text) = plan(path, &text, flags)?;
     let layers = layers(KNOBS, flags)?;
     if layers.print {
         say(layers);
@@ -198,7 +231,7 @@ pub(super) fn report(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let out = PathBuf::from(text_of(flags, "dir"));
     let path = out.join("document.toml").display().to_string();
     let text = read(&path)?;
-    let plan = plan(&path, &text, flags)?;
+    let (plan, _) = plan(&path, &text, flags)?;
     tell(&plan, &out)
 }
 
@@ -212,12 +245,19 @@ pub(super) fn list(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     paths.sort();
     for path in paths
         .iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter(|path| path.extension().is_some_and(|e| e == "toml" || e == "json"))
     {
         let text = read(&path.display().to_string())?;
-        match Document::read(&text) {
-            Ok(document) => say(format_args!("{:<40} {}\n", path.display(), document.name)),
-            Err(fault) => say(format_args!("{:<40} {fault}\n", path.display())),
+        match Written::read(&text) {
+            Ok(written) => say(format_args!(
+                "{:<40} {}\n",
+                path.display(),
+                written.document.name
+            )),
+            Err(faults) => {
+                let first = faults.first().map(Fault::to_string).unwrap_or_default();
+                say(format_args!("{:<40} {first}\n", path.display()));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -242,29 +282,29 @@ fn tell(plan: &Plan, out: &Path) -> Result<ExitCode, Stop> {
     })
 }
 
-fn plan(path: &str, text: &str, flags: &ArgMatches) -> Result<Plan, Stop> {
-    let document = Document::read(text).map_err(|fault| wrong(format!("{path}:{fault}")))?;
-    let faults = check(text, &document);
-    if !faults.is_empty() {
+/// What will be done, and the document as TOML.
+fn plan(path: &str, text: &str, flags: &ArgMatches) -> Result<(Plan, String), Stop> {
+    let written = Written::read(text).map_err(|faults| {
         let lines: Vec<String> = faults
             .iter()
             .map(|fault| format!("{path}:{fault}"))
             .collect();
-        return Err(wrong(lines.join("\n")));
-    }
+        wrong(lines.join("\n"))
+    })?;
     let scale = flags.get_one::<String>("scale").map(String::as_str);
-    Plan::new(document, scale).map_err(wrong)
+    let plan = Plan::new(written.document, scale).map_err(wrong)?;
+    Ok((plan, written.text))
 }
 
-fn wrong(what: String) -> Stop {
+pub(super) fn wrong(what: String) -> Stop {
     Stop::Usage(net::config::Wrong(what))
 }
 
-fn read(path: &str) -> Result<String, Stop> {
+pub(super) fn read(path: &str) -> Result<String, Stop> {
     std::fs::read_to_string(path).map_err(|error| wrong(format!("{path}: {error}")))
 }
 
-fn text_of<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
+pub(super) fn text_of<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
     flags.get_one::<String>(name).map_or("", String::as_str)
 }
 

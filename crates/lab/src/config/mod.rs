@@ -1,11 +1,13 @@
 //! `headwater lab`: its words, and what they start.
 
 mod agent;
+mod convert;
 mod events;
 mod exec;
 mod experiment;
 mod link;
 mod nats;
+pub(crate) mod serve;
 mod shape;
 
 use crate::link::{Guard, stand};
@@ -28,6 +30,8 @@ pub fn command() -> Command {
         .subcommand(exec::command())
         .subcommands(experiment::commands())
         .subcommand(agent::command())
+        .subcommand(convert::command())
+        .subcommand(serve::command())
         .subcommand(Command::new(GUARD).hide(true))
 }
 
@@ -48,6 +52,8 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("report", flags)) => experiment::report(flags),
         Some(("list", flags)) => experiment::list(flags),
         Some(("agent", flags)) => agent::run(flags),
+        Some(("convert", flags)) => convert::run(flags),
+        Some(("serve", flags)) => serve::run(flags),
         Some((GUARD, _)) => {
             stand();
             Ok(ExitCode::SUCCESS)

@@ -49,6 +49,9 @@ pub struct Document {
     /// What is compared, and claimed.
     #[serde(default)]
     pub expect: Vec<Spanned<Expect>>,
+    /// What only a workflow description can say; it is carried along (`docs/nbmp.md`).
+    #[serde(default)]
+    pub nbmp: toml::Table,
 }
 
 /// Media: a path, or what makes it once before all runs.
@@ -71,9 +74,9 @@ pub struct Place {
     pub agents: Option<Spanned<u32>>,
 }
 
-/// A server: any command line.
+/// A server: any command line, or a function that is built in.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(try_from = "super::used::Function")]
 pub struct Function {
     /// By the shell.
     pub run: Spanned<String>,
@@ -86,7 +89,6 @@ pub struct Function {
     /// A path that answers with success when it is healthy; without one, its port answers.
     pub health: Option<Spanned<String>>,
     /// What it reads: sources and functions, which start before it.
-    #[serde(default)]
     pub input: Vec<Spanned<String>>,
 }
 
@@ -117,9 +119,9 @@ pub struct Link {
     pub compete: Vec<Spanned<String>>,
 }
 
-/// A client: any command line that says in JSON what it measured.
+/// A client: any command line that says in JSON what it measured, or a function that is built in.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(try_from = "super::used::Sink")]
 pub struct Sink {
     /// By the shell.
     pub run: Spanned<String>,
@@ -128,14 +130,12 @@ pub struct Sink {
     /// Processors that it may run on, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
     /// What it reads: sources and functions.
-    #[serde(default)]
     pub input: Vec<Spanned<String>>,
     /// Quantities: name, and where it is found ([`super::quantity::Quantity`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Where it says how late it was itself (the 99th percentile, in milliseconds).
     pub late_ms: Option<Spanned<String>>,
     /// How often it is run before, unmeasured.
-    #[serde(default)]
     pub warm_up: u32,
     /// How long it may take.
     pub timeout: Option<Spanned<String>>,

@@ -6,11 +6,11 @@ use std::ops::Range;
 /// Something wrong, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1.
+    /// From 1; 0 where the document is JSON, whose places are paths.
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
-    /// The key, such as `sink.viewer.at`; empty where the document is no TOML.
+    /// The key, such as `sink.viewer.at`, of JSON a JSONPath; empty where the document is no TOML.
     pub path: String,
     /// What is wrong, and what would be right.
     pub what: String,
@@ -34,7 +34,9 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.line, self.column)?;
+        if self.line > 0 {
+            write!(f, "{}:{}: ", self.line, self.column)?;
+        }
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }

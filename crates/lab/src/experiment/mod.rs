@@ -35,6 +35,8 @@ mod run;
 mod running;
 mod source;
 mod summary;
+mod used;
+mod written;
 
 pub use arms::{Arm, Plan};
 pub use check::check;
@@ -53,3 +55,5 @@ pub use run::{Job, Outcome, run};
 pub use running::Running;
 pub(crate) use source::sources;
 pub use summary::{Summary, summary};
+pub use written::Written;
+pub(crate) use written::{known, workflow};

@@ -1,6 +1,29 @@
-//! The token that opens the admin port.
+//! The token that opens a port for the people who run it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
+
+/// Shorter tokens could be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// The token that a file holds, without the space around it.
+///
+/// # Errors
+/// With the file's name, when it cannot be read or the token could be guessed.
+pub fn read(path: &Path) -> io::Result<Arc<str>> {
+    let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| io::Error::new(error.kind(), named(&error)))?;
+    let text = text.trim();
+    if text.len() < TOKEN_BYTES_MIN {
+        let what = format!("a token has {TOKEN_BYTES_MIN} characters or more");
+        return Err(io::Error::other(named(&what)));
+    }
+    Ok(text.into())
+}
 
 /// `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
 pub fn allowed(headers: &HeaderMap, token: &str) -> bool {

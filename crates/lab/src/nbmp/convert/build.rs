@@ -1,0 +1,457 @@
+//! A workflow description from an experiment's table.
+
+use super::super::{SCHEMES, functions, read};
+use super::parameters::{escaped, put};
+use super::{EXPERIMENT, REPOSITORY};
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+/// Any table: what does not have an experiment's form goes into parameters as it is.
+pub(super) fn build(experiment: &Table) -> Value {
+    let mut left = experiment.clone();
+    let mut take_text = |key: &str| match left.get(key) {
+        Some(toml::Value::String(text)) => {
+            let text = text.clone();
+            left.remove(key);
+            Some(text)
+        }
+        _ => None,
+    };
+    let (name, question) = (take_text("name"), take_text("question"));
+    let mut made = Made::default();
+    let names = Names::of(experiment);
+    tables(&mut left, "source", |name, table| made.source(name, table));
+    for (kind, role) in [("function", "command"), ("sink", "measure")] {
+        tables(&mut left, kind, |name, table| {
+            made.function(role, name, table, &names)
+        });
+    }
+    tables(&mut left, "link", |name, table| made.link(name, table));
+    made.bounds(&mut left);
+    made.expect(&mut left);
+    let mut parameters = Vec::new();
+    for (key, value) in &left {
+        put(&mut parameters, &escaped(key), value);
+    }
+    made.into_workflow(name, question, parameters)
+}
+
+/// Hands on each table of tables, and keeps those that are not taken.
+fn tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
+    let Some(toml::Value::Table(all)) = left.get_mut(kind) else {
+        return;
+    };
+    if all.is_empty() {
+        return;
+    }
+    all.retain(|name, table| !table.as_table().is_some_and(|table| take(name, table)));
+    if all.is_empty() {
+        left.remove(kind);
+    }
+}
+
+/// What inputs may name.
+struct Names<'a> {
+    experiment: &'a Table,
+    sources: Vec<String>,
+    functions: Vec<String>,
+    /// Functions that are some other's input.
+    consumed: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    fn of(experiment: &'a Table) -> Names<'a> {
+        let names = |kind| {
+            let table = experiment.get(kind).and_then(toml::Value::as_table);
+            let names = table.into_iter().flatten().map(|(name, _)| name.clone());
+            names.collect()
+        };
+        let table = experiment.get("source").and_then(toml::Value::as_table);
+        let streams = table.into_iter().flatten();
+        let streams =
+            streams.filter(|(_, source)| source.as_table().is_some_and(|s| media(s).is_some()));
+        let mut all = Names {
+            experiment,
+            sources: streams.map(|(name, _)| name.clone()).collect(),
+            functions: names("function"),
+            consumed: Vec::new(),
+        };
+        for kind in ["function", "sink"] {
+            let table = experiment.get(kind).and_then(toml::Value::as_table);
+            for (_, consumer) in table.into_iter().flatten() {
+                let mut consumer = consumer.as_table().cloned().unwrap_or_default();
+                all.consumed.extend(inputs(&mut consumer, &all));
+            }
+        }
+        all
+    }
+
+    /// Which function an instance is of.
+    fn id_of(&self, function: &str) -> String {
+        let table = self
+            .experiment
+            .get("function")
+            .and_then(|all| all.get(function));
+        let mut table = table
+            .and_then(toml::Value::as_table)
+            .cloned()
+            .unwrap_or_default();
+        used(&mut table, "command").unwrap_or_else(|| "command".into())
+    }
+}
+
+/// What is made so far.
+#[derive(Default)]
+struct Made {
+    streams: Vec<Value>,
+    results: Vec<Value>,
+    in_ports: Vec<Value>,
+    out_ports: Vec<Value>,
+    restrictions: Vec<Value>,
+    connections: Vec<Value>,
+    assertions: Vec<Value>,
+}
+
+fn port(name: &str, stream: &str) -> Value {
+    json!({"port-name": name, "bind": {"stream-id": stream, "name": name}})
+}
+
+impl Made {
+    fn source(&mut self, name: &str, table: &Table) -> bool {
+        let Some((scheme, text)) = media(table) else {
+            return false;
+        };
+        self.in_ports.push(port(name, name));
+        self.streams.push(json!({
+            "stream-id": name, "name": name, "keywords": ["source"],
+            "mime-type": "application/octet-stream", "protocol": "file", "mode": "pull",
+            "caching-server-url": format!("{scheme}{}", percent(text)),
+        }));
+        true
+    }
+
+    fn function(&mut self, role: &str, name: &str, table: &Table, names: &Names<'_>) -> bool {
+        if name == EXPERIMENT {
+            return false;
+        }
+        let mut left = table.clone();
+        let inputs = inputs(&mut left, names);
+        let id = used(&mut left, role).unwrap_or_else(|| role.to_owned());
+        let mut general = json!({
+            "id": id, "name": name, "description": "", "state": "instantiated",
+        });
+        let ports: Vec<Value> = inputs.iter().map(|input| port(input, input)).collect();
+        general["input-ports"] = ports.into();
+        for input in &inputs {
+            if names.functions.contains(input) {
+                self.connections.push(json!({
+                    "connection-id": format!("{input}->{name}"),
+                    "from": {"id": names.id_of(input), "instance": input, "port-name": "out"},
+                    "to": {"id": id, "instance": name, "port-name": input},
+                }));
+            }
+        }
+        let mut variables = Vec::new();
+        let out = match role {
+            "measure" => {
+                variables = measured(&mut left);
+                let stream = format!("{name}.results");
+                self.out_ports.push(port(name, &stream));
+                self.results.push(json!({
+                    "stream-id": stream, "name": name, "keywords": ["results"],
+                    "mime-type": "application/json", "protocol": "file", "mode": "push",
+                    "caching-server-url": "file:runs.jsonl",
+                }));
+                vec![port("results", &stream)]
+            }
+            _ if names.consumed.iter().any(|consumed| consumed == name) => vec![port("out", name)],
+            _ => Vec::new(),
+        };
+        general["output-ports"] = out.into();
+        let mut made = json!({"instance": name, "general": general});
+        if !variables.is_empty() {
+            made["monitoring"] = json!({"variable": variables});
+        }
+        let mut parameters = Vec::new();
+        for (key, value) in &left {
+            put(&mut parameters, &escaped(key), value);
+        }
+        if !parameters.is_empty() {
+            made["configuration"] = json!({"parameters": parameters});
+        }
+        self.restrictions.push(made);
+        true
+    }
+
+    /// From the server's place to the client's, whichever way its data go most.
+    fn link(&mut self, name: &str, table: &Table) -> bool {
+        let between = table.get("between").and_then(toml::Value::as_array);
+        let ends: Vec<&str> = between
+            .into_iter()
+            .flatten()
+            .filter_map(toml::Value::as_str)
+            .collect();
+        let ([client, server], Some(2)) = (ends.as_slice(), between.map(Vec::len)) else {
+            return false;
+        };
+        let mut left = table.clone();
+        left.remove("between");
+        let mut flow = Map::new();
+        for known in &FLOWS {
+            let text = left.get(known.key).and_then(toml::Value::as_str);
+            if let Some(number) = text.and_then(|text| known.plain(text)) {
+                left.remove(known.key);
+                flow.insert(known.field.into(), number.into());
+            }
+        }
+        let end = |place: &str| json!({"id": "place", "instance": format!("place.{place}"), "port-name": name});
+        let mut made = json!({"connection-id": name, "from": end(server), "to": end(client)});
+        if !flow.is_empty() {
+            made["flowcontrol"] = flow.into();
+        }
+        let mut parameters = Vec::new();
+        for (key, value) in &left {
+            put(&mut parameters, &escaped(key), value);
+        }
+        if !parameters.is_empty() {
+            made["other-parameters"] = parameters.into();
+        }
+        self.connections.push(made);
+        true
+    }
+
+    /// A run beyond these is thrown away and repeated: restarted.
+    fn bounds(&mut self, left: &mut Table) {
+        if let Some(toml::Value::Table(bounds)) = left.get("bounds") {
+            if bounds.values().any(|bound| !bound.is_str()) || bounds.is_empty() {
+                return;
+            }
+            for (name, bound) in bounds {
+                let check = json!({"at-most": super::rest::decode(bound)});
+                self.assertions
+                    .push(assertion(name, "computational", check, "restart"));
+            }
+            left.remove("bounds");
+        }
+    }
+
+    fn expect(&mut self, left: &mut Table) {
+        let Some(toml::Value::Array(all)) = left.get("expect") else {
+            return;
+        };
+        let mut made = Vec::new();
+        if all.is_empty() {
+            return;
+        }
+        for expect in all {
+            let Some(mut table) = expect.as_table().cloned() else {
+                return;
+            };
+            let Some(toml::Value::String(that)) = table.remove("that") else {
+                return;
+            };
+            // JSON must be able to say it again.
+            let check = super::rest::decode(&table.clone().into());
+            let again = read(check.to_string().as_bytes()).map(|again| super::rest::encode(&again));
+            let quantity = table.get("quantity").is_some_and(toml::Value::is_str);
+            if that.is_empty() || !quantity || again != Ok(table.into()) {
+                return;
+            }
+            made.push(assertion(&that, "quality", check, "wait"));
+        }
+        self.assertions.append(&mut made);
+        left.remove("expect");
+    }
+
+    fn into_workflow(
+        mut self,
+        name: Option<String>,
+        question: Option<String>,
+        parameters: Vec<Value>,
+    ) -> Value {
+        if !parameters.is_empty() {
+            self.restrictions.push(json!({
+                "instance": EXPERIMENT, "configuration": {"parameters": parameters},
+            }));
+        }
+        let mut general = json!({
+            "id": identifier(name.as_deref().unwrap_or_default()),
+            "input-ports": self.in_ports, "output-ports": self.out_ports, "state": "instantiated",
+        });
+        for (field, text) in [("name", name), ("description", question)] {
+            if let Some(text) = text {
+                general[field] = text.into();
+            }
+        }
+        let mut processing = json!({
+            "keywords": ["experiment"],
+            "image": [{"url": "headwater:lab", "is-dynamic": false}],
+            "function-restrictions": self.restrictions,
+        });
+        if !self.connections.is_empty() {
+            processing["connection-map"] = self.connections.into();
+        }
+        let mut workflow = json!({
+            "scheme": {"uri": SCHEMES[1]},
+            "general": general,
+            "repository": {"mode": "available", "location": [
+                {"url": REPOSITORY, "name": "built-in", "description": "functions that the lab brings"},
+            ]},
+            "input": {"media-parameters": self.streams},
+            "output": {"metadata-parameters": self.results},
+            "processing": processing,
+            "requirement": {},
+        });
+        if !self.assertions.is_empty() {
+            workflow["assertion"] = json!({
+                "min-priority": 0, "min-priority-action": "continue", "assertion": self.assertions,
+            });
+        }
+        workflow
+    }
+}
+
+/// A text of a link's that a field of `flowcontrol` can say.
+pub(super) struct Flow {
+    pub(super) key: &'static str,
+    pub(super) field: &'static str,
+    /// Largest first.
+    pub(super) units: &'static [(&'static str, u64)],
+    /// What validators take for meant.
+    meant: std::ops::RangeInclusive<u64>,
+}
+
+pub(super) const FLOWS: [Flow; 2] = [
+    Flow {
+        key: "delay",
+        field: "min-delay",
+        units: &[("ms", 1)],
+        meant: 0..=3_600_000,
+    },
+    Flow {
+        key: "rate",
+        field: "max-throughput",
+        units: &[
+            ("gbit", 1_000_000_000),
+            ("mbit", 1_000_000),
+            ("kbit", 1000),
+            ("bit", 1),
+        ],
+        meant: 1000..=1_000_000_000_000,
+    },
+];
+
+impl Flow {
+    /// A text's number, if it is written as [`quantity`] would.
+    fn plain(&self, text: &str) -> Option<u64> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at_checked(digits)?;
+        let (_, factor) = self.units.iter().find(|(name, _)| *name == unit)?;
+        let number = number.parse::<u64>().ok()?.checked_mul(*factor)?;
+        (self.meant.contains(&number) && quantity(number, self.units) == text).then_some(number)
+    }
+}
+
+/// A number in the largest unit that it is whole in.
+pub(super) fn quantity(number: u64, units: &[(&str, u64)]) -> String {
+    let whole = |(_, factor): &&(&str, u64)| number > 0 && number.is_multiple_of(*factor);
+    let (unit, factor) = units
+        .iter()
+        .find(whole)
+        .or(units.last())
+        .copied()
+        .unwrap_or(("", 1));
+    format!("{}{unit}", number / factor)
+}
+
+/// Takes the name of a function that is built in, of this role.
+fn used(left: &mut Table, role: &str) -> Option<String> {
+    let name = left.get("use")?.as_str()?.to_owned();
+    functions::find(&name, role).ok()?;
+    left.remove("use");
+    Some(name)
+}
+
+/// `media = PATH` or `make = COMMAND`, and nothing else: a URI's scheme, and what it says.
+fn media(table: &Table) -> Option<(&'static str, &str)> {
+    let (key, text) = table.iter().next().filter(|_| table.len() == 1)?;
+    let scheme = match key.as_str() {
+        "media" => "file:",
+        "make" => "make:",
+        _ => return None,
+    };
+    Some((scheme, text.as_str()?)).filter(|(_, text)| !text.is_empty())
+}
+
+/// Takes inputs that are known, each once: they become ports.
+fn inputs(left: &mut Table, names: &Names<'_>) -> Vec<String> {
+    let list = left.get("input").and_then(toml::Value::as_array);
+    let texts: Vec<String> = list
+        .into_iter()
+        .flatten()
+        .filter_map(|input| input.as_str().map(str::to_owned))
+        .collect();
+    let known = |name: &String| names.sources.contains(name) != names.functions.contains(name);
+    let once = |(n, name): (usize, &String)| !texts.iter().take(n).any(|other| other == name);
+    let all = list.is_some_and(|list| list.len() == texts.len() && !list.is_empty());
+    if all && texts.iter().all(known) && texts.iter().enumerate().all(once) {
+        left.remove("input");
+        return texts;
+    }
+    Vec::new()
+}
+
+/// Takes a sink's quantities: they become variables.
+fn measured(left: &mut Table) -> Vec<Value> {
+    let Some(toml::Value::Table(table)) = left.get("measure") else {
+        return Vec::new();
+    };
+    let variable = |(name, pointer): (&String, &toml::Value)| {
+        let pointer = pointer.as_str().filter(|_| !name.is_empty())?;
+        Some(json!({"name": name, "definition": pointer, "unit": "1", "var-type": "number"}))
+    };
+    let all: Option<Vec<Value>> = table.iter().map(variable).collect();
+    if let Some(all) = all.filter(|all| !all.is_empty()) {
+        left.remove("measure");
+        return all;
+    }
+    Vec::new()
+}
+
+fn assertion(name: &str, condition: &str, check: Value, action: &str) -> Value {
+    json!({
+        "name": name,
+        "value-predicate": {
+            "evaluation-condition": condition, "check-value": check,
+            "aggregation": "avg", "priority": 0, "action": action,
+        },
+    })
+}
+
+/// A name as an identifier: lower case and dashes.
+fn identifier(name: &str) -> String {
+    let mut id = String::new();
+    for c in name.chars() {
+        match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() => id.push(c),
+            _ if id.ends_with('-') || id.is_empty() => {}
+            _ => id.push('-'),
+        }
+    }
+    match id.trim_end_matches('-') {
+        "" => "experiment".into(),
+        id => id.into(),
+    }
+}
+
+/// All that a URI cannot hold, escaped (RFC 3986, section 2.1).
+pub(super) fn percent(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b if b.is_ascii_alphanumeric() || b"-._~/".contains(&b) => out.push(char::from(b)),
+            b => out.push_str(&format!("%{b:02X}")),
+        }
+    }
+    out
+}

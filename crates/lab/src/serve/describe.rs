@@ -1,0 +1,77 @@
+//! How it stands, as NBMP says it.
+
+use super::book::{Entry, State};
+use super::prepare::Refused;
+use serde_json::{Value, json};
+
+/// A description as it was posted, with its state, what was acknowledged, and its figures.
+pub(super) fn entry(entry: &Entry) -> Value {
+    let prepared = &entry.prepared;
+    let mut said = prepared.description.clone();
+    said["general"]["state"] = entry.state.name().into();
+    said["acknowledge"] = match prepared.partial.as_slice() {
+        [] => json!({"status": "fulfilled"}),
+        partial => json!({"status": "partially-fulfilled", "partial": partial}),
+    };
+    let mut variables = variables(entry);
+    let own = said
+        .pointer("/monitoring/variable")
+        .and_then(Value::as_array);
+    let mut all = own.cloned().unwrap_or_default();
+    all.append(&mut variables);
+    said["monitoring"]["variable"] = all.into();
+    said
+}
+
+/// What is known of its runs.
+pub(super) fn variables(entry: &Entry) -> Vec<Value> {
+    let figures = &entry.figures;
+    let whole = |name: &str, definition: &str, value: usize| {
+        json!({
+            "name": format!("lab.{name}"), "definition": definition, "unit": "1",
+            "var-type": "integer", "value": value.to_string(),
+        })
+    };
+    let mut all = vec![
+        whole("runs", "runs in all, of every arm and round", figures.runs),
+        whole("runs-done", "runs that count", figures.done),
+        whole("runs-thrown", "runs that were thrown away", figures.thrown),
+        whole(
+            "reports-lost",
+            "reports that nobody took",
+            figures.reports_lost,
+        ),
+    ];
+    all.extend(figures.values.iter().map(|(name, value)| {
+        json!({
+            "name": format!("lab.last.{name}"), "definition": "of the last run that counts",
+            "unit": "1", "var-type": "number", "value": value.to_string(),
+        })
+    }));
+    if let (State::InError, Some(why)) = (entry.state, &entry.why) {
+        all.push(json!({
+            "name": "lab.why", "definition": "why it is in error", "unit": "1",
+            "var-type": "string", "value": why,
+        }));
+    }
+    all
+}
+
+/// A description that was not taken, with the places why.
+pub(super) fn refused(refused: &Refused) -> Value {
+    let mut said = match &refused.description {
+        Value::Object(map) => Value::Object(map.clone()),
+        _ => json!({}),
+    };
+    let mut paths: Vec<&String> = refused
+        .offences
+        .iter()
+        .map(|offence| &offence.path)
+        .collect();
+    paths.dedup();
+    said["acknowledge"] = match refused.failed {
+        true => json!({"status": "failed", "failed": paths}),
+        false => json!({"status": "not-supported", "unsupported": paths}),
+    };
+    said
+}

@@ -1,0 +1,352 @@
+//! Descriptions of NBMP judged: good ones are taken, and whatever is done to them is refused where
+//! it was done.
+
+#![allow(clippy::unwrap_used)]
+
+use lab::nbmp::{Kind, Level, Offence, read, validate};
+use serde_json::{Value, json};
+
+#[path = "nbmp/wrongs.rs"]
+mod wrongs;
+
+/// Strict: everything that the standard knows is in it.
+const PREMIERE: &str = include_str!("nbmp/premiere.wdd.json");
+/// Lax: as documents of others are.
+const TERSE: &str = include_str!("nbmp/terse.wdd.json");
+
+fn judge(document: &Value, level: Level) -> Vec<Offence> {
+    validate(document, Kind::Workflow, level, &[])
+}
+
+fn premiere() -> Value {
+    read(PREMIERE.as_bytes()).unwrap()
+}
+
+#[test]
+fn the_good_ones_are_good() {
+    for level in [Level::Strict, Level::Lax] {
+        assert_eq!(judge(&premiere(), level), []);
+    }
+    let terse = read(TERSE.as_bytes()).unwrap();
+    assert_eq!(judge(&terse, Level::Lax), []);
+    assert!(judge(&terse, Level::Strict).len() > 20);
+}
+
+/// All places of a document: RFC 6901 pointers, and as JSONPath.
+fn places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, String)>) {
+    all.push((pointer.to_owned(), path.to_owned()));
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                let path = match name.contains('-') {
+                    true => format!("{path}['{name}']"),
+                    false => format!("{path}.{name}"),
+                };
+                places(value, &format!("{pointer}/{name}"), &path, all);
+            }
+        }
+        Value::Array(list) => {
+            for (n, value) in list.iter().enumerate() {
+                places(
+                    value,
+                    &format!("{pointer}/{n}"),
+                    &format!("{path}[{n}]"),
+                    all,
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Inside these anything may stand.
+const FREE: [&str; 5] = [
+    "patch-script/",
+    "information/",
+    "check-value/",
+    "measurement-collection-list/",
+    "schema/",
+];
+
+fn every_place() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    places(&premiere(), "", "$", &mut all);
+    all.retain(|(pointer, _)| !FREE.iter().any(|free| pointer.contains(free)));
+    all
+}
+
+fn assert_refused(document: &Value, path: &str, how: &str) {
+    let found = judge(document, Level::Strict);
+    let right = found
+        .iter()
+        .any(|offence| offence.path == path && !offence.what.is_empty());
+    assert!(right, "{how} {path}: {found:#?}");
+}
+
+#[test]
+fn a_value_of_another_type_is_refused_wherever_it_is() {
+    let (mut tried, all) = (0, every_place());
+    for (pointer, path) in &all {
+        for other in [
+            json!(null),
+            json!([[7]]),
+            json!({"x": {}}),
+            json!(-2.5),
+            json!(true),
+            json!(""),
+        ] {
+            let mut document = premiere();
+            let place = document.pointer_mut(pointer).unwrap();
+            let same = std::mem::discriminant(place) == std::mem::discriminant(&other);
+            if same {
+                continue;
+            }
+            *place = other;
+            tried += 1;
+            assert_refused(&document, path, "another type at");
+        }
+    }
+    assert!(tried > 1000, "{tried}");
+}
+
+#[test]
+fn a_field_that_nobody_knows_is_refused_wherever_it_is() {
+    let mut tried = 0;
+    for (pointer, path) in every_place() {
+        let mut document = premiere();
+        let Some(Value::Object(map)) = document.pointer_mut(&pointer) else {
+            continue;
+        };
+        if [
+            "patch-script",
+            "information",
+            "check-value",
+            "measurement-collection-list",
+        ]
+        .iter()
+        .any(|free| pointer.ends_with(free))
+        {
+            continue;
+        }
+        map.insert("unheard-of".into(), json!(1));
+        tried += 1;
+        assert_refused(&document, &format!("{path}['unheard-of']"), "added");
+    }
+    assert!(tried > 80, "{tried}");
+}
+
+/// What may be left out without offence, by the names of the parent and the member.
+const OPTIONAL: &str = "
+    : scheme repository step client-assistant failover monitoring assertion reporting notification
+      acknowledge security scale schedule
+    general: rank nbmp-brand published-time priority location task-group is-group nonessential
+    task-group: group-type group-mode net-zero
+    bind: keywords
+    repository: mode
+    input: media-parameters metadata-parameters
+    output: metadata-parameters
+    output-restrictions: media-parameters
+    input-restrictions: metadata-parameters
+    media-parameters: video-format mode throughput buffersize availability-duration timeout codec-type completion-timeout
+    metadata-parameters: mode max-size min-interval timeout scheme-uri caching-server-url
+    processing: start-time connection-map function-restrictions
+    image: is-dynamic static-image-info dynamic-image-info
+    static-image-info: patch-url patch-script
+    from: output-restrictions
+    to: input-restrictions
+    connection-map: flowcontrol co-located breakable other-parameters
+    flowcontrol: typical-delay min-delay max-delay min-throughput max-throughput averaging-window
+    restrictions: min-value max-value increment
+    function-restrictions: general requirements configuration failover monitoring blacklist
+    parameters: description values conditions exclusions schema
+    video-format: values
+    other-parameters: values
+    requirements: hardware
+    requirement: flowcontrol hardware security workflow-task resource-estimators
+    hardware: vcpu vgpu ram disk placement
+    security: tls ipsec cenc scope auth-token-expires
+    workflow-task: function-fusible function-enhancable execution-mode proximity split-efficiency
+    split-efficiency: split-norm split-equation split-result
+    resource-estimators: memory-estimator
+    step: step-mode variable-duration segment-duration temporal-overlap
+    client-assistant: measurement-collection-list
+    monitoring: event variable
+    event: url
+    variable: value min max url
+    assertion: support-verification
+    value-predicate: action-parameters
+    reporting: report-type
+    notification: notification-interval
+    scale: scaling-type scaling-factor target-id
+    schedule: schedule-type schedule-table number-of-segments loop
+    schedule-table: task-id start-time duration timescale
+    acknowledge: unsupported failed partial
+";
+
+fn optional(pointer: &str) -> bool {
+    let names: Vec<&str> = pointer
+        .split('/')
+        .filter(|part| part.parse::<usize>().is_err())
+        .collect();
+    let (parent, name) = match names.as_slice() {
+        [.., parent, name] => (*parent, *name),
+        _ => return false,
+    };
+    let mut current = "";
+    for word in OPTIONAL.split_whitespace() {
+        match word.strip_suffix(':') {
+            Some(of) => current = of,
+            None if current == parent && word == name => return true,
+            None => {}
+        }
+    }
+    false
+}
+
+#[test]
+fn each_required_field_is_missed_when_it_is_not_there() {
+    let (mut tried, mut spared) = (0, 0);
+    for (pointer, path) in every_place() {
+        let Some((parent, name)) = pointer.rsplit_once('/') else {
+            continue;
+        };
+        let mut document = premiere();
+        let Some(Value::Object(map)) = document.pointer_mut(parent) else {
+            continue;
+        };
+        map.remove(name);
+        if optional(&pointer) {
+            // Its leaving may offend others, but never itself.
+            spared += 1;
+            let found = judge(&document, Level::Strict);
+            assert!(
+                found.iter().all(|offence| offence.path != path),
+                "{found:?}"
+            );
+        } else {
+            tried += 1;
+            assert_refused(&document, &path, "removed");
+        }
+    }
+    assert!(tried > 100 && spared > 100, "{tried} {spared}");
+}
+
+#[test]
+fn every_wrong_value_is_refused_at_its_place() {
+    for (pointer, value, path) in wrongs::WRONGS {
+        let value: Value = serde_json::from_str(value).unwrap();
+        let mut document = premiere();
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        match document.pointer_mut(parent).unwrap() {
+            Value::Object(map) => drop(map.insert(name.into(), value)),
+            Value::Array(list) => list[name.parse::<usize>().unwrap()] = value,
+            _ => unreachable!(),
+        }
+        assert_refused(&document, path, pointer);
+    }
+}
+
+#[test]
+fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
+    let mut document = premiere();
+    document["processing"]["connection-map"][1]["to"]["instance"] = json!("crowd");
+    // A repository is named: it may know.
+    assert_eq!(
+        judge(&document, Level::Lax).len(),
+        1,
+        "the port of the viewers is left alone"
+    );
+    document.as_object_mut().unwrap().remove("repository");
+    assert_refused(
+        &document,
+        "$.processing['connection-map'][1].to.instance",
+        "nowhere",
+    );
+    let found = validate(&document, Kind::Workflow, Level::Strict, &["players"]);
+    assert!(
+        found
+            .iter()
+            .all(|offence| !offence.path.ends_with("to.instance")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn circles_are_refused_unless_they_can_be_broken() {
+    let mut document = premiere();
+    let back = json!({
+        "connection-id": "back",
+        "from": { "id": "players", "instance": "viewers", "port-name": "stats" },
+        "to": { "id": "packager", "instance": "origin", "port-name": "titles" },
+        "breakable": true
+    });
+    let map = document["processing"]["connection-map"]
+        .as_array_mut()
+        .unwrap();
+    map.push(back);
+    assert_eq!(judge(&document, Level::Strict), []);
+    document["processing"]["connection-map"][2]["breakable"] = json!(false);
+    for n in 0..3 {
+        assert_refused(
+            &document,
+            &format!("$.processing['connection-map'][{n}]"),
+            "circle",
+        );
+    }
+    // Whatever breaks it anywhere is enough.
+    document["processing"]["connection-map"][0]["breakable"] = json!(true);
+    assert_eq!(judge(&document, Level::Strict), []);
+    let itself = json!({
+        "connection-id": "itself",
+        "from": { "id": "cache", "instance": "near", "port-name": "downstream" },
+        "to": { "id": "cache", "instance": "near", "port-name": "downstream" }
+    });
+    document["processing"]["connection-map"][2] = itself;
+    assert_refused(
+        &document,
+        "$.processing['connection-map'][2].to",
+        "to itself",
+    );
+}
+
+#[test]
+fn what_was_meant_is_said() {
+    let mut document = premiere();
+    document["general"]["descripton"] = json!("");
+    document["general"].as_object_mut().unwrap().remove("id");
+    let found = judge(&document, Level::Lax);
+    assert_eq!(found.len(), 2);
+    assert!(found[0].what.contains("missing; add a text"), "{found:?}");
+    assert!(found[1].what.contains("write description"), "{found:?}");
+    for nothing in [json!(null), json!([]), json!("x"), json!({})] {
+        assert!(!judge(&nothing, Level::Lax).is_empty(), "{nothing}");
+    }
+}
+
+#[test]
+fn tasks_and_functions_have_fields_of_their_own() {
+    let mut task = premiere();
+    task.as_object_mut().unwrap().remove("repository");
+    let path = |kind, document: &Value| -> Vec<String> {
+        let found = validate(
+            document,
+            kind,
+            Level::Strict,
+            &["players", "packager", "cache"],
+        );
+        found.into_iter().map(|offence| offence.path).collect()
+    };
+    assert_eq!(path(Kind::Task, &task), ["$.request"]);
+    task["request"] = json!({ "request-id": 1, "task-id": "t" });
+    assert_eq!(path(Kind::Task, &task), [""; 0]);
+    let function = json!({
+        "general": task["general"], "input": task["input"], "output": task["output"],
+        "variables": task["monitoring"]["variable"], "events": task["monitoring"]["event"],
+        "configuration": task["processing"]["function-restrictions"][0]["configuration"],
+    });
+    assert_eq!(path(Kind::Function, &function), [""; 0]);
+    assert_eq!(
+        path(Kind::Workflow, &function)[0..2],
+        ["$.processing", "$.requirement"]
+    );
+}
