@@ -390,11 +390,11 @@ fn only_who_has_credentials_may_meet_there() {
     );
     let url = format!("nats://lab:secret@{HUB}:4222");
     // Nobody is there: it is said, not waited for without end.
-    let (document, out) = (bench.path("parts.toml"), bench.path("out"));
+    let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
     let words = ["run", &document, "--out", &out, "--nats", &url];
     let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
     let mut run = Process(run.unwrap());
-    wait("a folder", || bench.there("out/document.toml"));
+    wait("a folder", || bench.there("waits/document.toml"));
     run.signal("-INT");
     assert_eq!(run.wait(), Some(130));
     bench.mark.nothing_stays();

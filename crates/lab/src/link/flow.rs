@@ -2,10 +2,14 @@
 
 use super::Namespace;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a connection may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A download from a link's second namespace to its first; it ends when dropped.
 pub struct Flow {
@@ -27,7 +31,9 @@ impl Flow {
     ) -> io::Result<Flow> {
         let listener = second.within(|| TcpListener::bind((at_second, 0)))?;
         let port = listener.local_addr()?.port();
-        let mut receiver = first.within(|| TcpStream::connect((at_second, port)))?;
+        let to = SocketAddr::from((at_second, port));
+        // Over a link that loses everything it would be tried for minutes.
+        let mut receiver = first.within(|| TcpStream::connect_timeout(&to, PATIENCE))?;
         let (sender, _) = listener.accept()?;
         rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;
         let (received, mut sending) = (Arc::new(AtomicU64::new(0)), sender.try_clone()?);
