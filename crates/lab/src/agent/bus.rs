@@ -1,6 +1,6 @@
 //! The NATS server where agents meet.
 
-use async_nats::{Client, ConnectOptions, Subscriber};
+use async_nats::{Client, ConnectOptions, ServerAddr, Subscriber};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Where agents meet, and which of those that meet there.
 #[derive(Debug, Clone, Default)]
 pub struct Meeting {
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`; several, with commas, of one cluster.
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, with `USER:PASSWORD@` before the host where the server
+    /// asks for them; several, with commas, of one cluster.
     pub(crate) url: String,
     /// A credentials file (JWT and key), as `nsc` writes it.
     pub(crate) creds: Option<PathBuf>,
@@ -36,7 +37,12 @@ impl Meeting {
     /// # Errors
     /// A sentence with the server's URL.
     pub(super) async fn join(&self, name: &str) -> Result<Bus, String> {
-        let failed = |what: &dyn std::fmt::Display| format!("--nats {}: {what}", self.url);
+        // A password is not for logs.
+        let shown = self
+            .url
+            .rsplit_once('@')
+            .map_or(self.url.as_str(), |(_, host)| host);
+        let failed = |what: &dyn std::fmt::Display| format!("--nats {shown}: {what}");
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(PATIENCE)
@@ -49,6 +55,12 @@ impl Meeting {
             options = options.add_root_certificates(ca.clone());
         }
         let urls: Vec<&str> = self.url.split(',').map(str::trim).collect();
+        let first: Option<ServerAddr> = urls.first().and_then(|url| url.parse().ok());
+        if let Some((user, password)) =
+            first.and_then(|at| Some((at.username()?.to_owned(), at.password()?.to_owned())))
+        {
+            options = options.user_and_password(user, password);
+        }
         let client = options
             .connect(urls)
             .await
