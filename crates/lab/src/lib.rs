@@ -1,7 +1,8 @@
 //! The testbed: what a network does to video, on one machine, repeatably.
 //!
 //! [`link`] is the emulated network: namespaces joined by links with a rate, a delay, a queue and
-//! losses. [`config`] turns words into runs.
+//! losses. [`experiment`] runs documents over it.
+//! [`config`] turns words into runs.
 //!
 //! What is *not* here: no program of ours. A function of an experiment is a command line, so that
 //! any server can be one.

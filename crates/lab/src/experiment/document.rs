@@ -1,5 +1,11 @@
 //! An experiment as it is written.
 
+mod measured;
+mod shown;
+
+pub use measured::{Histogram, Series};
+pub use shown::{Kind, Plot, Quantity, names};
+
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
@@ -49,6 +55,15 @@ pub struct Document {
     /// What is compared, and claimed.
     #[serde(default)]
     pub expect: Vec<Spanned<Expect>>,
+    /// Programs, and commands that print their versions.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// How quantities are called.
+    #[serde(default)]
+    pub quantity: BTreeMap<Spanned<String>, Quantity>,
+    /// What the report draws [default: what the quantities suggest].
+    #[serde(default)]
+    pub plot: Vec<Spanned<Plot>>,
 }
 
 /// Media: a path, or what makes it once before all runs.
@@ -131,9 +146,16 @@ pub struct Sink {
     #[serde(default)]
     pub input: Vec<Spanned<String>>,
     /// Quantities: name, and where it is found ([`super::quantity::Quantity`]).
+    #[serde(default)]
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Where it says how late it was itself (the 99th percentile, in milliseconds).
     pub late_ms: Option<Spanned<String>>,
+    /// Values over time.
+    #[serde(default)]
+    pub series: BTreeMap<Spanned<String>, Series>,
+    /// Distributions.
+    #[serde(default)]
+    pub histogram: BTreeMap<Spanned<String>, Histogram>,
     /// How often it is run before, unmeasured.
     #[serde(default)]
     pub warm_up: u32,
@@ -173,6 +195,10 @@ pub struct Bounds {
 pub struct Expect {
     /// What is claimed, in words.
     pub that: String,
+    /// What the source found of it: it is one of the source's findings, which are repeated or not.
+    pub found: Option<String>,
+    /// Why it does not hold, where that is known.
+    pub because: Option<String>,
     /// A sink's, or a link's: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`, `LINK.up-bytes`.
     pub quantity: Spanned<String>,
     /// Values of variables: these arms.
