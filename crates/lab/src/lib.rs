@@ -1,7 +1,8 @@
 //! The testbed: what a network does to video, on one machine, repeatably.
 //!
 //! [`link`] is the emulated network: namespaces joined by links with a rate, a delay, a queue and
-//! losses. [`experiment`] runs documents over it.
+//! losses. [`experiment`] runs documents over it, [`report`] says what
+//! their records show.
 //! [`config`] turns words into runs.
 //!
 //! What is *not* here: no program of ours. A function of an experiment is a command line, so that
@@ -11,5 +12,6 @@ pub mod agent;
 pub mod config;
 pub mod experiment;
 pub mod link;
+pub mod report;
 
 pub use config::{command, run};

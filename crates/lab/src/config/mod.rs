@@ -6,6 +6,7 @@ mod exec;
 mod experiment;
 mod link;
 mod nats;
+mod report;
 mod shape;
 
 use crate::link::{Guard, stand};
@@ -27,6 +28,7 @@ pub fn command() -> Command {
         .subcommand(link::command())
         .subcommand(exec::command())
         .subcommands(experiment::commands())
+        .subcommands(report::commands())
         .subcommand(agent::command())
         .subcommand(Command::new(GUARD).hide(true))
 }
@@ -45,7 +47,9 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("exec", flags)) => exec::run(flags),
         Some(("validate", flags)) => experiment::validate(flags),
         Some(("run", flags)) => experiment::run(flags),
-        Some(("report", flags)) => experiment::report(flags),
+        Some(("report", flags)) => report::report(flags),
+        Some(("compare", flags)) => report::compare(flags),
+        Some(("index", flags)) => report::index(flags),
         Some(("list", flags)) => experiment::list(flags),
         Some(("agent", flags)) => agent::run(flags),
         Some((GUARD, _)) => {

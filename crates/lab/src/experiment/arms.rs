@@ -83,7 +83,7 @@ fn arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
 }
 
 /// A value of a variable as text; none for what has no short one.
-pub(super) fn plain(value: &Value) -> Option<String> {
+pub(crate) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),

@@ -15,7 +15,7 @@ const HISTOGRAM_MAX: usize = 8 << 20;
 const LOG_MAX: u64 = 64 << 20;
 
 /// Adds a histogram's counts.
-pub(super) fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
+pub(crate) fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
     match sum {
         None => *sum = Some(one),
         Some(sum) => {

@@ -39,7 +39,8 @@ impl Shapes {
         }
         for (name, wanted) in &sink.histogram {
             let name = name.get_ref();
-            let counted = histogram::read(&said, wanted).map_err(|what| format!("{name}: {what}"))?;
+            let counted =
+                histogram::read(&said, wanted).map_err(|what| format!("{name}: {what}"))?;
             found.histograms.insert(name.clone(), counted);
         }
         Ok(found)
@@ -52,7 +53,9 @@ impl Shapes {
     pub(super) fn join(&mut self, other: &Shapes) -> Result<(), String> {
         for (name, points) in &other.series {
             if self.series.insert(name.clone(), points.clone()).is_some() {
-                return Err(format!("{name}: series of a sink in parts cannot be put together"));
+                return Err(format!(
+                    "{name}: series of a sink in parts cannot be put together"
+                ));
             }
         }
         for (name, counted) in &other.histograms {
