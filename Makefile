@@ -46,16 +46,13 @@ bench: ## our speed beside others' on this machine, and our memory
 	cargo run --release --locked -p lab --example accuracy || short="$$short accuracy"; \
 	[ -z "$$short" ] || { echo "falls short of what is asked:$$short"; exit 1; }
 
-experiments: ## the source documents' experiments, each in a few minutes
+experiments: ## the source documents' experiments, each in a few minutes; reports go to docs/results
 	@scripts/install.sh test
 	@scripts/players.sh
 	@scripts/baselines.sh
 	cargo build --release --locked -p headwater -p baselines
 	cd tests/judge && npm ci --no-audit --no-fund --ignore-scripts
-	@short=; for one in $(EXPERIMENTS); do printf '\n== %s ==\n' $$one; \
-		target/release/headwater lab run experiments/$$one.toml --out target/results/$$one --scale small \
-		|| short="$$short $$one"; done; \
-	[ -z "$$short" ] || { echo "does not hold:$$short"; exit 1; }
+	@scripts/experiments.sh $(EXPERIMENTS:%=experiments/%.toml)
 
 clean: ## forget all that was built
 	cargo clean

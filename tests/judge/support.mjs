@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 export const library = path.join(root, 'target/fixtures/library');
-const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
+export const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 
 /** `headwater serve` on a free port; `stop` it in an `after` hook. */
 export const serve = (source = library, ...more) => start('serve', source, ...more);

@@ -119,7 +119,7 @@ impl Bench {
     }
 
     fn summary(&self) -> serde_json::Value {
-        serde_json::from_slice(&std::fs::read(self.path("out/summary.json")).unwrap()).unwrap()
+        serde_json::from_slice(&std::fs::read(self.path("out/report.json")).unwrap()).unwrap()
     }
 
     /// Waits until a second run has begun and its sink sleeps.

@@ -52,6 +52,9 @@ run = "get http://{edge}/ {kind}"
 at = "viewer"
 input = ["edge"]
 measure.seconds = "/seconds"
+measure.more = "/more"
+series.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }
+histogram.latency = { from = "load.hdr", tag = "*/due" }
 late-ms = "/lag p99"
 cpus = "0-1"
 warm-up = 1
@@ -70,6 +73,29 @@ to.kind = "b"
 where.loss = "1%"
 at-least = 1.0
 at-most = 2.0
+
+[quantity.mbps]
+unit = "Mb/s"
+
+[[plot]]
+kind = "ecdf"
+quantity = ["seconds", "latency"]
+by = "kind"
+
+[[plot]]
+kind = "map"
+quantity = "more"
+x = "kind"
+y = "loss"
+of.loss = "0%"
+to.loss = "1%"
+
+[[plot]]
+kind = "fit"
+quantity = "mbps"
+x = ["more", "mbps"]
+knee = true
+tail = "mbps"
 "#;
 
 fn faults(text: &str) -> Vec<Fault> {
@@ -152,6 +178,26 @@ agents = 1 => agents = 0 => place.viewer.agents
 agents = 1 => agents = 2 => place.viewer.agents
 agents = 1 => agents = 257 => place.viewer.agents
 on = "host" => on = 7 =>
+measure.more = "/more" => measure.more = "more" => sink.players.measure.more
+series.mbps => series.seconds => series.seconds
+from = "steps.jsonl" => from = "a#b" => sink.players.series.mbps.from
+from = "steps.jsonl" => from = "../a" => sink.players.series.mbps.from
+t = "/t" => t = "t" => sink.players.series.mbps.t
+times = 8e-6 => times = 0.0 => sink.players.series.mbps.times
+times = 8e-6 => times = nan => sink.players.series.mbps.times
+from = "load.hdr" => from = "" => sink.players.histogram.latency.from
+tag = "*/due" => tags = "*/due" =>
+[quantity.mbps] => [quantity.kbps] => quantity.kbps
+kind = "ecdf" => kind = "pie" =>
+by = "kind" => by = "kinds" => plot[0].by
+by = "kind" => by = 7 => plot[0].by
+by = "kind" => by = "kind"\nx = "loss" => plot[0].x
+quantity = "more" => quantity = "mbps" => plot[1].quantity
+x = "kind" => x = "more" => plot[1].x
+y = "loss" => y = "lose" => plot[1].y
+of.loss = "0%" => of.loss = "9%" => plot[1].of.loss
+x = ["more", "mbps"] => x = ["more", "latency"] => plot[2].x
+tail = "mbps" => tail = "latency" => plot[2].tail
 warm-up = 1 => warm-up = -1 =>
 warm-up = 1 => warmup = 1 =>
 timeout = "10s" => timeout = "10" => sink.players.timeout
@@ -172,7 +218,14 @@ at-least = 1.0 => at-least = 'much' =>
 /// Faults that are told where their table begins, or at the other of two that clash.
 const ELSEWHERE: &str = r#"
 at = "viewer" =>  => sink.players.at
-measure.seconds = "/seconds" => measure = {} => sink.players.measure
+measure.seconds = "/seconds"\nmeasure.more = "/more"\nseries.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }\nhistogram.latency = { from = "load.hdr", tag = "*/due" } =>  => sink.players.measure
+kind = "ecdf" => kind = "box" => plot[0].quantity
+kind = "ecdf" => kind = "time" => plot[0].quantity
+by = "kind" => by = "kind"\nknee = true => plot[0]
+by = "kind" => by = "kind"\ny = "loss" => plot[0]
+x = "kind" =>  => plot[1].x
+y = "loss" =>  => plot[1].y
+of.loss = "0%"\nto.loss = "1%" => of.loss = "0%" => plot[1].to
 [source.film]\nmake = "touch film.mp4" => [source.film] => source.film
 at-least = 1.0 => at-least = 3.0 => expect[0]
 at-least = 1.0 => at-least = nan => expect[0]
@@ -225,7 +278,15 @@ fn a_key_that_nobody_knows_is_refused_on_its_line() {
     let mut tried = 0;
     for (number, line) in GOOD.lines().enumerate() {
         let free = [
-            "kind", "loss = [", "sweep.", "of.", "to.", "where.", "measure.",
+            "kind",
+            "loss = [",
+            "sweep.",
+            "of.",
+            "to.",
+            "where.",
+            "measure.",
+            "series.",
+            "histogram.",
         ];
         let Some((key, _)) = line.split_once(" = ") else {
             continue;

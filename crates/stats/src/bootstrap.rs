@@ -27,17 +27,48 @@ pub fn interval(values: &[f64], quantity: impl Fn(&[f64]) -> f64, seed: u64) -> 
     let mut drawn = vec![0.0; values.len()];
     let quantities: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            for place in &mut drawn {
-                let number = random.below(values.len() as u64) as usize;
-                *place = values.get(number).copied().unwrap_or(f64::NAN);
-            }
+            draw(values, &mut drawn, &mut random);
             quantity(&drawn)
         })
         .collect();
-    Some(Interval {
-        low: quantile(&quantities, 0.025),
-        high: quantile(&quantities, 0.975),
-    })
+    Some(middle(&quantities))
+}
+
+/// The same of the difference between two samples' quantities, each drawn by itself.
+pub(crate) fn difference(
+    a: &[f64],
+    b: &[f64],
+    quantity: impl Fn(&[f64]) -> f64,
+    seed: u64,
+) -> Option<Interval> {
+    if a.len() < LEAST || b.len() < LEAST {
+        return None;
+    }
+    let mut random = Random::new(seed);
+    let (mut of_a, mut of_b) = (vec![0.0; a.len()], vec![0.0; b.len()]);
+    let quantities: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            draw(a, &mut of_a, &mut random);
+            draw(b, &mut of_b, &mut random);
+            quantity(&of_a) - quantity(&of_b)
+        })
+        .collect();
+    Some(middle(&quantities))
+}
+
+/// As many values, each any of the sample's.
+fn draw(values: &[f64], drawn: &mut [f64], random: &mut Random) {
+    for place in drawn {
+        let number = random.below(values.len() as u64) as usize;
+        *place = values.get(number).copied().unwrap_or(f64::NAN);
+    }
+}
+
+fn middle(quantities: &[f64]) -> Interval {
+    Interval {
+        low: quantile(quantities, 0.025),
+        high: quantile(quantities, 0.975),
+    }
 }
 
 #[cfg(test)]

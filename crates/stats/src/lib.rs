@@ -18,5 +18,5 @@ pub use bootstrap::{Interval, interval};
 pub use fit::Fit;
 pub use knee::knee;
 pub use random::Random;
-pub use ratio::Ratio;
+pub use ratio::{Ratio, unpaired};
 pub use sample::{Summary, mean, median, quantile};

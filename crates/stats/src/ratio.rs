@@ -1,5 +1,6 @@
 //! How two arrangements compare that were measured in the same rounds.
 
+use crate::bootstrap::difference;
 use crate::{Interval, interval, mean, median};
 
 /// A ratio over rounds: what made one round slow made both of its values slow, and cancels.
@@ -35,6 +36,23 @@ impl Ratio {
             rounds: logs.into_iter().map(f64::exp).collect(),
         })
     }
+}
+
+/// The geometric mean of `a` by that of `b`, which were not measured in the same rounds, with its
+/// 95 % bootstrap interval: each side is drawn by itself. None where a side is empty or has a value
+/// that is not above zero; no interval below three values of a side.
+pub fn unpaired(a: &[f64], b: &[f64], seed: u64) -> Option<(f64, Option<Interval>)> {
+    let sound = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
+    if a.is_empty() || b.is_empty() || !sound(a) || !sound(b) {
+        return None;
+    }
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let (a, b) = (logs(a), logs(b));
+    let interval = difference(&a, &b, mean, seed).map(|found| Interval {
+        low: found.low.exp(),
+        high: found.high.exp(),
+    });
+    Some(((mean(&a) - mean(&b)).exp(), interval))
 }
 
 #[cfg(test)]
@@ -93,5 +111,27 @@ mod tests {
         for (a, b) in none {
             assert_eq!(Ratio::of(a, b, 1), None, "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn days_apart_are_compared_with_their_noise() {
+        // The truth is 1.25, values scatter by a tenth: most intervals hold it, and exclude 1.
+        let found = |seed, factor: f64| {
+            let mut random = Random::of(9, seed);
+            let mut noise = || 1.0 + 0.2 * (random.unit() - 0.5);
+            let a: Vec<f64> = (0..12).map(|_| factor * noise()).collect();
+            let b: Vec<f64> = (0..9).map(|_| noise()).collect();
+            let (ratio, interval) = unpaired(&a, &b, seed).unwrap();
+            let interval = interval.unwrap();
+            assert!(interval.low < ratio && ratio < interval.high);
+            interval
+        };
+        let holds = |seed: &u64| (found(*seed, 1.25).low..=found(*seed, 1.25).high).contains(&1.25);
+        let held = (0..50).filter(holds).count();
+        assert!((40..=50).contains(&held), "{held}");
+        assert!((0..50).all(|seed| found(seed, 1.25).low > 1.0));
+        assert_eq!(unpaired(&[1.0, 2.0], &[1.0; 9], 1).unwrap().1, None);
+        assert_eq!(unpaired(&[0.0; 3], &[1.0; 3], 1), None);
+        assert_eq!(unpaired(&[], &[1.0; 3], 1), None);
     }
 }

@@ -1,10 +1,8 @@
-//! `headwater lab validate`, `run`, `report` and `list`.
+//! `headwater lab validate`, `run` and `list`.
 
 use super::nats::{NATS, meeting};
 use super::{Stop, layers, say};
-use crate::experiment::{
-    Fault, Job, Outcome, Plan, Progress, Record, Summary, Written, known, run as run_job, summary,
-};
+use crate::experiment::{Fault, Job, Outcome, Plan, Progress, Written, known, run as run_job};
 use crate::link::{available, netem_available};
 use crate::nbmp::{self, Kind, Level};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -19,7 +17,8 @@ use tokio::signal::unix::{SignalKind, signal};
 const AFTER: &str = "\
 Every arm is deployed, waited for until it is healthy, warmed up, measured and taken away again,
 in rounds that interleave the arms. Stopped (Ctrl-C) or killed, nothing stays running, and the same
-command goes on where it was. In DIR: runs.jsonl (a record a run), summary.json, summary.md.
+command goes on where it was. In DIR: runs.jsonl (a record a run), machine.jsonl, report.html,
+report.json, report.md.
 
 With --nats the document's places are spread over agents (`headwater lab agent`).
 
@@ -57,13 +56,13 @@ fn file() -> Arg {
         .help("An experiment's document: TOML, or an NBMP workflow description (JSON)")
 }
 
-fn scale() -> Arg {
+pub(super) fn scale() -> Arg {
     let scale = Arg::new("scale").long("scale").value_name("NAME");
     scale.help("In the size of this name, such as small [default: as written]")
 }
 
 /// The words.
-pub(super) fn commands() -> [Command; 4] {
+pub(super) fn commands() -> [Command; 3] {
     let out = Arg::new("out").long("out").value_name("DIR").required(true);
     let folder = Arg::new("folder")
         .value_name("FOLDER")
@@ -92,15 +91,6 @@ pub(super) fn commands() -> [Command; 4] {
             .after_help(AFTER)
             .args([file(), out.help("Where its results go"), scale()])
             .args(knob_flags(KNOBS)),
-        Command::new("report")
-            .about("Say again what the runs of a folder showed")
-            .arg(
-                Arg::new("dir")
-                    .required(true)
-                    .value_name("DIR")
-                    .help("A run's --out"),
-            )
-            .arg(scale()),
         Command::new("list")
             .about("List the experiments of a folder")
             .arg(folder.help("Where documents lie")),
@@ -143,7 +133,8 @@ fn faults(text: &str, strict: bool, only_nbmp: bool) -> Vec<Fault> {
 pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let path = text_of(flags, "file");
     let text = read(path)?;
-    let (plan, text) = plan(path, &text, flags)?;
+    let scale = flags.get_one::<String>("scale").map(String::as_str);
+    let (plan, text) = plan(path, &text, scale)?;
     let layers = layers(KNOBS, flags)?;
     if layers.print {
         say(layers);
@@ -188,7 +179,7 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
         eprintln!("headwater lab: stopped; the same command goes on from here");
         return Ok(ExitCode::from(130));
     }
-    tell(&job.plan, &job.out)
+    super::report::tell(&job.plan, &job.text, &job.out)
 }
 
 /// What is said of a run when it begins, where a person looks on, and after it.
@@ -226,15 +217,6 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// `report`.
-pub(super) fn report(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let out = PathBuf::from(text_of(flags, "dir"));
-    let path = out.join("document.toml").display().to_string();
-    let text = read(&path)?;
-    let (plan, _) = plan(&path, &text, flags)?;
-    tell(&plan, &out)
-}
-
 /// `list`.
 pub(super) fn list(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let folder = text_of(flags, "folder");
@@ -263,27 +245,8 @@ pub(super) fn list(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(plan: &Plan, out: &Path) -> Result<ExitCode, Stop> {
-    let records = Record::read_all(&out.join("runs.jsonl"))?;
-    let summary: Summary = summary(plan, &records);
-    let json = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string())?;
-    for (name, text) in [
-        ("summary.json", json + "\n"),
-        ("summary.md", summary.text()),
-    ] {
-        let path = out.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    say(summary.text());
-    Ok(if summary.failed() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
-}
-
 /// What will be done, and the document as TOML.
-fn plan(path: &str, text: &str, flags: &ArgMatches) -> Result<(Plan, String), Stop> {
+pub(super) fn plan(path: &str, text: &str, scale: Option<&str>) -> Result<(Plan, String), Stop> {
     let written = Written::read(text).map_err(|faults| {
         let lines: Vec<String> = faults
             .iter()
@@ -291,7 +254,6 @@ fn plan(path: &str, text: &str, flags: &ArgMatches) -> Result<(Plan, String), St
             .collect();
         wrong(lines.join("\n"))
     })?;
-    let scale = flags.get_one::<String>("scale").map(String::as_str);
     let plan = Plan::new(written.document, scale).map_err(wrong)?;
     Ok((plan, written.text))
 }

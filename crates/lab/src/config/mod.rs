@@ -7,6 +7,7 @@ mod exec;
 mod experiment;
 mod link;
 mod nats;
+mod report;
 pub(crate) mod serve;
 mod shape;
 
@@ -29,6 +30,7 @@ pub fn command() -> Command {
         .subcommand(link::command())
         .subcommand(exec::command())
         .subcommands(experiment::commands())
+        .subcommands(report::commands())
         .subcommand(agent::command())
         .subcommand(convert::command())
         .subcommand(serve::command())
@@ -49,7 +51,9 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Some(("exec", flags)) => exec::run(flags),
         Some(("validate", flags)) => experiment::validate(flags),
         Some(("run", flags)) => experiment::run(flags),
-        Some(("report", flags)) => experiment::report(flags),
+        Some(("report", flags)) => report::report(flags),
+        Some(("compare", flags)) => report::compare(flags),
+        Some(("index", flags)) => report::index(flags),
         Some(("list", flags)) => experiment::list(flags),
         Some(("agent", flags)) => agent::run(flags),
         Some(("convert", flags)) => convert::run(flags),

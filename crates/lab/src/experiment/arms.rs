@@ -19,6 +19,8 @@ pub struct Plan {
     pub rounds: u32,
     /// How many runs go on beside each other.
     pub parallel: u32,
+    /// The size's name.
+    pub scale: Option<String>,
 }
 
 impl Plan {
@@ -28,6 +30,7 @@ impl Plan {
     /// That there is no such size, and which there are.
     pub fn new(document: Document, scale: Option<&str>) -> Result<Plan, String> {
         let none = super::document::Scale::default();
+        let name = scale.map(str::to_owned);
         let scale = match scale {
             None => &none,
             Some(name) => document.scale.get(name).ok_or_else(|| {
@@ -46,6 +49,7 @@ impl Plan {
             arms: arms(&variables),
             rounds,
             parallel: parallel.map_or(1, |n| *n.get_ref()).max(1),
+            scale: name,
             document,
         })
     }
@@ -79,7 +83,7 @@ fn arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
 }
 
 /// A value of a variable as text; none for what has no short one.
-pub(super) fn plain(value: &Value) -> Option<String> {
+pub(crate) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),

@@ -2,6 +2,7 @@
 
 mod claims;
 mod graph;
+mod plots;
 mod words;
 
 pub(super) use claims::OF_LINKS;
@@ -31,6 +32,7 @@ pub fn check(text: &str, document: &Document) -> Vec<Fault> {
     if faults.found.is_empty() {
         words::check(document, &mut faults);
         claims::check(document, &mut faults);
+        plots::check(document, &mut faults);
     }
     let mut found = faults.found;
     found.sort_by_key(|fault| (fault.line, fault.column));
@@ -60,6 +62,8 @@ fn names(document: &Document, faults: &mut Faults<'_>) {
     all.extend(document.sweep.keys().map(|name| ("sweep", name)));
     for sink in document.sink.values() {
         all.extend(sink.measure.keys().map(|name| ("measure", name)));
+        all.extend(sink.series.keys().map(|name| ("series", name)));
+        all.extend(sink.histogram.keys().map(|name| ("histogram", name)));
     }
     let mut seen: Vec<&str> = vec!["port", "folder", "round", "seed", "part", "parts"];
     for (kind, name) in all {

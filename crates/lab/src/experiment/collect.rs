@@ -4,6 +4,7 @@ use super::Record;
 use super::document::Document;
 use super::measure::Measured;
 use super::quantity::Quantity;
+use super::shapes::Shapes;
 
 /// Puts together what each part has measured; parts are agents, or this machine alone.
 ///
@@ -14,7 +15,9 @@ pub(crate) fn collect(
     parts: &[Measured],
     record: &mut Record,
 ) -> Result<(), String> {
+    let mut shapes = Shapes::default();
     for part in parts {
+        shapes.join(&part.shapes)?;
         record.noise = record.noise.worst(part.noise);
         record.link_late_us.extend(part.link_late_us.clone());
         let links = part.links.iter();
@@ -25,6 +28,8 @@ pub(crate) fn collect(
             *worst = worst.max(*late_ms);
         }
     }
+    record.series = shapes.series;
+    record.histograms = shapes.histograms;
     let sinks = document.sink.iter();
     let all = sinks.flat_map(|(name, sink)| sink.measure.iter().map(move |m| (name, m)));
     for (sink, (name, text)) in all {

@@ -30,7 +30,7 @@ pub(super) fn shell(text: &str, folder: &Path, output: &Path) -> Result<Command,
 }
 
 /// This program's own folder first, so that `headwater` in a document is this one.
-fn path() -> std::ffi::OsString {
+pub(super) fn path() -> std::ffi::OsString {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::current_exe()
         .ok()

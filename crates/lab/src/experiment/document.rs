@@ -1,5 +1,11 @@
 //! An experiment as it is written.
 
+mod measured;
+mod shown;
+
+pub use measured::{Histogram, Series};
+pub use shown::{Kind, Plot, Quantity, names};
+
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
@@ -52,6 +58,15 @@ pub struct Document {
     /// What only a workflow description can say; it is carried along (`docs/nbmp.md`).
     #[serde(default)]
     pub nbmp: toml::Table,
+    /// Programs, and commands that print their versions.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// How quantities are called.
+    #[serde(default)]
+    pub quantity: BTreeMap<Spanned<String>, Quantity>,
+    /// What the report draws [default: what the quantities suggest].
+    #[serde(default)]
+    pub plot: Vec<Spanned<Plot>>,
 }
 
 /// Media: a path, or what makes it once before all runs.
@@ -135,6 +150,10 @@ pub struct Sink {
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Where it says how late it was itself (the 99th percentile, in milliseconds).
     pub late_ms: Option<Spanned<String>>,
+    /// Values over time.
+    pub series: BTreeMap<Spanned<String>, Series>,
+    /// Distributions.
+    pub histogram: BTreeMap<Spanned<String>, Histogram>,
     /// How often it is run before, unmeasured.
     pub warm_up: u32,
     /// How long it may take.
@@ -173,6 +192,10 @@ pub struct Bounds {
 pub struct Expect {
     /// What is claimed, in words.
     pub that: String,
+    /// What the source found of it: it is one of the source's findings, which are repeated or not.
+    pub found: Option<String>,
+    /// Why it does not hold, where that is known.
+    pub because: Option<String>,
     /// A sink's, or a link's: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`, `LINK.up-bytes`.
     pub quantity: Spanned<String>,
     /// Values of variables: these arms.

@@ -15,7 +15,7 @@ const HISTOGRAM_MAX: usize = 8 << 20;
 const LOG_MAX: u64 = 64 << 20;
 
 /// Adds a histogram's counts.
-pub(super) fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
+pub(crate) fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
     match sum {
         None => *sum = Some(one),
         Some(sum) => {
@@ -36,7 +36,7 @@ pub(super) fn encode(histogram: &Histogram<u64>) -> Result<String, String> {
 }
 
 /// The inverse of [`encode`]; those of other programs too.
-pub(super) fn decode(text: &str) -> Result<Histogram<u64>, String> {
+pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("no histogram: {what}");
     if text.len() > HISTOGRAM_MAX {
         return Err(wrong(&format!("longer than {HISTOGRAM_MAX} bytes")));
@@ -69,7 +69,7 @@ pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, String
 }
 
 /// Whether a text is as a pattern says; `*` stands for anything.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces: Vec<&str> = pattern.split('*').collect();
     let last = pieces.pop().unwrap_or_default();
     let Some((first, middle)) = pieces.split_first() else {

@@ -8,6 +8,7 @@ use super::names::place_of;
 use super::noise::{Noise, Ticks};
 use super::printed::Printed;
 use super::quantity::{Found, Quantity};
+use super::shapes::Shapes;
 use net::config::duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ pub(crate) struct Measured {
     /// 99th percentile of each link's lateness, in microseconds.
     pub(super) link_late_us: BTreeMap<String, u64>,
     pub(super) noise: Noise,
+    /// Series and distributions.
+    #[serde(default)]
+    pub(super) shapes: Shapes,
 }
 
 impl Measured {
@@ -97,6 +101,7 @@ impl Deployed<'_> {
             let found = Quantity::read(text.get_ref())?.find(&printed, folder)?;
             measured.found.insert(quantity.get_ref().clone(), found);
         }
+        measured.shapes.join(&Shapes::find(sink, output)?)?;
         if let Some(text) = &sink.late_ms {
             let quantity = Quantity::read(text.get_ref())?;
             let late = quantity.value(&[quantity.find(&printed, folder)?])?;

@@ -6,8 +6,8 @@
 //! is the same on a thread) and says its [`Progress`]. `one.rs` carries one run out: `deploy.rs`
 //! brings it up and always down again, `names.rs` and `command.rs` make a process of a text,
 //! `collect.rs` reads what a sink said, `bounds.rs` throws away what the machine has spoilt. It
-//! leaves a [`Record`]; [`summary`] is made from records alone, so that a new question needs no
-//! new run.
+//! leaves a [`Record`]; [`report`](crate::report) is made from records alone, so that a new question
+//! needs no new run.
 
 mod arms;
 mod bounds;
@@ -16,12 +16,13 @@ mod collect;
 mod command;
 mod cpus;
 mod deploy;
-mod document;
+pub(crate) mod document;
 mod fault;
 mod folder;
 mod health;
 mod histograms;
 mod joint;
+mod machine;
 mod measure;
 mod names;
 mod noise;
@@ -33,11 +34,13 @@ mod quantity;
 mod record;
 mod run;
 mod running;
+mod shapes;
 mod source;
-mod summary;
+mod told;
 mod used;
 mod written;
 
+pub(crate) use arms::plain;
 pub use arms::{Arm, Plan};
 pub use check::check;
 pub(crate) use check::starting_order;
@@ -46,14 +49,16 @@ pub(crate) use deploy::Deployed;
 pub use document::Document;
 pub use fault::Fault;
 pub(crate) use folder::Folders;
+pub(crate) use histograms::{add as add_counts, decode as counts};
+pub use machine::Machine;
 pub(crate) use measure::{Measured, longest};
 pub(crate) use names::{ONLY, Share, Where, joined, place_of};
 pub(crate) use noise::{Noise, Ticks};
 pub use progress::Progress;
-pub use record::{Part, Record};
+pub use record::{Counted, Part, Record};
 pub use run::{Job, Outcome, run};
 pub use running::Running;
 pub(crate) use source::sources;
-pub use summary::{Summary, summary};
+pub(crate) use told::command_line;
 pub use written::Written;
 pub(crate) use written::{known, workflow};

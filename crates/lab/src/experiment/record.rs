@@ -2,6 +2,7 @@
 
 use super::Arm;
 use super::noise::Noise;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One run of one arm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// From 0.
     pub round: u32,
@@ -25,6 +26,12 @@ pub struct Record {
     pub took_s: f64,
     /// Quantities, by name.
     pub values: BTreeMap<String, f64>,
+    /// Series, by name: place on the axis, and value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<[f64; 2]>>,
+    /// Distributions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub histograms: BTreeMap<String, Counted>,
     /// 99th percentile of each link's lateness, in microseconds.
     pub link_late_us: BTreeMap<String, u64>,
     /// 99th percentile of the lateness of each sink that says it, in milliseconds; of its parts, the
@@ -38,6 +45,15 @@ pub struct Record {
     pub agents: BTreeMap<String, Part>,
     /// Why it does not count; none where it does.
     pub thrown: Option<String>,
+}
+
+/// A distribution with counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// An HDR histogram: V2, deflated, in base64.
+    pub v2: String,
+    /// What its values are multiplied by.
+    pub times: f64,
 }
 
 /// What an agent did in a run.
@@ -65,13 +81,7 @@ impl Record {
             attempt,
             arm: arm.clone(),
             unix_s: since.as_secs_f64(),
-            took_s: 0.0,
-            values: BTreeMap::new(),
-            link_late_us: BTreeMap::new(),
-            sink_late_ms: BTreeMap::new(),
-            noise: Noise::default(),
-            agents: BTreeMap::new(),
-            thrown: None,
+            ..Record::default()
         }
     }
 
@@ -81,17 +91,22 @@ impl Record {
     /// # Errors
     /// The number of a line that is no record.
     pub fn read_all(path: &Path) -> Result<Vec<Record>, String> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(format!("{}: {error}", path.display())),
-        };
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
-        let lines = text.get(..whole).unwrap_or_default().lines().enumerate();
-        let read = |(number, line): (usize, &str)| {
-            serde_json::from_str(line)
-                .map_err(|error| format!("{}:{}: {error}", path.display(), number + 1))
-        };
-        lines.map(read).collect()
+        lines(path)
     }
+}
+
+/// What stands in a file, a value a line.
+pub(super) fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    let whole = text.rfind('\n').map_or(0, |at| at + 1);
+    let lines = text.get(..whole).unwrap_or_default().lines().enumerate();
+    let read = |(number, line): (usize, &str)| {
+        serde_json::from_str(line)
+            .map_err(|error| format!("{}:{}: {error}", path.display(), number + 1))
+    };
+    lines.map(read).collect()
 }

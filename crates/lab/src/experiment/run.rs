@@ -5,7 +5,7 @@ use super::names::Where;
 use super::one::one;
 use super::progress::{Event, Progress};
 use super::source::sources;
-use super::{Arm, Plan, Record, bounds};
+use super::{Arm, Machine, Plan, Record, bounds};
 use crate::agent::{Fleet, Meeting, conduct};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +26,8 @@ pub struct Job {
     pub text: String,
     /// Paths in the document are from here.
     pub base: PathBuf,
-    /// Gets `document.toml`, `runs.jsonl` (a [`Record`] a line), `sources`, and while it lasts
+    /// Gets `document.toml`, `runs.jsonl` (a [`Record`] a line), `machine.jsonl`
+    /// (a [`Machine`] a line), `sources`, and while it lasts
     /// `scratch-N`.
     pub out: PathBuf,
     /// Where agents meet that carry runs out; none where this machine does.
@@ -55,6 +56,8 @@ pub fn run(
 ) -> Result<Outcome, String> {
     let folders = Folders::of(job)?;
     claim(&folders.out, &job.text)?;
+    let machine = Machine::here(job.plan.scale.as_deref(), &job.plan.document.versions);
+    machine.note(&folders.out)?;
     let path = folders.out.join("runs.jsonl");
     let done = Record::read_all(&path)?;
     let mut file = opened(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -34,7 +34,12 @@ pub(super) struct Sink {
     cpus: Option<Spanned<Value>>,
     #[serde(default)]
     input: Vec<Spanned<String>>,
+    #[serde(default)]
     measure: BTreeMap<Spanned<String>, Spanned<String>>,
+    #[serde(default)]
+    series: BTreeMap<Spanned<String>, document::Series>,
+    #[serde(default)]
+    histogram: BTreeMap<Spanned<String>, document::Histogram>,
     late_ms: Option<Spanned<String>>,
     #[serde(default)]
     warm_up: u32,
@@ -68,6 +73,8 @@ impl TryFrom<Sink> for document::Sink {
             input: written.input,
             cpus: written.cpus,
             measure: written.measure,
+            series: written.series,
+            histogram: written.histogram,
             late_ms: written.late_ms,
             warm_up: written.warm_up,
             timeout: written.timeout,

@@ -4,8 +4,9 @@ use super::book::{Book, Entry, Name, Not, name};
 use super::prepare::{Refused, described, prepared};
 use super::{describe, door};
 use crate::config::serve::Settings;
-use crate::experiment::{Record, summary};
+use crate::experiment::{Machine, Record};
 use crate::nbmp::{BYTES_MAX, Kind, functions::built_in};
+use crate::report::Report;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
@@ -375,10 +376,12 @@ fn refusal(kind: Kind, refused: &Refused) -> Response<Body> {
 
 fn summarised(manager: &Manager, own: &Name) -> Result<Response<Body>, Error> {
     let entry = manager.book.get(own).map_err(|not| cannot(not, &own.1))?;
-    let records = Record::read_all(&manager.folder(own).join("runs.jsonl"));
-    let records = records.map_err(Error::internal)?;
-    let summary = json!(summary(&entry.prepared.plan, &records));
-    Ok(as_json(StatusCode::OK, "application/json", &summary))
+    let folder = manager.folder(own);
+    let records = Record::read_all(&folder.join("runs.jsonl")).map_err(Error::internal)?;
+    let machines = Machine::read_all(&folder).map_err(Error::internal)?;
+    let prepared = &entry.prepared;
+    let report = Report::new(&prepared.plan, &prepared.text, &records, machines);
+    Ok(as_json(StatusCode::OK, "application/json", &json!(report)))
 }
 
 /// `id`, `name` and `keyword` narrow it down.

@@ -11,8 +11,8 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 const VIEWERS: &str = include_str!("../players/page.js");
-const PLOTS: &str = include_str!("../../vendor/uPlot.iife.min.js");
-const PLOTS_STYLE: &str = include_str!("../../vendor/uPlot.min.css");
+const PLOTS: &str = include_str!("../../../../vendor/uPlot/uPlot.iife.min.js");
+const PLOTS_STYLE: &str = include_str!("../../../../vendor/uPlot/uPlot.min.css");
 
 /// Most points of a curve; more cannot be seen.
 const POINTS_MAX: usize = 600;

@@ -9,7 +9,7 @@ use toml::{Spanned, Value};
 /// What is measured of every link.
 pub(in crate::experiment) const OF_LINKS: [&str; 4] = ["lost", "dropped", "down-bytes", "up-bytes"];
 
-type Values = BTreeMap<Spanned<String>, Spanned<Value>>;
+pub(super) type Values = BTreeMap<Spanned<String>, Spanned<Value>>;
 
 pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
     let known = quantities(document);
@@ -29,14 +29,27 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
         ] {
             variables(document, &format!("{path}.{key}"), values, faults);
         }
-        let names = |values: &Values| -> Vec<String> {
-            values.keys().map(|name| name.get_ref().clone()).collect()
-        };
-        if !expect.to.is_empty() && names(&expect.of) != names(&expect.to) {
-            let what = "of and to name the same variables, with other values";
-            faults.add(at.clone(), &format!("{path}.to"), what);
+        if !expect.to.is_empty() {
+            alike(&expect.of, &expect.to, at.clone(), &path, faults);
         }
         bounds(expect, at, &path, faults);
+    }
+}
+
+/// What is compared differs in these variables.
+pub(super) fn alike(
+    of: &Values,
+    to: &Values,
+    at: std::ops::Range<usize>,
+    path: &str,
+    faults: &mut Faults<'_>,
+) {
+    let names = |values: &Values| -> Vec<String> {
+        values.keys().map(|name| name.get_ref().clone()).collect()
+    };
+    if names(of) != names(to) {
+        let what = "of and to name the same variables, with other values";
+        faults.add(at, &format!("{path}.to"), what);
     }
 }
 
@@ -54,7 +67,7 @@ fn bounds(expect: &Expect, at: std::ops::Range<usize>, path: &str, faults: &mut 
 }
 
 /// All that a run's record will have.
-fn quantities(document: &Document) -> Vec<String> {
+pub(super) fn quantities(document: &Document) -> Vec<String> {
     let sinks = document.sink.values().flat_map(|sink| sink.measure.keys());
     let of_sinks = sinks.map(|name| name.get_ref().clone());
     let of_link =
@@ -64,7 +77,7 @@ fn quantities(document: &Document) -> Vec<String> {
         .collect()
 }
 
-fn variables(document: &Document, path: &str, values: &Values, faults: &mut Faults<'_>) {
+pub(super) fn variables(document: &Document, path: &str, values: &Values, faults: &mut Faults<'_>) {
     for (name, value) in values {
         let path = format!("{path}.{}", name.get_ref());
         let Some(known) = document.sweep.get(name.get_ref().as_str()) else {

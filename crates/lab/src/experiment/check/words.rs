@@ -3,9 +3,10 @@
 use super::{Faults, plans};
 use crate::experiment::arms::{Arm, fill};
 use crate::experiment::cpus::Cpus;
-use crate::experiment::document::{Document, Link};
+use crate::experiment::document::{Document, Link, Sink};
 use crate::experiment::names::{Where, stands_for};
 use crate::experiment::quantity::Quantity;
+use crate::experiment::shapes::wrong_place;
 use crate::link::Shape;
 use net::config::duration;
 use toml::Spanned;
@@ -33,10 +34,7 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
                 faults.add(text.span(), &format!("sink.{name}.{key}"), what);
             }
         }
-        if sink.measure.is_empty() {
-            let what = "say what it measures: measure.seconds = '/seconds'";
-            faults.add(sink.run.span(), &format!("sink.{name}.measure"), what);
-        }
+        shapes(name, sink, faults);
     }
     for (name, function) in &document.function {
         let path = function.health.as_ref();
@@ -61,6 +59,45 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
         }
     }
     bounds(document, faults);
+}
+
+fn shapes(name: &str, sink: &Sink, faults: &mut Faults<'_>) {
+    let at = |kind: &str, quantity: &Spanned<String>, key: &str| {
+        format!("sink.{name}.{kind}.{}{key}", quantity.get_ref())
+    };
+    let series = sink.series.iter().map(|(quantity, series)| {
+        let pointers = [("t", &series.t), ("value", &series.value)];
+        for (key, pointer) in pointers {
+            if let Some(wrong) = pointer.as_ref().filter(|p| !p.get_ref().starts_with('/')) {
+                let what = "a place in each item is a pointer, such as /value";
+                faults.add(
+                    wrong.span(),
+                    &at("series", quantity, &format!(".{key}")),
+                    what,
+                );
+            }
+        }
+        ("series", quantity, &series.from, &series.times)
+    });
+    let series: Vec<_> = series.collect();
+    let histograms = sink.histogram.iter();
+    let histograms = histograms.map(|(name, one)| ("histogram", name, &one.from, &one.times));
+    for (kind, quantity, from, times) in series.into_iter().chain(histograms) {
+        if let Some(what) = wrong_place(from.get_ref()) {
+            faults.add(from.span(), &at(kind, quantity, ".from"), what);
+        }
+        if let Some(wrong) = times.as_ref().filter(|times| !times.get_ref().is_normal()) {
+            faults.add(
+                wrong.span(),
+                &at(kind, quantity, ".times"),
+                "a factor is a number, not 0",
+            );
+        }
+    }
+    if sink.measure.is_empty() && sink.series.is_empty() && sink.histogram.is_empty() {
+        let what = "say what it measures: measure.seconds = '/seconds'";
+        faults.add(sink.run.span(), &format!("sink.{name}.measure"), what);
+    }
 }
 
 fn bounds(document: &Document, faults: &mut Faults<'_>) {

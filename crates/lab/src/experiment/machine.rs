@@ -1,0 +1,143 @@
+//! What an experiment ran on, and with what.
+
+use super::command::path;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longest text that is kept of what a program says of itself.
+const CHARS_MAX: usize = 200;
+/// Seconds that it may take.
+const SECONDS_MAX: &str = "10";
+const FILE: &str = "machine.jsonl";
+
+/// A machine with its programs, from when an experiment was begun (or went on) on it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Seconds since 1970.
+    pub unix_s: f64,
+    /// The document's size that was run, such as `small`.
+    pub scale: Option<String>,
+    /// The processor's model.
+    pub cpu: String,
+    /// Processors that this program may use.
+    pub cores: usize,
+    /// Of memory.
+    pub memory_bytes: u64,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The distribution.
+    pub system: String,
+    /// By program.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// This one, now. Each of `versions` is a command, whose first words are kept.
+    pub(crate) fn here(scale: Option<&str>, versions: &BTreeMap<String, String>) -> Machine {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let memory = after(&read("/proc/meminfo"), "MemTotal:").replace("kB", "");
+        let memory_kb: u64 = memory.trim().parse().unwrap_or(0);
+        let kernel = ["ostype", "osrelease"].map(|name| read(&format!("/proc/sys/kernel/{name}")));
+        let own = ("headwater".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let others = versions.iter().map(|(name, run)| (name.clone(), said(run)));
+        Machine {
+            unix_s: now.unwrap_or_default().as_secs_f64(),
+            scale: scale.map(str::to_owned),
+            cpu: after(&read("/proc/cpuinfo"), "model name").replace(": ", ""),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_kb << 10,
+            kernel: kernel.map(|part| part.trim().to_owned()).join(" "),
+            system: after(&read("/etc/os-release"), "PRETTY_NAME=").replace('"', ""),
+            versions: others.chain([own]).collect(),
+        }
+    }
+
+    /// Writes this one down in an experiment's folder, unless it stands there already.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(crate) fn note(&self, out: &Path) -> Result<(), String> {
+        let path = out.join(FILE);
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let same = |other: &Machine| {
+            let then = Machine {
+                unix_s: self.unix_s,
+                ..other.clone()
+            };
+            then == *self
+        };
+        if Machine::read_all(out)?.last().is_some_and(same) {
+            return Ok(());
+        }
+        let line = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+        writeln!(file.map_err(failed)?, "{line}").map_err(failed)
+    }
+
+    /// All that an experiment ran on; none where nothing was written down.
+    ///
+    /// # Errors
+    /// A line that says nothing of a machine.
+    pub fn read_all(out: &Path) -> Result<Vec<Machine>, String> {
+        super::record::lines(&out.join(FILE))
+    }
+}
+
+/// What follows a word at the beginning of a line.
+fn after(text: &str, word: &str) -> String {
+    let found = text.lines().find_map(|line| line.strip_prefix(word));
+    found.unwrap_or_default().trim().to_owned()
+}
+
+/// The first line that a command prints, wherever it prints it.
+fn said(command: &str) -> String {
+    let mut shell = Command::new("timeout");
+    shell.args([SECONDS_MAX, "sh", "-c", command]);
+    let output = shell.env("PATH", path()).stdin(Stdio::null()).output();
+    let said = output.map_or_else(
+        |error| error.to_string().into_bytes(),
+        |output| [output.stdout, output.stderr].concat(),
+    );
+    let said = String::from_utf8_lossy(&said);
+    let first = said.lines().find(|line| !line.trim().is_empty());
+    let first = first.unwrap_or("says nothing").trim();
+    first.chars().take(CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_written_down_once() {
+        let out = std::env::temp_dir().join(format!("lab-machine-{}", std::process::id()));
+        fs::create_dir_all(&out).unwrap();
+        let versions = [(
+            "sh".to_owned(),
+            "echo; echo '  1.2  ' >&2; echo no".to_owned(),
+        )];
+        let here = Machine::here(Some("small"), &versions.into());
+        assert!(here.cores > 0 && here.memory_bytes > 1 << 20, "{here:?}");
+        assert!(here.kernel.starts_with("Linux "), "{here:?}");
+        assert_eq!(here.versions["sh"], "no");
+        here.note(&out).unwrap();
+        Machine {
+            unix_s: 0.0,
+            ..here.clone()
+        }
+        .note(&out)
+        .unwrap();
+        assert_eq!(Machine::read_all(&out).unwrap().first(), Some(&here));
+        assert_eq!(Machine::read_all(&out).unwrap().len(), 1);
+        let other = Machine { cores: 99, ..here };
+        other.note(&out).unwrap();
+        assert_eq!(Machine::read_all(&out).unwrap().len(), 2);
+        fs::remove_dir_all(&out).unwrap();
+    }
+}

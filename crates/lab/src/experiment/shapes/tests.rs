@@ -1,0 +1,115 @@
+//! What a sink of known words leaves behind.
+
+use super::*;
+use crate::experiment::Document;
+use std::path::PathBuf;
+
+/// A folder of its own for each test, made anew.
+fn folder(test: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("lab-collect-{test}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn collected(test: &str, words: &str, files: &[(&str, &str)]) -> Result<Shapes, String> {
+    let folder = folder(test);
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let text = format!("name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='x'\n{words}");
+    let document = Document::read(&text).unwrap();
+    let sink = document.sink.get("s").unwrap();
+    let found = Shapes::find(sink, &folder.join("s.out"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    found
+}
+
+#[test]
+fn series_of_every_form() {
+    let words = r#"
+        series.pairs = { from = "/pairs" }
+        series.plain = { from = "/plain", times = 2.0 }
+        series.named = { from = "lines.jsonl" }
+        series.chosen = { from = "more.json#/steps", t = "/at", value = "/x/y" }"#;
+    let files = [
+        (
+            "s.out",
+            "starting\n{\"a\": 1.5, \"pairs\": [[0, 1], [2, 3]], \"plain\": [4, 5]}\n",
+        ),
+        (
+            "more.json",
+            r#"{"b": [7], "steps": [{"at": 10, "x": {"y": 3}}]}"#,
+        ),
+        (
+            "lines.jsonl",
+            "{\"t\": 1, \"value\": 2}\n\n{\"t\": 3, \"value\": 4}\n",
+        ),
+    ];
+    let record = collected("forms", words, &files).unwrap();
+    assert_eq!(record.series["pairs"], [[0.0, 1.0], [2.0, 3.0]]);
+    assert_eq!(record.series["plain"], [[0.0, 8.0], [1.0, 10.0]]);
+    assert_eq!(record.series["named"], [[1.0, 2.0], [3.0, 4.0]]);
+    assert_eq!(record.series["chosen"], [[10.0, 3.0]]);
+}
+
+#[test]
+fn histograms_of_logs_are_added_by_tag() {
+    let mut one = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+    (1..=100).for_each(|n| one.record(n).unwrap());
+    let encoded = encode(&one).unwrap();
+    let log = format!(
+        "#[a log]\nTag=due,0.0,1.0,0.1,{encoded}\nTag=due,1.0,1.0,0.1,{encoded}\nTag=sent,0.0,1.0,0.1,{encoded}\n"
+    );
+    let files = [
+        ("s.out", "{}"),
+        ("l.hdr", log.as_str()),
+        ("b.hdr", encoded.as_str()),
+    ];
+    let words = "histogram.due = { from = 'l.hdr', tag = 'd*' }\nhistogram.all = { from = 'l.hdr', tag = '*' }\n\
+                 histogram.alone = { from = 'b.hdr', times = 0.5 }";
+    let record = collected("hdr", words, &files).unwrap();
+    let counts = ["due", "all", "alone"].map(|name| {
+        let counted = &record.histograms[name];
+        (decode(&counted.v2).unwrap().len(), counted.times)
+    });
+    assert_eq!(counts, [(200, 1.0), (300, 1.0), (100, 0.5)]);
+    for (words, said) in [
+        ("histogram.h = { from = 'l.hdr' }", "several tags"),
+        ("histogram.h = { from = 'l.hdr', tag = 'x' }", "no such tag"),
+        ("histogram.h = { from = 's.out' }", "no histogram"),
+    ] {
+        let wrong = collected("hdr-wrong", words, &files).unwrap_err();
+        assert!(wrong.contains(said), "{words}: {wrong}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_with_its_place() {
+    for (words, printed, said) in [
+        (
+            "series.a = { from = '/a' }",
+            "{\"a\": 1}",
+            "a: no array at /a",
+        ),
+        (
+            "series.a = { from = '/a' }",
+            "{\"a\": [[1, 2, 3]]}",
+            "item 0 of /a is no point",
+        ),
+        ("series.a = { from = 's.out' }", "1\nx", "line 2"),
+        (
+            "histogram.a = { from = '/a' }",
+            "{\"a\": []}",
+            "no text at /a",
+        ),
+        (
+            "histogram.a = { from = '/a' }",
+            "{\"a\": \"AAAA\"}",
+            "no histogram",
+        ),
+    ] {
+        let wrong = collected("missing", words, &[("s.out", printed)]).unwrap_err();
+        assert!(wrong.contains(said), "{words}: {wrong}");
+    }
+}

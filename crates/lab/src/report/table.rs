@@ -1,0 +1,164 @@
+//! Tables, and how numbers are written.
+
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What stands behind a plot, or by itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// Names of columns.
+    pub head: Vec<String>,
+    /// As many cells each.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
+        Table {
+            head: head.map(str::to_owned).into(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// As Markdown, an empty line around it.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| in_cell(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let under = "---|".repeat(self.head.len());
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("\n{}|{under}\n{rows}\n", line(&self.head))
+    }
+
+    /// As HTML.
+    pub fn html(&self) -> String {
+        let mut out = String::from("<div class=\"wide\"><table><thead><tr>");
+        // Writing to a string does not fail.
+        for cell in &self.head {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));
+        }
+        out += "</tr></thead><tbody>";
+        for row in &self.rows {
+            out += "<tr>";
+            for cell in row {
+                let plain = cell.starts_with(|c: char| c.is_ascii_digit() || "-–".contains(c));
+                let class = if plain { "" } else { " class=\"text\"" };
+                let _ = write!(out, "<td{class}>{}</td>", escape(cell));
+            }
+            out += "</tr>\n";
+        }
+        out + "</tbody></table></div>"
+    }
+}
+
+/// A cell's text, which may come from anywhere: neither a column nor a line nor an element of its
+/// own.
+fn in_cell(text: &str) -> String {
+    escape(text).replace('|', "\\|").replace(['\n', '\r'], " ")
+}
+
+/// Text between tags, and in quotes.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// Four digits that count.
+pub(super) fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        size if size >= 0.1 => 3,
+        size if size >= 1e-6 => (3.0 - size.log10().floor()) as usize,
+        _ => return format!("{value:.3e}"),
+    };
+    format!("{value:.digits$}")
+}
+
+/// An interval.
+pub(super) fn range(interval: Option<[f64; 2]>) -> String {
+    interval.map_or("–".into(), |[low, high]| {
+        format!("{} – {}", number(low), number(high))
+    })
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A moment, to the minute, in UTC.
+pub(super) fn moment(unix_s: f64) -> String {
+    if !(0.0..1e11).contains(&unix_s) || unix_s == 0.0 {
+        return "–".into();
+    }
+    let minutes = (unix_s / 60.0) as i64;
+    let (days, minute) = (minutes / 1440, minutes % 1440);
+    // Days to dates: Howard Hinnant's civil_from_days, for years after 1970.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02} UTC",
+        minute / 60,
+        minute % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_moments() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1234.5, "1234"),
+            (-123.45, "-123.5"),
+            (12.345, "12.35"),
+            (1.23456, "1.235"),
+            (0.5, "0.500"),
+            (0.012346, "0.01235"),
+            (1e-9, "1.000e-9"),
+        ] {
+            assert_eq!(number(value), text, "{value}");
+        }
+        for (unix_s, text) in [
+            (0.0, "–"),
+            (951_782_400.0, "2000-02-29 00:00 UTC"),
+            (1_700_000_000.0, "2023-11-14 22:13 UTC"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(moment(unix_s), text);
+        }
+    }
+
+    #[test]
+    fn cells_stay_cells() {
+        let mut table = Table::new(["a|b"]);
+        table.rows.push(vec!["<i>x</i>|\ny".into()]);
+        assert_eq!(
+            table.markdown(),
+            "\n| a\\|b |\n|---|\n| &lt;i&gt;x&lt;/i&gt;\\| y |\n\n"
+        );
+        assert!(
+            table
+                .html()
+                .contains("<td class=\"text\">&lt;i&gt;x&lt;/i&gt;|\ny</td>")
+        );
+    }
+}

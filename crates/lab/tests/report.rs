@@ -1,0 +1,379 @@
+//! Reports of records whose truth is known.
+
+#![allow(clippy::unwrap_used)]
+
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use lab::experiment::{Arm, Counted, Document, Machine, Plan, Record, check};
+use lab::report::{Comparison, Folder, Outcome, Report, Verdict};
+use serde_json::Value;
+
+const DOCUMENT: &str = r#"
+name = "Known"
+question = "Is what was planted found?"
+found = "three times"
+rounds = 8
+sweep.kind = ["slow", "fast"]
+sweep.loss = ["0%", "1%"]
+sweep.size = [1, 2]
+
+[sink.s]
+run = "get {kind} {loss} {size}"
+measure = { seconds = "/seconds" }
+series.out = { from = "/out" }
+series.in = { from = "/in" }
+series.tail = { from = "/tail" }
+histogram.latency = { from = "/hdr" }
+
+[[expect]]
+that = "slow takes longer"
+found = "three times"
+because = "the <b>link</b> was another"
+quantity = "seconds"
+of.kind = "slow"
+to.kind = "fast"
+at-least = 2.0
+
+[[plot]]
+kind = "time"
+quantity = ["out", "tail"]
+by = ["kind", "loss"]
+
+[[plot]]
+kind = "bars"
+quantity = "seconds"
+by = "kind"
+where.size = 1
+
+[[plot]]
+kind = "box"
+quantity = "seconds"
+
+[[plot]]
+kind = "ecdf"
+quantity = ["seconds", "latency"]
+by = "kind"
+log = true
+
+[[plot]]
+kind = "percentiles"
+quantity = "latency"
+by = "kind"
+
+[[plot]]
+kind = "map"
+quantity = "seconds"
+x = "loss"
+y = "size"
+of.kind = "slow"
+to.kind = "fast"
+
+[[plot]]
+kind = "fit"
+quantity = "out"
+x = ["in", "size"]
+by = "kind"
+knee = true
+tail = "tail"
+"#;
+
+fn plan(text: &str) -> Plan {
+    let document = Document::read(text).unwrap();
+    assert_eq!(check(text, &document), []);
+    Plan::new(document, None).unwrap()
+}
+
+fn histogram(scale: u64) -> Counted {
+    let mut all = Histogram::<u64>::new(3).unwrap();
+    (1..=1000).for_each(|n| all.record(n * scale).unwrap());
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(&all, &mut bytes)
+        .unwrap();
+    let v2 = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Counted { v2, times: 0.5 }
+}
+
+/// Slow takes three times fast, give or take what the round does; out is 0.9 × in × size + 5, up to
+/// the sixth of eight steps.
+fn records(plan: &Plan, slower: f64) -> Vec<Record> {
+    let mut all = Vec::new();
+    for round in 0..plan.rounds {
+        for arm in &plan.arms {
+            let slow = arm["kind"] == "slow";
+            let size: f64 = arm["size"].parse().unwrap();
+            let wobble = 1.0 + 0.01 * f64::from((round * 7 + u32::from(slow) * 3) % 5);
+            let seconds = if slow { 3.0 } else { 1.0 } * wobble * slower;
+            let step = |n: u32| f64::from(n + 1) * 100.0;
+            let out = |n: u32| {
+                let offered = step(n) * size;
+                let share = if n < 6 { 0.99 } else { 0.5 };
+                [f64::from(n), share * offered + 5.0 * wobble - 5.0]
+            };
+            let record = Record {
+                round,
+                arm: arm.clone(),
+                unix_s: 1.7e9 + f64::from(round),
+                took_s: 1.0,
+                values: [("seconds".to_owned(), seconds)].into(),
+                series: [
+                    ("out".to_owned(), (0..8).map(out).collect()),
+                    (
+                        "in".to_owned(),
+                        (0..8).map(|n| [f64::from(n), step(n)]).collect(),
+                    ),
+                    (
+                        "tail".to_owned(),
+                        (0..8).map(|n| [f64::from(n), 1.0]).collect(),
+                    ),
+                ]
+                .into(),
+                histograms: [("latency".to_owned(), histogram(if slow { 30 } else { 10 }))].into(),
+                ..Record::default()
+            };
+            all.push(record);
+        }
+    }
+    let thrown = Record {
+        thrown: Some("link access was <i>late</i>".into()),
+        ..all[0].clone()
+    };
+    all.push(thrown);
+    all
+}
+
+fn report(plan: &Plan, records: &[Record]) -> (Report, Value) {
+    let report = Report::new(plan, DOCUMENT, records, vec![Machine::default()]);
+    let json = serde_json::from_str(&report.json().unwrap()).unwrap();
+    (report, json)
+}
+
+fn plot<'a>(json: &'a Value, title: &str) -> &'a Value {
+    let plots = json["plots"].as_array().unwrap();
+    let found = plots
+        .iter()
+        .find(|plot| plot["title"].as_str().unwrap().contains(title));
+    found.unwrap_or_else(|| panic!("{title}: {json}"))
+}
+
+fn near(found: &Value, wanted: f64) {
+    let found = found.as_f64().unwrap();
+    assert!(
+        (found / wanted - 1.0).abs() < 0.03,
+        "{found} is not {wanted}"
+    );
+}
+
+#[test]
+fn what_was_planted_is_found() {
+    let plan = plan(DOCUMENT);
+    let (report, json) = report(&plan, &records(&plan, 1.0));
+    // To be looked at.
+    let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
+    std::fs::write(page, report.html()).unwrap();
+    assert_eq!(report.finding.outcome, Outcome::Reproduced);
+    assert_eq!(
+        (report.runs, report.rounds, report.thrown.len()),
+        (64, 8, 1)
+    );
+    assert_eq!(report.claims.len(), 4);
+    assert!(
+        report
+            .claims
+            .iter()
+            .all(|claim| claim.verdict == Verdict::Holds)
+    );
+    near(&json["claims"][0]["value"], 3.0);
+    for row in plot(&json, "ratio")["panels"][0]["shape"]["rows"]
+        .as_array()
+        .unwrap()
+    {
+        for cell in row["cells"].as_array().unwrap() {
+            near(&cell["ratio"], 3.0);
+            assert_eq!(cell["n"], 8);
+        }
+    }
+    let fit = &plot(&json, "straight line")["panels"][0]["table"]["rows"];
+    for row in fit.as_array().unwrap() {
+        let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
+        // Two sizes of six steps in eight rounds; the knee of the smaller one's seventh.
+        assert_eq!(
+            (row[1].as_str().unwrap(), row[7].as_str().unwrap()),
+            ("192", "64"),
+            "{row}"
+        );
+        near(&cell(2), 0.99);
+        near(&cell(5), 1.0);
+        near(&cell(6), 700.0);
+    }
+    let percentiles = &plot(&json, "by percentile")["panels"][0]["table"]["rows"];
+    // fast: the median of 10, 20, … 10000, halved; two sizes in panels of their own.
+    assert_eq!(
+        (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
+        (Some("slow"), Some("8000"))
+    );
+    near(
+        &serde_json::from_str(percentiles[0][2].as_str().unwrap()).unwrap(),
+        7500.0,
+    );
+    near(
+        &serde_json::from_str(percentiles[1][2].as_str().unwrap()).unwrap(),
+        2500.0,
+    );
+}
+
+#[test]
+fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
+    let hostile = "</script><script>alert(1)</script>{{data}}|`*<img src=x onerror=alert(2)>";
+    let text = DOCUMENT
+        .replace("\"Known\"", &format!("'{hostile}'"))
+        .replace("\"slow\"", &format!("'{hostile}'"));
+    let plan = plan(&text);
+    let mut records = records(&plan, 1.0);
+    records[3].thrown = Some(hostile.into());
+    records[4].histograms.insert(
+        "latency".into(),
+        Counted {
+            v2: hostile.into(),
+            times: 1.0,
+        },
+    );
+    let machine = Machine {
+        cpu: hostile.into(),
+        ..Machine::default()
+    };
+    let report = Report::new(&plan, &text, &records, vec![machine]);
+    let html = report.html();
+    for arm in &plan.arms {
+        let words: Vec<String> = arm
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let escaped = words.join(", ").replace('<', "&lt;").replace('>', "&gt;");
+        assert!(html.contains(&escaped), "{escaped}");
+    }
+    assert!(html.contains("link access was &lt;i&gt;late&lt;/i&gt;"));
+    // Three of the page's own; one of them in the library's text is a comment at most.
+    assert_eq!(html.matches("</script>").count(), 3);
+    assert!(!html.contains("<img") && !html.contains("<script>alert"));
+    for word in ["src=\"", "href=\"http", "@import", "url(http"] {
+        assert!(!html.contains(word), "{word}");
+    }
+    let markdown = report.markdown();
+    assert!(!markdown.contains("<img") && !markdown.contains("<script"));
+    assert!(html.len() < 500_000, "{}", html.len());
+}
+
+#[test]
+fn the_first_lines_say_why_not() {
+    let plan = plan(DOCUMENT);
+    let flat = |record: Record| {
+        let values = [("seconds".to_owned(), 1.0 + 0.01 * f64::from(record.round))].into();
+        Record { values, ..record }
+    };
+    let records: Vec<Record> = records(&plan, 1.0).into_iter().map(flat).collect();
+    let (report, json) = report(&plan, &records);
+    assert_eq!(report.finding.outcome, Outcome::NotReproduced);
+    assert!(report.failed());
+    let lines = report.markdown();
+    let first: Vec<&str> = lines.lines().take(5).collect();
+    assert!(
+        first[2].contains("Not reproduced: 0 of what the source found hold, 4 fail"),
+        "{first:?}"
+    );
+    assert!(
+        first[4].contains("1.000 times") && first[4].contains("The source: three times."),
+        "{first:?}"
+    );
+    assert!(
+        first[4].contains("Why: the &lt;b&gt;link&lt;/b&gt; was another"),
+        "{first:?}"
+    );
+    assert_eq!(json["finding"]["outcome"], "not_reproduced");
+}
+
+#[test]
+fn changes_beyond_noise_are_marked_and_others_are_not() {
+    let plan = plan(DOCUMENT);
+    let folder = |name: &str, slower: f64, cores| Folder {
+        name: name.into(),
+        plan: plan.clone(),
+        records: records(&plan, slower),
+        machines: vec![Machine {
+            cores,
+            ..Machine::default()
+        }],
+    };
+    let same = Comparison::new(&[folder("a", 1.0, 2), folder("b", 1.0, 2)]);
+    assert_eq!(same.rows.len(), 8);
+    let beyond = |found: &Comparison| {
+        let changes = found
+            .rows
+            .iter()
+            .flat_map(|row| row.changes.iter().flatten());
+        changes.filter(|change| change.beyond_noise).count()
+    };
+    assert_eq!((beyond(&same), same.differs.len()), (0, 0));
+    let other = Comparison::new(&[folder("a", 1.0, 2), folder("<b>", 1.2, 4)]);
+    assert_eq!(beyond(&other), 8);
+    assert_eq!(other.differs[0].what, "cores");
+    assert_eq!(other.differs[0].values, ["2", "4"]);
+    let ratio = other.rows[0].changes[0].as_ref().unwrap().ratio;
+    assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
+    assert!(other.html().contains("&lt;b&gt;") && !other.html().contains("<b>"));
+    assert!(other.markdown().contains("8 of 8 ratios"));
+}
+
+#[test]
+fn plots_are_suggested_where_none_are_asked_for() {
+    let text = DOCUMENT.split("[[plot]]").next().unwrap();
+    let plan = plan(text);
+    let report = Report::new(&plan, text, &records(&plan, 1.0), Vec::new());
+    let titles: Vec<&str> = report
+        .plots
+        .iter()
+        .map(|plot| plot.title.as_str())
+        .collect();
+    let wanted = [
+        "seconds: ratio",
+        "out over time",
+        "in over time",
+        "tail over time",
+        "latency by percentile",
+        "seconds",
+        "seconds: every run",
+        "seconds: share of values within a value (ECDF)",
+    ];
+    let mut missing = wanted.iter().filter(|title| !titles.contains(title));
+    assert_eq!(missing.next(), None, "{titles:?}");
+    // Nothing was run yet: a report all the same.
+    let none = Report::new(&plan, text, &[], Vec::new());
+    assert!(none.failed() && none.plots.is_empty());
+    assert!(none.html().contains("no run counts") && none.json().is_ok());
+}
+
+#[test]
+fn many_runs_make_a_small_page() {
+    let values: Vec<String> = (0..21).map(|n| n.to_string()).collect();
+    let text = DOCUMENT
+        .replace("[1, 2]", &format!("[{}]", values.join(",")))
+        .replace("rounds = 8", "rounds = 3");
+    let plan = plan(&text);
+    let records = records(&plan, 1.0);
+    assert!(records.len() > 250);
+    let (report, _) = report(&plan, &records);
+    let html = report.html();
+    assert_eq!(report.runs, 252);
+    assert!(html.len() < 1_000_000, "{}", html.len());
+}
+
+#[test]
+fn arms_that_only_records_have_are_told_too() {
+    let plan = plan(DOCUMENT);
+    let mut records = records(&plan, 1.0);
+    let arm: Arm = [("kind".to_owned(), "third".to_owned())].into();
+    records[0].arm = arm.clone();
+    let (report, _) = report(&plan, &records);
+    assert!(report.arms.iter().any(|of| of.arm == arm && of.runs == 1));
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs experiments (all, or those named) at --scale small, or $SCALE, and writes their reports into
+# docs/results. Runs that were made before are gone on from: remove target/results to begin anew.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+headwater=${HEADWATER:-target/release/headwater}
+scale=${SCALE:-small}
+if [ $# -eq 0 ]; then set -- experiments/*.toml; fi
+short=
+for file in "$@"; do
+  id=$(basename "$file" .toml)
+  out=target/results/$id
+  printf '\n== %s ==\n' "$id"
+  # A document that has changed since begins anew.
+  if [ -e "$out/document.toml" ] && ! cmp -s "$file" "$out/document.toml"; then rm -r "$out"; fi
+  if grep -q "^\[scale\.$scale\]" "$file"; then size="--scale $scale"; else size=; fi
+  # shellcheck disable=SC2086
+  "$headwater" lab run "$file" --out "$out" $size > "$out.said" 2>&1
+  status=$?
+  tail -n 3 "$out.said"
+  # A finding that is not repeated is a result too; what was not measured is none.
+  if [ -e "$out/report.json" ] && [ $status -le 1 ]; then
+    mkdir -p "docs/results/$id"
+    cp "$out"/report.{html,md,json} "docs/results/$id/"
+  else
+    short="$short $id"
+  fi
+done
+"$headwater" lab index docs/results
+[ -z "$short" ] || { echo "not measured:$short"; exit 1; }

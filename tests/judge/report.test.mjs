@@ -1,0 +1,129 @@
+// A report made from a real small run, in Chromium: every kind of plot draws, in light and in dark,
+// and nothing is asked for from anywhere. Screenshots: target/screenshots.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { launch } from './browser.mjs';
+import { binary, root, skip } from './support.mjs';
+
+const shots = path.join(root, 'target/screenshots');
+const DOCUMENT = `
+name = "A report with every plot"
+question = "Does everything draw?"
+rounds = 3
+sweep.rate = [20, 40]
+sweep.segment = ["2s", "4s"]
+[bounds]
+link-late = "1h"
+steal = "100%"
+[function.origin]
+run = "exec headwater serve --segment {segment} --listen 127.0.0.1:{port}"
+port = 8080
+health = "/readyz"
+[sink.load]
+run = "headwater load rate http://{origin}/Headwater/.m3u8 --rate {rate} --duration 2s --json load.json --hdr load.hdr > said; cat load.json"
+measure = { errors = "/summary/errors", requests = "/summary/requests", p99-ms = "/summary/from_due_ms/p99" }
+series.ended = { from = "load.json#/seconds", t = "/second", value = "/ended" }
+series.due = { from = "load.json#/seconds", t = "/second", value = "/due" }
+histogram.latency = { from = "load.hdr", tag = "*/due", times = 1e-6 }
+[quantity.latency]
+unit = "ms"
+[[expect]]
+that = "twice the rate is twice the requests"
+quantity = "requests"
+of.rate = 40
+to.rate = 20
+at-least = 1.9
+at-most = 2.1
+[[plot]]
+kind = "time"
+quantity = ["due", "ended"]
+by = "rate"
+[[plot]]
+kind = "bars"
+quantity = ["requests", "p99-ms"]
+by = "rate"
+[[plot]]
+kind = "box"
+quantity = "p99-ms"
+log = true
+[[plot]]
+kind = "ecdf"
+quantity = "p99-ms"
+by = "rate"
+[[plot]]
+kind = "percentiles"
+quantity = "latency"
+by = "rate"
+log = true
+[[plot]]
+kind = "map"
+quantity = "requests"
+x = "segment"
+y = "rate"
+of.rate = 40
+to.rate = 20
+[[plot]]
+kind = "fit"
+quantity = "requests"
+x = "rate"
+by = "segment"
+`;
+
+let browser;
+const out = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-report-'));
+
+before(async () => {
+  fs.mkdirSync(shots, { recursive: true });
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  fs.rmSync(out, { recursive: true });
+});
+
+test('every plot of a report draws', async (t) => {
+  if (!browser) return skip(t, 'reports in a browser: no chromium here');
+  fs.writeFileSync(path.join(out, 'all.toml'), DOCUMENT);
+  const dir = path.join(out, 'run');
+  const run = spawnSync(binary, ['lab', 'run', path.join(out, 'all.toml'), '--out', dir], { encoding: 'utf8', timeout: 120_000 });
+  if (run.status === 3) return skip(t, `reports in a browser: ${run.stderr}`);
+  assert.equal(run.status, 0, run.stderr + run.stdout);
+  for (const colorScheme of ['light', 'dark']) {
+    const page = await browser.newPage({ viewport: { width: 1200, height: 900 }, colorScheme, offline: true });
+    const faults = [];
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('console', (said) => said.type() === 'error' && faults.push(said.text()));
+    page.on('request', (request) => /^https?:/.test(request.url()) && faults.push(request.url()));
+    await page.goto(pathToFileURL(path.join(dir, 'report.html')).href);
+    const panels = await page.evaluate(() => [...document.querySelectorAll('.canvas')].map((element) => {
+      const canvas = element.querySelector('canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      // Strongly coloured points: curves and bars, not axes and words.
+      let coloured = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        const [r, g, b, a] = data.subarray(at, at + 4);
+        if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) coloured += 1;
+      }
+      return { name: element.getAttribute('aria-label'), coloured };
+    }));
+    assert.deepEqual(faults, []);
+    // time 2 × 2, bars 2, box 1, ecdf 2, percentiles 2, fit 2
+    assert.equal(panels.length, 13, JSON.stringify(panels));
+    for (const { name, coloured } of panels) assert.ok(coloured > 20, `${name}: ${coloured} coloured points`);
+    assert.equal(await page.locator('table.map tbody td').count(), 2);
+    assert.match(await page.locator('.finding').innerText(), /^Reproduced/);
+    assert.ok(await page.locator('details').count() >= panels.length - 2);
+    await page.screenshot({ path: path.join(shots, `report-${colorScheme}.png`), fullPage: true });
+    if (colorScheme === 'dark') {
+      await page.emulateMedia({ media: 'print' });
+      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      assert.equal(ground, 'rgb(255, 255, 255)');
+    }
+    await page.close();
+  }
+});
