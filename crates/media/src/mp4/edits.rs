@@ -49,6 +49,7 @@ pub(super) fn edits(track: &Track, movie: u32) -> Edits {
     };
     let first = -track.origin.min(0);
     let exact = back(lead_ticks) == lead
+        && (shown > 0 || track.shown_until.is_none())
         && (back(shown_ticks) == shown || track.shown_until.is_none() && back(shown_ticks) > shown)
         && lead.max(first.saturating_add(back(shown_ticks))) <= TIME_MAX;
     let mut list = Vec::new();

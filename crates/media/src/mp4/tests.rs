@@ -156,7 +156,10 @@ proptest! {
         let back = index_bytes(&file).unwrap();
         prop_assert_eq!(back.tracks.len(), index.tracks.len() * files.len());
         for (a, b) in index.tracks.iter().cycle().zip(&back.tracks) {
-            prop_assert_eq!((a.origin, a.shown_until), (b.origin, b.shown_until));
+            // Signed offsets may show a picture only before it is decoded; no edit list says that.
+            if a.shown_until.is_none_or(|until| until > a.origin.max(0)) {
+                prop_assert_eq!((a.origin, a.shown_until), (b.origin, b.shown_until));
+            }
             for (a, b) in samples(a).iter().zip(samples(b)) {
                 prop_assert_eq!((a.dts, a.cts, a.size, a.sync), (b.dts, b.cts, b.size, b.sync));
                 let at = b.offset as usize - made.head.len();
