@@ -168,7 +168,7 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let (arms, rounds) = (plan.arms.len(), plan.rounds);
     let all = rounds as usize * arms;
     eprintln!(
-        "{}: {arms} arms, {rounds} rounds, {all} runs",
+        "{}: runs: {all} (arms: {arms}, rounds: {rounds})",
         plan.document.name
     );
     let looks_on = std::io::stderr().is_terminal();
@@ -192,7 +192,10 @@ fn line(progress: &Progress, on_terminal: bool) -> String {
         .left_s
         .map_or(String::new(), |s| format!(" · {} left", time(s)));
     let (done, all) = (progress.done, progress.all);
-    let run = format!("round {} · {}", progress.round + 1, arm.join(" "));
+    let mut run = format!("round {}", progress.round + 1);
+    if !arm.is_empty() {
+        run += &format!(" · {}", arm.join(" "));
+    }
     // What was said of a run that goes on is written over.
     let over = if on_terminal { "\r\x1b[K" } else { "" };
     match &progress.ended {
