@@ -124,8 +124,10 @@ impl Lab {
             "document.toml",
             "runs.jsonl",
             "sources",
-            "summary.json",
-            "summary.md",
+            "machine.jsonl",
+            "report.html",
+            "report.json",
+            "report.md",
         ];
         let mut left = names("out");
         left.retain(|name| !results.contains(&name.as_str()));
