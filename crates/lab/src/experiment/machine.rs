@@ -47,7 +47,8 @@ impl Machine {
         let own = ("headwater".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         let others = versions.iter().map(|(name, run)| (name.clone(), said(run)));
         Machine {
-            unix_s: now.unwrap_or_default().as_secs_f64(),
+            // In whole milliseconds: more digits might not come back from JSON the same.
+            unix_s: now.unwrap_or_default().as_millis() as f64 / 1e3,
             scale: scale.map(str::to_owned),
             cpu: after(&read("/proc/cpuinfo"), "model name").replace(": ", ""),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
