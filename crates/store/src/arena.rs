@@ -5,7 +5,8 @@
 //! when it is dropped, and are never used for another one. Huge pages make that cheap: buffers lie
 //! side by side in a few large pieces of memory, each from the begin of a page on, and a piece goes
 //! with its last buffer. One that is kept for long may so hold a piece alone (its address space; the
-//! pages of the others are gone): how many there may be is bounded.
+//! pages of the others are gone): how many there may be is bounded. What is gone of a huge page is
+//! free for others only once the kernel splits it, which it does when memory is short.
 
 use crate::map::{Lot, Span};
 use bytes::Bytes;
