@@ -79,16 +79,23 @@ test('a workflow that is posted runs, and is gone when it is deleted', async (t)
   assert.equal(made.status, 201, made.body);
   assert.equal(made.header('location'), '/workflows/runs');
   assert.equal(made.header('content-type'), WDD);
-  const done = await until('idle', () => {
+  const idle = () => {
     const now = curl('/workflows/runs').json();
     assert.notEqual(now.general.state, 'in-error', JSON.stringify(now.monitoring));
     return now.general.state === 'idle' && now;
-  });
+  };
+  const done = await until('idle', idle);
   const variables = new Map(done.monitoring.variable.map((v) => [v.name, v.value]));
   assert.equal(variables.get('lab.runs-done'), '2');
   assert.equal(variables.get('lab.last.x'), '7');
   assert.equal(curl('/workflows/runs/summary').json().arms[0].values.x.mean, 7);
   assert.ok(fs.existsSync(path.join(folder, 'workflows/runs/runs.jsonl')));
+  // Another document in its place begins with nothing of what the first has left.
+  const other = curl('/workflows/runs', '-X', 'PUT', '-H', `Content-Type: ${WDD}`, '--data-binary', JSON.stringify(known('runs', 'echo \'{"x": 8}\'')));
+  assert.equal(other.status, 200, other.body);
+  await until('idle again', idle);
+  const [arm] = curl('/workflows/runs/summary').json().arms;
+  assert.deepEqual([arm.runs, arm.values.x.mean], [2, 8]);
   const gone = curl('/workflows/runs', '-X', 'DELETE');
   assert.deepEqual([gone.status, gone.json().general.state], [200, 'destroyed']);
   assert.equal(curl('/workflows/runs').status, 404);

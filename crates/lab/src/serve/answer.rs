@@ -32,6 +32,10 @@ impl Manager {
         let kind = if *task { "tasks" } else { "workflows" };
         self.settings.out.join(kind).join(id)
     }
+
+    fn clear(&self, name: &Name) {
+        let _ = std::fs::remove_dir_all(self.folder(name));
+    }
 }
 
 /// What a path is about.
@@ -280,11 +284,10 @@ async fn update(
         let only_state =
             description.get("processing").is_none() && description.get("configuration").is_none();
         let entry = match state {
-            Some("destroyed") => {
-                let entry = manager.book.remove(&own).map_err(|not| cannot(not, &id))?;
-                let _ = std::fs::remove_dir_all(manager.folder(&own));
-                entry
-            }
+            Some("destroyed") => manager
+                .book
+                .remove(&own, || manager.clear(&own))
+                .map_err(|not| cannot(not, &id))?,
             Some("idle") if only_state => {
                 manager.book.stop(&own).map_err(|not| cannot(not, &id))?
             }
@@ -294,16 +297,10 @@ async fn update(
                     Ok(made) => made,
                     Err(refused) => return Ok(refusal(kind, &refused)),
                 };
-                let changed = manager
+                manager
                     .book
-                    .get(&own)
-                    .is_ok_and(|entry| entry.prepared.text != made.text);
-                let entry = manager.book.replace(made).map_err(|not| cannot(not, &id))?;
-                if changed {
-                    // What another document measured is not this one's.
-                    let _ = std::fs::remove_dir_all(manager.folder(&own));
-                }
-                entry
+                    .replace(made, || manager.clear(&own))
+                    .map_err(|not| cannot(not, &id))?
             }
         };
         Ok(described_as(StatusCode::OK, &entry))
@@ -315,9 +312,8 @@ async fn remove(manager: Arc<Manager>, own: Name) -> Result<Response<Body>, Erro
     aside(move || {
         let entry = manager
             .book
-            .remove(&own)
+            .remove(&own, || manager.clear(&own))
             .map_err(|not| cannot(not, &own.1))?;
-        let _ = std::fs::remove_dir_all(manager.folder(&own));
         Ok(described_as(StatusCode::OK, &entry))
     })
     .await

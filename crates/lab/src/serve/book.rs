@@ -160,24 +160,35 @@ impl Book {
 
     /// Takes it out of the queue, or stops it and waits until it stands still.
     pub(super) fn stop(&self, name: &Name) -> Result<Entry, Not> {
+        let inner = self.stopped(name)?;
+        inner.entries.get(name).cloned().ok_or(Not::There)
+    }
+
+    /// The book, in which this one neither runs nor waits. It may have been begun again while it
+    /// was waited for: then it is stopped again.
+    fn stopped(&self, name: &Name) -> Result<MutexGuard<'_, Inner>, Not> {
         let mut inner = self.lock();
-        inner.queue.retain(|other| other != name);
-        let entry = inner.entries.get_mut(name).ok_or(Not::There)?;
-        entry.stop.store(true, Ordering::Relaxed);
-        if entry.state == State::Instantiated {
-            entry.state = State::Idle;
-        }
-        while inner.running.as_ref() == Some(name) {
+        loop {
+            inner.queue.retain(|other| other != name);
+            let runs = inner.running.as_ref() == Some(name);
+            let entry = inner.entries.get_mut(name).ok_or(Not::There)?;
+            entry.stop.store(true, Ordering::Relaxed);
+            if entry.state == State::Instantiated {
+                entry.state = State::Idle;
+            }
+            if !runs {
+                return Ok(inner);
+            }
             inner = self
                 .changed
                 .wait(inner)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        inner.entries.get(name).cloned().ok_or(Not::There)
     }
 
-    /// Something else under the same identifier.
-    pub(super) fn replace(&self, prepared: Prepared) -> Result<Entry, Not> {
+    /// Something else under the same identifier. What another document measured is not this one's:
+    /// `clear` takes it away, while nothing can begin.
+    pub(super) fn replace(&self, prepared: Prepared, clear: impl FnOnce()) -> Result<Entry, Not> {
         let mut inner = self.lock();
         let name = prepared.name();
         if inner.running.as_ref() == Some(&name) {
@@ -186,6 +197,9 @@ impl Book {
         let starts = prepared.starts;
         inner.queue.retain(|other| *other != name);
         let entry = inner.entries.get_mut(&name).ok_or(Not::There)?;
+        if entry.prepared.text != prepared.text {
+            clear();
+        }
         entry.prepared = Arc::new(prepared);
         entry.state = State::Idle;
         entry.why = None;
@@ -197,10 +211,12 @@ impl Book {
         inner.entries.get(&name).cloned().ok_or(Not::There)
     }
 
-    /// Stops it, waits until it stands still, and forgets it.
-    pub(super) fn remove(&self, name: &Name) -> Result<Entry, Not> {
-        self.stop(name)?;
-        let mut entry = self.lock().entries.remove(name).ok_or(Not::There)?;
+    /// Stops it, waits until it stands still, and forgets it. `clear` takes away what it has left,
+    /// before its identifier is free.
+    pub(super) fn remove(&self, name: &Name, clear: impl FnOnce()) -> Result<Entry, Not> {
+        let mut inner = self.stopped(name)?;
+        let mut entry = inner.entries.remove(name).ok_or(Not::There)?;
+        clear();
         entry.state = State::Destroyed;
         Ok(entry)
     }
