@@ -12,6 +12,9 @@ use toml::Table;
 
 /// Of a table's names: a dot in a name, and what escapes it.
 const ESCAPES: [(char, &str); 2] = [('%', "%25"), ('.', "%2E")];
+/// Tables within each other that a name may make. Readers of TOML end at 80, and whoever walks the
+/// tables goes into each.
+const DEPTH_MAX: usize = 64;
 
 /// Adds what `name` is, as one parameter or, of a table, several.
 pub(super) fn put(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
@@ -129,8 +132,13 @@ fn single(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
     })
 }
 
-/// Puts a value where its dotted name says; false where something else is in the way.
+/// Puts a value where its dotted name says; false where something else is in the way, or where that
+/// is too deep.
 pub(super) fn insert(table: &mut Table, name: &str, value: toml::Value) -> bool {
+    name.matches('.').count() < DEPTH_MAX && within(table, name, value)
+}
+
+fn within(table: &mut Table, name: &str, value: toml::Value) -> bool {
     match name.split_once('.') {
         None => {
             let key = plain(name);
@@ -145,7 +153,7 @@ pub(super) fn insert(table: &mut Table, name: &str, value: toml::Value) -> bool 
             let inner = table.entry(plain(first)).or_insert_with(empty);
             inner
                 .as_table_mut()
-                .is_some_and(|inner| insert(inner, rest, value))
+                .is_some_and(|inner| within(inner, rest, value))
         }
     }
 }
@@ -187,5 +195,13 @@ mod tests {
             assert!(insert(&mut again, &name, value), "{name}");
         }
         assert_eq!(again, table);
+    }
+
+    #[test]
+    fn a_name_of_many_dots_is_left_alone() {
+        let mut table = Table::new();
+        assert!(!insert(&mut table, &".".repeat(1 << 20), true.into()));
+        assert!(table.is_empty());
+        assert!(insert(&mut table, &".".repeat(DEPTH_MAX - 1), true.into()));
     }
 }
