@@ -324,6 +324,33 @@ fn what_was_meant_is_said() {
 }
 
 #[test]
+fn little_is_said_of_long_names() {
+    let long = "p".repeat(1 << 20);
+    let document = json!({
+        "general": { "id": "x" },
+        "processing": {
+            "function-restrictions": [{
+                "instance": "f",
+                "general": { "id": long, "output-ports": [{ "port-name": long, "bind": {} }] }
+            }],
+            "connection-map": [{
+                "connection-id": "c",
+                "from": { "id": "f", "instance": "f", "port-name": "out" },
+                "to": { "id": "f", "instance": "f", "port-name": "in" }
+            }]
+        }
+    });
+    for (level, says) in [
+        (Level::Strict, "of another function"),
+        (Level::Lax, "no such port"),
+    ] {
+        let found = judge(&document, level);
+        assert!(found.iter().any(|offence| offence.what.contains(says)));
+        assert!(found.iter().all(|offence| offence.what.len() < 1000));
+    }
+}
+
+#[test]
 fn tasks_and_functions_have_fields_of_their_own() {
     let mut task = premiere();
     task.as_object_mut().unwrap().remove("repository");

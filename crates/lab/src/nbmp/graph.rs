@@ -2,7 +2,7 @@
 //! joined, and nothing waits for itself.
 
 use super::path::{Offence, Place};
-use super::words::shortened;
+use super::words::{first, shortened};
 use super::{Kind, Level};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -211,8 +211,9 @@ impl Graph<'_> {
         let id = text(general, "id");
         if self.level == Level::Strict && id.is_some_and(|id| id != end.id) {
             let what = format!(
-                "the instance {instance:?} is of another function; write {:?}",
-                id.unwrap_or_default()
+                "the instance {:?} is of another function; write {:?}",
+                shortened(instance),
+                shortened(id.unwrap_or_default())
             );
             found.push(at.at("id").offence(what));
         }
@@ -225,7 +226,11 @@ impl Graph<'_> {
             .filter_map(|port| text(port, "port-name"))
             .collect();
         if !names.contains(&port) {
-            let what = format!("{instance:?} has no such port; its {side} are {names:?}");
+            let what = format!(
+                "{:?} has no such port; its {side} are {}",
+                shortened(instance),
+                first(&names)
+            );
             found.push(at.at("port-name").offence(what));
         }
     }

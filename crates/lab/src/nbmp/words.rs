@@ -25,6 +25,18 @@ pub(super) fn shortened(text: &str) -> String {
     shown
 }
 
+/// A document's own names, to be shown: not all of many.
+pub(super) fn first(names: &[&str]) -> String {
+    const NAMES_MAX: usize = 8;
+    let shown = names.iter().take(NAMES_MAX);
+    let mut shown: Vec<String> = shown.map(|name| format!("{:?}", shortened(name))).collect();
+    if names.len() > NAMES_MAX {
+        shown.push("…".into());
+    }
+    format!("[{}]", shown.join(", "))
+}
+
+/// The standard's names: all of them.
 pub(super) fn list(names: &[&str]) -> String {
     names.join(", ")
 }
