@@ -132,7 +132,7 @@ async fn route(
             Ok(as_json(StatusCode::OK, "application/json", &all.into()))
         }
         (What::All(kind), _) => create(manager, kind, head, body).await,
-        (What::Summary(kind, id), _) => summarised(&manager, &name(kind, id)),
+        (What::Summary(kind, id), _) => summarised(manager, name(kind, id)).await,
         (What::One(kind, id), "GET") => {
             let entry = manager
                 .book
@@ -370,14 +370,17 @@ fn refusal(kind: Kind, refused: &Refused) -> Response<Body> {
     response
 }
 
-fn summarised(manager: &Manager, own: &Name) -> Result<Response<Body>, Error> {
-    let entry = manager.book.get(own).map_err(|not| cannot(not, &own.1))?;
-    let folder = manager.folder(own);
-    let records = Record::read_all(&folder.join("runs.jsonl")).map_err(Error::internal)?;
-    let machines = Machine::read_all(&folder).map_err(Error::internal)?;
-    let prepared = &entry.prepared;
-    let report = Report::new(&prepared.plan, &prepared.text, &records, machines);
-    Ok(as_json(StatusCode::OK, "application/json", &json!(report)))
+async fn summarised(manager: Arc<Manager>, own: Name) -> Result<Response<Body>, Error> {
+    aside(move || {
+        let entry = manager.book.get(&own).map_err(|not| cannot(not, &own.1))?;
+        let folder = manager.folder(&own);
+        let records = Record::read_all(&folder.join("runs.jsonl")).map_err(Error::internal)?;
+        let machines = Machine::read_all(&folder).map_err(Error::internal)?;
+        let prepared = &entry.prepared;
+        let report = Report::new(&prepared.plan, &prepared.text, &records, machines);
+        Ok(as_json(StatusCode::OK, "application/json", &json!(report)))
+    })
+    .await
 }
 
 /// `id`, `name` and `keyword` narrow it down.
