@@ -25,8 +25,11 @@ fn one(manager: &Manager, name: &Name, entry: &Entry) -> Result<(), String> {
     available()?;
     let prepared = &entry.prepared;
     let out = manager.folder(name);
-    let runs = prepared.plan.rounds as usize * prepared.plan.arms.len();
-    let before = Record::read_all(&out.join("runs.jsonl"))?;
+    let plan = &prepared.plan;
+    let runs = plan.rounds as usize * plan.arms.len();
+    let mut before = Record::read_all(&out.join("runs.jsonl"))?;
+    // What was measured in another size is there too.
+    before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
     let thrown = before
         .iter()
         .filter(|record| record.thrown.is_some())
@@ -53,7 +56,7 @@ fn one(manager: &Manager, name: &Name, entry: &Entry) -> Result<(), String> {
         });
     };
     let job = Job {
-        plan: prepared.plan.clone(),
+        plan: plan.clone(),
         text: prepared.text.clone(),
         base: manager.settings.base.clone(),
         out,
