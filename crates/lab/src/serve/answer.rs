@@ -34,7 +34,12 @@ impl Manager {
     }
 
     fn clear(&self, name: &Name) {
-        let _ = std::fs::remove_dir_all(self.folder(name));
+        let folder = self.folder(name);
+        if let Err(error) = std::fs::remove_dir_all(&folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(folder = %folder.display(), %error, "results cannot be removed");
+        }
     }
 }
 
