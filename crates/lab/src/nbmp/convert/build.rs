@@ -79,8 +79,9 @@ impl<'a> Names<'a> {
         for kind in ["function", "sink"] {
             let table = experiment.get(kind).and_then(toml::Value::as_table);
             for (_, consumer) in table.into_iter().flatten() {
-                let mut consumer = consumer.as_table().cloned().unwrap_or_default();
-                all.consumed.extend(inputs(&mut consumer, &all));
+                if let Some(consumer) = consumer.as_table() {
+                    all.consumed.extend(joined(consumer, &all));
+                }
             }
         }
         all
@@ -92,11 +93,10 @@ impl<'a> Names<'a> {
             .experiment
             .get("function")
             .and_then(|all| all.get(function));
-        let mut table = table
+        let used = table
             .and_then(toml::Value::as_table)
-            .cloned()
-            .unwrap_or_default();
-        used(&mut table, "command").unwrap_or_else(|| "command".into())
+            .and_then(|table| named(table, "command"));
+        used.unwrap_or_else(|| "command".into())
     }
 }
 
@@ -364,10 +364,16 @@ pub(super) fn quantity(number: u64, units: &[(&str, u64)]) -> String {
     format!("{}{unit}", number / factor)
 }
 
-/// Takes the name of a function that is built in, of this role.
+/// The name of a function that is built in, of this role.
+fn named(table: &Table, role: &str) -> Option<String> {
+    let name = table.get("use")?.as_str()?;
+    functions::find(name, role).ok()?;
+    Some(name.to_owned())
+}
+
+/// Takes it.
 fn used(left: &mut Table, role: &str) -> Option<String> {
-    let name = left.get("use")?.as_str()?.to_owned();
-    functions::find(&name, role).ok()?;
+    let name = named(left, role)?;
     left.remove("use");
     Some(name)
 }
@@ -383,9 +389,9 @@ fn media(table: &Table) -> Option<(&'static str, &str)> {
     Some((scheme, text.as_str()?)).filter(|(_, text)| !text.is_empty())
 }
 
-/// Takes inputs that are known, each once: they become ports.
-fn inputs(left: &mut Table, names: &Names<'_>) -> Vec<String> {
-    let list = left.get("input").and_then(toml::Value::as_array);
+/// Inputs that are known, each once; none where not all are so.
+fn joined(table: &Table, names: &Names<'_>) -> Vec<String> {
+    let list = table.get("input").and_then(toml::Value::as_array);
     let texts: Vec<String> = list
         .into_iter()
         .flatten()
@@ -395,10 +401,18 @@ fn inputs(left: &mut Table, names: &Names<'_>) -> Vec<String> {
     let once = |(n, name): (usize, &String)| !texts.iter().take(n).any(|other| other == name);
     let all = list.is_some_and(|list| list.len() == texts.len() && !list.is_empty());
     if all && texts.iter().all(known) && texts.iter().enumerate().all(once) {
-        left.remove("input");
         return texts;
     }
     Vec::new()
+}
+
+/// Takes them: they become ports.
+fn inputs(left: &mut Table, names: &Names<'_>) -> Vec<String> {
+    let inputs = joined(left, names);
+    if !inputs.is_empty() {
+        left.remove("input");
+    }
+    inputs
 }
 
 /// Takes a sink's quantities: they become variables.
