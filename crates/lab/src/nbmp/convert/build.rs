@@ -4,6 +4,7 @@ use super::super::{SCHEMES, functions, read};
 use super::parameters::{escaped, put};
 use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use toml::Table;
 
 /// Any table: what does not have an experiment's form goes into parameters as it is.
@@ -53,10 +54,10 @@ fn tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bo
 /// What inputs may name.
 struct Names<'a> {
     experiment: &'a Table,
-    sources: Vec<String>,
-    functions: Vec<String>,
+    sources: BTreeSet<String>,
+    functions: BTreeSet<String>,
     /// Functions that are some other's input.
-    consumed: Vec<String>,
+    consumed: BTreeSet<String>,
 }
 
 impl<'a> Names<'a> {
@@ -74,7 +75,7 @@ impl<'a> Names<'a> {
             experiment,
             sources: streams.map(|(name, _)| name.clone()).collect(),
             functions: names("function"),
-            consumed: Vec::new(),
+            consumed: BTreeSet::new(),
         };
         for kind in ["function", "sink"] {
             let table = experiment.get(kind).and_then(toml::Value::as_table);
@@ -164,7 +165,7 @@ impl Made {
                 }));
                 vec![port("results", &stream)]
             }
-            _ if names.consumed.iter().any(|consumed| consumed == name) => vec![port("out", name)],
+            _ if names.consumed.contains(name) => vec![port("out", name)],
             _ => Vec::new(),
         };
         general["output-ports"] = out.into();
@@ -398,9 +399,9 @@ fn joined(table: &Table, names: &Names<'_>) -> Vec<String> {
         .filter_map(|input| input.as_str().map(str::to_owned))
         .collect();
     let known = |name: &String| names.sources.contains(name) != names.functions.contains(name);
-    let once = |(n, name): (usize, &String)| !texts.iter().take(n).any(|other| other == name);
+    let once = texts.iter().collect::<BTreeSet<_>>().len() == texts.len();
     let all = list.is_some_and(|list| list.len() == texts.len() && !list.is_empty());
-    if all && texts.iter().all(known) && texts.iter().enumerate().all(once) {
+    if all && once && texts.iter().all(known) {
         return texts;
     }
     Vec::new()
