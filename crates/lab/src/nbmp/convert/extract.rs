@@ -5,7 +5,7 @@ use super::build::{FLOWS, quantity};
 use super::parameters::{insert, take};
 use super::{EXPERIMENT, rest};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
 /// Any JSON: what is not understood is left.
@@ -19,6 +19,7 @@ pub(super) fn extract(workflow: &Value) -> Table {
     for stream in list(workflow, "input", "media-parameters") {
         source(stream, &mut table);
     }
+    let joins = Joins::of(workflow);
     for function in list(workflow, "processing", "function-restrictions") {
         match function.get("instance").and_then(Value::as_str) {
             Some(EXPERIMENT) => {
@@ -30,7 +31,7 @@ pub(super) fn extract(workflow: &Value) -> Table {
                 }
             }
             Some(name) => {
-                restriction(name, function, workflow, &mut table);
+                restriction(name, function, &joins, &mut table);
             }
             None => {}
         }
@@ -69,7 +70,37 @@ fn add(table: &mut Table, kind: &str, name: &str, made: Table) -> Option<()> {
     Some(())
 }
 
-fn restriction(name: &str, function: &Value, workflow: &Value, table: &mut Table) -> Option<()> {
+/// What ports may be joined to.
+struct Joins<'a> {
+    /// The workflow's own.
+    streams: BTreeSet<&'a str>,
+    /// What function comes in, by the function and the port that it comes to.
+    functions: BTreeMap<(&'a str, &'a str), &'a str>,
+}
+
+impl<'a> Joins<'a> {
+    fn of(workflow: &'a Value) -> Joins<'a> {
+        let streams = list(workflow, "input", "media-parameters");
+        let one = |connection: &'a Value| {
+            let (from, to) = (connection.get("from")?, connection.get("to")?);
+            let text = |end: &'a Value, field: &str| end.get(field)?.as_str();
+            let into = (text(to, "instance")?, text(to, "port-name")?);
+            Some((into, text(from, "instance")?)).filter(|_| !is_place(from))
+        };
+        let mut functions = BTreeMap::new();
+        for (into, from) in list(workflow, "processing", "connection-map").filter_map(one) {
+            functions.entry(into).or_insert(from);
+        }
+        Joins {
+            streams: streams
+                .filter_map(|stream| stream.get("stream-id")?.as_str())
+                .collect(),
+            functions,
+        }
+    }
+}
+
+fn restriction(name: &str, function: &Value, joins: &Joins<'_>, table: &mut Table) -> Option<()> {
     let mut made = Table::new();
     let id = at(function, "general", "id").and_then(Value::as_str)?;
     let role = match functions::built_in().get(id) {
@@ -84,7 +115,7 @@ fn restriction(name: &str, function: &Value, workflow: &Value, table: &mut Table
         "measure" => "sink",
         _ => return None,
     };
-    let inputs = inputs(name, function, workflow);
+    let inputs = inputs(name, function, joins);
     if !inputs.is_empty() {
         made.insert("input".into(), inputs.into());
     }
@@ -108,23 +139,12 @@ fn restriction(name: &str, function: &Value, workflow: &Value, table: &mut Table
 }
 
 /// What a function's ports are joined to: functions, or the workflow's own streams.
-fn inputs(name: &str, function: &Value, workflow: &Value) -> Vec<toml::Value> {
-    let streams: BTreeSet<&str> = list(workflow, "input", "media-parameters")
-        .filter_map(|stream| stream.get("stream-id")?.as_str())
-        .collect();
+fn inputs(name: &str, function: &Value, joins: &Joins<'_>) -> Vec<toml::Value> {
     let one = |port: &Value| -> Option<toml::Value> {
         let own = port.get("port-name")?.as_str()?;
-        let joined = list(workflow, "processing", "connection-map").find_map(|connection| {
-            let to = connection.get("to")?;
-            let here =
-                to.get("instance")?.as_str()? == name && to.get("port-name")?.as_str()? == own;
-            let from = connection
-                .get("from")
-                .filter(|from| here && !is_place(from))?;
-            from.get("instance")?.as_str()
-        });
+        let joined = joins.functions.get(&(name, own)).copied();
         let bound = at(port, "bind", "stream-id").and_then(Value::as_str);
-        let bound = bound.filter(|stream| streams.contains(stream));
+        let bound = bound.filter(|stream| joins.streams.contains(stream));
         joined.or(bound).map(toml::Value::from)
     };
     list(function, "general", "input-ports")
