@@ -137,13 +137,14 @@ fn members(
         }
     }
     for name in map.keys() {
-        let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-        if !known.contains(&name.as_str()) {
-            let what = match closest(name, &known) {
-                Some(close) => format!("NBMP has no such field here; write {close}, or remove it"),
-                None => format!("NBMP has no such field here; there are {}", list(&known)),
-            };
-            found.push(at.at(name).offence(what));
+        if fields.iter().any(|field| field.name == name) {
+            continue;
         }
+        let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        let what = match closest(name, &known) {
+            Some(close) => format!("NBMP has no such field here; write {close}, or remove it"),
+            None => format!("NBMP has no such field here; there are {}", list(&known)),
+        };
+        found.push(at.at(name).offence(what));
     }
 }
