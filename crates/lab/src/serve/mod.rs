@@ -1,17 +1,20 @@
 //! The Workflow Manager of NBMP over HTTP: workflows and tasks are posted, run one after the other
 //! as `lab run` would, looked at, changed and taken away.
 //!
-//! A request's journey: [`answer`](answer::answer) lets nobody in but whom `door.rs` knows, says
-//! what it is about, and hands bodies to `prepare.rs`, which makes runs of them or says with
+//! A request's journey: [`answer`](answer::answer) lets nobody in but whom `door.rs` knows, and says
+//! what it is about; `change.rs` hands bodies to `prepare.rs`, which makes runs of them or says with
 //! JSONPaths why not; `book.rs` keeps them and their states; `runner.rs` is the one thread that
-//! runs; `report.rs` tells others while it does; `describe.rs` says how it stands.
+//! runs; `report.rs` tells others while it does; `describe.rs` says how it stands, `discover.rs`
+//! what functions there are.
 //!
 //! It runs command lines for whoever may post. So it listens on loopback, or asks for a token; it
 //! answers to no name but its own, and to no page from elsewhere.
 
 mod answer;
 mod book;
+mod change;
 mod describe;
+mod discover;
 mod door;
 mod prepare;
 mod report;
