@@ -1,7 +1,7 @@
 //! An experiment's table from a workflow description: all of it that an experiment has words for.
 
 use super::super::functions;
-use super::build::{FLOWS, quantity};
+use super::flow::{FLOWS, quantity};
 use super::parameters::{insert, take};
 use super::{EXPERIMENT, rest};
 use serde_json::Value;

@@ -8,6 +8,7 @@
 
 mod build;
 mod extract;
+mod flow;
 mod parameters;
 mod places;
 mod rest;
