@@ -18,7 +18,15 @@ pub fn index(folder: &Path) -> Result<String, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     paths.sort();
-    let mut table = Table::new(["experiment", "finding", "runs", "thrown away", "machine"]);
+    let head = [
+        "experiment",
+        "size",
+        "finding",
+        "runs",
+        "thrown away",
+        "machine",
+    ];
+    let mut table = Table::new(head);
     let mut links = Vec::new();
     for path in paths {
         let report = path.join("report.json");
@@ -51,6 +59,7 @@ pub fn index(folder: &Path) -> Result<String, String> {
         ));
         table.rows.push(vec![
             id,
+            word("/scale"),
             word("/finding/says"),
             count.map_or("–".into(), |count| count.to_string()),
             thrown.map_or("–".into(), |thrown| thrown.len().to_string()),
@@ -59,8 +68,8 @@ pub fn index(folder: &Path) -> Result<String, String> {
     }
     let links = links.join("\n");
     Ok(format!(
-        "# Results\n\nMade by `make experiments` from the reports beside this file; the sizes are small \
-         (`--scale small`), so that figures are ratios within one interleaved run on one machine.\n\n{links}\n{}",
+        "# Results\n\nMade by `headwater lab index` from the reports beside this file. The size is what \
+         `--scale` named; figures are of one interleaved run on one machine.\n\n{links}\n{}",
         table.markdown()
     ))
 }
