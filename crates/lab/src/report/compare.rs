@@ -28,7 +28,7 @@ pub struct Comparison {
     pub name: String,
     /// The folders.
     pub folders: Vec<String>,
-    /// What is not alike in machines, programs and documents: of what, and each folder's.
+    /// What is not alike in machines, programs and sizes: of what, and each folder's.
     pub differs: Vec<Differs>,
     /// Every quantity of every arm that two folders have.
     pub rows: Vec<Compared>,
