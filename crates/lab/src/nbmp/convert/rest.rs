@@ -7,6 +7,7 @@
 //! `$json` (what TOML cannot say: null, and the largest numbers). Names that begin so have a second.
 
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
 const WITHOUT: &str = "$without";
@@ -72,11 +73,12 @@ fn elements(
     (base, base_names): (&[Value], &[String]),
     (list, names): (&[Value], &[String]),
 ) -> toml::Value {
+    let before: BTreeMap<&String, &Value> = base_names.iter().zip(base).collect();
+    let after: BTreeSet<&String> = names.iter().collect();
     let mut over = Table::new();
     over.insert(BY.into(), by.into());
     for (name, value) in names.iter().zip(list) {
-        let before = base_names.iter().position(|other| other == name);
-        let laid = match before.and_then(|n| base.get(n)) {
+        let laid = match before.get(name) {
             Some(base) => difference(base, value),
             None => Some(encode(value)),
         };
@@ -84,10 +86,10 @@ fn elements(
     }
     without(
         &mut over,
-        base_names.iter().filter(|name| !names.contains(name)),
+        base_names.iter().filter(|name| !after.contains(*name)),
     );
-    let mut natural: Vec<&String> = base_names.iter().filter(|n| names.contains(n)).collect();
-    let mut new: Vec<&String> = names.iter().filter(|n| !base_names.contains(n)).collect();
+    let mut natural: Vec<&String> = base_names.iter().filter(|n| after.contains(*n)).collect();
+    let mut new: Vec<&String> = names.iter().filter(|n| !before.contains_key(*n)).collect();
     new.sort();
     natural.append(&mut new);
     if natural != names.iter().collect::<Vec<_>>() {
@@ -154,20 +156,17 @@ pub(super) fn apply(base: Value, over: &toml::Value) -> Value {
 
 fn applied(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
     let name = |value: &Value| value.get(by).and_then(Value::as_str).map(str::to_owned);
-    let mut overs: Vec<(&str, &toml::Value)> = members(table).collect();
-    overs.sort_by_key(|(name, _)| *name);
-    let gone: Vec<&str> = texts(table, WITHOUT).collect();
+    let mut overs: BTreeMap<&str, &toml::Value> = members(table).collect();
+    let gone: BTreeSet<&str> = texts(table, WITHOUT).collect();
     let mut all = Vec::new();
     for value in list {
         let own = name(&value);
-        if own.as_deref().is_some_and(|own| gone.contains(&own)) {
+        if own.as_deref().is_some_and(|own| gone.contains(own)) {
             continue;
         }
-        let at = overs
-            .iter()
-            .position(|(name, _)| Some(*name) == own.as_deref());
-        all.push(match at {
-            Some(at) => apply(value, overs.remove(at).1),
+        let over = own.as_deref().and_then(|own| overs.remove(own));
+        all.push(match over {
+            Some(over) => apply(value, over),
             None => value,
         });
     }
@@ -178,14 +177,17 @@ fn applied(list: Vec<Value>, by: &str, table: &Table) -> Vec<Value> {
         }
         all.push(value);
     }
-    let order: Vec<&str> = texts(table, ORDER).collect();
+    let mut order: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, name) in texts(table, ORDER).enumerate() {
+        order.entry(name).or_insert(place);
+    }
     if !order.is_empty() {
         let place = |value: &Value| {
             let own = name(value);
-            let at = order.iter().position(|name| Some(*name) == own.as_deref());
-            at.unwrap_or(usize::MAX)
+            let at = own.as_deref().and_then(|own| order.get(own));
+            at.copied().unwrap_or(usize::MAX)
         };
-        all.sort_by_key(place);
+        all.sort_by_cached_key(place);
     }
     all
 }
