@@ -169,10 +169,11 @@ fn part_of<'a>(latest: &'a [Mapped], slice: &'a [u8]) -> Option<Part<'a>> {
 }
 
 /// Without a pipe (no descriptor is left, or the kernel has no such call), bytes are copied after all;
-/// what else is wrong shows then, too.
+/// what else is wrong shows then, too. But not those of a file that was cut: to the end of its last
+/// page the mapping holds zeros that were never in it.
 fn copied(socket: BorrowedFd<'_>, run: &[IoSlice<'_>], error: io::Error) -> io::Result<Sent> {
     match error.kind() {
-        io::ErrorKind::WouldBlock => Err(error),
+        io::ErrorKind::WouldBlock | io::ErrorKind::UnexpectedEof => Err(error),
         _ => send_memory(socket, run, false),
     }
 }
@@ -216,5 +217,19 @@ mod tests {
         let mut came = Vec::new();
         peer.read_to_end(&mut came).unwrap();
         assert!(came == [&b"head"[..], &bytes].concat());
+    }
+
+    #[test]
+    fn what_a_file_held_before_it_was_cut_is_not_copied() {
+        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(70_000).unwrap();
+        let bytes = vec![0u8; 90_000];
+        let files = Files::default();
+        let address = bytes.as_ptr().addr();
+        files.add(&Mapped::new(Arc::new(file), address, bytes.len()));
+        let sent = files.send(socket.as_fd(), &[IoSlice::new(&bytes[70_000..])]);
+        let error = sent.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
