@@ -185,8 +185,9 @@ fn kept(came: &Came, request: &HeaderMap, flags: u8) {
     } else {
         object.content.cut("cut");
     }
-    let confirmed = object.confirmed(&came.headers, lifetime);
+    let confirmed = object.confirmed(&came.headers, lifetime, request);
     assert_eq!(confirmed.status, object.status);
+    assert!(confirmed.answers(request));
     assert!(!confirmed.headers.contains_key(header::CONTENT_LENGTH));
     for object in [object, confirmed].map(Arc::new) {
         for range in [None, Some("bytes=0-0"), Some("bytes=-1")] {

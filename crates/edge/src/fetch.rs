@@ -24,7 +24,7 @@ use crate::content::Content;
 use crate::fresh::{self, Asked, Directives, Lifetime, serves_error};
 use crate::headers;
 use crate::key::{Key, selecting};
-use crate::object::{Object, varying};
+use crate::object::{Object, variant};
 use crate::origins::{Question, Reply};
 use crate::parts::{self, Parts};
 use crate::reason::NotKept;
@@ -195,9 +195,7 @@ impl Edge {
         let Reply { answer, at, .. } = reply;
         let asked = asked(ask, reply);
         let lifetime = fresh::keep(&asked, answer.status, &answer.headers, *at, &ask.policy)?;
-        let named = varying(&answer.headers).into_iter();
-        let names: usize = named.map(|name| selecting(&ask.request, &name).len()).sum();
-        if names > VARIANT_BYTES_MAX {
+        if varies_long(&answer.headers, &ask.request) {
             return Err(NotKept::VaryLong);
         }
         let long = answer
@@ -239,7 +237,7 @@ impl Edge {
             return Landed::Failed(Arc::new(Error::upstream(StatusCode::BAD_GATEWAY, what)));
         };
         // The lifetime is that of the merged head (RFC 9111 section 4.3.4).
-        let mut merged = kept.confirmed(&reply.answer.headers, kept.lifetime);
+        let mut merged = kept.confirmed(&reply.answer.headers, kept.lifetime, &ask.request);
         // An Age that came with it counts; the old one was not kept.
         let mut judged = merged.headers.clone();
         if let Some(age) = reply.answer.headers.get(header::AGE) {
@@ -247,20 +245,31 @@ impl Edge {
         }
         let asked = asked(ask, &reply);
         match fresh::keep(&asked, merged.status, &judged, reply.at, &ask.policy) {
-            Ok(lifetime) => {
+            Ok(lifetime) if !varies_long(&merged.headers, &ask.request) => {
                 merged.lifetime = lifetime;
+                // It may vary by more than it did: its parts are named after where it is then.
+                if let Some(parts) = merged.parts.take() {
+                    let key = self.place(&ask.key, &merged, &ask.request);
+                    merged.parts = Some(Parts { key, ..parts });
+                }
                 let merged = Arc::new(merged);
                 self.insert(lead, ask, &merged);
                 Landed::Confirmed(merged)
             }
             // It must not be kept any longer; this once it was asked for.
-            Err(_) => {
-                let key = self.place(&ask.key, &merged, &ask.request);
+            _ => {
+                let key = self.place(&ask.key, kept, &ask.request);
                 self.take(&key);
                 Landed::Confirmed(Arc::new(merged))
             }
         }
     }
+}
+
+/// Whether the values that an answer varies by are too long for a key.
+fn varies_long(headers: &HeaderMap, request: &HeaderMap) -> bool {
+    let values = variant(headers, request).into_iter();
+    values.map(|(_, value)| value.len()).sum::<usize>() > VARIANT_BYTES_MAX
 }
 
 fn asked<'a>(ask: &Ask, reply: &Reply) -> Asked<'a> {

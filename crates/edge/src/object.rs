@@ -60,13 +60,7 @@ impl Object {
         Object {
             status,
             validators: Validators::of(&kept),
-            vary: varying(&kept)
-                .into_iter()
-                .map(|name| {
-                    let value = selecting(request, &name);
-                    (name, value)
-                })
-                .collect(),
+            vary: variant(&kept, request),
             headers: kept,
             lifetime,
             received: Instant::now(),
@@ -81,8 +75,14 @@ impl Object {
     }
 
     /// The same body under the head of a 304 (RFC 9111 section 3.2): its fields replace ours,
-    /// except for those that speak about a body that did not come.
-    pub fn confirmed(&self, headers: &HeaderMap, lifetime: Lifetime) -> Object {
+    /// except for those that speak about a body that did not come. What it varies by may be among
+    /// them, and is then known by the request that was answered so.
+    pub fn confirmed(
+        &self,
+        headers: &HeaderMap,
+        lifetime: Lifetime,
+        request: &HeaderMap,
+    ) -> Object {
         let mut merged = self.headers.clone();
         let new = end_to_end(headers);
         let tagged = tags(&new);
@@ -104,13 +104,13 @@ impl Object {
         Object {
             status: self.status,
             validators: Validators::of(&merged),
+            vary: variant(&merged, request),
             headers: merged,
             lifetime,
             received: Instant::now(),
             len: self.len,
             content: Arc::clone(&self.content),
             parts: self.parts.clone(),
-            vary: self.vary.clone(),
             tags: if tagged.is_empty() {
                 self.tags.clone()
             } else {
@@ -190,6 +190,16 @@ pub fn varying(headers: &HeaderMap) -> Vec<HeaderName> {
     names.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     names.dedup();
     names
+}
+
+/// What an answer varies by, with the values of the request that it answers.
+pub fn variant(headers: &HeaderMap, request: &HeaderMap) -> Vec<(HeaderName, String)> {
+    let names = varying(headers).into_iter();
+    let pairs = names.map(|name| {
+        let value = selecting(request, &name);
+        (name, value)
+    });
+    pairs.collect()
 }
 
 fn said_to_vary(headers: &HeaderMap) -> Vec<HeaderName> {

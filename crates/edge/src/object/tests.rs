@@ -47,6 +47,7 @@ fn a_confirmation_replaces_fields_but_not_those_of_the_body() {
             ("age", "7"),
         ]),
         LIFETIME,
+        &map(&[]),
     );
     let lines: Vec<_> = new
         .headers

@@ -149,3 +149,39 @@ fn a_304_about_something_else_confirms_nothing() {
     assert_eq!((answer.status, answer.text().as_str()), (200, "two"));
     assert_eq!(answer.header("etag").as_deref(), Some("\"2\""));
 }
+
+/// What was for all may be confirmed for one page's origin alone.
+#[test]
+fn what_a_304_shows_for_whom_it_is_is_given_to_no_others() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/a", &[]);
+    let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
+    origin.next().answer(200, &stale, b"one");
+    client.answer("GET");
+    edge.until("headwater_cache_objects", 1);
+    let allowed = "access-control-allow-origin";
+    client.send("GET", "/a", &["Origin: https://evil"]);
+    let asked = origin.next();
+    assert_eq!(asked.header("if-none-match"), Some("\"1\""));
+    asked.answer(
+        304,
+        &[KEEP, "Access-Control-Allow-Origin: https://evil"],
+        b"",
+    );
+    let answer = client.answer("GET");
+    assert_eq!(answer.text(), "one");
+    assert_eq!(answer.header(allowed).as_deref(), Some("https://evil"));
+    edge.until("headwater_cache_flights", 0);
+    client.send("GET", "/a", &["Origin: https://player"]);
+    let lines = [KEEP, "Access-Control-Allow-Origin: https://player"];
+    origin.next().answer(200, &lines, b"one");
+    let answer = client.answer("GET");
+    assert_eq!(answer.header(allowed).as_deref(), Some("https://player"));
+    edge.until("headwater_cache_flights", 0);
+    let answer = client.ask("GET", "/a", &["Origin: https://evil"]);
+    assert_eq!(answer.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(answer.header(allowed).as_deref(), Some("https://evil"));
+    assert_eq!(origin.count(), 3);
+}
