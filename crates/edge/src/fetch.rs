@@ -165,10 +165,11 @@ impl Edge {
         }
     }
 
-    /// What an origin heard of a request.
+    /// What an origin heard of a request that it may have refused for it; but for its number, which is
+    /// another one each time.
     fn words(&self, request: &HeaderMap) -> Vec<(HeaderName, String)> {
-        let heard = headers::heard(&self.settings.forward);
-        heard
+        headers::heard(&self.settings.forward)
+            .chain([&headers::CDN_LOOP])
             .map(|name| (name.clone(), selecting(request, name)))
             .collect()
     }

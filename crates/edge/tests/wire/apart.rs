@@ -111,6 +111,25 @@ fn a_refusal_is_shared_by_those_who_said_the_same_and_marks_nothing() {
     assert_eq!(answer.cache(), "headwater; hit; detail=fresh");
 }
 
+/// Whom a request has passed is said by whoever sends it, and origins hear it.
+#[test]
+fn a_refusal_for_whom_a_request_has_passed_is_given_to_no_others() {
+    let origin = Origin::new();
+    let edge = Edge::new(origin.address, &[]);
+    let (mut bad, mut other) = (edge.connect(), edge.connect());
+    bad.send("GET", "/a", &["CDN-Loop: another"]);
+    let mut first = origin.next();
+    // The head is here and the body is not: whoever comes now follows.
+    first.send(head(400, &["Cache-Control: no-store"], Some(2)));
+    assert_eq!(bad.head().status, 400);
+    other.send("GET", "/a", &[]);
+    origin.next().answer(200, &[KEEP], b"yes");
+    assert_eq!(other.answer("GET").text(), "yes");
+    first.send("no");
+    first.done();
+    assert_eq!(bad.take(2), b"no");
+}
+
 /// A private refusal is for one alone, and still no mark.
 #[test]
 fn a_refusal_for_one_client_is_given_to_no_other() {
