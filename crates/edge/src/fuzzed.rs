@@ -3,6 +3,10 @@
 
 #[path = "../../../fuzz/bodies/answer.rs"]
 pub mod answer;
+#[path = "../../../fuzz/bodies/cmcd.rs"]
+pub mod cmcd;
+#[path = "../../../fuzz/bodies/fresh.rs"]
+pub mod fresh;
 #[path = "../../../fuzz/bodies/request.rs"]
 pub mod request;
 #[path = "../../../fuzz/bodies/rules.rs"]
@@ -20,6 +24,16 @@ mod tests {
             .map(|file| run(&std::fs::read(file.unwrap().path()).unwrap()))
             .count();
         assert!(count > 2, "the corpus is there");
+    }
+
+    #[test]
+    fn freshness() {
+        replay("fresh", super::fresh::run);
+    }
+
+    #[test]
+    fn what_players_say() {
+        replay("cmcd", super::cmcd::run);
     }
 
     #[test]
