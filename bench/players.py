@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=45)
     parser.add_argument("--buffer", type=int, default=15)
-    parser.add_argument("--only", default="", help="only the lines whose name contains this")
+    parser.add_argument("--only", default="", help="only the lines whose name contains this; the run is not kept")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/headwater")
     parser.add_argument("--no-save", action="store_true")
     args = parser.parse_args()
@@ -229,7 +229,7 @@ def report(args, rows, faults):
         lines.append(f"- holds: bitrates within a factor of two of the real player's, stalled seconds too or within {STALLED_S} s")
     text = "\n".join(lines) + "\n"
     print(text)
-    if not args.no_save and not faults:
+    if not (args.no_save or args.only or faults):
         name = f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-players.md"
         (ROOT / "bench/runs" / name).write_text(text)
 
