@@ -117,16 +117,21 @@ impl Content {
         let _ = self.whole.set(Whole::Memory(pieces));
     }
 
-    /// The same bytes where the kernel can send them from; `None` where that is of no use.
+    /// Whether it is of use to put its bytes where the kernel can send them from.
+    pub fn is_to_be_laid(&self) -> bool {
+        let long =
+            |pieces: &[Bytes]| pieces.iter().map(Bytes::len).sum::<usize>() >= SENT_BYTES_MIN;
+        matches!(self.whole.get(), Some(Whole::Memory(pieces)) if long(pieces))
+    }
+
+    /// The same bytes there; `None` where that is of no use.
     pub fn laid(&self, arena: &Arena) -> Option<Content> {
-        let Some(Whole::Memory(pieces)) = self.whole.get() else {
+        let whole = self.whole.get().filter(|_| self.is_to_be_laid());
+        let Some(Whole::Memory(pieces)) = whole else {
             return None;
         };
-        let long = pieces.iter().map(Bytes::len).sum::<usize>() >= SENT_BYTES_MIN;
-        // Without descriptors, say, ordinary memory will do.
-        let kept = long
-            .then(|| arena.keep(pieces.iter().map(AsRef::as_ref)))?
-            .ok()?;
+        // Without room there, ordinary memory will do.
+        let kept = arena.keep(pieces.iter().map(AsRef::as_ref)).ok()?;
         let ((address, len), pieces) = (kept.place(), vec![kept.bytes().clone()]);
         let mapped = Mapped::memory(Arc::new(kept), address, len);
         Some(Content {

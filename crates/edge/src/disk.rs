@@ -252,20 +252,24 @@ impl Edge {
         }
     }
 
-    /// Puts an object's bytes where the kernel can send them from, unless it is being fetched anew: as long as that
-    /// is not so, nobody else replaces it. Copying tens of megabytes is no work for a worker, on
-    /// which others wait.
+    /// Puts an object's bytes where the kernel can send them from, unless it is being fetched anew.
+    /// Copying tens of megabytes is no work for a worker, on which others wait.
     fn lay(self: &Arc<Edge>, key: &Key, object: &Arc<Object>) {
+        if !object.content.is_to_be_laid() {
+            return;
+        }
         let Joined::Lead(lead) = self.flights.join(key) else {
             return;
         };
-        let same = |entry: &Entry| matches!(entry, Entry::Object(now) if Arc::ptr_eq(now, object));
-        if !self.memory.get(key).is_some_and(|entry| same(&entry)) {
+        if !self.keeps(key, object) {
             return;
         }
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::task::spawn_blocking(move || {
-            if let Some(content) = object.content.laid(&edge.arena) {
+            // Meanwhile it may have made room, or a variant may have come by its URL's fetch.
+            if let Some(content) = object.content.laid(&edge.arena)
+                && edge.keeps(&key, &object)
+            {
                 let laid = Arc::new(object.with(content));
                 edge.memory.insert(key.clone(), Entry::Object(laid));
                 if lead.purged() {
@@ -273,6 +277,11 @@ impl Edge {
                 }
             }
         });
+    }
+
+    /// This very object is what is in memory.
+    fn keeps(&self, key: &Key, object: &Arc<Object>) -> bool {
+        matches!(self.memory.get(key), Some(Entry::Object(now)) if Arc::ptr_eq(&now, object))
     }
 }
 
