@@ -7,6 +7,7 @@ headwater=${HEADWATER:-target/release/headwater}
 scale=${SCALE:-small}
 if [ $# -eq 0 ]; then set -- experiments/*.toml; fi
 short=
+mkdir -p target/results
 for file in "$@"; do
   id=$(basename "$file" .toml)
   out=target/results/$id
