@@ -74,7 +74,9 @@ def joined(path, name):
     """The records of one request, once TCP has said that the client has all of it."""
     until = time.monotonic() + ALL_SENT_WITHIN
     while True:
-        lines = [json.loads(line) for line in path.read_text().splitlines() if name in line]
+        # What follows the last line's end is still being written.
+        whole, _, _ = path.read_text().rpartition("\n")
+        lines = [json.loads(line) for line in whole.splitlines() if name in line]
         tcp = [line for line in lines if line["record"] == "tcp"]
         if any(line["phase"] == "acked" for line in tcp):
             return tcp
