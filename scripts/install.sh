@@ -61,7 +61,6 @@ if [ "$purpose" != run ]; then
   need perl perl
   need g++ g++
   need haproxy haproxy
-  need ip iproute2
   need openssl openssl
   need perf linux-perf
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
