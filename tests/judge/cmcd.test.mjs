@@ -4,11 +4,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import http from 'node:http';
-import path from 'node:path';
 import { validateCmcdRequest } from '@svta/cml-cmcd';
-import { root, serve, titles } from './support.mjs';
+import { binary, serve, titles } from './support.mjs';
 
-const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 const title = titles.find((name) => name.endsWith('.mp4'));
 let origin;
 let relay;

@@ -7,9 +7,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import hdr from 'hdr-histogram-js';
-import { root } from './support.mjs';
+import { binary } from './support.mjs';
 
-const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-hdr-'));
 let server;
 

@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
-import { root, skip, start } from './support.mjs';
+import { binary, root, skip, start } from './support.mjs';
 
 const WDD = 'application/mpeg-nbmp-wdd+json';
 const judges = path.join(root, 'target/api/bin');
@@ -71,7 +71,7 @@ async function until(what, holds) {
 }
 
 /** Namespaces cannot be made everywhere. */
-const links = spawnSync(process.env.HEADWATER ?? path.join(root, 'target/debug/headwater'), ['lab', 'link', '--', 'true']).status === 0;
+const links = spawnSync(binary, ['lab', 'link', '--', 'true']).status === 0;
 
 test('a workflow that is posted runs, and is gone when it is deleted', async (t) => {
   if (!links) return skip(t, 'a workflow that is posted: this machine makes no links');
