@@ -51,7 +51,7 @@ experiments: ## the source documents' experiments, each in a few minutes; report
 	@scripts/players.sh
 	@scripts/baselines.sh
 	cargo build --release --locked -p headwater -p baselines
-	cd tests/judge && npm ci --no-audit --no-fund --ignore-scripts
+	@scripts/modules.sh
 	@scripts/experiments.sh $(EXPERIMENTS:%=experiments/%.toml)
 
 clean: ## forget all that was built
