@@ -5,6 +5,7 @@
 #[path = "../support/left.rs"]
 mod left;
 mod network;
+mod secret;
 
 use left::{Mark, wait};
 use network::{HUB, Network};
@@ -155,9 +156,12 @@ impl Bench {
 
     /// An agent on a host, when it is ready.
     fn agent(&self, host: usize, name: &str, words: &[&str]) -> Process {
+        self.agent_at(&format!("nats://{HUB}:4222"), host, name, words)
+    }
+
+    fn agent_at(&self, url: &str, host: usize, name: &str, words: &[&str]) -> Process {
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
-        let url = format!("nats://{HUB}:4222");
-        let mut command = self.lab(host, &["agent", "--nats", &url, "--name", name]);
+        let mut command = self.lab(host, &["agent", "--nats", url, "--name", name]);
         let agent = Process(command.args(words).stdout(log).spawn().unwrap());
         wait("an agent", || {
             self.text(&format!("{name}.log")).contains("is ready")
@@ -175,12 +179,16 @@ impl Bench {
 
     /// What is typed in the hub to run the document on agents.
     fn run_words(&self) -> Command {
-        let url = format!("nats://{HUB}:4222");
+        self.run_at(&format!("nats://{HUB}:4222"), &[])
+    }
+
+    /// The same, where they meet elsewhere or with secrets.
+    fn run_at(&self, url: &str, more: &[&str]) -> Command {
         let (document, out) = (self.path("parts.toml"), self.path("out"));
         let words = [
-            "run", &document, "--out", &out, "--nats", &url, "--agents", "2",
+            "run", &document, "--out", &out, "--nats", url, "--agents", "2",
         ];
-        self.lab(0, &words)
+        self.lab(0, &[&words, more].concat())
     }
 
     fn records(&self) -> Vec<Value> {
@@ -373,29 +381,4 @@ fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
         bench.mark.nothing_stays();
         assert_eq!(bench.temporary(), 0);
     }
-}
-
-#[test]
-fn only_who_has_credentials_may_meet_there() {
-    let secret = ["--user", "lab", "--pass", "secret"];
-    let Some(bench) = Bench::new("secret", &secret, "0") else {
-        return;
-    };
-    let refused = bench.run_words().output().unwrap();
-    assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        said.contains("--nats nats://") && said.contains("authorization"),
-        "{said}"
-    );
-    let url = format!("nats://lab:secret@{HUB}:4222");
-    // Nobody is there: it is said, not waited for without end.
-    let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
-    let words = ["run", &document, "--out", &out, "--nats", &url];
-    let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
-    let mut run = Process(run.unwrap());
-    wait("a folder", || bench.there("waits/document.toml"));
-    run.signal("-INT");
-    assert_eq!(run.wait(), Some(130));
-    bench.mark.nothing_stays();
 }

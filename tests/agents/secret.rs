@@ -1,0 +1,154 @@
+//! A NATS server that lets in only whom it knows: by password, and by credentials over TLS.
+
+use super::{Bench, HUB, Process, wait, well};
+use nkeys::KeyPair;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn only_who_has_credentials_may_meet_there() {
+    let secret = ["--user", "lab", "--pass", "secret"];
+    let Some(bench) = Bench::new("secret", &secret, "0") else {
+        return;
+    };
+    let refused = bench.run_words().output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.contains("--nats nats://") && said.contains("authorization"),
+        "{said}"
+    );
+    let url = format!("nats://lab:secret@{HUB}:4222");
+    // Nobody is there: it is said, not waited for without end.
+    let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
+    let words = ["run", &document, "--out", &out, "--nats", &url];
+    let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
+    let mut run = Process(run.unwrap());
+    wait("a folder", || bench.there("waits/document.toml"));
+    run.signal("-INT");
+    assert_eq!(run.wait(), Some(130));
+    bench.mark.nothing_stays();
+}
+
+#[test]
+fn agents_meet_over_tls_with_credentials_files_and_nobody_else_does() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nats-trust");
+    let trust = Trust::new(&folder);
+    let Some(bench) = Bench::new("trust", &["-c", &trust.path("server.conf")], "0") else {
+        return;
+    };
+    let url = format!("tls://{HUB}:4222");
+    let (ca, creds) = (trust.path("certificate.pem"), trust.path("lab.creds"));
+    let with = |creds: &str| {
+        let run = bench.run_at(&url, &["--nats-ca", &ca, "--nats-creds", creds]);
+        { run }.output().unwrap()
+    };
+    let refused = with(&trust.path("stranger.creds"));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("authorization"), "{said}");
+    let missing = with(&trust.path("none.creds"));
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("--nats-creds"), "{said}");
+    // An authority that the system does not know.
+    let refused = bench.run_at(&url, &["--nats-creds", &creds]).output();
+    let said = refused.unwrap().stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.to_lowercase().contains("certificate"), "{said}");
+    let secrets = ["--nats-ca", &ca, "--nats-creds", &creds];
+    let agent = |host, name, label| {
+        let words = [&["--label", label], &secrets[..]].concat();
+        bench.agent_at(&url, host, name, &words)
+    };
+    let agents = [agent(1, "one", "origin"), agent(2, "two", "load")];
+    bench.edit("agents = 2", "agents = 1");
+    well(&with(&creds));
+    assert_eq!(bench.records().len(), 4);
+    agents.into_iter().for_each(Process::end);
+    bench.mark.nothing_stays();
+}
+
+/// An operator, its account, a user of it, and a user of an account that the server does not know;
+/// with a certificate of the server's own.
+struct Trust<'a>(&'a Path);
+
+impl Trust<'_> {
+    fn new(folder: &Path) -> Trust<'_> {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).unwrap();
+        let trust = Trust(folder);
+        trust.certify();
+        let operator = KeyPair::new_operator();
+        let account = KeyPair::new_account();
+        let ours = claim("operator", &operator, &operator);
+        let theirs = claim("account", &account, &operator);
+        let (public, key) = (account.public_key(), trust.path("key.pem"));
+        let certificate = trust.path("certificate.pem");
+        let conf = format!(
+            "tls {{ cert_file: \"{certificate}\", key_file: \"{key}\" }}
+            operator: {ours}
+            resolver: MEMORY
+            resolver_preload: {{ {public}: {theirs} }}"
+        );
+        std::fs::write(trust.path("server.conf"), conf).unwrap();
+        trust.admit("lab.creds", &account);
+        trust.admit("stranger.creds", &KeyPair::new_account());
+        trust
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn certify(&self) {
+        let (key, certificate) = (self.path("key.pem"), self.path("certificate.pem"));
+        let alternative = format!("subjectAltName=IP:{HUB}");
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
+            .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-subj", "/CN=meeting", "-addext", &alternative])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .args(["-keyout", &key, "-out", &certificate])
+            .output();
+        well(&made.unwrap());
+    }
+
+    /// A file as `nsc` writes it.
+    fn admit(&self, name: &str, account: &KeyPair) {
+        let user = KeyPair::new_user();
+        let (token, seed) = (claim("user", &user, account), user.seed().unwrap());
+        let text = format!(
+            "-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n\n\
+            -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        );
+        std::fs::write(self.path(name), text).unwrap();
+    }
+}
+
+/// A JWT of NATS: what `of` is, signed by `by`.
+fn claim(kind: &str, of: &KeyPair, by: &KeyPair) -> String {
+    let coded = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
+    let part = |value: &Value| coded(value.to_string().as_bytes());
+    let mut nats = json!({"type": kind, "version": 2});
+    match kind {
+        "account" => {
+            nats["limits"] = json!({"subs": -1, "data": -1, "payload": -1, "conn": -1, "leaf": -1,
+                "imports": -1, "exports": -1, "wildcards": true});
+        }
+        "user" => {
+            for name in ["subs", "data", "payload"] {
+                nats[name] = (-1).into();
+            }
+        }
+        _ => {}
+    }
+    let header = part(&json!({"typ": "JWT", "alg": "ed25519-nkey"}));
+    let body = part(
+        &json!({"jti": kind, "iat": 1_700_000_000, "name": kind, "nats": nats,
+        "iss": by.public_key(), "sub": of.public_key()}),
+    );
+    let signed = format!("{header}.{body}");
+    let signature = coded(&by.sign(signed.as_bytes()).unwrap());
+    format!("{signed}.{signature}")
+}
