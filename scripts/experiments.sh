@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs experiments (all, or those named) at --scale small, or $SCALE, and writes their reports into
-# docs/results. Runs that were made before are gone on from: remove target/results to begin anew.
+# docs/results: ID where it is small, ID-SCALE where it is not. Runs that were made before are gone on
+# from: remove target/results to begin anew.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 headwater=${HEADWATER:-target/release/headwater}
@@ -10,11 +11,13 @@ short=
 mkdir -p target/results
 for file in "$@"; do
   id=$(basename "$file" .toml)
+  if grep -q "^\[scale\.$scale\]" "$file"; then size="--scale $scale"; else size=; fi
+  [ -z "$size" ] || [ "$scale" = small ] || id=$id-$scale
   out=target/results/$id
   printf '\n== %s ==\n' "$id"
   # A document that has changed since begins anew.
   if [ -e "$out/document.toml" ] && ! cmp -s "$file" "$out/document.toml"; then rm -r "$out"; fi
-  if grep -q "^\[scale\.$scale\]" "$file"; then size="--scale $scale"; else size=; fi
+  rm -f "$out"/report.*
   # shellcheck disable=SC2086
   "$headwater" lab run "$file" --out "$out" $size > "$out.said" 2>&1
   status=$?
@@ -27,5 +30,5 @@ for file in "$@"; do
     short="$short $id"
   fi
 done
-"$headwater" lab index docs/results
+"$headwater" lab index docs/results || short="$short the index"
 [ -z "$short" ] || { echo "not measured:$short"; exit 1; }
