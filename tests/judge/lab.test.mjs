@@ -115,6 +115,7 @@ test('one that runs is stopped, one that waits waits, and nothing stays', async 
     '--data', JSON.stringify({ general: { id: 'long', state } }));
   const whole = curl('/workflows/long', '-X', 'PUT', '--data-binary', JSON.stringify(known('long')), '-H', `Content-Type: ${WDD}`);
   assert.equal(whole.status, 409, whole.body);
+  assert.equal(change('in-error').status, 400);
   const stopped = change('idle');
   assert.deepEqual([stopped.status, stopped.json().general.state], [200, 'idle']);
   await until('its end', () => !alive());

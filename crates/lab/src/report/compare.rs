@@ -1,7 +1,8 @@
 //! Runs of one experiment beside each other: two days, two machines, before and after a change.
 
 use super::arms::{Sample, pair, words};
-use super::html::page;
+use super::beside::beside;
+use super::html::illustrated;
 use super::markdown::{line, machine_table};
 use super::runs::Runs;
 use super::table::{Table, escape, number, range};
@@ -119,16 +120,18 @@ impl Comparison {
 
     /// As a page.
     pub fn html(&self) -> String {
-        let body = format!(
-            "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>What differs</h2>{}</section>\
-             <section><h2>Quantities</h2>{}</section>",
+        let before = format!(
+            "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>What differs</h2>{}</section>",
             escape(&self.name),
             escape(&self.folders.join(", ")),
             escape(&self.says()),
-            self.differs_table().html(),
+            self.differs_table().html()
+        );
+        let after = format!(
+            "<section><h2>Quantities</h2>{}</section>",
             self.table().html()
         );
-        page(&self.name, &body, "[]")
+        illustrated(&self.name, &before, &[beside(self)], &after)
     }
 
     fn says(&self) -> String {

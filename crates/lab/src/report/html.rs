@@ -14,7 +14,7 @@ const PLOTS: &str = include_str!("../../../../vendor/uPlot/uPlot.iife.min.js");
 const PLOTS_STYLE: &str = include_str!("../../../../vendor/uPlot/uPlot.min.css");
 
 /// A whole page. `body` is HTML, `data` is what the script draws.
-pub(super) fn page(title: &str, body: &str, data: &str) -> String {
+fn page(title: &str, body: &str, data: &str) -> String {
     // Text that would end the script element is written otherwise.
     let data = data.replace('<', "\\u003c");
     let parts = [
@@ -38,24 +38,40 @@ pub(super) fn page(title: &str, body: &str, data: &str) -> String {
     out + rest
 }
 
+/// A page with plots between what stands above and below them, both HTML.
+pub(super) fn illustrated(title: &str, above: &str, plots: &[Drawn], below: &str) -> String {
+    let mut body = above.to_owned();
+    for (number, plot) in plots.iter().enumerate() {
+        // Writing to a string does not fail.
+        let _ = plotted(&mut body, number, plot);
+    }
+    body += below;
+    let shapes = |plot: &Drawn| {
+        plot.panels
+            .iter()
+            .map(|panel| panel.shape.clone())
+            .collect()
+    };
+    let shapes: Vec<Vec<Shape>> = plots.iter().map(shapes).collect();
+    page(
+        title,
+        &body,
+        &serde_json::to_string(&shapes).unwrap_or_default(),
+    )
+}
+
 impl Report {
     /// As a page.
     pub fn html(&self) -> String {
-        let mut body = String::new();
+        let (mut above, mut below) = (String::new(), String::new());
         // Writing to a string does not fail.
-        let _ = self.body(&mut body);
-        let shapes = |plot: &Drawn| {
-            plot.panels
-                .iter()
-                .map(|panel| panel.shape.clone())
-                .collect()
-        };
-        let shapes: Vec<Vec<Shape>> = self.plots.iter().map(shapes).collect();
-        let data = serde_json::to_string(&shapes).unwrap_or_default();
-        page(&self.name, &body, &data)
+        let _ = self.before(&mut above);
+        let _ = self.after(&mut below);
+        illustrated(&self.name, &above, &self.plots, &below)
     }
 
-    fn body(&self, out: &mut String) -> std::fmt::Result {
+    /// What stands above the plots.
+    fn before(&self, out: &mut String) -> std::fmt::Result {
         let class = match self.finding.outcome {
             Outcome::Reproduced => "good",
             Outcome::NotReproduced => "bad",
@@ -96,10 +112,7 @@ impl Report {
                 &self.claims_table().html(),
             )?;
         }
-        for (number, plot) in self.plots.iter().enumerate() {
-            plotted(out, number, plot)?;
-        }
-        self.after(out)
+        Ok(())
     }
 
     /// What stands below the plots.

@@ -6,6 +6,7 @@
 //! experiment beside each other, [`index`](fn@index) lists reports.
 
 mod arms;
+mod beside;
 mod claims;
 mod commands;
 mod compare;

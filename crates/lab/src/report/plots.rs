@@ -15,7 +15,7 @@ use serde::Serialize;
 use wanted::Wanted;
 
 /// Most panels of a plot.
-const PANELS_MAX: usize = 12;
+pub(super) const PANELS_MAX: usize = 12;
 
 /// A plot.
 #[derive(Debug, Clone, Serialize)]
@@ -240,7 +240,7 @@ fn title(cell: &Arm, quantity: Option<&str>) -> String {
 }
 
 /// Five digits: more cannot be seen.
-fn neat(value: f64) -> f64 {
+pub(super) fn neat(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

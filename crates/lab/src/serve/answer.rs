@@ -32,13 +32,27 @@ impl Manager {
         self.settings.out.join(kind).join(id)
     }
 
-    pub(super) fn clear(&self, name: &Name) {
+    /// Changes what is known of a workflow. `change` is handed what takes its results out of the way;
+    /// they are removed afterwards, which may take long, when nobody waits for the book any more.
+    pub(super) fn clearing<T>(&self, name: &Name, change: impl FnOnce(&dyn Fn()) -> T) -> T {
         let folder = self.folder(name);
-        if let Err(error) = std::fs::remove_dir_all(&folder)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(folder = %folder.display(), %error, "results cannot be removed");
-        }
+        // No identifier begins with a dot.
+        let gone = folder.with_file_name(format!(".gone-{}", name.1));
+        let changed = change(&|| {
+            if std::fs::rename(&folder, &gone).is_err() {
+                removed(&folder);
+            }
+        });
+        removed(&gone);
+        changed
+    }
+}
+
+fn removed(folder: &std::path::Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(folder = %folder.display(), %error, "results cannot be removed");
     }
 }
 

@@ -187,7 +187,7 @@ impl Book {
     }
 
     /// Something else under the same identifier. What another document measured is not this one's:
-    /// `clear` takes it away, while nothing can begin.
+    /// `clear` takes it out of the way, while nothing can begin.
     pub(super) fn replace(&self, prepared: Prepared, clear: impl FnOnce()) -> Result<Entry, Not> {
         let mut inner = self.lock();
         let name = prepared.name();
@@ -211,8 +211,8 @@ impl Book {
         inner.entries.get(&name).cloned().ok_or(Not::There)
     }
 
-    /// Stops it, waits until it stands still, and forgets it. `clear` takes away what it has left,
-    /// before its identifier is free.
+    /// Stops it, waits until it stands still, and forgets it. `clear` takes what it has left out
+    /// of the way, before its identifier is free.
     pub(super) fn remove(&self, name: &Name, clear: impl FnOnce()) -> Result<Entry, Not> {
         let mut inner = self.stopped(name)?;
         let mut entry = inner.entries.remove(name).ok_or(Not::There)?;

@@ -71,15 +71,8 @@ pub(super) async fn update(
             Err(refused) => return Ok(refusal(kind, &refused)),
         };
         if description.pointer("/general/id").and_then(Value::as_str) != Some(id.as_str()) {
-            let refused = Refused {
-                description,
-                failed: true,
-                offences: vec![Offence {
-                    path: "$.general.id".into(),
-                    what: format!("the path says {id}"),
-                }],
-            };
-            return Ok(refusal(kind, &refused));
+            let what = format!("the path says {id}");
+            return Ok(refusal(kind, &refused(description, "$.general.id", what)));
         }
         let state = description
             .pointer("/general/state")
@@ -88,21 +81,28 @@ pub(super) async fn update(
             description.get("processing").is_none() && description.get("configuration").is_none();
         let entry = match state {
             Some("destroyed") => manager
-                .book
-                .remove(&own, || manager.clear(&own))
+                .clearing(&own, |clear| manager.book.remove(&own, clear))
                 .map_err(|not| cannot(not, &id))?,
             Some("idle") if only_state => {
                 manager.book.stop(&own).map_err(|not| cannot(not, &id))?
             }
-            _ if only_state => manager.book.start(&own).map_err(|not| cannot(not, &id))?,
+            Some("running" | "instantiated") if only_state => {
+                manager.book.start(&own).map_err(|not| cannot(not, &id))?
+            }
+            _ if only_state => {
+                let what = "running, idle or destroyed can be asked for".to_owned();
+                return Ok(refusal(
+                    kind,
+                    &refused(description, "$.general.state", what),
+                ));
+            }
             _ => {
                 let made = match prepared(kind, description, scale.as_deref(), &manager.settings) {
                     Ok(made) => made,
                     Err(refused) => return Ok(refusal(kind, &refused)),
                 };
                 manager
-                    .book
-                    .replace(made, || manager.clear(&own))
+                    .clearing(&own, |clear| manager.book.replace(made, clear))
                     .map_err(|not| cannot(not, &id))?
             }
         };
@@ -111,12 +111,20 @@ pub(super) async fn update(
     .await
 }
 
+fn refused(description: Value, path: &str, what: String) -> Refused {
+    let path = path.into();
+    Refused {
+        description,
+        failed: true,
+        offences: vec![Offence { path, what }],
+    }
+}
+
 /// `DELETE`.
 pub(super) async fn remove(manager: Arc<Manager>, own: Name) -> Result<Response<Body>, Error> {
     aside(move || {
         let entry = manager
-            .book
-            .remove(&own, || manager.clear(&own))
+            .clearing(&own, |clear| manager.book.remove(&own, clear))
             .map_err(|not| cannot(not, &own.1))?;
         Ok(described_as(StatusCode::OK, &entry))
     })
