@@ -85,9 +85,9 @@ impl Deployed<'_> {
             let earlier = before.get(name).copied().unwrap_or_default();
             let counts = link.counts()?.into_iter().zip(earlier);
             for (what, (now, earlier)) in OF_LINKS.iter().zip(counts) {
-                measured
-                    .links
-                    .insert(format!("{name}.{what}"), now - earlier);
+                // Of netem they are not all of one moment.
+                let since = now.saturating_sub(earlier);
+                measured.links.insert(format!("{name}.{what}"), since);
             }
         }
         Ok(measured)

@@ -168,6 +168,8 @@ fn sent(said: &str) -> Result<Sent, String> {
             _ => sent.dropped = one.drops,
         }
     }
+    // netem counts what the queue inside it drops as drops of its own.
+    sent.lost = sent.lost.saturating_sub(sent.dropped);
     Ok(sent)
 }
 
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_tc_says_is_read() {
-        let said = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":3},
+        let said = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":5},
             {"kind":"tbf","handle":"2:","bytes":9,"packets":1,"drops":2}]"#;
         let read = Sent {
             bytes: 9,
