@@ -347,6 +347,13 @@ fn places_exist_only_with_links_and_arms_are_bounded() {
         (faults(&many)[0].path.as_str(), faults(&many)[0].line),
         ("sweep", 8)
     );
+    let grown = format!(
+        "{alone}[sweep]\na=[1]\nb=[1]\n[scale.whole]\nsweep.a=[{values}]\nsweep.b=[{values}]\n"
+    );
+    assert_eq!(
+        (faults(&grown)[0].path.as_str(), faults(&grown)[0].line),
+        ("scale.whole.sweep", 11)
+    );
     for broken in ["", "=", "name", "[sink", "\u{0}", "name='x'\nname='y'"] {
         assert_eq!(faults(broken).len(), 1, "{broken}");
     }

@@ -139,16 +139,25 @@ fn sizes(document: &Document, faults: &mut Faults<'_>) {
             }
         }
     }
-    // Counted, not made: a document may ask for more than there is memory for.
-    let counts = document.sweep.values().map(Vec::len);
-    let arms = counts.fold(1usize, usize::saturating_mul);
-    if arms > ARMS_MAX {
-        let span = document
-            .sweep
-            .keys()
-            .next()
-            .map_or(0..0, toml::Spanned::span);
-        faults.add(span, "sweep", format!("{arms} arms; at most {ARMS_MAX}"));
+    arms(document, faults);
+}
+
+/// How many there are in each size. Counted, not made: a document may ask for more than there is
+/// memory for.
+fn arms(document: &Document, faults: &mut Faults<'_>) {
+    let own = document.scale.iter();
+    let own = own.filter(|(_, scale)| !scale.sweep.is_empty());
+    let own = own.map(|(name, scale)| (format!("scale.{name}.sweep"), &scale.sweep));
+    for (path, sweep) in own.chain([("sweep".to_owned(), &document.sweep)]) {
+        let values = document.sweep.iter().map(|(name, values)| {
+            let instead = sweep.get(name.get_ref().as_str());
+            instead.unwrap_or(values).len()
+        });
+        let arms = values.fold(1usize, usize::saturating_mul);
+        if arms > ARMS_MAX {
+            let span = sweep.keys().next().map_or(0..0, toml::Spanned::span);
+            faults.add(span, &path, format!("{arms} arms; at most {ARMS_MAX}"));
+        }
     }
 }
 
