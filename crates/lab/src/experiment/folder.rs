@@ -41,12 +41,13 @@ pub(super) fn claim(out: &Path, text: &str) -> Result<(), String> {
     fs::create_dir_all(out).map_err(failed)?;
     let own = out.join("document.toml");
     match fs::read_to_string(&own) {
-        Ok(other) if other != text => Err(format!(
+        Ok(same) if same == text => Ok(()),
+        // One that is empty was made by whoever was killed before it was written.
+        Ok(other) if !other.is_empty() => Err(format!(
             "{} holds runs of another document, or of this one before it was changed: give another \
              --out, or remove it",
             out.display()
         )),
-        Ok(_) => Ok(()),
-        Err(_) => fs::write(own, text).map_err(failed),
+        _ => fs::write(own, text).map_err(failed),
     }
 }

@@ -56,11 +56,12 @@ pub fn run(
 ) -> Result<Outcome, String> {
     let folders = Folders::of(job)?;
     claim(&folders.out, &job.text)?;
+    let path = folders.out.join("runs.jsonl");
+    // Before records are read: they are ours alone from here.
+    let mut file = opened(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let machine = Machine::here(job.plan.scale.as_deref(), &job.plan.document.versions);
     machine.note(&folders.out)?;
-    let path = folders.out.join("runs.jsonl");
     let done = Record::read_all(&path)?;
-    let mut file = opened(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let ground = match Ground::of(job, &folders, stop) {
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(Outcome::Stopped),
         ground => ground?,
