@@ -1,6 +1,7 @@
 //! What an experiment ran on, and with what.
 
 use super::command::path;
+use super::folder::opened;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,9 +77,9 @@ impl Machine {
         if Machine::read_all(out)?.last().is_some_and(same) {
             return Ok(());
         }
-        let line = serde_json::to_string(self).map_err(|error| error.to_string())?;
-        let file = fs::OpenOptions::new().create(true).append(true).open(&path);
-        writeln!(file.map_err(failed)?, "{line}").map_err(failed)
+        let line = serde_json::to_string(self).map_err(|error| error.to_string())? + "\n";
+        let mut file = opened(&path).map_err(failed)?;
+        file.write_all(line.as_bytes()).map_err(failed)
     }
 
     /// All that an experiment ran on; none where nothing was written down.
@@ -136,6 +137,9 @@ mod tests {
         .unwrap();
         assert_eq!(Machine::read_all(&out).unwrap().first(), Some(&here));
         assert_eq!(Machine::read_all(&out).unwrap().len(), 1);
+        // Killed while it was written: what is torn is not there, and the next one is whole.
+        let torn = fs::read_to_string(out.join(FILE)).unwrap() + "{\"unix_s\":";
+        fs::write(out.join(FILE), torn).unwrap();
         let other = Machine { cores: 99, ..here };
         other.note(&out).unwrap();
         assert_eq!(Machine::read_all(&out).unwrap().len(), 2);
