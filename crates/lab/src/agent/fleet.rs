@@ -5,8 +5,8 @@ use super::clock::{Offset, Trip};
 use super::protocol::{AGENTS_MAX, Answer, BEAT, LOST, Letter, Order, Who, now_ns, read, write};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
@@ -28,8 +28,8 @@ pub(crate) struct Fleet {
     session: String,
     /// At least so many are waited for.
     wanted: usize,
-    /// So many were there before: when they have answered, nobody else is waited for.
-    known: AtomicUsize,
+    /// Those that joined before, by id: when they have answered, nobody else is waited for.
+    known: Mutex<BTreeSet<String>>,
     beats: Beats,
     handle: Handle,
     _end: oneshot::Sender<()>,
@@ -100,7 +100,7 @@ impl Fleet {
             bus,
             session,
             wanted: meeting.agents.clamp(1, AGENTS_MAX),
-            known: AtomicUsize::new(usize::MAX),
+            known: Mutex::default(),
             beats,
             handle,
             _end: end,
@@ -137,7 +137,7 @@ impl Fleet {
             ));
             let joined: Vec<(Who, Offset)> = joined.into_iter().flatten().collect();
             if joined.len() >= self.wanted {
-                self.known.store(joined.len(), Ordering::Relaxed);
+                *self.known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
             if stop.load(Ordering::Relaxed) || began.elapsed() > MUSTER {
@@ -149,6 +149,10 @@ impl Fleet {
         }
     }
 
+    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn roll(&self) -> Result<Vec<Who>, String> {
         let inbox = self.bus.client.new_inbox();
         let mut answers = self.bus.subscribe(inbox.clone()).await?;
@@ -158,11 +162,16 @@ impl Fleet {
             .publish_with_reply(self.bus.roll(), inbox, "".into())
             .await;
         asked.map_err(|error| error.to_string())?;
-        let (mut there, known) = (Vec::new(), self.known.load(Ordering::Relaxed));
+        let (mut there, mut missing) = (Vec::new(), self.known().clone());
+        let any_known = !missing.is_empty();
         let all = async {
             while let Some(message) = answers.next().await {
-                there.extend(read::<Who>(&message.payload).ok());
-                if there.len() > AGENTS_MAX || there.len() >= known {
+                let Ok(who) = read::<Who>(&message.payload) else {
+                    continue;
+                };
+                missing.remove(&who.id);
+                there.push(who);
+                if there.len() > AGENTS_MAX || (any_known && missing.is_empty()) {
                     break;
                 }
             }
