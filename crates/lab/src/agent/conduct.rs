@@ -115,8 +115,8 @@ impl Run<'_> {
         let sinks = self.plan.document.sink.values();
         let within = sinks.map(longest).max().unwrap_or_default() + SOON;
         let mut parts = Vec::new();
-        for (agent, answer) in self.each(order, within, self.stop) {
-            if let Answer::Measured(measured, late_ns) = answer? {
+        for (agent, answer) in done(self.each(order, within, self.stop))? {
+            if let Answer::Measured(measured, late_ns) = answer {
                 parts.push(*measured);
                 let name = self
                     .agents
@@ -194,11 +194,32 @@ impl Run<'_> {
     }
 }
 
-/// Whether all did what they were told. An agent that was lost is said before what others say
-/// because of that.
-fn done(answers: Vec<(usize, Result<Answer, Trouble>)>) -> Result<(), Trouble> {
-    let troubles = answers.into_iter().filter_map(|(_, answer)| answer.err());
-    let mut troubles: Vec<Trouble> = troubles.collect();
+/// What all answered who did what they were told. An agent that was lost is said before what others
+/// say because of that.
+fn done(answers: Vec<(usize, Result<Answer, Trouble>)>) -> Result<Vec<(usize, Answer)>, Trouble> {
+    let (mut well, mut troubles) = (Vec::new(), Vec::new());
+    for (agent, answer) in answers {
+        match answer {
+            Ok(answer) => well.push((agent, answer)),
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
     troubles.sort_by_key(|trouble| matches!(trouble, Trouble::Failed(_)));
-    troubles.into_iter().next().map_or(Ok(()), Err)
+    troubles.into_iter().next().map_or(Ok(well), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_lost_is_said_before_what_others_say() {
+        let failed = || Err(Trouble::Failed("sink s: exit status: 7".into()));
+        let lost = Trouble::Lost("two".into());
+        let answers = vec![(0, failed()), (1, Ok(Answer::Done)), (2, Err(lost.clone()))];
+        assert_eq!(done(answers).err(), Some(lost));
+        let well = done(vec![(3, Ok(Answer::Clock(7)))]).unwrap();
+        assert!(matches!(well[..], [(3, Answer::Clock(7))]), "{well:?}");
+        assert!(done(vec![(0, failed())]).is_err());
+    }
 }
