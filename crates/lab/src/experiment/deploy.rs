@@ -158,9 +158,13 @@ impl<'a> Deployed<'a> {
         let cpus = cpus.map(|cpus| Cpus::read(cpus.get_ref())).transpose()?;
         let start = || {
             cpus.as_ref().map_or(Ok(()), Cpus::pin)?;
-            let child = command.spawn()?;
-            cpus.as_ref().map_or(Ok(()), |cpus| cpus.hold(child.id()))?;
-            Ok(child)
+            let mut child = command.spawn()?;
+            let held = cpus.as_ref().map_or(Ok(()), |cpus| cpus.hold(child.id()));
+            if held.is_err() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            held.map(|()| child)
         };
         let started = self.place(place)?.within(start);
         started.map_err(|error| format!("{text}: {error}"))
