@@ -199,7 +199,7 @@ fn known_numbers_come_out() {
         "{summary}"
     );
     bench.nothing_stays();
-    assert!(!Path::new(&bench.path("out/scratch")).exists());
+    assert!(!Path::new(&bench.path("out/scratch-0")).exists());
     // Again: all is done, nothing is measured anew, and the same is said.
     let again = bench.run();
     assert_eq!((again.stdout, bench.records().len()), (output.stdout, 6));
