@@ -191,6 +191,13 @@ impl Bench {
         self.lab(0, &[&words, more].concat())
     }
 
+    /// Waits until both parts are measured.
+    fn midway(&self) {
+        wait("both parts", || {
+            self.there("steps/measure-0-2") && self.there("steps/measure-1-2")
+        });
+    }
+
     fn records(&self) -> Vec<Value> {
         let text = self.text("out/runs.jsonl");
         text.lines()
@@ -202,6 +209,14 @@ impl Bench {
         let document = self.text("parts.toml");
         assert!(document.contains(from), "{from}");
         std::fs::write(self.path("parts.toml"), document.replace(from, to)).unwrap();
+    }
+
+    /// One run is enough.
+    fn once(&self) {
+        self.edit(
+            "rounds = 2\nsweep.factor = [10, 20]",
+            "rounds = 1\nsweep.factor = [10]",
+        );
     }
 
     /// What agents keep while they live.
@@ -282,17 +297,12 @@ fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
     let Some(bench) = Bench::new("killed", &[], "30") else {
         return;
     };
-    bench.edit(
-        "rounds = 2\nsweep.factor = [10, 20]",
-        "rounds = 1\nsweep.factor = [10]",
-    );
+    bench.once();
     let [one, two, three] = bench.three();
     let log = std::fs::File::create(bench.path("run.log")).unwrap();
     let run = bench.run_words().stdout(Stdio::null()).stderr(log).spawn();
     let mut run = Process(run.unwrap());
-    wait("both parts", || {
-        bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
-    });
+    bench.midway();
     let mut two = two;
     two.signal("-KILL");
     two.wait();
@@ -321,16 +331,11 @@ fn an_agent_that_is_cut_off_is_lost_and_ends_what_it_runs() {
     let Some(bench) = Bench::new("cut", &[], "30") else {
         return;
     };
-    bench.edit(
-        "rounds = 2\nsweep.factor = [10, 20]",
-        "rounds = 1\nsweep.factor = [10]",
-    );
+    bench.once();
     let agents = bench.three();
     let run = bench.run_words().stderr(Stdio::null()).spawn();
     let mut run = Process(run.unwrap());
-    wait("both parts", || {
-        bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
-    });
+    bench.midway();
     std::fs::write(bench.path("steps/quick"), "").unwrap();
     bench.network.ip(0, "link set v3 down").unwrap();
     assert_eq!(run.wait(), Some(0));
@@ -354,16 +359,11 @@ fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
         let Some(bench) = Bench::new(&format!("run{how}"), &[], "30") else {
             return;
         };
-        bench.edit(
-            "rounds = 2\nsweep.factor = [10, 20]",
-            "rounds = 1\nsweep.factor = [10]",
-        );
+        bench.once();
         let agents = bench.three();
         let run = bench.run_words().stderr(Stdio::null()).spawn();
         let mut run = Process(run.unwrap());
-        wait("both parts", || {
-            bench.there("steps/measure-0-2") && bench.there("steps/measure-1-2")
-        });
+        bench.midway();
         run.signal(how);
         assert_eq!(run.wait(), (how != "-KILL").then_some(130));
         // Agents notice, end what they run, and serve the next one.

@@ -20,7 +20,8 @@ fn only_who_has_credentials_may_meet_there() {
         "{said}"
     );
     let url = format!("nats://lab:secret@{HUB}:4222");
-    // Nobody is there: it is said, not waited for without end.
+    bench.agent_at(&url, 1, "one", &[]).end();
+    // Nobody is there: what waits for somebody can be stopped.
     let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
     let words = ["run", &document, "--out", &out, "--nats", &url];
     let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
