@@ -327,6 +327,37 @@ fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
 }
 
 #[test]
+fn a_function_that_dies_on_another_agent_spoils_the_run() {
+    let Some(bench) = Bench::new("dies", &[], "0") else {
+        return;
+    };
+    bench.once();
+    let ill = bench.path("steps/ill");
+    // What it has started goes on: sinks get what they ask for.
+    bench.edit(
+        "exec python3 -m http.server --bind 0.0.0.0 --directory {page} {port}",
+        &format!(
+            "python3 -m http.server --bind 0.0.0.0 --directory {{page}} {{port}} & \
+             until test -e {ill}; do sleep 0.02; done; exit 7"
+        ),
+    );
+    let quick = format!("test -e {}", bench.path("steps/quick"));
+    let dead =
+        format!("touch {ill}; while pgrep -f '[u]ntil test -e {ill}' >&2; do sleep 0.02; done");
+    bench.edit(&quick, &format!("{dead}; {quick}"));
+    let agents = bench.three();
+    assert_eq!(bench.run_words().output().unwrap().status.code(), Some(1));
+    let records = bench.records();
+    let why = records[0]["thrown"].as_str().unwrap();
+    assert!(
+        why.contains("agent one: function origin: it has ended"),
+        "{why}"
+    );
+    agents.into_iter().for_each(Process::end);
+    bench.mark.nothing_stays();
+}
+
+#[test]
 fn an_agent_that_is_cut_off_is_lost_and_ends_what_it_runs() {
     let Some(bench) = Bench::new("cut", &[], "30") else {
         return;

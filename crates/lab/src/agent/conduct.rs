@@ -127,6 +127,8 @@ impl Run<'_> {
                 }
             }
         }
+        // Agents with functions alone had nothing to watch them beside.
+        done(self.each(|_, _| Some(Order::Look), SOON, self.stop))?;
         Ok(parts)
     }
 

@@ -53,6 +53,8 @@ pub(super) enum Order {
     WarmUp { sinks: Vec<String> },
     /// To run these sinks beside each other, from this time of its own clock.
     Measure { sinks: Vec<String>, at_ns: u64 },
+    /// To say whether its functions still run.
+    Look,
     /// To take away what was deployed.
     TakeAway,
     /// To be free for others.

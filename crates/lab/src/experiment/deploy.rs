@@ -139,6 +139,14 @@ impl<'a> Deployed<'a> {
         }
     }
 
+    /// Whether all functions still run.
+    ///
+    /// # Errors
+    /// One that has ended, and what it said.
+    pub(crate) fn runs(&self) -> Result<(), String> {
+        self.processes.all_sinks_ended().map(drop)
+    }
+
     /// Starts a command at a place, its standard output and error in a file.
     pub(super) fn command(
         &self,
