@@ -7,7 +7,7 @@ use crate::link::{available, netem_available};
 use crate::nbmp::{self, Kind, Level};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use net::config::{Knob, flags as knob_flags};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -173,7 +173,8 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     );
     let looks_on = std::io::stderr().is_terminal();
     let outcome = run_job(&job, &stop, &mut |progress| {
-        eprint!("{}", line(progress, looks_on));
+        // Whoever looked on may have gone: no reason to end what is measured.
+        let _ = std::io::stderr().write_all(line(progress, looks_on).as_bytes());
     })?;
     if outcome == Outcome::Stopped {
         eprintln!("headwater lab: stopped; the same command goes on from here");
