@@ -2,7 +2,7 @@
 //!
 //! A pair of veth devices: what leaves either end is delayed and lost by netem, then kept to its rate
 //! by tbf with its queue. Unlike ours it does not say how late it was, its losses differ from run to
-//! run, and its rate is constant.
+//! run, jitter puts packets out of order, and its rate is constant.
 
 use super::{Loss, Namespace, Rate, Shape, Way};
 use serde::Deserialize;
