@@ -2,6 +2,7 @@
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
 use std::io;
 use toml::Value;
 
@@ -59,7 +60,8 @@ impl Cpus {
 
 /// `0-1,3`; none where it is something else.
 fn ranges(text: &str) -> Option<Vec<usize>> {
-    let mut all = Vec::new();
+    // Once each: a short text may say many of them again and again.
+    let mut all = BTreeSet::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -68,7 +70,7 @@ fn ranges(text: &str) -> Option<Vec<usize>> {
         }
         all.extend(first..=last);
     }
-    Some(all)
+    Some(all.into_iter().collect())
 }
 
 #[cfg(test)]
