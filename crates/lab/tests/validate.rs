@@ -321,6 +321,7 @@ fn parts_are_of_sinks_alone_and_can_be_put_together() {
         ("/x p99", "b", None),
         ("/x", "b", Some("measure.x")),
         ("sum /x", "a", Some("place.a.agents")),
+        ("sum /x'\nseries.y.from='/y", "b", Some("series.y")),
     ] {
         let found = faults(&text(measure, at));
         assert_eq!(

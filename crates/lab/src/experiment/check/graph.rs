@@ -144,6 +144,11 @@ fn parts(document: &Document, place: &str, faults: &mut Faults<'_>) {
             faults.add(text.span(), &format!("measure.{}", name.get_ref()), what);
         }
     }
+    let sinks = document.sink.values().filter(there);
+    for name in sinks.flat_map(|sink| sink.series.keys()) {
+        let what = "it is measured in parts: series of several cannot be put together";
+        faults.add(name.span(), &format!("series.{}", name.get_ref()), what);
+    }
 }
 
 fn inputs(document: &Document, faults: &mut Faults<'_>) {
