@@ -2,13 +2,16 @@
 //!
 //! A second process of the same program waits for the end of its standard input, which is the end
 //! of the first process even where that was `SIGKILL`. Then it ends all that is in the namespaces,
-//! and removes the folders that it was told of: a crash leaves no process and no file. Namespaces
-//! go with their last process. Should the second process be gone first, the first one does all that.
+//! and removes the folders that it was told of: a crash leaves no process and no file. It holds the
+//! namespaces meanwhile, which go with it: while it looks for one by its number, that is no other's.
+//! Should the second process be gone first, the first one does all that.
 
 use super::Namespace;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -60,7 +63,8 @@ impl Guard {
     /// When it is gone.
     pub fn watch(&mut self, namespace: &Namespace) -> io::Result<()> {
         self.duty.namespaces.push(namespace.inode());
-        self.tell(namespace.inode().to_string().as_bytes())
+        let (inode, path) = (namespace.inode(), namespace.path());
+        self.tell(format!("{inode} {}", path.display()).as_bytes())
     }
 
     /// Tells it of a folder that it shall remove, by its absolute path.
@@ -92,26 +96,30 @@ impl Drop for Guard {
     }
 }
 
-/// What the second process does: reads namespaces' inodes and folders' paths, a line each, until its
-/// input ends, then ends all processes in them and removes these.
+/// What the second process does: reads namespaces' inodes with where they are, and folders' paths, a
+/// line each, until its input ends, then ends all processes in them and removes these.
 pub fn stand() {
-    let mut duty = Duty::default();
-    let mut text = Vec::new();
+    let (mut duty, mut held) = (Duty::default(), Vec::new());
+    let (mut input, mut line) = (io::stdin().lock(), Vec::new());
     // Torn off where the first process died: what came whole counts.
-    let _ = io::copy(&mut io::stdin().lock(), &mut text);
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some(line) = line.strip_suffix(b"\n") else {
-            continue;
-        };
-        let number = std::str::from_utf8(line)
-            .ok()
-            .and_then(|text| text.parse().ok());
-        match number {
-            Some(inode) => duty.namespaces.push(inode),
-            None => duty.folders.push(std::ffi::OsStr::from_bytes(line).into()),
+    while input.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
+        match numbered(&line) {
+            Some((inode, path)) => {
+                duty.namespaces.push(inode);
+                held.extend(File::open(path).ok());
+            }
+            None => duty.folders.push(OsStr::from_bytes(&line).into()),
         }
+        line.clear();
     }
     duty.fulfil();
+    drop(held);
+}
+
+/// The inode of a namespace, and where it is found; none of a folder's path.
+fn numbered(line: &[u8]) -> Option<(u64, &str)> {
+    let (inode, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+    Some((inode.parse().ok()?, path))
 }
 
 impl Duty {
@@ -165,5 +173,19 @@ impl Duty {
             let path = format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero());
             std::fs::metadata(path).is_ok_and(|ns| self.namespaces.contains(&ns.ino()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_told_from_folders() {
+        let told = numbered(b"4026532281 /proc/12/fd/7");
+        assert_eq!(told, Some((4_026_532_281, "/proc/12/fd/7")));
+        for folder in ["/tmp/scratch-0", "/tmp/12 /7", "/12", "/tmp/\u{e4} b"] {
+            assert_eq!(numbered(folder.as_bytes()), None, "{folder}");
+        }
     }
 }
