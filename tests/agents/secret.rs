@@ -39,6 +39,7 @@ fn agents_meet_over_tls_with_credentials_files_and_nobody_else_does() {
     let Some(bench) = Bench::new("trust", &["-c", &trust.path("server.conf")], "0") else {
         return;
     };
+    bench.edit("agents = 2", "agents = 1");
     let url = format!("tls://{HUB}:4222");
     let (ca, creds) = (trust.path("certificate.pem"), trust.path("lab.creds"));
     let with = |creds: &str| {
@@ -63,7 +64,6 @@ fn agents_meet_over_tls_with_credentials_files_and_nobody_else_does() {
         bench.agent_at(&url, host, name, &words)
     };
     let agents = [agent(1, "one", "origin"), agent(2, "two", "load")];
-    bench.edit("agents = 2", "agents = 1");
     well(&with(&creds));
     assert_eq!(bench.records().len(), 4);
     agents.into_iter().for_each(Process::end);
