@@ -264,10 +264,14 @@ impl Edge {
         if !self.keeps(key, object) {
             return;
         }
+        let (arena, copied) = (self.arena.clone(), object.clone());
+        let laid = tokio::task::spawn_blocking(move || copied.content.laid(&arena));
+        // The copier knows nothing of the edge: a worker does not wait for it when all ends, and what
+        // is written then, records and the disk tier's last, must not be left to it.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
-        tokio::task::spawn_blocking(move || {
+        tokio::spawn(async move {
             // Meanwhile it may have made room, or a variant may have come by its URL's fetch.
-            if let Some(content) = object.content.laid(&edge.arena)
+            if let Ok(Some(content)) = laid.await
                 && edge.keeps(&key, &object)
             {
                 let laid = Arc::new(object.with(content));

@@ -100,6 +100,11 @@ impl Observer {
         }
     }
 
+    /// Where records go.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
     /// Records go to a new file of the same name from now on: somebody may have moved the old one.
     pub fn reopen(&self) {
         if let Some(recorder) = &self.recorder {

@@ -92,6 +92,7 @@ pub fn start(
     let mut running = Running::new(shutdown.clone());
     running.follow_tls(&settings.common, server.certificates())?;
     let edge = build(settings, workers, &metrics, &shutdown)?;
+    running.records(edge.observer.recorder());
     let live = Arc::new(Live::new(edge, Box::new(read)));
     if let Some((port, token)) = admin {
         let admin = Arc::new(Admin {

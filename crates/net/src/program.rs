@@ -10,6 +10,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use crate::config::Wrong;
+use crate::record::Recorder;
 use crate::{Body, Conn, Server, Shutdown};
 
 mod certificates;
@@ -66,6 +67,7 @@ pub struct Running {
     shutdown: Shutdown,
     ports: Vec<Port>,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    records: Option<Recorder>,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,13 @@ impl Running {
             shutdown,
             ports: Vec::new(),
             threads: Vec::new(),
+            records: None,
         }
+    }
+
+    /// What is recorded: all of it is written when [`Running::join`] returns.
+    pub fn records(&mut self, recorder: Option<&Recorder>) {
+        self.records = recorder.cloned();
     }
 
     /// Serves from now on; see [`Server::run`]. `name` is [`MAIN`], or how [`Running::announce`]
@@ -223,6 +231,9 @@ impl Running {
             let ended = thread.join();
             let ended = ended.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
             result = result.and(ended);
+        }
+        if let Some(records) = self.records {
+            records.close();
         }
         result.map_err(Failed::cannot("the server"))
     }

@@ -91,6 +91,8 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     });
     let elsewhere = elsewhere.collect::<Result<_, Failed>>()?;
     let stores = Stores::new(open(&place, options)?, elsewhere);
+    let mut running = Running::new(shutdown.clone());
+    running.records(recorder.as_ref());
     let origin = Arc::new(origin(settings, stores, &metrics, recorder, &shutdown)?);
     let listen = Listen {
         addresses: settings.listen.clone(),
@@ -102,7 +104,6 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
         ..Listen::default()
     };
     let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
-    let mut running = Running::new(shutdown);
     running.follow_tls(&settings.common, server.certificates())?;
     running.serve(MAIN, server, move |_| {
         // Its file is there as long as anybody serves it.

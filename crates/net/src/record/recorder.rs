@@ -36,11 +36,12 @@ const REOPENED: Row = Row {
     help: "Times that the file of records was opened anew",
 };
 
-/// Where records go. Cheap to clone; the last clone to be dropped waits until all is written.
+/// Where records go. Cheap to clone; [`Recorder::close`], or else the last clone to be dropped, waits
+/// until all is written.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
-    _thread: Arc<Thread>,
+    thread: Arc<Thread>,
 }
 
 #[derive(Debug)]
@@ -89,12 +90,18 @@ impl Recorder {
             .spawn(run)?;
         let thread = Thread {
             shared: Arc::clone(&shared),
-            handle: Some(handle),
+            handle: Mutex::new(Some(handle)),
         };
         Ok(Recorder {
             shared,
-            _thread: Arc::new(thread),
+            thread: Arc::new(thread),
         })
+    }
+
+    /// Waits until all that came is written. What comes then is dropped, and counted as that. Whoever
+    /// ends a program calls it: the last clone may be with a thread that nobody waits for.
+    pub fn close(&self) {
+        self.thread.close();
     }
 
     /// Hands over one record. Never waits for the disk.
@@ -121,7 +128,7 @@ impl Recorder {
 
     fn line(&self, record: Line) {
         let mut queue = self.shared.lock();
-        if queue.waiting.len() >= WAITING_MAX {
+        if queue.closed || queue.waiting.len() >= WAITING_MAX {
             drop(queue);
             self.shared.dropped.inc();
             return;
@@ -198,17 +205,24 @@ fn write_batch(to: &mut BufWriter<File>, batch: &[Line]) -> io::Result<()> {
 #[derive(Debug)]
 struct Thread {
     shared: Arc<Shared>,
-    handle: Option<JoinHandle<()>>,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Thread {
+    fn close(&self) {
+        self.shared.lock().closed = true;
+        self.shared.wake.notify_one();
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handle.take() {
+            // The thread cannot panic on outside input; if it did, there is nothing left to do.
+            let _ = handle.join();
+        }
+    }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.wake.notify_one();
-        if let Some(handle) = self.handle.take() {
-            // The thread cannot panic on outside input; if it did, there is nothing left to do.
-            let _ = handle.join();
-        }
+        self.close();
     }
 }
 
@@ -216,6 +230,22 @@ impl Drop for Thread {
 mod tests {
     use super::super::tests::sample;
     use super::*;
+
+    #[test]
+    fn all_is_written_once_it_is_closed_whoever_still_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("records.jsonl");
+        let recorder = Recorder::open(&path, &Metrics::new()).unwrap();
+        let other = recorder.clone();
+        other.access(sample());
+        recorder.close();
+        other.access(sample());
+        let lines = || std::fs::read_to_string(&path).unwrap().lines().count();
+        assert_eq!(lines(), 1);
+        assert_eq!(other.shared.dropped.get(), 1);
+        drop((recorder, other));
+        assert_eq!(lines(), 1);
+    }
 
     #[test]
     fn every_record_is_a_line_when_the_recorder_is_gone() {
