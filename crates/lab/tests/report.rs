@@ -321,7 +321,13 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
     assert_eq!(other.differs[0].values, ["2", "4"]);
     let ratio = other.rows[0].changes[0].as_ref().unwrap().ratio;
     assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
-    assert!(other.html().contains("&lt;b&gt;") && !other.html().contains("<b>"));
+    let page = other.html();
+    assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"));
+    // Each quantity is drawn, a bar for each folder.
+    let quantities: std::collections::BTreeSet<_> =
+        other.rows.iter().map(|row| &row.quantity).collect();
+    assert_eq!(page.matches("class=\"canvas\"").count(), quantities.len());
+    assert!(page.contains(r#""groups":[{"name":"a","values":[["#));
     assert!(other.markdown().contains("8 of 8 ratios"));
 }
 

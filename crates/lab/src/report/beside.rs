@@ -1,6 +1,5 @@
 //! A comparison's pictures: of each quantity, the means of all folders beside each other.
 
-use super::arms::words;
 use super::compare::{Compared, Comparison};
 use super::plots::{Axis, Drawn, Group, PANELS_MAX, Panel, Shape, neat};
 use super::table::Table;
@@ -78,10 +77,7 @@ fn names(rows: &[&Compared]) -> Vec<String> {
     let short = |row: &&Compared| {
         let mut arm: Arm = row.arm.clone();
         arm.retain(|name, _| differs(name));
-        match arm.len() {
-            1 => arm.values().cloned().collect(),
-            _ => words(&arm),
-        }
+        arm.into_values().collect::<Vec<_>>().join(" ")
     };
     rows.iter().map(short).collect()
 }
