@@ -21,7 +21,9 @@ for file in "$@"; do
   # shellcheck disable=SC2086
   "$headwater" lab run "$file" --out "$out" $size > "$out.said" 2>&1
   status=$?
-  tail -n 3 "$out.said"
+  # What was found stands at the report's head.
+  [ ! -e "$out/report.md" ] || sed -n '3,/^The question/{/^The question/!p}' "$out/report.md"
+  [ $status -le 1 ] || tail -n 3 "$out.said"
   # A finding that is not repeated is a result too; what was not measured is none.
   if [ -e "$out/report.json" ] && [ $status -le 1 ]; then
     mkdir -p "docs/results/$id"
@@ -30,5 +32,5 @@ for file in "$@"; do
     short="$short $id"
   fi
 done
-"$headwater" lab index docs/results || short="$short the index"
+"$headwater" lab index docs/results > target/results/index.said || short="$short the index"
 [ -z "$short" ] || { echo "not measured:$short"; exit 1; }
