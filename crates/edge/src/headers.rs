@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
-use net::record::REQUEST_ID;
+use net::record::{CHARS_MAX, REQUEST_ID};
 
 use crate::reason::NAME;
 
@@ -82,10 +82,16 @@ pub fn heard(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
 /// A request's headers for an answer that may be kept.
 pub fn to_keep(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(16);
-    for name in heard(also).chain([&REQUEST_ID]) {
+    for name in heard(also) {
         for value in request.get_all(name) {
             kept.append(name.clone(), value.clone());
         }
+    }
+    // It makes no difference to an answer, unless it is so long that it is refused: others would share
+    // that. What records keep of it is enough.
+    let id = request.get(&REQUEST_ID);
+    if let Some(id) = id.filter(|id| id.len() <= CHARS_MAX) {
+        kept.insert(REQUEST_ID, id.clone());
     }
     // Who fetches is this edge, for whoever asks.
     let ours = || HeaderValue::from_static(NAME);
@@ -166,6 +172,20 @@ mod tests {
             kept.keys().map(HeaderName::as_str).collect::<Vec<_>>(),
             ["x-kept"]
         );
+    }
+
+    #[test]
+    fn a_name_too_long_for_an_origin_spoils_no_answer_that_others_share() {
+        for (long, kept) in [(CHARS_MAX, true), (CHARS_MAX + 1, false)] {
+            let name = "x".repeat(long);
+            let request = map(&[("x-request-id", &name), ("x-request-id", "second")]);
+            let ids: Vec<_> = to_keep(&request, &[])
+                .get_all(REQUEST_ID)
+                .iter()
+                .map(|id| id.len())
+                .collect();
+            assert_eq!(ids, if kept { vec![long] } else { vec![] });
+        }
     }
 
     #[test]

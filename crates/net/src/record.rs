@@ -18,7 +18,7 @@ mod recorder;
 mod time;
 
 /// The most characters kept of a path, an error or a user agent.
-const CHARS_MAX: usize = 512;
+pub const CHARS_MAX: usize = 512;
 
 /// One request answered by a server. The fields and their units are the contract of the file.
 #[derive(Debug, Clone, Serialize)]

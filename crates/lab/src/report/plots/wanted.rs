@@ -80,7 +80,8 @@ impl Wanted {
         let labels: Vec<String> = quantities.iter().map(|name| runs.label(name)).collect();
         let what = labels.join(", ");
         let title = match kind {
-            Kind::Time => format!("{what} over time"),
+            // Some are called so.
+            Kind::Time => format!("{} over time", what.trim_end_matches("-over-time")),
             Kind::Bars => what,
             Kind::Box => format!("{what}: every run"),
             Kind::Ecdf => format!("{what}: share of values within a value (ECDF)"),
