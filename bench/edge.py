@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import edge_beside
-from run import ROOT, cpu_model, free_port, get, round_arguments, wait_for, wrk
+from run import BINARY, ROOT, cpu_model, free_port, get, round_arguments, wait_for, wrk
 
 KINDS = {
     "hit 1 MB": ("large", "cycle.lua"),
@@ -88,9 +88,6 @@ class Process:
     def stop(self):
         self.process.terminate()
         self.process.wait()
-
-
-BINARY = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
 
 
 class Headwater(Process):
@@ -175,13 +172,13 @@ def measure(args, caches, work):
     return rounds
 
 
-def ask(args, cache, kind, work):
+def ask(args, cache, kind, work, client=wrk):
     folder, script = KINDS[kind]
     paths = [f"/{folder}/{number}" for number in range(COUNT)]
     if script == "cycle.lua":
         for path in paths:
             get(cache.url + path)
-    return wrk(args, cache, paths, work, script)
+    return client(args, cache, paths, work, script)
 
 
 def report(args, rounds, caches, tails, idle, long):

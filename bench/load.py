@@ -21,7 +21,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from run import ROOT, cpu_model, free_port, nginx_version, round_arguments, wait_for  # noqa: E402
+from run import BINARY, ROOT, cpu_model, free_port, nginx_version, round_arguments, wait_for  # noqa: E402
 
 SIZES = {"5 KB": 5_000, "1 MB": 1_000_000}
 # (rival, size): least ratio of ours to theirs, a CPU-second.
@@ -104,7 +104,7 @@ def commands(tool, url, args, oha, rate, log):
     each = str(rate / args.connections) if rate else ""
     if tool == "headwater":
         pace = str(rate) if rate else "max"
-        return [str(ROOT / "target/release/headwater"), "load", "rate", url, "--rate", pace, "--duration",
+        return [str(BINARY), "load", "rate", url, "--rate", pace, "--duration",
                 f"{seconds}s", "--connections", connections, "--threads", "1", "--json", "-"]  # fmt: skip
     if tool == "wrk":
         return None if rate else ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url]

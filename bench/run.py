@@ -21,6 +21,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
+BINARY = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
 
 
 def main():
@@ -140,11 +141,10 @@ def make_ready(folder, url, kinds):
 class Headwater:
     name = "headwater"
 
-    def __init__(self, films, segment):
-        binary = ROOT / "target/release/headwater"
-        command = [binary, "serve", films, "--listen", "127.0.0.1:0", "--workers", "1"]
+    def __init__(self, films, segment, *flags, cores="0", workers=1):
+        command = [BINARY, "serve", films, "--listen", "127.0.0.1:0", "--workers", workers, "--segment", segment]
         self.process = subprocess.Popen(
-            ["taskset", "-c", "0", *map(str, command), "--segment", segment],
+            ["taskset", "-c", cores, *map(str, [*command, *flags])],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.url = self.process.stdout.readline().split()[-1]
@@ -160,18 +160,18 @@ class Headwater:
 class Nginx:
     name = "nginx"
 
-    def __init__(self, work, ready):
+    def __init__(self, work, ready, more="", events=1024):
         port = free_port()
         config = work / "nginx.conf"
         config.write_text(
             f"""worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log;
-            events {{ worker_connections 1024; }}
+            worker_rlimit_nofile {2 * events + 100}; events {{ worker_connections {events}; }}
             http {{
               access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000;
               client_body_temp_path {work}/t1; proxy_temp_path {work}/t2;
               fastcgi_temp_path {work}/t3; uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5;
               open_file_cache max=10000; types {{ video/mp4 m4s; }}
-              server {{ listen 127.0.0.1:{port}; root {ready}; }}
+              server {{ listen 127.0.0.1:{port} backlog=4096; root {ready}; {more} }}
             }}"""
         )
         os.chmod(work, 0o755)
@@ -243,6 +243,35 @@ def wrk(args, server, paths, work, script="cycle.lua"):
         "requests": requests, "bytes": read, "wall_s": wall, "cpu_s": used,
         "p50": re.search(r"^ +50%\s+(\S+)", output, re.M)[1], "p99": re.search(r"^ +99%\s+(\S+)", output, re.M)[1],
     }  # fmt: skip
+
+
+def discard(args, server, paths, work, _script="cycle.lua", cores="1"):
+    """As `wrk`, by a client that drops what it receives in the kernel: `headwater load rate`."""
+    listing = work / "targets"
+    listing.write_text("".join(f"GET {server.url}{path.split('?')[0]}\n\n" for path in paths))
+    before = cpu(server)
+    said = load(f"@{listing}", "max", args.seconds, args.connections, cores)["summary"]
+    used = cpu(server) - before
+    return {
+        "requests": said["requests"], "bytes": said["bytes_per_s"] * said["requests"] / said["rate_per_s"],
+        "wall_s": said["requests"] / said["rate_per_s"], "cpu_s": used,
+        "p50": f"{said['from_sent_ms']['p50']:.2f}ms", "p99": f"{said['from_sent_ms']['p99']:.2f}ms",
+    }  # fmt: skip
+
+
+def load(target, rate, seconds, connections, cores="1", *flags):
+    """A run of `headwater load rate`: its JSON. Nothing may fail."""
+    words = ["--rate", rate, "--threads", 1, "--duration", f"{seconds:g}s", "--connections", connections]
+    output = subprocess.run(
+        ["taskset", "-c", cores, *map(str, [BINARY, "load", "rate", target, *words, *flags, "--json", "-"])],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if output.returncode:
+        sys.exit(f"{target}: {output.stderr[-2000:]}")
+    told = json.loads(output.stdout)
+    if told["summary"]["errors"]:
+        sys.exit(f"{target}: {told['summary']['errors']} errors")
+    return told
 
 
 def cpu(server):

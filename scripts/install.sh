@@ -63,6 +63,7 @@ if [ "$purpose" != run ]; then
   need haproxy haproxy
   need openssl openssl
   need perf linux-perf
+  need valgrind valgrind
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then

@@ -42,6 +42,7 @@ section clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 section docs env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 section tests cargo test --workspace --locked --no-fail-fast
 section judges scripts/judge.sh
+section instructions scripts/callgrind.sh
 section licences scripts/deny.sh
 section fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
 

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Counts the instructions of the hot paths, and holds them to bench/callgrind.json.
+
+Valgrind's callgrind runs real code: `media`'s work on long films (crates/media/examples/hot.rs), and
+whole requests through `headwater serve` and `headwater edge`, one worker each, from the socket to
+the record. A count is the difference between two runs, one of which does the thing N times more, so
+that starting up falls out. The kernel's work is not counted, nor what waiting costs.
+
+Ends with 1 where a path takes more than the margin above what is kept; where one takes less by more
+than that, it asks for the file to be renewed:
+
+  scripts/callgrind.sh            builds, counts and compares (as `make test` does)
+  scripts/callgrind.sh --renew    writes the counts of now into bench/callgrind.json
+  scripts/callgrind.sh --only ts  one path; what callgrind kept of it stays in target/callgrind
+
+Counts belong to a compiler and a C library; with others the margin is a wide one.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+KEPT = ROOT / "bench/callgrind.json"
+OUT = ROOT / "target/callgrind"
+# By the first word of a path's name.
+MARGINS = {"media": 0.03, "origin": 0.06, "edge": 0.06}
+# Where the compiler or the C library is another than that of the file.
+MARGIN_ELSEWHERE = 0.15
+
+# Name, job of hot.rs, hours of its film, how often.
+JOBS = [
+    ("media: index of a 1-hour film", "index", 1, 2),
+    ("media: cut 8 renditions of 1 hour", "cut", 1, 2),
+    ("media: media playlist, 1 hour", "playlist", 1, 10),
+    ("media: multivariant playlist, 8 renditions", "multivariant", 1, 20),
+    ("media: MPD, 1 hour, 8 renditions", "mpd", 1, 4),
+    ("media: plan of a 4-hour film's first segment", "first-segment", 4, 400),
+    ("media: plan of a 4-hour film's last segment", "last-segment", 4, 400),
+    ("media: TS of a 1 MB segment", "ts", 0, 20),
+]
+SEGMENT_URL = r"^(?!#)(\S+)$"
+
+
+def main():
+    args = arguments()
+    if reason := impossible():
+        print(f"SKIPPED instruction counts: {reason}")
+        return
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    counts = {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        tasks = [*media_tasks(args), *origin_tasks(args), *edge_tasks(args)]
+        for found in pool.map(lambda task: task(), tasks):
+            counts |= found
+    sys.exit(compare(args, counts))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/debug/examples")
+    parser.add_argument("--only", default="", help="only the paths whose name contains this")
+    parser.add_argument("--renew", action="store_true", help="keep the counts of now")
+    return parser.parse_args()
+
+
+def impossible():
+    if platform.machine() != "x86_64":
+        return f"kept ones are of x86_64, this is {platform.machine()}"
+    return None if shutil.which("valgrind") else "there is no valgrind (scripts/install.sh test)"
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────
+
+
+def valgrind(name, *command):
+    """A program under callgrind, and the file that will say what it did."""
+    out = OUT / re.sub(r"\W+", "-", name)
+    words = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
+    return words, out
+
+
+def total(out):
+    """Instructions of all threads."""
+    return sum(int(n) for n in re.findall(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)[:1])
+
+
+def media_tasks(args):
+    for name, job, hours, times in JOBS:
+        if args.only in name:
+            yield lambda name=name, work=(job, hours, times): {name: media_count(args, name, *work)}
+
+
+def media_count(args, name, job, hours, times):
+    counts = []
+    for n in (times, 2 * times):
+        words, out = valgrind(f"{name} {n}", args.programs / "hot", job, hours, n)
+        subprocess.run(words, check=True)
+        counts.append(total(out))
+    return (counts[1] - counts[0]) // times
+
+
+class Counted:
+    """A server under callgrind, asked on one connection. It is left alone until all of its threads
+    sleep before the next request comes, so that how often it waits is always the same."""
+
+    def __init__(self, name, *command):
+        words, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
+        # Valgrind tells each time that it does not know openat2; the server then does without.
+        with open(f"{self.out}.log", "w") as log:
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
+        port = re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline())[1]
+        self.client = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
+        self.answers = self.client.makefile("rb")
+
+    def ask(self, path):
+        self.rest()
+        self.client.sendall(f"GET {path} HTTP/1.1\r\nHost: films\r\nUser-Agent: count\r\nAccept: */*\r\n\r\n".encode())
+        status, length = self.answers.readline().decode(), 0
+        while (line := self.answers.readline().strip()):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        body = self.answers.read(length)
+        if " 200 " not in status:
+            raise RuntimeError(f"{path}: {status}")
+        return body.decode(errors="replace")
+
+    def rest(self):
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        quiet = 0
+        while quiet < 3:
+            states = [(task / "stat").read_text().rsplit(") ", 1)[1][0] for task in tasks.iterdir()]
+            quiet = quiet + 1 if set(states) == {"S"} else 0
+            time.sleep(0.0002)
+
+    def end(self):
+        self.rest()
+        self.client.close()
+        self.process.terminate()
+        if self.process.wait(60):
+            raise RuntimeError(f"{self.out.name} ended with {self.process.returncode}")
+        return total(self.out)
+
+
+def server_count(name, make, warm, path, times):
+    """Instructions of one request: a server that is asked `times` and one that is asked twice that."""
+    counts = [again(lambda n=n: server_total(f"{name} {n}", make, warm, path, n)) for n in (times, 2 * times)]
+    return {name: (counts[1] - counts[0]) // times}
+
+
+def server_total(run, make, warm, path, times):
+    server = make(run)
+    try:
+        paths = warm(server)
+        for at in range(times):
+            server.ask(path(paths, at))
+        return server.end()
+    finally:
+        server.process.kill()
+
+
+def again(count):
+    """Callgrind itself may fail an assertion (3.19, threads.c), and the server ends with it: rarely."""
+    for _ in range(2):
+        try:
+            return count()
+        except (OSError, RuntimeError) as why:
+            print(f"once more: {why}", file=sys.stderr)
+    return count()
+
+
+# ── the origin, over the built-in film ───────────────────────────────────────────────────────
+
+
+def film(server):
+    """What players ask for, in their order: playlists and a segment of the built-in film. Each is
+    asked for a few times, so that what is made once is made."""
+    multivariant = "/demo/.m3u8"
+    media = resolve(multivariant, re.search(SEGMENT_URL, server.ask(multivariant), re.M)[1])
+    segment = resolve(media, re.search(SEGMENT_URL, server.ask(media), re.M)[1])
+    paths = {"health": "/healthz", "playlist": media, "segment": segment, "MPD": "/demo/.mpd"}
+    for path in paths.values():
+        for _ in range(4):
+            server.ask(path)
+    return paths
+
+
+def resolve(base, uri):
+    return urllib.parse.urljoin("http://x" + base, uri).removeprefix("http://x")
+
+
+def origin_tasks(args):
+    # One segment of all: short ones are gathered in memory of our own once they are asked for again,
+    # and callgrind 3.19 ends with an assertion when that is first written to. So transport streams,
+    # which are always kept there, are counted in `media` only.
+    flags = ["--segment", "60s"]
+    anew = [*flags, "--segment-memory", "0B"]
+    for name, what, flags, times in (
+        ("origin: health, what every request costs", "health", flags, 1000),
+        ("origin: media playlist, kept", "playlist", flags, 1000),
+        ("origin: MPD, kept", "MPD", flags, 1000),
+        ("origin: CMAF segment, asked for again", "segment", flags, 800),
+        ("origin: CMAF segment, planned anew", "segment", anew, 200),
+    ):
+        if args.only in name:
+            make = lambda run, flags=flags: Counted(run, args.programs / "serve", ROOT / "media", *flags)
+            yield lambda name=name, make=make, what=what, times=times: server_count(
+                name, make, film, lambda paths, _, what=what: paths[what], times
+            )
+
+
+# ── the edge ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Upstream:
+    """Answers any GET with the bytes that its first part asks for, fresh for an hour."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.socket.accept()
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+
+    def answer(self, client):
+        requests = client.makefile("rb")
+        while line := requests.readline():
+            while requests.readline().strip():
+                pass
+            size = int(line.split()[1].split(b"/")[1])
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age=3600\r\nETag: \"{size}\"\r\n\r\n"
+            client.sendall(head.encode() + bytes(size))
+
+
+def edge_tasks(args):
+    upstream = None
+    for name, size, miss, times in (
+        ("edge: hit, 5 KB", 5000, False, 1000),
+        ("edge: miss, 5 KB", 5000, True, 600),
+    ):
+        if args.only in name:
+            upstream = upstream or Upstream()
+            make = lambda run: Counted(run, args.programs / "edge", "--origin", upstream.url)
+            path = lambda _, at, size=size, miss=miss: f"/{size}/{at if miss else 0}"
+            warm = lambda server, size=size: [server.ask(f"/{size}/{['0', f'w{at}'][at % 2]}") for at in range(20)]
+            yield lambda name=name, make=make, warm=warm, path=path, times=times: server_count(
+                name, make, warm, path, times
+            )
+
+
+# ── comparing ────────────────────────────────────────────────────────────────────────────────
+
+
+def made_with():
+    said = lambda *words: subprocess.run(words, capture_output=True, text=True).stdout.strip()
+    return {
+        "rustc": said("rustc", "--version").split()[1],
+        "libc": platform.libc_ver()[1],
+        "valgrind": said("valgrind", "--version").removeprefix("valgrind-"),
+    }
+
+
+def compare(args, counts):
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"made_with": None, "counts": {}}
+    tools = made_with()
+    elsewhere = kept["made_with"] != tools
+    more, less = [], []
+    print(f"| instructions | now | kept | by |\n|{'---|' * 4}")
+    for name, count in counts.items():
+        before = kept["counts"].get(name)
+        change = count / before - 1 if before else 0
+        margin = MARGIN_ELSEWHERE if elsewhere else MARGINS[name.split(":")[0]]
+        print(f"| {name} | {count:,} | {f'{before:,}' if before else 'new'} | {change:+.1%} |")
+        if not before or change < -margin:
+            less.append(name)
+        if change > margin:
+            more.append(f"{name}: more than {margin:.0%} above what is kept")
+    if args.renew:
+        all_counts = {**kept["counts"], **counts} if args.only else counts
+        KEPT.write_text(json.dumps({"made_with": tools, "counts": all_counts}, indent=2) + "\n")
+        print(f"kept in {KEPT.relative_to(ROOT)}")
+        return 0
+    if elsewhere:
+        print(f"made with {tools}, kept with {kept['made_with']}: the margin is {MARGIN_ELSEWHERE:.0%}")
+    for name in less:
+        print(f"{name}: less than is kept, or new: keep it with scripts/callgrind.sh --renew")
+    for what in more:
+        print(f"FAILED {what}")
+    if more:
+        print("where it goes: callgrind_annotate target/callgrind/FILE; if it is worth it, --renew and say why")
+    missing = [] if args.only else sorted(set(kept["counts"]) - set(counts))
+    for name in missing:
+        print(f"FAILED {name}: kept, but nothing counts it any more")
+    return 1 if more or missing else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Counts the instructions of the hot paths and compares them with bench/callgrind.json; see
+# bench/callgrind.py, which it hands its words.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+examples=(-p media --example hot -p origin --example serve -p edge --example edge)
+cargo build --locked --config bench/callgrind.toml "${examples[@]}"
+exec python3 bench/callgrind.py "$@"
