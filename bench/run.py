@@ -165,7 +165,7 @@ class Nginx:
         config = work / "nginx.conf"
         config.write_text(
             f"""worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log;
-            worker_rlimit_nofile {2 * events + 100}; events {{ worker_connections {events}; }}
+            worker_rlimit_nofile {events + 1000}; events {{ worker_connections {events}; }}
             http {{
               access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000;
               client_body_temp_path {work}/t1; proxy_temp_path {work}/t2;

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 examples=(-p media --example hot -p origin --example serve -p edge --example edge)
-cargo build --locked --config bench/callgrind.toml "${examples[@]}"
+cargo build --locked --config bench/callgrind.toml --features origin/counted,edge/counted "${examples[@]}"
 exec python3 bench/callgrind.py "$@"

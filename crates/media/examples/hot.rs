@@ -20,9 +20,11 @@ use testing::{Layout, MuxTrack, Muxed, progressive, row};
 mod testing;
 
 type Work = Box<dyn Fn()>;
+/// Makes the material of a film of so many hours.
+type Make = fn(u32) -> media::Result<Work>;
 
 /// What can be done, and with what: the making of the material is counted too, but once.
-const JOBS: &[(&str, fn(u32) -> media::Result<Work>)] = &[
+const JOBS: &[(&str, Make)] = &[
     ("index", index_of),
     ("cut", cut_of),
     ("playlist", |hours| {

@@ -1,0 +1,122 @@
+"""Films packaged as they are asked for, beside files that were made before, and long ones beside short."""
+
+import subprocess
+
+import run
+
+from .row import CLIENTS, GB, MS, REQUESTS, Row, interleave, missing, row
+
+# GB per CPU-second of nginx-vod-module 1.33 (fMP4 from local files), measured once on a machine of this
+# kind; it is AGPL and not built here. Its playlists and MPDs of a 2-hour film, cached; AES-128.
+VOD = {"wrk": 2.40, "discard": 2.40}
+VOD_TEXTS = 21_000
+READY = "nginx, ready-made, sendfile"
+# The most milliseconds that a cold text may take.
+COLD_MS = 3.0
+
+
+def files(args, work, ended):
+    films = run.make_films(work / "films", 120)
+    servers = {
+        "ours": run.Headwater(films, "2s"),
+        "ours, 4 s": run.Headwater(films, "4s"),
+        "ours, cold": run.Headwater(films, "2s", "--segment-memory", "0B"),
+    }
+    ended += [server.stop for server in servers.values()]
+    lists = run.list_kinds(servers["ours"].url)
+    paths = {name: lists[name] for name in ("CMAF 1 MB", "CMAF 127 KB", "TS 1 MB", "media playlist", "MPD")}
+    paths["CMAF 2 MB"] = run.segments(servers["ours, 4 s"].url, "/large-apart/.m3u8", "video=")
+    ready = run.make_ready(work / "ready", servers["ours"].url, {k: v for k, v in paths.items() if k != "CMAF 2 MB"})
+    run.make_ready(ready, servers["ours, 4 s"].url, {"": paths["CMAF 2 MB"]})
+    servers["nginx"] = run.Nginx(work, ready)
+    ended.append(servers["nginx"].stop)
+
+    both = ["ours", "nginx"]
+    kinds = {("CMAF 1 MB", client): both for client in CLIENTS}
+    kinds |= {("CMAF 2 MB", client): ["ours, 4 s", "nginx"] for client in CLIENTS}
+    kinds |= {("TS 1 MB", client): ["ours", "ours, cold", "nginx"] for client in CLIENTS}
+    kinds |= {("CMAF 127 KB", client): both for client in CLIENTS}
+    kinds |= {(kind, "wrk"): both for kind in ("media playlist", "MPD")}
+    found = interleave(args, kinds, lambda kind, name: CLIENTS[kind[1]](args, servers[name], paths[kind[0]], work))
+
+    rows = []
+    for size, name in (("1 MB", "ours"), ("2 MB", "ours, 4 s")):
+        for client, asked in (("wrk", 2.0), ("discard", 1.0)):
+            of = found[f"CMAF {size}", client]
+            rows.append(row(f"JIT CMAF, {size}, {client}", READY, asked, GB, of[name], of["nginx"]))
+    for client in CLIENTS:
+        ours = rows[0 if client == "wrk" else 1]
+        known = [VOD[client]] * len(ours.ours)
+        rows.append(Row(f"JIT CMAF, 1 MB, {client}", "nginx-vod, known figure", 2.0, ours.ours, known, GB))
+    for client, asked in (("wrk", 1.2), ("discard", 0)):
+        of = found["CMAF 127 KB", client]
+        rows.append(row(f"JIT CMAF, 127 KB, {client}", READY, asked, REQUESTS, of["ours"], of["nginx"]))
+    for name, what, asked in (("ours, cold", "cold", 1.0), ("ours", "repeated", 2.0)):
+        for client in CLIENTS:
+            of = found["TS 1 MB", client]
+            least = asked if client == "wrk" else 0
+            rows.append(row(f"JIT TS, 1 MB, {what}, {client}", READY + " TS", least, GB, of[name], of["nginx"]))
+    rows.append(missing("AES-128 and CENC/cbcs segments", "nothing here encrypts yet", "nginx-vod's 0.70 GB", 4))
+    for kind in ("media playlist", "MPD"):
+        of = found[kind, "wrk"]
+        rows.append(row(f"{kind} of 60 segments, kept", "nginx, ready-made", 1.2, REQUESTS, of["ours"], of["nginx"]))
+    return rows
+
+
+# ── long films ───────────────────────────────────────────────────────────────────────────────
+
+
+def long_films(args, work, ended):
+    films = work / "films"
+    films.mkdir()
+    loop = films / "short.mp4"
+    run.ffmpeg(
+        "-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=60", "-f", "lavfi", "-i", "sine=r=48000:d=60",
+        "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-b:v", "100k", "-maxrate", "100k",
+        "-bufsize", "100k", "-g", "50", "-sc_threshold", "0", "-c:a", "aac", "-b:a", "32k", str(loop),
+    )  # fmt: skip
+    for hours in (2, 10):
+        long = str(films / f"{hours}-hours.mp4")
+        run.ffmpeg("-stream_loop", "-1", "-i", str(loop), "-t", str(hours * 3600), "-c", "copy", long)
+    # Each segment is found and planned: what is kept of those asked for lately would hide where they lie.
+    ours = run.Headwater(films, "2s", "--segment-memory", "0B")
+    ended.append(ours.stop)
+    names = ("short", "2-hours", "10-hours")
+    lists = {name: run.segments(ours.url, f"/{name}.mp4/.m3u8", "video=") for name in names}
+    # As many of each: the short film's first minute, the last one of the others.
+    minute = {name: paths[:29] if name == "short" else paths[-30:-1] for name, paths in lists.items()}
+    texts = {"media playlist": run.playlists(ours.url, "/2-hours.mp4/.m3u8", "video=")[:1],
+             "MPD": ["/2-hours.mp4/.mpd"]}  # fmt: skip
+    kinds = {"segments": list(names), "media playlist": ["ours"], "MPD": ["ours"]}
+    ask = lambda kind, name: run.wrk(args, ours, texts.get(kind) or minute[name], work)
+    found = interleave(args, kinds, ask)
+    of = found["segments"]
+    rows = [
+        row(f"last minute of a film of {hours} hours, planned anew, wrk", "ours, first minute of a short film", 0.97,
+            REQUESTS, of[f"{hours}-hours"], of["short"])
+        for hours in (2, 10)
+    ]  # fmt: skip
+    for kind in texts:
+        ours = row("", "", 0, REQUESTS, found[kind]["ours"], found[kind]["ours"])
+        known = [VOD_TEXTS] * len(ours.ours)
+        rows.append(Row(f"{kind} of a 2-hour film, kept, wrk", "nginx-vod cached, known figure", 1.5, ours.ours, known,
+                        kept=ours.kept))  # fmt: skip
+    return rows
+
+
+def cold_texts(args, work, ended):
+    build = ["cargo", "build", "--release", "--locked", "-p", "media", "--example", "hot"]
+    subprocess.run(build, cwd=run.ROOT, check=True, capture_output=True)
+    hot = ["taskset", "-c", "0", run.ROOT / "target/release/examples/hot"]
+    rows = []
+    for job, what in (
+        ("playlist", "media playlist"), ("mpd", "MPD"), ("multivariant", "multivariant playlist"),
+        ("cold-playlist", "media playlist, and cutting"), ("cold-mpd", "MPD, and cutting"),
+    ):  # fmt: skip
+        times = [
+            float(subprocess.run([*hot, job, "2", "20", "ms"], check=True, capture_output=True, text=True).stdout)
+            for _ in range(args.rounds)
+        ]
+        most = [COLD_MS] * len(times)
+        rows.append(Row(f"writing a {what}: 2 hours, 8 renditions, indexes in memory", "the bound", 1.0, times, most, MS, less=True))
+    return rows

@@ -1,0 +1,47 @@
+"""The edge beside Varnish, and the load tester beside wrk: with the collectors of edge.py and load.py."""
+
+import types
+
+import edge
+import load
+import run
+
+from .row import GB, REQUESTS, interleave, row
+
+# Kind of edge.py, client, least ratio.
+EDGE = [
+    ("hit 1 MB", "wrk", 1.1),
+    ("hit 1 MB", "discard", 1.3),
+    ("hit 5 KB", "wrk", 3.0),
+    ("miss 1 MB", "wrk", 1.0),
+    ("miss 5 KB", "wrk", 1.0),
+]
+LOAD = [("1 MB", GB, 1.5), ("5 KB", REQUESTS, 1.0)]
+
+
+def edges(args, work, ended):
+    origin = edge.Nginx(work, "origin", edge.origin_config(work), core=1)
+    ended.append(origin.stop)
+    servers = {"ours": edge.Headwater(work, origin.url)}
+    ended.append(servers["ours"].stop)
+    servers["Varnish"] = edge.Varnish(work, origin.url)
+    ended.append(servers["Varnish"].stop)
+    ask = lambda kind, name: edge.ask(args, servers[name], kind[0], work, run.discard if kind[1] == "discard" else run.wrk)
+    found = interleave(args, {(kind, client): list(servers) for kind, client, _ in EDGE}, ask)
+    return [
+        row(f"edge {kind}, {client}", "Varnish", asked, GB if "MB" in kind else REQUESTS, *found[kind, client].values())
+        for kind, client, asked in EDGE
+    ]
+
+
+def testers(args, work, ended):
+    nginx, url = load.serve(work)
+    ended += [nginx.wait, nginx.terminate]
+    told = types.SimpleNamespace(**vars(args), rate=0)
+    ask = lambda kind, tool: load.once(tool, f"{url}/{load.SIZES[kind]}.bin", told, None, None, work / "log")
+    found = interleave(args, {kind: ["headwater", "wrk"] for kind, _, _ in LOAD}, ask)
+    rows = []
+    for kind, unit, asked in LOAD:
+        ours, theirs = ([{**f, "bytes": f["requests"] * load.SIZES[kind]} for f in found[kind][tool]] for tool in ("headwater", "wrk"))
+        rows.append(row(f"load tester, {kind}, closed loop", "wrk", asked, unit, ours, theirs))
+    return rows

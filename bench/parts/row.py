@@ -1,0 +1,75 @@
+"""A row of the table, and how rounds become one."""
+
+import dataclasses
+import statistics
+import sys
+
+import run
+
+GB, REQUESTS, MS, SECONDS, MIB = "GB", "requests", "ms", "CPU-s a second", "MiB"
+CLIENTS = {"wrk": run.wrk, "discard": run.discard}
+
+
+@dataclasses.dataclass
+class Row:
+    """Figures of one round each, of ours and of theirs in the same round."""
+
+    work: str
+    beside: str
+    # Least ratio in our favour; 0: only reported.
+    asked: float
+    ours: list = dataclasses.field(default_factory=list)
+    theirs: list = dataclasses.field(default_factory=list)
+    unit: str = REQUESTS
+    # Whether less is better.
+    less: bool = False
+    # Why it was not measured.
+    why: str = ""
+    kept: list = dataclasses.field(default_factory=list)
+
+    def ratios(self):
+        pairs = [(b, a) if self.less else (a, b) for a, b in zip(self.ours, self.theirs, strict=True)]
+        return [max(a, 1e-9) / max(b, 1e-9) for a, b in pairs]
+
+    def show(self, values):
+        middle = statistics.median(values)
+        form = {GB: "{:.2f} GB", REQUESTS: "{:,.0f} requests", MS: "{:.2f} ms", SECONDS: "{:.3f} CPU-s a second",
+                MIB: "{:.0f} MiB"}[self.unit]  # fmt: skip
+        return form.format(middle)
+
+    def asks(self):
+        return f"{self.asked:g} ×" if self.asked else "–"
+
+    def raw(self):
+        return {"unit": self.unit, "ours": self.ours, "theirs": self.theirs, "rounds": self.kept, "why": self.why}
+
+
+def missing(work, why, beside="", asked=0):
+    return Row(work, beside, asked, why=str(why).strip().replace("\n", " ")[:200])
+
+
+def interleave(args, kinds, measure):
+    """`measure(kind, server)` for each kind's servers in turn, in rounds; {kind: {server: [figures]}}.
+
+    `kinds` is {kind: [server, …]}; the order of servers turns by one each round."""
+    found = {kind: {server: [] for server in servers} for kind, servers in kinds.items()}
+    for number in range(args.rounds):
+        for kind, servers in kinds.items():
+            turn = number % len(servers)
+            for server in servers[turn:] + servers[:turn]:
+                found[kind][server].append(measure(kind, server))
+        print(f"\rround {number + 1} of {args.rounds}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return found
+
+
+def per_cpu(figures, unit):
+    """GB or requests per CPU-second of the server."""
+    done = (lambda f: f["bytes"] / 1e9) if unit == GB else (lambda f: f["requests"])
+    return [done(f) / max(f["cpu_s"], 1 / run.TICKS) for f in figures]
+
+
+def row(work, beside, asked, unit, ours, theirs):
+    """A row of two lists of rounds."""
+    kept = [{"ours": a, "theirs": b} for a, b in zip(ours, theirs, strict=True)]
+    return Row(work, beside, asked, per_cpu(ours, unit), per_cpu(theirs, unit), unit, kept=kept)

@@ -1,0 +1,162 @@
+"""Ready files in ranges, TLS, a second core, slow lines."""
+
+import socket
+import ssl
+import subprocess
+import time
+
+import edge_beside
+import run
+import slow
+from backends import make_certificate
+
+from .row import GB, MIB, MS, SECONDS, Row, interleave, row
+
+RANGE = "256KiB"
+RATE = 1000
+VIEWERS = 10_000
+KBPS = 300
+
+
+class Baseline:
+    """One of baselines/, on core 0."""
+
+    def __init__(self, name, folder):
+        self.name = name
+        self.process = subprocess.Popen(
+            ["taskset", "-c", "0", run.ROOT / "baselines/serve.sh", name, "--listen", "127.0.0.1:0", folder],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        self.url = self.process.stdout.readline().split()[-1]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def ranges(args, work, ended):
+    subprocess.run([run.ROOT / "scripts/baselines.sh"], check=True, capture_output=True)
+    films = work / "films"
+    films.mkdir()
+    run.ffmpeg(
+        "-f", "lavfi", "-i", "testsrc2=s=640x360:r=24:d=60,noise=alls=40:allf=t", "-c:v", "libx264", "-preset",
+        "ultrafast", "-pix_fmt", "yuv420p", "-b:v", "8M", "-maxrate", "8M", "-bufsize", "8M", str(films / "film.mp4"),
+    )  # fmt: skip
+    servers = {"ours": run.Headwater(films, "2s"), "nginx": Baseline("nginx", films), "C threads": Baseline("c", films)}
+    ended += [server.stop for server in servers.values()]
+    ask = lambda name, rate, seconds: run.load(
+        f"ranges:{servers[name].url}/film.mp4", f"{rate:.0f}" if rate else "max", seconds, args.connections, "1",
+        "--range-size", RANGE)["summary"]  # fmt: skip
+    most = interleave(args, {"most": list(servers)}, lambda _, name: ask(name, None, 1))["most"]
+    most = {name: sorted(f["rate_per_s"] for f in told)[len(told) // 2] for name, told in most.items()}
+    kinds = {RATE: list(servers), "80 %": list(servers)}
+    found = interleave(args, kinds, lambda kind, name: ask(name, RATE if kind == RATE else 0.8 * most[name], 2 * args.seconds))
+    rows = []
+    for kind, told in found.items():
+        what = f"{RATE}/s" if kind == RATE else f"80 % of its own most ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
+        p999 = {name: [f["from_due_ms"]["p99.9"] for f in of] for name, of in told.items()}
+        # Beside whichever of them is better.
+        best = min(("nginx", "C threads"), key=lambda name: sorted(p999[name])[len(p999[name]) // 2])
+        others = [{"ours": a, "nginx": b, "C threads": c} for a, b, c in zip(*told.values(), strict=True)]
+        rows.append(Row(f"ranges of {RANGE}, open loop at {what}: p99.9 from due", f"{best}, the better of two", 1.0,
+                        p999["ours"], p999[best], MS, less=True, kept=others))  # fmt: skip
+    return rows
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def tls(args, work, ended):
+    films = run.make_films(work / "films", 60)
+    plain = run.Headwater(films, "2s")
+    paths = run.segments(plain.url, "/large-apart/.m3u8", "video=")
+    ready = run.make_ready(work / "ready", plain.url, {"": [*paths, "/large.mp4/.mpd"]})
+    plain.stop()
+    certificate, key = make_certificate(work)
+    ours = run.Headwater(films, "2s", "--tls-cert", certificate, "--tls-key", key)
+    ended.append(ours.stop)
+    cipher = negotiated(ours.url)
+    port = run.free_port()
+    nginx = run.Nginx(work, ready, f"""listen 127.0.0.1:{port} ssl; ssl_certificate {certificate};
+        ssl_certificate_key {key}; ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites {cipher[0]};
+        ssl_session_tickets off;""")  # fmt: skip
+    ended.append(nginx.stop)
+    nginx.url = f"https://127.0.0.1:{port}"
+    if negotiated(nginx.url)[:2] != cipher[:2]:
+        raise RuntimeError(f"ours speaks {cipher}, nginx {negotiated(nginx.url)}")
+    servers = {"ours": ours, "nginx": nginx}
+    of = interleave(args, {"": list(servers)}, lambda _, name: run.wrk(args, servers[name], paths, work))[""]
+    return [row(f"{cipher[1]} ({cipher[0]}) segments, 1 MB, wrk", "nginx, ready-made, same cipher", 1.0, GB, *of.values())]
+
+
+def negotiated(url):
+    """Cipher and version, as an OpenSSL client such as wrk gets them."""
+    host, port = url.removeprefix("https://").split(":")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection((host, int(port))) as plain, context.wrap_socket(plain) as secure:
+        return secure.cipher()
+
+
+# ── two cores ────────────────────────────────────────────────────────────────────────────────
+
+
+def cores(args, work, ended):
+    """What a server on two cores does in a second in which it has both, beside one core: twice its
+    bytes per CPU-second. The client shares the cores, as there is no third."""
+    films = run.make_films(work / "films", 60)
+    one, two = run.Headwater(films, "2s"), run.Headwater(films, "2s", cores="0,1", workers=2)
+    ended += [one.stop, two.stop]
+    paths = run.segments(one.url, "/large-apart/.m3u8", "video=")
+    ask = {"one": lambda: run.discard(args, one, paths, work), "two": lambda: run.discard(args, two, paths, work, cores="0,1")}
+    of = interleave(args, {"": list(ask)}, lambda _, name: ask[name]())[""]
+    found = row("from 1 to 2 cores: twice what a CPU-second of two workers brings, 1 MB, discard",
+                "ours, one worker", 1.9, GB, of["two"], of["one"])  # fmt: skip
+    found.ours = [2 * each for each in found.ours]
+    return [found]
+
+
+# ── slow viewers ─────────────────────────────────────────────────────────────────────────────
+
+
+def slow_viewers(args, work, ended):
+    slow.allow_descriptors(VIEWERS + 200)
+    films = run.make_films(work / "films", 60)
+    # All of them come from one address.
+    most = VIEWERS + 100
+    ours = run.Headwater(films, "2s", "--connections-max", most, "--connections-per-address-max", most)
+    ended.append(ours.stop)
+    paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
+    ready = run.make_ready(work / "ready", ours.url, {"": [*paths, "/large.mp4/.mpd"]})
+    nginx = run.Nginx(work, ready, events=VIEWERS + 200)
+    ended.append(nginx.stop)
+    servers = {"ours": ours, "nginx": nginx}
+    of = interleave(short(args), {"": list(servers)}, lambda _, name: watched(servers[name], paths))[""]
+    what = f"{VIEWERS:,} viewers at {KBPS} kb/s on one core"
+    of_each = lambda key: [[f[key] for f in of[name]] for name in servers]
+    kept = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
+    return [
+        Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, kept=kept),
+        Row(f"{what}: memory of its own", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
+    ]
+
+
+def short(args):
+    return type(args)(**{**vars(args), "rounds": min(args.rounds, 2)})
+
+
+def watched(server, paths):
+    """A round: all begin, then ten seconds are looked at."""
+    watching = slow.watch(server.url, paths, VIEWERS, KBPS, 10)
+    next(watching)
+    before, private = run.cpu(server), edge_beside.private_bytes(server)
+    told = next(watching)
+    told |= {"cpu_s": run.cpu(server) - before, "private_mib": private / 2**20}
+    watching.close()
+    told["kbps_each"] = told["bytes"] * 8 / told["wall_s"] / VIEWERS / 1000
+    if told["kbps_each"] < 0.8 * KBPS:
+        raise RuntimeError(f"{server.name}: viewers got {told['kbps_each']:.0f} kb/s of {KBPS}")
+    # For the same bytes: a turn that comes late is not made good.
+    told["cpu_a_second"] = told["cpu_s"] / told["wall_s"] * KBPS / told["kbps_each"]
+    time.sleep(1)
+    return told

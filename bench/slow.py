@@ -1,0 +1,95 @@
+"""Ten thousand viewers whose lines carry 300 kb/s each: connections that ask for a segment, take it
+as slowly, and ask again, for `bench/table.py`. Nothing but reading is done here, in one thread."""
+
+import re
+import resource
+import socket
+import time
+
+# Of the kernel, for one connection at this end: a slow line holds little.
+RECEIVE_BYTES = 32 << 10
+TICKS_A_SECOND = 4
+
+
+def allow_descriptors(count):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most < count:
+        raise RuntimeError(f"{count} open files are needed, {most} are allowed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class Viewer:
+    """One connection: what it asks for next, and what of the answer is still to come."""
+
+    __slots__ = ("left", "next", "socket")
+
+    def __init__(self, address, first):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        self.socket.connect(address)
+        self.socket.setblocking(False)
+        self.left, self.next = 0, first
+
+    def ask(self, paths):
+        self.socket.send(b"GET %s HTTP/1.1\r\nHost: films\r\n\r\n" % paths[self.next % len(paths)])
+        self.next += 1
+        self.left = -1
+
+    def take(self, most):
+        """Takes up to so many bytes; how many there were."""
+        try:
+            if self.left < 0:
+                return self.head(self.socket.recv(most))
+            # Dropped in the kernel: what is measured is the server.
+            got = self.socket.recv_into(SINK, min(most, self.left), socket.MSG_TRUNC)
+        except BlockingIOError:
+            return 0
+        if not got:
+            raise RuntimeError("the server closed a connection")
+        self.left -= got
+        return got
+
+    def head(self, data):
+        head, end, body = data.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: *(\d+)", head, re.I)
+        if not (end and length and b" 200 " in head[:20]):
+            raise RuntimeError(f"no answer: {head[:100]}")
+        self.left = int(length[1]) - len(body)
+        return len(data)
+
+
+SINK = bytearray(1 << 16)
+
+
+def watch(url, paths, viewers, kbps, seconds):
+    """Bytes taken by all in `seconds`, after all have begun; `begun()` is told in between."""
+    host, port = url.removeprefix("http://").split(":")
+    paths = [path.split("?")[0].encode() for path in paths]
+    watching = [Viewer((host, int(port)), n) for n in range(viewers)]
+    try:
+        for viewer in watching:
+            viewer.ask(paths)
+        play(watching, paths, kbps, 3)
+        yield
+        yield play(watching, paths, kbps, seconds)
+    finally:
+        for viewer in watching:
+            viewer.socket.close()
+
+
+def play(watching, paths, kbps, seconds):
+    """Every viewer has a turn each quarter of a second, spread evenly over it."""
+    share = kbps * 1000 // 8 // TICKS_A_SECOND
+    ticks = int(seconds * TICKS_A_SECOND)
+    began, total, step = time.monotonic(), 0, max(1, len(watching) // 50)
+    for tick in range(ticks):
+        for at in range(0, len(watching), step):
+            due = began + (tick + at / len(watching)) / TICKS_A_SECOND
+            wait = due - time.monotonic()
+            if wait > 0:
+                time.sleep(wait)
+            for viewer in watching[at : at + step]:
+                if viewer.left == 0:
+                    viewer.ask(paths)
+                total += viewer.take(share)
+    return {"bytes": total, "wall_s": time.monotonic() - began, "due_s": seconds}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Measures what speed is asked of us, row by row, and prints the whole table: the work, ours, theirs,
+their ratio with its interval, what is asked, and whether it holds.
+
+Servers are measured in interleaved rounds of rotating order; a ratio is the geometric mean of the
+rounds' own ratios, its interval a bootstrap over rounds (95 %). Where bytes count there are two
+clients: wrk, which copies what it receives, and `headwater load rate`, which drops it in the kernel
+(discard). Keeps the table and the raw rounds under bench/runs/, and fills README's table. Ends
+with 1 where a row falls short.
+
+  make bench                                        all of it, in under 15 minutes
+  python3 bench/table.py --only edges,tls           some parts, see PARTS; those kept today stay
+  python3 bench/table.py --rounds 3 --seconds 1     shorter, and less sure
+"""
+
+import collections
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import statistics
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import parts  # noqa: E402
+from backends import workspace  # noqa: E402
+from run import ROOT, cpu_model, nginx_version, round_arguments  # noqa: E402
+
+RUNS = ROOT / "bench/runs"
+RESAMPLES = 4000
+PARTS = {part.__name__: part for part in (
+    parts.files, parts.long_films, parts.cold_texts, parts.edges, parts.ranges, parts.tls, parts.cores,
+    parts.slow_viewers, parts.testers,
+)}  # fmt: skip
+HEAD = ["work", "ours", "theirs", "beside", "ratio (95 %)", "asked", ""]
+
+
+def main():
+    args = arguments()
+    measured = {}
+    for name, part in PARTS.items():
+        if args.only and name not in args.only.split(","):
+            continue
+        began = time.monotonic()
+        with workspace(f"bench-{name}") as (work, ended):
+            try:
+                found = part(args, work, ended)
+            except (OSError, RuntimeError, SystemExit) as why:
+                # One part that cannot be measured hides none of the others.
+                found = [parts.missing(name, why)]
+        rows = [judge(row) | {"rounds": row.raw()} for row in found]
+        for row in rows:
+            print("| " + " | ".join(row["cells"]) + " |", flush=True)
+        measured[name] = {"took_s": round(time.monotonic() - began, 1), "rounds": args.rounds,
+                          "seconds": args.seconds, "rows": rows}  # fmt: skip
+        print(f"{name}: {measured[name]['took_s']} s", file=sys.stderr)
+    tell(args, measured)
+    sys.exit(1 if any(row["verdict"] == "SHORT" for part in measured.values() for row in part["rows"]) else 0)
+
+
+def arguments():
+    parser = round_arguments(__doc__)
+    parser.set_defaults(seconds=2)
+    args = parser.parse_args()
+    # wrk takes whole seconds only.
+    args.seconds = max(1, round(args.seconds))
+    return args
+
+
+# ── judging ──────────────────────────────────────────────────────────────────────────────────
+
+
+def judge(row):
+    if row.why:
+        verdict = f"NOT MEASURED: {row.why}"
+        cells = [row.work, "", "", row.beside, "", row.asks(), verdict]
+        return {"work": row.work, "verdict": "NOT MEASURED", "cells": cells}
+    ratios = row.ratios()
+    middle, (low, high) = mean(ratios), interval(ratios)
+    holds = middle >= row.asked
+    shown = f"{middle:.2f} ({low:.2f}–{high:.2f})" if len(ratios) > 1 else f"{middle:.2f}"
+    verdict = "pass" if holds else "SHORT"
+    said = verdict if row.asked else "reported"
+    cells = [row.work, row.show(row.ours), row.show(row.theirs), row.beside, shown, row.asks(), said]
+    return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.asked,
+            "cells": cells}  # fmt: skip
+
+
+def mean(ratios):
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def interval(ratios):
+    chance = random.Random(1)
+    means = sorted(mean(chance.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
+    return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
+
+
+# ── telling ──────────────────────────────────────────────────────────────────────────────────
+
+
+def tell(args, measured):
+    kept = RUNS / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-table.json"
+    if args.only and not args.no_save and kept.exists():
+        # What was measured of the other parts today stays.
+        measured = json.loads(kept.read_text())["parts"] | measured
+    measured = {name: measured[name] for name in PARTS if name in measured}
+    machine = f"{cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}; {nginx_version()}"
+    table = text(args, machine, measured)
+    print(f"\n{table}")
+    if args.no_save:
+        return
+    kept.write_text(json.dumps({"machine": machine, "parts": measured}, indent=1) + "\n")
+    kept.with_suffix(".md").write_text(f"# What speed is asked\n\n{table}")
+    readme = ROOT / "README.md"
+    between = f"<!-- bench -->\n{table}\nThe rounds: [{kept.name}](bench/runs/{kept.name}).\n<!-- end of bench -->"
+    filled = re.sub(r"<!-- bench -->.*<!-- end of bench -->", lambda _: between, readme.read_text(), flags=re.S)
+    readme.write_text(filled)
+
+
+def text(args, machine, measured):
+    rows = [row for part in measured.values() for row in part["rows"]]
+    counts = collections.Counter("reported" if row["cells"][-1] == "reported" else row["verdict"] for row in rows)
+    summary = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+    rounds = sorted({(part["rounds"], part["seconds"]) for part in measured.values()})
+    commands = " and ".join(f"`python3 bench/table.py --rounds {n} --seconds {s}`" for n, s in rounds)
+    missing = [name for name in PARTS if name not in measured]
+    lines = [f"{commands}; {machine}; {sum(part['took_s'] for part in measured.values()):.0f} s. {summary}."]
+    if missing:
+        lines.append(f"Parts not measured: {', '.join(missing)}.")
+    lines += ["", "| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row["cells"]) + " |" for row in rows]) + "\n"
+
+
+if __name__ == "__main__":
+    main()
