@@ -13,6 +13,12 @@ pub const STORAGE: &[Knob] = &[
         "Whether connections to the storage are kept, or opened anew for each request",
     ),
     Knob::new(
+        "storage-http",
+        "1.1|2",
+        "1.1",
+        "HTTP of connections that are kept; 2 only where the storage offers it (TLS), else 1.1",
+    ),
+    Knob::new(
         "storage-connections-max",
         "N",
         "64",
@@ -119,6 +125,7 @@ pub(crate) fn options(layers: &Layers) -> Result<Options, Wrong> {
     Ok(Options {
         transport: Transport {
             pooled: layers.with("storage-connections", pooled)?.unwrap_or(true),
+            http2: layers.with("storage-http", http2)?.unwrap_or(false),
             connections_max: number("storage-connections-max", 64)?.max(1),
             idle: time("storage-idle-timeout", default.transport.idle)?,
             timeouts: Timeouts {
@@ -163,6 +170,14 @@ fn pooled(text: &str) -> Result<bool, String> {
         "pooled" => Ok(true),
         "fresh" => Ok(false),
         _ => Err("it is pooled or fresh".into()),
+    }
+}
+
+fn http2(text: &str) -> Result<bool, String> {
+    match text {
+        "1.1" => Ok(false),
+        "2" => Ok(true),
+        _ => Err("it is 1.1 or 2".into()),
     }
 }
 

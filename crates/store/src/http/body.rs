@@ -1,10 +1,9 @@
 //! An answer's body, which must not stall, and gives its connection back when it ended well.
 
-use super::pool::Lease;
+use super::lease::Lease;
 use super::{Failed, Timeouts};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use object_store::client::HttpError;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,8 +15,10 @@ const STALL_BYTES: u64 = 16 << 10;
 
 /// A body as it comes. Only waiting counts as a stall: whoever takes the bytes may pause.
 pub(super) struct Watched {
-    incoming: Incoming,
+    /// Until the body is over.
     lease: Option<Lease>,
+    /// Whether the connection is kept then.
+    keep: bool,
     stall: Duration,
     timer: Pin<Box<Sleep>>,
     /// Since when the next bytes are waited for, if they are.
@@ -30,15 +31,10 @@ pub(super) struct Watched {
 
 impl Watched {
     /// `bytes_max`: more is an error.
-    pub(super) fn new(
-        incoming: Incoming,
-        lease: Lease,
-        timeouts: Timeouts,
-        bytes_max: u64,
-    ) -> Watched {
+    pub(super) fn new(lease: Lease, keep: bool, timeouts: Timeouts, bytes_max: u64) -> Watched {
         let mut watched = Watched {
-            incoming,
             lease: Some(lease),
+            keep,
             stall: timeouts.stall,
             timer: Box::pin(tokio::time::sleep(timeouts.stall)),
             waiting: None,
@@ -51,10 +47,8 @@ impl Watched {
     }
 
     fn end_if_over(&mut self) {
-        if self.incoming.is_end_stream()
-            && let Some(lease) = self.lease.take()
-        {
-            lease.done();
+        if let Some(lease) = self.lease.take_if(|lease| lease.is_over()) {
+            lease.done(self.keep);
         }
     }
 
@@ -89,33 +83,34 @@ impl Body for Watched {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let this = &mut *self;
-        if let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(cx) {
+        let Some(lease) = &mut this.lease else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(data) = lease.poll_data(cx) {
             if let Some(since) = this.waiting.take() {
                 this.waited += since.elapsed();
             }
-            let frame = match frame {
-                Some(Ok(frame)) => {
-                    let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                    this.took(bytes).map(|()| frame)
-                }
-                Some(Err(error)) => Err(Failed::of_hyper(&error)),
-                None => {
-                    this.end_if_over();
-                    return Poll::Ready(None);
-                }
-            };
+            let data = data.map(|data| {
+                let bytes = data?;
+                this.took(bytes.len() as u64)?;
+                Ok(Frame::data(bytes))
+            });
             this.end_if_over();
-            return Poll::Ready(Some(frame.map_err(HttpError::from)));
+            return Poll::Ready(data.map(|data| data.map_err(|failed: Failed| failed.into())));
         }
         ready!(this.poll_stall(cx));
         Poll::Ready(Some(Err(Failed::Stall.into())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.lease.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        let left = match &self.lease {
+            Some(lease) => lease.left(),
+            None => Some(0),
+        };
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -1,10 +1,11 @@
-//! One connection: a socket, TLS where asked, HTTP/1.1 on it.
+//! One connection: a socket, TLS where asked, HTTP on it.
 
 use super::pool::Guard;
+use super::socket::{Counted, Socket, Stream};
 use super::{Failed, Transport};
 use http::Uri;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use object_store::client::HttpRequestBody;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +13,6 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, HandshakeKind};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -24,9 +24,26 @@ pub(crate) struct Target {
     pub(crate) port: u16,
 }
 
+/// What HTTP/2 is called where TLS ends on it (RFC 9113 section 3.2).
+const H2: &[u8] = b"h2";
+/// What a server may send of one answer, and of all on a connection, before any of it was taken.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+const FRAME_BYTES_MAX: u32 = 256 << 10;
+
+/// A connection by what is spoken on it.
+pub(crate) enum Spoken {
+    /// HTTP/1.1.
+    One(Counted),
+    /// HTTP/2.
+    Two(SendRequest<HttpRequestBody>),
+}
+
 /// Makes connections.
 pub(crate) struct Connector {
     tls: Arc<ClientConfig>,
+    /// The same, with HTTP/2 on offer.
+    tls_shared: Arc<ClientConfig>,
     timeout: Duration,
 }
 
@@ -75,19 +92,42 @@ impl Connector {
             // A client that opens anew for each request has no session to resume, either.
             tls.resumption = Resumption::disabled();
         }
+        let mut tls_shared = tls.clone();
+        tls_shared.alpn_protocols.insert(0, H2.to_vec());
         Ok(Connector {
             tls: Arc::new(tls),
+            tls_shared: Arc::new(tls_shared),
             timeout: transport.timeouts.connect,
         })
     }
 
-    /// Opens a connection; `guard` lives as long as its socket does.
+    /// Opens a connection on which HTTP/1.1 is spoken; `guard` lives as long as its socket does.
     pub(crate) async fn connect(
         &self,
         target: &Target,
         guard: impl FnOnce() -> Guard,
-    ) -> Result<SendRequest<HttpRequestBody>, Failed> {
-        let connect = self.open(target, guard);
+    ) -> Result<Counted, Failed> {
+        let connect = self.open(target, &self.tls, guard);
+        let connected = tokio::time::timeout(self.timeout, connect).await;
+        connected.unwrap_or(Err(Failed::ConnectTimeout))
+    }
+
+    /// Opens one on which HTTP/2 is spoken if the server offers it (RFC 9113 section 3.2). It lives
+    /// on the runtime that this is called on.
+    pub(crate) async fn connect_shared(
+        &self,
+        target: &Target,
+        guard: impl FnOnce() -> Guard,
+    ) -> Result<Spoken, Failed> {
+        let connect = async {
+            let counted = self.open(target, &self.tls_shared, guard).await?;
+            match &counted.stream {
+                Stream::Tls(tls) if tls.get_ref().1.alpn_protocol() == Some(H2) => {
+                    share(counted).await.map(Spoken::Two)
+                }
+                _ => Ok(Spoken::One(counted)),
+            }
+        };
         let connected = tokio::time::timeout(self.timeout, connect).await;
         connected.unwrap_or(Err(Failed::ConnectTimeout))
     }
@@ -95,48 +135,53 @@ impl Connector {
     async fn open(
         &self,
         target: &Target,
+        tls: &Arc<ClientConfig>,
         guard: impl FnOnce() -> Guard,
-    ) -> Result<SendRequest<HttpRequestBody>, Failed> {
+    ) -> Result<Counted, Failed> {
         let failed = |error: std::io::Error| Failed::Connect(error.to_string());
         let socket = TcpStream::connect((target.host.as_str(), target.port));
         let socket = socket.await.map_err(failed)?;
         let guard = guard();
         socket.set_nodelay(true).map_err(failed)?;
+        let socket = Socket::new(socket);
         if !target.tls {
-            return speak(socket, guard).await;
+            return Ok(Counted {
+                stream: Stream::Plain(socket),
+                _guard: guard,
+            });
         }
         let name = ServerName::try_from(target.host.clone())
             .map_err(|_| Failed::Tls("the host's name is none that TLS knows".into()))?;
-        let handshake = TlsConnector::from(self.tls.clone()).connect(name, socket);
+        let handshake = TlsConnector::from(tls.clone()).connect(name, socket);
         let stream = handshake
             .await
             .map_err(|error| Failed::Tls(error.to_string()))?;
         if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
             guard.resumed();
         }
-        speak(stream, guard).await
+        Ok(Counted {
+            stream: Stream::Tls(Box::new(stream)),
+            _guard: guard,
+        })
     }
 }
 
-/// HTTP/1.1 on a stream, driven by a task of its own.
-async fn speak<S>(stream: S, guard: Guard) -> Result<SendRequest<HttpRequestBody>, Failed>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let handshake = http1::Builder::new()
-        .max_buf_size(READ_BUFFER_BYTES)
-        .handshake(TokioIo::new(stream));
+/// HTTP/2 on a connection, driven by a task of its own.
+async fn share(counted: Counted) -> Result<SendRequest<HttpRequestBody>, Failed> {
+    let handshake = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .handshake(TokioIo::new(counted.stream));
     let (sender, connection) = handshake.await.map_err(|e| Failed::of_hyper(&e))?;
+    let guard = counted._guard;
     tokio::spawn(async move {
-        // What goes wrong is seen by whoever waits for the answer.
+        // What goes wrong is seen by whoever waits for an answer.
         let _ = connection.await;
         drop(guard);
     });
     Ok(sender)
 }
-
-/// Most bytes taken from a socket at once.
-const READ_BUFFER_BYTES: usize = 512 << 10;
 
 #[cfg(test)]
 mod tests {

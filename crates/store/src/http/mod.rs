@@ -4,11 +4,18 @@
 //! [`Client`] is what `object_store` sends its requests through. It knows nothing of objects.
 
 mod body;
+mod buffers;
 mod call;
 mod connect;
 mod failed;
+mod framing;
+mod head;
+mod lease;
 mod pool;
 mod service;
+mod shared;
+mod socket;
+mod wire;
 
 pub(crate) use call::{CALL, Call};
 pub(crate) use connect::Connector;
@@ -25,7 +32,10 @@ use std::time::Duration;
 pub struct Transport {
     /// Kept alive and used again; else a new one for every request, its TLS session included.
     pub pooled: bool,
-    /// Most connections to one address; who comes later waits.
+    /// HTTP/2 where the server offers it with TLS: all requests to an address then share one
+    /// connection. Else, and where it is not offered, HTTP/1.1. Of use only with `pooled`.
+    pub http2: bool,
+    /// Most connections to one address, and so most requests under way; who comes later waits.
     pub connections_max: usize,
     /// How long a connection without a request is kept.
     pub idle: Duration,
@@ -50,6 +60,7 @@ impl Default for Transport {
     fn default() -> Transport {
         Transport {
             pooled: true,
+            http2: false,
             connections_max: 64,
             idle: Duration::from_secs(60),
             timeouts: Timeouts::default(),

@@ -1,14 +1,21 @@
 //! Connections by address: bounded, kept while they are useful, counted.
 
-use super::connect::Target;
+use super::buffers::Buffers;
+use super::connect::{Spoken, Target};
+use super::lease::{Carrier, Lease};
+use super::shared::Shared;
+use super::socket::Counted;
+use super::wire::Wire;
 use super::{Connector, Failed, Transport};
-use hyper::client::conn::http1::SendRequest;
-use object_store::client::HttpRequestBody;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+/// How often kept connections are looked at.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Counts of connections to the storage, kept where sockets are opened and closed.
 #[derive(Debug, Default)]
@@ -73,29 +80,24 @@ pub(crate) struct Pool {
     connector: Connector,
     transport: Transport,
     connections: Arc<Connections>,
+    buffers: Arc<Buffers>,
     numbers: AtomicU64,
     hosts: Mutex<HashMap<Target, Arc<Host>>>,
+    /// Where connections live that several use at once.
+    handle: Handle,
 }
 
-struct Host {
+/// One address.
+pub(super) struct Host {
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
+    shared: Shared,
 }
 
 struct Idle {
-    sender: SendRequest<HttpRequestBody>,
+    wire: Wire,
     number: u64,
     since: Instant,
-}
-
-/// A connection that is in use by one request.
-pub(crate) struct Lease {
-    pub(crate) sender: SendRequest<HttpRequestBody>,
-    pub(crate) number: u64,
-    pub(crate) reused: bool,
-    host: Arc<Host>,
-    keep: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
@@ -108,8 +110,10 @@ impl Pool {
             connector: Connector::new(&transport)?,
             transport,
             connections,
+            buffers: Arc::default(),
             numbers: AtomicU64::new(1),
             hosts: Mutex::default(),
+            handle: Handle::current(),
         });
         tokio::spawn(sweep(Arc::downgrade(&pool), pool.transport.idle));
         Ok(pool)
@@ -119,8 +123,13 @@ impl Pool {
         &self.transport
     }
 
-    /// A connection: one that is kept, unless `fresh`, or a new one.
-    pub(crate) async fn lease(&self, target: &Target, fresh: bool) -> Result<Lease, Failed> {
+    /// A connection for one request: one that is kept or shared, or a new one. `failed`: not
+    /// the one of this number, nor any that was kept as long.
+    pub(crate) async fn lease(
+        self: &Arc<Pool>,
+        target: &Target,
+        failed: Option<u64>,
+    ) -> Result<Lease, Failed> {
         let host = self.host(target);
         let wait = host.permits.clone().acquire_owned();
         let permit = tokio::time::timeout(self.transport.timeouts.connect, wait).await;
@@ -128,31 +137,47 @@ impl Pool {
         let Ok(Ok(permit)) = permit else {
             return Err(Failed::Crowded);
         };
-        if self.transport.pooled && !fresh {
-            while let Some(mut idle) = host.take(self.transport.idle) {
-                if idle.sender.ready().await.is_ok() {
-                    self.connections.reused.fetch_add(1, Relaxed);
-                    return Ok(Lease {
-                        sender: idle.sender,
-                        number: idle.number,
-                        reused: true,
-                        host,
-                        keep: true,
-                        _permit: permit,
-                    });
-                }
-            }
+        let lease = |carrier, number, reused| Lease::new(carrier, number, reused, &host, permit);
+        if self.transport.http2 && self.transport.pooled && target.tls && host.shared.is_likely() {
+            let (carrier, number, reused) = host.shared.take(self, target, failed).await?;
+            self.connections.reused.fetch_add(reused.into(), Relaxed);
+            return Ok(lease(carrier, number, reused));
         }
-        let guard = || Guard::new(self.connections.clone());
-        let sender = self.connector.connect(target, guard).await?;
-        Ok(Lease {
-            sender,
-            number: self.numbers.fetch_add(1, Relaxed),
-            reused: false,
-            host,
-            keep: self.transport.pooled,
-            _permit: permit,
-        })
+        if self.transport.pooled
+            && failed.is_none()
+            && let Some((wire, number)) = host.take(self.transport.idle)
+        {
+            self.connections.reused.fetch_add(1, Relaxed);
+            return Ok(lease(Carrier::Own(Box::new(wire)), number, true));
+        }
+        let counted = self.connector.connect(target, self.guard()).await?;
+        let wire = Box::new(self.wire(counted));
+        Ok(lease(Carrier::Own(wire), self.number(), false))
+    }
+
+    /// A connection that several may use, or one for one alone, where that is all there is.
+    pub(super) async fn open_shared(self: &Arc<Pool>, target: &Target) -> Result<Spoken, Failed> {
+        let (pool, target) = (self.clone(), target.clone());
+        let guard = self.guard();
+        // Not on the runtime of who asks first: others go on with it.
+        let opening = self
+            .handle
+            .spawn(async move { pool.connector.connect_shared(&target, guard).await });
+        let ended = |_| Err(Failed::Connect("the storage's threads have ended".into()));
+        opening.await.unwrap_or_else(ended)
+    }
+
+    fn guard(&self) -> impl FnOnce() -> Guard + Send + use<> {
+        let connections = self.connections.clone();
+        || Guard::new(connections)
+    }
+
+    pub(super) fn wire(&self, counted: Counted) -> Wire {
+        Wire::new(counted, self.buffers.clone())
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed)
     }
 
     fn host(&self, target: &Target) -> Arc<Host> {
@@ -163,6 +188,7 @@ impl Pool {
         let host = Arc::new(Host {
             permits: Arc::new(Semaphore::new(self.transport.connections_max.max(1))),
             idle: Mutex::default(),
+            shared: Shared::default(),
         });
         hosts.insert(target.clone(), host.clone());
         host
@@ -171,40 +197,43 @@ impl Pool {
 
 impl Host {
     /// The connection that was used last: the others may then be idle long enough to be closed.
-    fn take(&self, idle_max: Duration) -> Option<Idle> {
-        let mut all = lock(&self.idle);
-        while let Some(idle) = all.pop() {
-            if !idle.sender.is_closed() && idle.since.elapsed() < idle_max {
-                return Some(idle);
+    fn take(&self, idle_max: Duration) -> Option<(Wire, u64)> {
+        loop {
+            let idle = lock(&self.idle).pop()?;
+            if idle.since.elapsed() < idle_max
+                && let Some(wire) = idle.wire.wake()
+            {
+                return Some((wire, idle.number));
             }
         }
-        None
     }
-}
 
-impl Lease {
-    /// The request is over and was answered whole: the connection may carry another.
-    pub(crate) fn done(self) {
-        if self.keep && !self.sender.is_closed() {
-            lock(&self.host.idle).push(Idle {
-                sender: self.sender,
-                number: self.number,
-                since: Instant::now(),
+    /// Keeps a connection whose answer is over, if it may be kept.
+    pub(super) fn keep(&self, wire: Wire, number: u64) {
+        if let Some(wire) = wire.rest() {
+            let since = Instant::now();
+            lock(&self.idle).push(Idle {
+                wire,
+                number,
+                since,
             });
         }
     }
 }
 
-/// Closes what has been idle for too long, as long as there is a pool.
+/// Closes what has been idle for too long, and what the other end has closed, as long as there is
+/// a pool.
 async fn sweep(pool: Weak<Pool>, idle_max: Duration) {
+    let every = (idle_max / 2).clamp(Duration::from_millis(50), SWEEP_EVERY);
     loop {
-        tokio::time::sleep((idle_max / 2).max(Duration::from_millis(50))).await;
+        tokio::time::sleep(every).await;
         let Some(pool) = pool.upgrade() else {
             return;
         };
         for host in lock(&pool.hosts).values() {
+            host.shared.sweep(idle_max);
             lock(&host.idle)
-                .retain(|idle| !idle.sender.is_closed() && idle.since.elapsed() < idle_max);
+                .retain_mut(|idle| idle.since.elapsed() < idle_max && idle.wire.is_open());
         }
     }
 }

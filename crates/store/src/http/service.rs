@@ -4,13 +4,14 @@ use super::Failed;
 use super::body::Watched;
 use super::call::{begin, note};
 use super::connect::Target;
-use super::pool::{Lease, Pool};
+use super::lease::Lease;
+use super::pool::Pool;
 use async_trait::async_trait;
 use http::header::{self, HeaderValue};
+use http::response::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
@@ -25,6 +26,8 @@ const REDIRECTS_MAX: usize = 3;
 const REASON_BYTES_MAX: usize = 16 << 10;
 /// Most read of an answer that is no range of an object: a listing, credentials.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// What such an answer is likely to have.
+const TEXT_BYTES: usize = 14 << 10;
 
 /// Sends requests to where their URLs say, or through a server that stands before the storage.
 #[derive(Clone)]
@@ -66,63 +69,59 @@ impl Client {
             *again.method_mut() = parts.method.clone();
             *again.headers_mut() = parts.headers.clone();
             *again.uri_mut() = uri.clone();
-            let (response, lease) = self.exchange(again).await?;
-            let status = response.status();
+            let (parts, lease) = self.exchange(again).await?;
             note(|notes| {
-                notes.status = Some(status.as_u16());
+                notes.status = Some(parts.status.as_u16());
                 notes.answered = Some(Instant::now());
             });
-            match redirected(&uri, &response) {
+            match redirected(&uri, &parts) {
                 Some(_) if !self.follow => {
                     let what = "another region or address is asked for (check both)";
                     return Err(Failed::Redirect(what.into()));
                 }
                 Some(to) => uri = to?,
-                None => return self.take(ranged, response, lease).await,
+                None => return self.take(ranged, parts, lease).await,
             }
         }
         Err(Failed::Redirect("again and again".into()))
     }
 
     /// One request and the head of its answer.
-    async fn exchange(&self, request: HttpRequest) -> Result<(Response<Incoming>, Lease), Failed> {
+    async fn exchange(&self, request: HttpRequest) -> Result<(Parts, Lease), Failed> {
         let target = match &self.via {
             Some(via) => via.clone(),
             None => Target::of(request.uri())
                 .ok_or_else(|| Failed::Connect("not an http or https URL".into()))?,
         };
-        let request = on_the_wire(request)?;
-        let first = self.attempt(&target, &request, false).await;
-        match first {
+        match self.attempt(&target, &request, None).await {
             // A kept connection that the other end closed just now: nothing was answered, and
             // the request is one that may be repeated.
-            Err((Failed::Cut(_), true)) => {
-                let second = self.attempt(&target, &request, true).await;
+            Err((Failed::Cut(_), Some(kept))) => {
+                let second = self.attempt(&target, &request, Some(kept)).await;
                 second.map_err(|(failed, _)| failed)
             }
             outcome => outcome.map_err(|(failed, _)| failed),
         }
     }
 
-    /// In an error: whether the connection was a kept one.
+    /// In an error: the connection's number if it was a kept one. `failed`: such a one, which is
+    /// not to be tried again.
     async fn attempt(
         &self,
         target: &Target,
         request: &HttpRequest,
-        fresh: bool,
-    ) -> Result<(Response<Incoming>, Lease), (Failed, bool)> {
-        let lease = self.pool.lease(target, fresh).await;
-        let mut lease = lease.map_err(|failed| (failed, false))?;
+        failed: Option<u64>,
+    ) -> Result<(Parts, Lease), (Failed, Option<u64>)> {
+        let lease = self.pool.lease(target, failed).await;
+        let mut lease = lease.map_err(|failed| (failed, None))?;
         note(|notes| notes.connection = Some((lease.number, lease.reused)));
-        let mut copy = Request::new(request.body().clone());
-        *copy.method_mut() = request.method().clone();
-        *copy.uri_mut() = request.uri().clone();
-        *copy.headers_mut() = request.headers().clone();
+        let request = on_the_wire(request, lease.is_shared()).map_err(|failed| (failed, None))?;
         let wait = self.pool.transport().timeouts.first_byte;
-        match tokio::time::timeout(wait, lease.sender.send_request(copy)).await {
-            Ok(Ok(response)) => Ok((response, lease)),
-            Ok(Err(error)) => Err((Failed::of_hyper(&error), lease.reused)),
-            Err(_) => Err((Failed::FirstByteTimeout, false)),
+        let asked = lease.ask(&request, expected(request.headers()));
+        match tokio::time::timeout(wait, asked).await {
+            Ok(Ok(parts)) => Ok((parts, lease)),
+            Ok(Err(failed)) => Err((failed, lease.reused.then_some(lease.number))),
+            Err(_) => Err((Failed::FirstByteTimeout, None)),
         }
     }
 
@@ -130,10 +129,9 @@ impl Client {
     async fn take(
         &self,
         ranged: bool,
-        response: Response<Incoming>,
+        mut parts: Parts,
         lease: Lease,
     ) -> Result<HttpResponse, Failed> {
-        let (mut parts, incoming) = response.into_parts();
         say_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
@@ -148,8 +146,8 @@ impl Client {
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));
         }
-        let timeouts = self.pool.transport().timeouts;
-        let watched = Watched::new(incoming, lease, timeouts, bytes_max);
+        let transport = self.pool.transport();
+        let watched = Watched::new(lease, transport.pooled, transport.timeouts, bytes_max);
         if parts.status.is_client_error() || parts.status.is_server_error() {
             // For our own message only; object_store would quote all of it.
             let reason = Limited::new(watched, REASON_BYTES_MAX).collect().await;
@@ -162,25 +160,47 @@ impl Client {
     }
 }
 
-/// As HTTP/1.1 says it to the server itself: path and query, and `Host`.
-fn on_the_wire(mut request: HttpRequest) -> Result<HttpRequest, Failed> {
-    let uri = request.uri().clone();
+/// As a server is asked itself: by HTTP/1.1 with path and query, and `Host`; by HTTP/2 (`shared`)
+/// with scheme and authority (RFC 9113 section 8.3.1).
+fn on_the_wire(request: &HttpRequest, shared: bool) -> Result<HttpRequest, Failed> {
+    let (uri, mut request) = (request.uri(), request.clone());
     let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
     // Never the name and password that a URL may hold.
     let host = authority.rsplit('@').next().unwrap_or_default();
+    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let no_request = |_| Failed::Connect("a path that no request can name".into());
+    if shared {
+        let uri = Uri::builder()
+            .scheme(uri.scheme_str().unwrap_or("https"))
+            .authority(host)
+            .path_and_query(target);
+        *request.uri_mut() = uri.build().map_err(no_request)?;
+        *request.version_mut() = Version::HTTP_2;
+        request.headers_mut().remove(header::HOST);
+        return Ok(request);
+    }
     let host = HeaderValue::from_str(host)
         .map_err(|_| Failed::Connect("a host that no header can name".into()))?;
     request.headers_mut().insert(header::HOST, host);
-    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-    *request.uri_mut() = target
-        .parse()
-        .map_err(|_| Failed::Connect("a path that no request can name".into()))?;
+    let uri = Uri::builder().path_and_query(target);
+    *request.uri_mut() = uri.build().map_err(no_request)?;
     Ok(request)
+}
+
+/// Bytes that an answer's body is likely to have.
+fn expected(headers: &HeaderMap) -> usize {
+    let range = headers
+        .get(header::RANGE)
+        .and_then(|range| range.to_str().ok());
+    let ends = range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
+    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    ends.and_then(|(first, last)| usize::checked_sub(last, first)?.checked_add(1))
+        .unwrap_or(TEXT_BYTES)
 }
 
 /// `object_store` reads no part without a Content-Length, which a proxy may have left out: the
 /// Content-Range says it, too. Whether so many bytes come is looked at as they do.
-fn say_length(parts: &mut http::response::Parts) {
+fn say_length(parts: &mut Parts) {
     if parts.status != StatusCode::PARTIAL_CONTENT
         || parts.headers.contains_key(header::CONTENT_LENGTH)
     {
@@ -198,11 +218,11 @@ fn say_length(parts: &mut http::response::Parts) {
 }
 
 /// Where an answer sends us, if it does: to the same server only.
-fn redirected(from: &Uri, response: &Response<Incoming>) -> Option<Result<Uri, Failed>> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+fn redirected(from: &Uri, parts: &Parts) -> Option<Result<Uri, Failed>> {
+    if !matches!(parts.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    let location = response.headers().get(header::LOCATION);
+    let location = parts.headers.get(header::LOCATION);
     let location = location.and_then(|value| value.to_str().ok()).unwrap_or("");
     let refused = |what: &str| Some(Err(Failed::Redirect(what.to_owned())));
     let base = url::Url::parse(&from.to_string());
@@ -278,8 +298,10 @@ mod tests {
     fn the_wire_sees_no_password() {
         let mut request = Request::new(HttpRequestBody::empty());
         *request.uri_mut() = "http://user:secret@host:81/a/b?c".parse().unwrap();
-        let request = on_the_wire(request).unwrap();
-        assert_eq!(request.uri(), "/a/b?c");
-        assert_eq!(request.headers()["host"], "host:81");
+        let one = on_the_wire(&request, false).unwrap();
+        assert_eq!(one.uri(), "/a/b?c");
+        assert_eq!(one.headers()["host"], "host:81");
+        let two = on_the_wire(&request, true).unwrap();
+        assert_eq!(two.uri(), "http://host:81/a/b?c");
     }
 }

@@ -202,6 +202,14 @@ impl Core {
         told.recv().map_err(ended)?
     }
 
+    /// Begins a fetch on the runtime of whoever asks, who is to take its bytes: no other thread
+    /// need be woken for each of them. Where there is none, on the storage's.
+    fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
+        Handle::try_current()
+            .unwrap_or_else(|_| self.handle.clone())
+            .spawn(fetch);
+    }
+
     /// How many bytes more may be held.
     fn room(&self) -> u64 {
         let most = self

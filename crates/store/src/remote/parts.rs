@@ -15,6 +15,9 @@ const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// The same for files as they are, of which other parts are seldom asked for again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
 
+/// What is read at once before those who wait for it get their turn on the same thread.
+const AHEAD_BYTES_MAX: usize = 192 << 10;
+
 type Ranges = Vec<Range<u64>>;
 
 /// Bytes of the wanted ranges, in the order they were named.
@@ -134,7 +137,7 @@ fn flights(
                 object: object.clone(),
                 flight,
             };
-            core.handle.spawn(landing.fetch(reason));
+            core.spawn(landing.fetch(reason));
         }
         all.extend(cover.flights);
     }
@@ -161,8 +164,16 @@ impl Landing {
     async fn fill(&self, reason: Reason) -> Result<(), Error> {
         let ask = self.object.ask(self.flight.range(), reason);
         let (_, mut whole) = self.object.core().whole(ask, reason).await?;
+        let mut ahead = 0;
         while let Some(bytes) = whole.next().await? {
+            ahead += bytes.len();
             self.flight.push(bytes);
+            if ahead >= AHEAD_BYTES_MAX {
+                // Whoever sends them has them while they are near, and their buffer is free for
+                // those that follow.
+                ahead = 0;
+                tokio::task::yield_now().await;
+            }
         }
         Ok(())
     }

@@ -42,7 +42,6 @@ impl Passing {
         let ours = object.clone();
         object
             .core()
-            .handle
             .spawn(async move { pass(&ours, &runs, reason, &to).await });
         Passing {
             pieces: VecDeque::new(),

@@ -262,7 +262,7 @@ fn whoever_takes_bytes_may_pause_and_keeps_no_connection() {
         unreachable!("it is behind a URL")
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {

@@ -34,6 +34,14 @@ pub fn ports(count: usize) -> Vec<u16> {
 
 /// Sends a request to a server of this machine, path as it is, and gives the status of its answer.
 pub fn send(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::Result<u16> {
+    let answer = ask(port, method, path, head, body)?;
+    let status = answer.split(' ').nth(1);
+    let status = status.and_then(|status| status.parse().ok());
+    status.ok_or_else(|| io::Error::other(answer))
+}
+
+/// The same, and gives the answer as it came.
+pub fn ask(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let head = format!(
@@ -45,12 +53,7 @@ pub fn send(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io:
     stream.write_all(body)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let status = answer
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    status.ok_or_else(|| io::Error::other(answer.into_owned()))
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// A path of a URL, escaped.

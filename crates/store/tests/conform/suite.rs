@@ -1,8 +1,10 @@
 //! What any library must do, as code.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 use std::time::Duration;
 use store::{Error, Key, Object, Options, Reason, Store, Timeouts, Transport};
+use tokio::runtime::Runtime;
 
 /// A library as the suite wants it: these objects below the root, and nothing else.
 pub const NAMES: [&str; 5] = [
@@ -47,6 +49,9 @@ pub fn quick() -> Options {
     }
 }
 
+/// Of whoever asks: it goes on with what was begun, as a server's does.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
 /// The wanted ranges, one after the other: what came, and why no more.
 pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>, Option<Error>) {
     let mut out = Vec::new();
@@ -59,10 +64,7 @@ pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>
         }
         return (out, None);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
-    runtime.unwrap().block_on(async {
+    RUNTIME.block_on(async {
         let work = async {
             let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
             loop {

@@ -5,7 +5,7 @@ use crate::connections::read_twenty;
 use crate::nginx::Nginx;
 use crate::real::{fill, folder, options, put_all, wait};
 use crate::servers::{SECRET, s3, skip};
-use crate::suite::{check, key, parts, quick};
+use crate::suite::{bytes, check, key, of, parts, quick};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,10 @@ impl Trust {
 
     /// An nginx that serves the suite's objects, with `more` of its settings.
     fn nginx(&self, dir: &Path, more: &str) -> Option<(Nginx, String)> {
+        self.nginx_of(dir, "ssl", more)
+    }
+
+    fn nginx_of(&self, dir: &Path, listen: &str, more: &str) -> Option<(Nginx, String)> {
         let films = dir.join("films");
         fill(&films);
         let server = format!(
@@ -55,7 +59,7 @@ impl Trust {
             self.certificate.display(),
             self.key.display(),
         );
-        let nginx = Nginx::of(dir, &films, "ssl", &server)?;
+        let nginx = Nginx::of(dir, &films, listen, &server)?;
         let url = format!("https://localhost:{}/", nginx.addr.port());
         Some((nginx, url))
     }
@@ -119,6 +123,81 @@ fn a_session_is_resumed_where_a_connection_was_closed() {
         let counted = (connections.opened(), connections.resumed());
         assert_eq!(counted, (5, 4), "{protocols}: opened, of which resumed");
     }
+}
+
+/// What HTTP the requests were that an nginx was sent, without those of HEAD.
+fn spoken(dir: &Path) -> Vec<String> {
+    let log = fs::read_to_string(dir.join("access.log")).unwrap();
+    let gets = log.lines().filter_map(|line| line.split_once("\"GET "));
+    gets.filter_map(|(_, rest)| rest.split_whitespace().nth(1))
+        .map(|word| word.trim_end_matches('"').to_owned())
+        .collect()
+}
+
+#[test]
+fn http2_is_spoken_where_it_was_chosen_and_is_offered() {
+    for (listen, chosen, expected, opened) in [
+        ("ssl http2", true, "HTTP/2.0", 1),
+        ("ssl http2", false, "HTTP/1.1", 8),
+        ("ssl", true, "HTTP/1.1", 8),
+    ] {
+        let dir = folder();
+        let trust = Trust::new(dir.path());
+        // Slow enough that requests are under way together.
+        let more = "limit_rate 400k;";
+        let Some((nginx, url)) = trust.nginx_of(dir.path(), listen, more) else {
+            return;
+        };
+        let ours = trust.options(true, quick());
+        let transport = Transport {
+            http2: chosen,
+            ..ours.transport
+        };
+        let (store, object) = film(&url, Options { transport, ..ours });
+        let readers: Vec<_> = (0..8)
+            .map(|n| {
+                let object = object.clone();
+                let range = n * 100_000..n * 100_000 + 90_000;
+                std::thread::spawn(move || {
+                    let (read, error) =
+                        parts(&object, std::slice::from_ref(&range), Reason::Segment);
+                    assert!(error.is_none(), "{error:?}");
+                    assert!(read == of(&bytes("film.mp4"), &[range]));
+                })
+            })
+            .collect();
+        readers.into_iter().for_each(|one| one.join().unwrap());
+        let connections = store.remote().unwrap().connections();
+        let counted = (
+            connections.opened(),
+            connections.opened() + connections.reused(),
+        );
+        assert_eq!(counted, (opened, 9), "{listen}, {chosen}: opened, requests");
+        assert_eq!(connections.open(), opened);
+        // It writes its log when it likes.
+        drop(nginx);
+        assert_eq!(spoken(dir.path()), vec![expected; 9], "{listen}, {chosen}");
+    }
+}
+
+#[test]
+fn over_http2_storage_is_as_over_http1() {
+    let dir = folder();
+    let trust = Trust::new(dir.path());
+    // It ends a connection after so many requests, with others under way.
+    let more = "keepalive_requests 30;";
+    let Some((_nginx, url)) = trust.nginx_of(dir.path(), "ssl http2", more) else {
+        return;
+    };
+    let ours = trust.options(true, quick());
+    let transport = Transport {
+        http2: true,
+        ..ours.transport
+    };
+    let store = Store::new(&url, Options { transport, ..ours }).unwrap();
+    check(&store, false);
+    let connections = store.remote().unwrap().connections();
+    assert!(connections.resumed() > 0 && connections.resumed() == connections.opened() - 1);
 }
 
 #[test]
