@@ -76,6 +76,10 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
         watch: recorder.clone().map(observe::watch),
+        holder: Some(store::Holder::new({
+            let shutdown = shutdown.clone();
+            move || shutdown.hold()
+        })),
         ..settings.storage.clone()
     };
     let open = |place: &str, options| {

@@ -44,5 +44,5 @@ pub use key::{BadKey, Key};
 pub use local::LocalFile;
 pub use meter::{Meter, Reason};
 pub use object::Object;
-pub use remote::{Done, Options, Parts, Remote, RemoteObject, Via, Watch, Weighted};
+pub use remote::{Done, Holder, Options, Parts, Remote, RemoteObject, Via, Watch, Weighted};
 pub use store::Store;

@@ -1,4 +1,4 @@
-//! What is told of a request when it is over.
+//! What is told of a request when it is over, and held while it is not.
 
 use crate::Reason;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 pub struct Watch(Arc<dyn Fn(Done) + Send + Sync>);
 
 impl Watch {
-    /// `tell` is called on the storage's threads and must not wait.
+    /// `tell` is called on the threads that ask, and must not wait.
     pub fn new(tell: impl Fn(Done) + Send + Sync + 'static) -> Watch {
         Watch(Arc::new(tell))
     }
@@ -24,6 +24,28 @@ impl Watch {
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Watch")
+    }
+}
+
+/// Gives something that is held while a fetch runs on the thread of whoever asked for it: others may
+/// wait for the same bytes, so that the thread must not end before.
+#[derive(Clone)]
+pub struct Holder(Arc<dyn Fn() -> Box<dyn Send> + Send + Sync>);
+
+impl Holder {
+    /// What `hold` gives is dropped when the fetch is over.
+    pub fn new<H: Send + 'static>(hold: impl Fn() -> H + Send + Sync + 'static) -> Holder {
+        Holder(Arc::new(move || Box::new(hold())))
+    }
+
+    pub(super) fn hold(&self) -> Box<dyn Send> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Holder")
     }
 }
 

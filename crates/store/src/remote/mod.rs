@@ -23,7 +23,7 @@ mod seen;
 mod stream;
 mod tries;
 
-pub use done::{Done, Watch};
+pub use done::{Done, Holder, Watch};
 pub use object::RemoteObject;
 pub use options::{Options, Via, Weighted};
 pub use parts::Parts;
@@ -205,9 +205,12 @@ impl Core {
     /// Begins a fetch on the runtime of whoever asks, who is to take its bytes: no other thread
     /// need be woken for each of them. Where there is none, on the storage's.
     fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
-        Handle::try_current()
-            .unwrap_or_else(|_| self.handle.clone())
-            .spawn(fetch);
+        let here = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
+        let held = self.options.holder.as_ref().map(Holder::hold);
+        here.spawn(async move {
+            fetch.await;
+            drop(held);
+        });
     }
 
     /// How many bytes more may be held.

@@ -1,6 +1,6 @@
 //! What can be chosen about a remote library.
 
-use super::Watch;
+use super::{Holder, Watch};
 use crate::Transport;
 use regex::Regex;
 
@@ -31,10 +31,12 @@ pub struct Options {
     pub hedge_share: f64,
     /// How slow: slower than this share of the last ones, such as 0.95.
     pub hedge_percentile: f64,
-    /// Threads for the storage's connections.
+    /// Threads for what is asked where there is no runtime, and for connections that are shared.
     pub threads: usize,
     /// Told of every request when it is over.
     pub watch: Option<Watch>,
+    /// Asked when a fetch begins that others may wait for.
+    pub holder: Option<Holder>,
 }
 
 /// A route for some requests.
@@ -71,6 +73,7 @@ impl Default for Options {
             hedge_percentile: 0.95,
             threads: 2,
             watch: None,
+            holder: None,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::suite::{bytes, key, of, parts, quick};
 use crate::wild::Wild;
-use store::{Object, Options, Reason, Store, Transport};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Holder, Object, Options, Reason, Store, Transport};
 
 fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
     let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
@@ -69,4 +71,40 @@ fn no_more_are_opened_than_are_allowed() {
         assert!(reader.join().unwrap().is_none());
     }
     assert!(server.accepted() <= 3, "{}", server.accepted());
+}
+
+#[test]
+fn a_fetch_is_held_until_it_ends_whoever_leaves() {
+    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
+    let held = Arc::new(());
+    let options = Options {
+        holder: Some(Holder::new({
+            let held = held.clone();
+            move || held.clone()
+        })),
+        ..quick()
+    };
+    let store = Store::new(&server.url(), options).unwrap();
+    let object = store.open(&key("film.mp4")).unwrap();
+    let Object::Remote(remote) = &object else {
+        unreachable!("it is behind a URL")
+    };
+    let before = Arc::strong_count(&held);
+    server.delay(Duration::from_millis(200));
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let parts = remote.parts(vec![0..500_000], &[], Reason::Segment);
+        // Who asked leaves before anything came; the fetch goes on, and is held.
+        let left = tokio::time::timeout(Duration::from_millis(20), parts).await;
+        assert!(left.is_err());
+        assert_eq!(Arc::strong_count(&held), before + 1);
+        while Arc::strong_count(&held) > before {
+            tokio::task::yield_now().await;
+        }
+    });
+    let requests = server.requests();
+    let (read, error) = parts(&object, &[100..400_000], Reason::Segment);
+    assert!(error.is_none() && read == bytes("film.mp4")[100..400_000]);
+    assert_eq!(server.requests(), requests, "it was kept");
 }
