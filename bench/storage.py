@@ -6,7 +6,7 @@ that makes a round trip 15 ms long. Document 2's film: 4891 s, a picture of 3894
 132 kb/s in files of their own, cut in 2 s, with index MP4s and a server manifest; and a two-hour
 film in one file, unprepared. Measures
 
-- pooled beside fresh connections, all else alike: throughput, latencies, connections;
+- pooled beside fresh connections, and HTTP/2 on one, all else alike: throughput, latencies, connections;
 - what a title nobody asked for yet costs up to its first segment: requests that wait for each
   other, and milliseconds;
 - OUT/IN for experiments/configurations A to F: bytes to clients beside bytes from the storage, both
@@ -222,12 +222,18 @@ def workers(bench, origin, tracks, seconds):
 
 
 def connections(bench):
-    """Only whether connections are kept differs: indexes in memory, no segment kept."""
-    rounds = {"pooled": [], "fresh": []}
+    """Only whether connections are kept differs, and what is spoken on them: indexes in memory, no
+    segment kept."""
+    ways = {
+        "pooled": ["--storage-connections", "pooled"],
+        "fresh": ["--storage-connections", "fresh"],
+        "pooled, HTTP/2": ["--storage-http", "2"],
+    }
+    rounds = {name: [] for name in ways}
     for n in range(bench.args.rounds):
-        names = list(rounds) if n % 2 == 0 else list(rounds)[::-1]
+        names = list(ways) if n % 2 == 0 else list(ways)[::-1]
         for name in names:
-            origin = bench.origin("--storage-connections", name, "--storage-memory", "0B", "--segment-memory", "0B")
+            origin = bench.origin(*ways[name], "--storage-memory", "0B", "--segment-memory", "0B")
             tracks = [origin.segments(one) for one in origin.lists("/film.ism")]
             rounds[name].append(workers(bench, origin, tracks, bench.args.seconds))
             origin.stop()

@@ -139,6 +139,21 @@ mod tests {
     use super::*;
     use http::Request;
     use object_store::client::HttpRequestBody;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_head_makes_it_panic(
+            fields in "HTTP/1.1 [0-9]{1,4}(\r\n(Content-Length|Transfer-Encoding|x|Connection): ?[ -~]{0,12}){0,4}\r\n\r\n",
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            for text in [fields.as_bytes(), &bytes] {
+                if let Ok(Some(head)) = answer(text, &Method::GET) {
+                    prop_assert!(head.len <= text.len());
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_request_as_bytes() {

@@ -4,7 +4,7 @@ use crate::suite::{bytes, key, of, parts, quick};
 use crate::wild::Wild;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Holder, Object, Options, Reason, Store, Transport};
+use store::{Error, Holder, Object, Options, Reason, Store, Timeouts, Transport};
 
 fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
     let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
@@ -107,4 +107,61 @@ fn a_fetch_is_held_until_it_ends_whoever_leaves() {
     let (read, error) = parts(&object, &[100..400_000], Reason::Segment);
     assert!(error.is_none() && read == bytes("film.mp4")[100..400_000]);
     assert_eq!(server.requests(), requests, "it was kept");
+}
+
+/// Options whose connections must come within `connect`, with one request at a time and no second try.
+fn impatient(connect: Duration) -> Options {
+    Options {
+        transport: Transport {
+            connections_max: 1,
+            timeouts: Timeouts {
+                connect,
+                first_byte: Duration::from_secs(10),
+                ..quick().transport.timeouts
+            },
+            ..quick().transport
+        },
+        retries: 0,
+        memory_bytes: 0,
+        ..quick()
+    }
+}
+
+#[test]
+fn a_connection_that_does_not_come_in_time_is_a_slow_storage() {
+    // Nobody ever accepts there, and TLS has two ends.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", silent.local_addr().unwrap());
+    let store = Store::new(&url, impatient(Duration::from_millis(50))).unwrap();
+    let error = store.open(&key("film.mp4")).err().unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Slow(_)), "{text}");
+    assert!(
+        text.contains("no connection to the storage in time"),
+        "{text}"
+    );
+}
+
+#[test]
+fn whoever_waits_too_long_for_one_of_few_connections_is_told_so() {
+    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
+    let store = Store::new(&server.url(), impatient(Duration::from_millis(50))).unwrap();
+    let object = store.open(&key("film.mp4")).unwrap();
+    server.delay(Duration::from_secs(2));
+    let first = std::thread::spawn({
+        let object = object.clone();
+        move || parts(&object, &[0..50_000], Reason::Segment).1
+    });
+    // Its request is there, and is not answered yet.
+    while server.requests() < 2 {
+        std::thread::yield_now();
+    }
+    let (_, error) = parts(&object, &[100_000..150_000], Reason::Segment);
+    let text = error.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(matches!(error, Some(Error::Slow(_))), "{text}");
+    assert!(
+        text.contains("all connections to the storage are in use"),
+        "{text}"
+    );
+    assert!(first.join().unwrap().is_none(), "who came first is served");
 }

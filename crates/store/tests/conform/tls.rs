@@ -209,8 +209,14 @@ fn an_s3_server_over_tls() {
     };
     put_all(&server);
     let at = format!("https://localhost:{}", server.tls_port);
-    let ours = trust.options(true, options(&at, SECRET));
-    let store = Store::new("s3://films/library", ours).unwrap();
-    wait(&store);
-    check(&store, true);
+    for http2 in [false, true] {
+        let ours = trust.options(true, options(&at, SECRET));
+        let transport = Transport {
+            http2,
+            ..ours.transport
+        };
+        let store = Store::new("s3://films/library", Options { transport, ..ours }).unwrap();
+        wait(&store);
+        check(&store, true);
+    }
 }
