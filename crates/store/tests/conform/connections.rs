@@ -91,8 +91,10 @@ fn a_fetch_is_held_until_it_ends_whoever_leaves() {
     };
     let before = Arc::strong_count(&held);
     server.delay(Duration::from_millis(200));
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let parts = remote.parts(vec![0..500_000], &[], Reason::Segment);
         // Who asked leaves before anything came; the fetch goes on, and is held.
