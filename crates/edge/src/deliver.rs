@@ -30,29 +30,51 @@ pub fn object(
     blocks: Option<Blocks>,
     touched: bool,
 ) -> Option<Response<Body>> {
-    let mut response = match condition(method, request, object) {
-        Some(response) => response,
-        None => represent(method, request, object, blocks, touched)?,
+    let response = match condition(method, request, object) {
+        Some(status) => conditional(object, status, outcome),
+        None => represent(method, request, object, outcome, blocks, touched)?,
     };
     object.uses.fetch_add(1, Relaxed);
-    let headers = response.headers_mut();
+    Some(response)
+}
+
+/// What all answers from an object say: its own headers, and what we add. That of a hit changes once
+/// a second, and is prepared.
+fn head(object: &Object, outcome: Outcome) -> HeaderMap {
+    let age_s = object.age_s();
+    if outcome != Outcome::Hit {
+        return dressed(object, age_s, outcome);
+    }
+    match &*object.prepared.load() {
+        Some(prepared) if prepared.0 == age_s => prepared.1.clone(),
+        _ => {
+            let headers = dressed(object, age_s, outcome);
+            let prepared = Arc::new((age_s, headers.clone()));
+            object.prepared.store(Some(prepared));
+            headers
+        }
+    }
+}
+
+fn dressed(object: &Object, age_s: u64, outcome: Outcome) -> HeaderMap {
+    let mut headers = object.headers.clone();
+    say(&mut headers, object, age_s, outcome);
+    headers
+}
+
+/// What we add: its age, and what became of the request here.
+fn say(headers: &mut HeaderMap, object: &Object, age_s: u64, outcome: Outcome) {
     let asked = matches!(outcome, Outcome::Miss(..) | Outcome::Revalidated(_));
     // What just came has an age where a cache before us had it, and says so.
-    let age = object.age_s();
-    if age > 0 || !matches!(outcome, Outcome::Miss(..)) {
-        headers.insert(header::AGE, age.into());
+    if age_s > 0 || !matches!(outcome, Outcome::Miss(..)) {
+        headers.insert(header::AGE, age_s.into());
     }
     let status = match outcome {
         Outcome::Revalidated(_) => 304,
         _ => object.status.as_u16(),
     };
-    sign(
-        headers,
-        outcome,
-        Some(object.ttl_s()),
-        asked.then_some(status),
-    );
-    Some(response)
+    let ttl_s = Some(object.ttl_at(age_s));
+    sign(headers, outcome, ttl_s, asked.then_some(status));
 }
 
 /// The first byte that a request wants of an object's body, if any.
@@ -119,19 +141,22 @@ fn sign(headers: &mut HeaderMap, outcome: Outcome, ttl_s: Option<i64>, status: O
 }
 
 /// 304 or 412, if the request asks for that.
-fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<Response<Body>> {
+fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<StatusCode> {
     if object.status != StatusCode::OK {
         return None;
     }
-    let status = evaluate(method, request, &object.validators).status()?;
+    evaluate(method, request, &object.validators).status()
+}
+
+fn conditional(object: &Object, status: StatusCode, outcome: Outcome) -> Response<Body> {
     if status != StatusCode::NOT_MODIFIED {
         let what = "what is kept is not what the request's conditions name";
-        return Some(Error::client(status, what).response());
+        return refused(object, Error::client(status, what), outcome);
     }
     // RFC 9110 section 15.4.5: what identifies it and how it may be kept.
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    *response.headers_mut() = object.headers.clone();
+    *response.headers_mut() = head(object, outcome);
     for name in [
         header::CONTENT_TYPE,
         header::CONTENT_ENCODING,
@@ -139,17 +164,25 @@ fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<Re
     ] {
         response.headers_mut().remove(name);
     }
-    Some(response)
+    response
+}
+
+/// The client's own fault, found by what is kept.
+fn refused(object: &Object, error: Error, outcome: Outcome) -> Response<Body> {
+    let mut response = error.response();
+    say(response.headers_mut(), object, object.age_s(), outcome);
+    response
 }
 
 fn represent(
     method: &Method,
     request: &HeaderMap,
     object: &Arc<Object>,
+    outcome: Outcome,
     blocks: Option<Blocks>,
     touched: bool,
 ) -> Option<Response<Body>> {
-    let mut headers = object.headers.clone();
+    let mut headers = head(object, outcome);
     let (mut status, len) = (object.status, object.len());
     let wanted = match len {
         Some(len) if status == StatusCode::OK => {
@@ -161,7 +194,7 @@ fn represent(
         (Wanted::Unsatisfiable, Some(len)) => {
             let what = format_args!("none of the ranges lies within the {len} bytes");
             let error = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what);
-            let mut response = error.response();
+            let mut response = refused(object, error, outcome);
             let value = range::content_range_unsatisfied(len);
             response.headers_mut().insert(header::CONTENT_RANGE, value);
             return Some(response);

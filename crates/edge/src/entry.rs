@@ -13,6 +13,8 @@ use crate::object::Object;
 
 /// What an entry takes besides its text and body, about.
 const ENTRY_BYTES: u64 = 1024;
+/// What an object's head takes once more, prepared for hits, besides its text.
+const PREPARED_BYTES: u64 = 768;
 /// Variants of one URL that are kept; the oldest makes room.
 const VARIANTS_MAX: usize = 64;
 
@@ -71,7 +73,8 @@ impl Weigh for Entry {
     fn bytes(&self) -> u64 {
         match self {
             Entry::Object(object) => {
-                ENTRY_BYTES + object.head_bytes() + object.content.memory_bytes()
+                let heads = ENTRY_BYTES + PREPARED_BYTES + object.head_bytes();
+                heads + object.content.memory_bytes()
             }
             Entry::Block(content) => ENTRY_BYTES + content.memory_bytes(),
             Entry::Varies(_) => ENTRY_BYTES + (VARIANTS_MAX * 200) as u64,

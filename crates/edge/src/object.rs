@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, StatusCode};
 use net::conditional::Validators;
@@ -40,6 +41,8 @@ pub struct Object {
     pub uses: AtomicU64,
     /// A second use has shown that it is worth more than to be kept.
     pub proven: AtomicBool,
+    /// The head of a hit, as it is in one second of its age.
+    pub prepared: ArcSwapOption<(u64, HeaderMap)>,
 }
 
 impl Object {
@@ -71,6 +74,7 @@ impl Object {
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(0),
             proven: AtomicBool::new(false),
+            prepared: ArcSwapOption::empty(),
         }
     }
 
@@ -119,6 +123,7 @@ impl Object {
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(self.uses.load(Relaxed)),
             proven: AtomicBool::new(false),
+            prepared: ArcSwapOption::empty(),
         }
     }
 
@@ -138,6 +143,7 @@ impl Object {
             purged: AtomicBool::new(self.purged.load(Relaxed)),
             uses: AtomicU64::new(self.uses.load(Relaxed)),
             proven: AtomicBool::new(true),
+            prepared: ArcSwapOption::empty(),
         }
     }
 
@@ -164,8 +170,13 @@ impl Object {
 
     /// Seconds of freshness left; negative: stale since.
     pub fn ttl_s(&self) -> i64 {
-        let signed = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        signed(self.lifetime.fresh) - signed(self.lifetime.age.saturating_add(self.resident()))
+        self.ttl_at(self.age_s())
+    }
+
+    /// The same at an age.
+    pub fn ttl_at(&self, age_s: u64) -> i64 {
+        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        signed(self.lifetime.fresh.as_secs()) - signed(age_s)
     }
 
     /// Length of the body, where it is known by now.

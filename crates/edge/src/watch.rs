@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use http::Response;
+use http_body::Body as _;
 use net::metrics::{Histograms, Metrics, Row};
 use net::record::{Bounded, Recorder, Tcp, micros};
 use net::{Body, Conn, TcpInfo, Watch};
@@ -68,6 +69,10 @@ impl Watcher {
             .recorder
             .clone()
             .filter(|_| !response.body().is_empty());
+        let short = response.body().size_hint().exact();
+        if recorder.is_none() && short.is_some_and(|len| len < BYTES_MIN) {
+            return response;
+        }
         let name = seen.request_id().map(|request_id| Name {
             request_id: request_id.clone(),
             connection: conn.id(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwapOption;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use net::conditional::Validators;
@@ -148,6 +149,7 @@ impl Head {
             purged: AtomicBool::new(false),
             uses: AtomicU64::new(0),
             proven: AtomicBool::new(true),
+            prepared: ArcSwapOption::empty(),
         })
     }
 }

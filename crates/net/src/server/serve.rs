@@ -116,8 +116,10 @@ where
                 .trust
                 .client(shared.peer().ip(), request.headers()),
         };
+        // Boxed, as what it is at is long: else it is moved from place to place for each request,
+        // and each idle connection keeps room for it.
         let answer = match self.refusal(&request) {
-            None => Ok((self.handler)(request, conn)),
+            None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
         let shutdown = self.shutdown.clone();
