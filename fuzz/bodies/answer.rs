@@ -181,7 +181,7 @@ fn kept(came: &Came, request: &HeaderMap, flags: u8) {
         .growing
         .push(Bytes::copy_from_slice(&came.body));
     if came.whole {
-        object.content.finish();
+        object.content.finish(false);
     } else {
         object.content.cut("cut");
     }

@@ -189,7 +189,7 @@ fn kept() -> &'static (Arc<Object>, Vec<u8>) {
         for piece in body.chunks(1000) {
             object.content.growing.push(Bytes::copy_from_slice(piece));
         }
-        object.content.finish();
+        object.content.finish(false);
         (Arc::new(object), body)
     })
 }

@@ -11,6 +11,9 @@ use crate::filed::Filed;
 
 /// Pieces of a kept body: long enough for few system calls, short enough to be had at once.
 const PIECE_BYTES: usize = 1 << 20;
+/// Pieces that came are left as they are if they have so many bytes in the middle: each costs some
+/// hundred to remember, and a place in a system call.
+const LEFT_BYTES_MIN: u64 = 16 << 10;
 /// Shorter bodies are copied: a call to the kernel, and the rest of a page, cost as much.
 const SENT_BYTES_MIN: usize = 64 << 10;
 /// What an open and mapped file costs, and a bound on how many are open: 16,384 in 1 GiB.
@@ -104,15 +107,20 @@ impl Content {
         self.growing.end(Err(Broken(why.into())));
     }
 
-    /// All of it is here: it ends, in pieces that hold just its bytes. (What came from the socket
-    /// holds on to buffers that are longer.)
-    pub fn finish(&self) {
+    /// All of it is here: it ends, in pieces that hold just its bytes, and not too short ones. What
+    /// HTTP read holds on to buffers that are longer; with `exact`, the pieces are no parts of such.
+    pub fn finish(&self, exact: bool) {
         self.growing.end(Ok(()));
         let Some(came) = self.growing.pieces() else {
             return;
         };
-        let pieces = packed(came);
-        self.growing.repack(pieces.clone());
+        let pieces = if exact && self.len() >= came.len() as u64 * LEFT_BYTES_MIN {
+            came
+        } else {
+            let pieces = packed(came);
+            self.growing.repack(pieces.clone());
+            pieces
+        };
         // Only whoever fetches it comes here, once.
         let _ = self.whole.set(Whole::Memory(pieces));
     }
@@ -184,7 +192,7 @@ mod tests {
                 content.growing.push(part.into());
             }
             assert_eq!(content.pieces(), None);
-            content.finish();
+            content.finish(false);
             let pieces = content.pieces().unwrap();
             assert_eq!(pieces.concat(), all);
             assert_eq!(content.len(), all.len() as u64);
@@ -195,6 +203,20 @@ mod tests {
                 assert_eq!(laid.pieces().unwrap().concat(), all);
                 assert_eq!(laid.growing.pieces().unwrap().concat(), all);
             }
+        }
+    }
+
+    #[test]
+    fn pieces_that_fit_stay_where_they_are_unless_they_are_short() {
+        for (size, stays) in [(LEFT_BYTES_MIN, true), (LEFT_BYTES_MIN - 1, false)] {
+            let content = Content::default();
+            let came: Vec<Bytes> = (0..4u8).map(|n| vec![n; size as usize].into()).collect();
+            came.iter()
+                .for_each(|piece| content.growing.push(piece.clone()));
+            content.finish(true);
+            let kept = content.pieces().unwrap();
+            assert_eq!(kept.concat(), came.concat());
+            assert_eq!(kept[0].as_ptr() == came[0].as_ptr(), stays);
         }
     }
 }

@@ -4,28 +4,32 @@
 //! handed on piece by piece as the socket gives it, and nothing is read ahead of who takes it.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::response::Parts;
+use http::{Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use self::answer::Rest;
 use self::connect::{Connect, Connection};
 use self::pool::Pool;
+use self::straight::Straight;
 use crate::Body;
 use crate::metrics::Counter;
 
+mod answer;
 mod authorities;
 mod connect;
 mod pool;
+mod socket;
+mod straight;
 
+pub use answer::Answer;
 pub use authorities::Authorities;
 
 /// Bounds on what a server behind us may do to us.
@@ -101,23 +105,6 @@ pub struct Timing {
 
 /// A request of which nothing can have reached the server, to be sent elsewhere.
 pub type Unsent = Option<Box<Request<Body>>>;
-
-/// An answer whose head is here.
-#[derive(Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: StatusCode,
-    /// Its headers, hop-by-hop ones included.
-    pub headers: HeaderMap,
-    /// What it took so far.
-    pub timing: Timing,
-    body: Incoming,
-    patience: Duration,
-    /// Goes back when the body has been read.
-    connection: Option<(Connection, Arc<Pool>)>,
-    /// Given back with the connection.
-    seat: Option<OwnedSemaphorePermit>,
-}
 
 impl Upstream {
     /// A server at this URL, `http` or `https`. Connections are kept apart for each of `workers`,
@@ -254,11 +241,8 @@ impl Upstream {
         connect: Option<Duration>,
     ) -> Result<Answer, (Failed, Unsent)> {
         // What is long on its way to the server is no late answer.
-        let upload = if request.body().is_empty() {
-            Duration::ZERO
-        } else {
-            UPLOAD_MAX
-        };
+        let bodiless = request.body().is_empty();
+        let upload = if bodiless { Duration::ZERO } else { UPLOAD_MAX };
         let began = Instant::now();
         let patience = self.patience.first_byte + upload;
         let asked = timeout(patience, connection.send(request)).await;
@@ -272,26 +256,50 @@ impl Upstream {
             let (late, sent) = (false, unsent.is_none());
             (Failed { late, sent, why }, unsent.map(Box::new))
         })?;
-        let (head, body) = response.into_parts();
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it: a client that believed it would read what follows as its own.
             let why = format!("{} switches protocols unasked", self.authority());
             let (late, sent) = (false, true);
             return Err((Failed { late, sent, why }, None));
         }
+        let first_byte = began.elapsed();
+        let (head, rest) = rest(response, connection, bodiless).await;
         Ok(Answer {
             status: head.status,
             headers: head.headers,
             timing: Timing {
                 reused: connect.is_none(),
                 connect: connect.unwrap_or_default(),
-                first_byte: began.elapsed(),
+                first_byte,
             },
-            body,
+            rest,
             patience: self.patience.between,
-            connection: Some((connection, Arc::clone(&self.pool))),
+            pool: Arc::clone(&self.pool),
             seat: None,
         })
+    }
+}
+
+/// How a body is read: straight from the socket where it is long, its length is known, and nothing of
+/// the request can still be on its way.
+async fn rest(
+    response: Response<Incoming>,
+    mut connection: Connection,
+    bodiless: bool,
+) -> (Parts, Rest) {
+    let len = response.body().size_hint().exact().unwrap_or(0);
+    let released = if bodiless && len >= straight::BYTES_MIN {
+        connection.release().await
+    } else {
+        None
+    };
+    let (head, body) = response.into_parts();
+    match released {
+        Some(released) => {
+            let straight = Straight::new(released, len, &head, body).await;
+            (head, Rest::Straight(Box::new(straight)))
+        }
+        None => (head, Rest::Framed(body, connection)),
     }
 }
 
@@ -304,74 +312,6 @@ fn bodiless(request: &Request<()>) -> Request<Body> {
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
     copy
-}
-
-impl Answer {
-    fn seated(self, seat: OwnedSemaphorePermit) -> Answer {
-        Answer {
-            seat: Some(seat),
-            ..self
-        }
-    }
-
-    /// Bytes of the body still to come, where that is known.
-    pub fn len(&self) -> Option<u64> {
-        self.body.size_hint().exact()
-    }
-
-    /// The body is known to have no more bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == Some(0)
-    }
-
-    /// The next piece of the body; `None` at its end. When that was reached, the connection is
-    /// kept for others; an answer dropped earlier closes it.
-    ///
-    /// # Errors
-    /// [`Failed`], when the body was cut or nothing came for too long.
-    pub async fn piece(&mut self) -> Result<Option<Bytes>, Failed> {
-        loop {
-            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
-            let frame = timeout(self.patience, frame).await.map_err(|_| Failed {
-                late: true,
-                sent: true,
-                why: format!("nothing of the body came for {:?}", self.patience),
-            })?;
-            match frame {
-                // Trailers are for nobody here.
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.finish_if_done();
-                        return Ok(Some(data));
-                    }
-                }
-                Some(Err(error)) => {
-                    return Err(Failed {
-                        late: false,
-                        sent: true,
-                        why: format!("the body was cut: {}", chain(&error)),
-                    });
-                }
-                None => {
-                    self.finish();
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    fn finish_if_done(&mut self) {
-        if self.body.is_end_stream() {
-            self.finish();
-        }
-    }
-
-    fn finish(&mut self) {
-        if let Some((connection, pool)) = self.connection.take() {
-            pool.give(connection);
-        }
-        self.seat = None;
-    }
 }
 
 /// An error with its causes: hyper's own words alone say little.

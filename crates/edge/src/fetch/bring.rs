@@ -67,6 +67,7 @@ impl Edge {
     ) -> bool {
         let body = &content.growing;
         let mut share = Some(self.flying.share());
+        let exact = answer.is_exact();
         loop {
             match answer.piece().await {
                 Ok(Some(piece)) => {
@@ -102,7 +103,7 @@ impl Edge {
             return false;
         }
         if share.is_some() {
-            content.finish();
+            content.finish(exact);
         } else {
             body.end(Ok(()));
         }

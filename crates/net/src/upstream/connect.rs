@@ -3,17 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 
 use super::Authorities;
+use super::socket::Socket;
 use crate::Body;
 
 /// Where to connect to, and how.
@@ -28,11 +30,54 @@ pub(super) struct Connect {
 #[derive(Debug)]
 pub(super) struct Connection {
     sender: SendRequest<Body>,
+    /// Asks the task that drives it to let go of its socket.
+    release: Option<oneshot::Sender<oneshot::Sender<(Socket, Bytes)>>>,
+    head_bytes_max: usize,
     /// Whose runtime its task lives on.
     pub(super) worker: usize,
 }
 
+/// A connection without HTTP.
+#[derive(Debug)]
+pub(super) struct Released {
+    pub(super) socket: Socket,
+    /// What HTTP had read and not looked at.
+    pub(super) unread: Bytes,
+    pub(super) head_bytes_max: usize,
+    pub(super) worker: usize,
+}
+
 impl Connection {
+    /// HTTP over an open socket, driven by a task of its own. Bytes of a head are bounded.
+    pub(super) async fn over(socket: Socket, head_bytes_max: usize) -> io::Result<Connection> {
+        let handshake = Builder::new()
+            .max_header_size(head_bytes_max)
+            .handshake(TokioIo::new(socket));
+        let (sender, connection) = handshake.await.map_err(io::Error::other)?;
+        let (release, asked) = oneshot::channel();
+        tokio::spawn(drive(connection, asked));
+        Ok(Connection {
+            sender,
+            release: Some(release),
+            head_bytes_max,
+            worker: 0,
+        })
+    }
+
+    /// Takes the socket from HTTP, which may be in the middle of an answer's body. `None` if the
+    /// connection has just ended, as the body will say; and the second time.
+    pub(super) async fn release(&mut self) -> Option<Released> {
+        let (give, given) = oneshot::channel();
+        self.release.take()?.send(give).ok()?;
+        let (socket, unread) = given.await.ok()?;
+        Some(Released {
+            socket,
+            unread,
+            head_bytes_max: self.head_bytes_max,
+            worker: self.worker,
+        })
+    }
+
     pub(super) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
@@ -103,10 +148,10 @@ impl Connect {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         match &self.tls {
-            None => http(stream, head_bytes_max).await,
+            None => Connection::over(stream.into(), head_bytes_max).await,
             Some((connector, name)) => {
                 let stream = connector.connect(name.clone(), stream).await?;
-                http(stream, head_bytes_max).await
+                Connection::over(stream.into(), head_bytes_max).await
             }
         }
     }
@@ -118,20 +163,24 @@ impl std::fmt::Debug for Connect {
     }
 }
 
-async fn http<T>(stream: T, head_bytes_max: usize) -> io::Result<Connection>
-where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let handshake = Builder::new()
-        .max_header_size(head_bytes_max)
-        .handshake(TokioIo::new(stream));
-    let (sender, connection) = handshake.await.map_err(io::Error::other)?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "connection to a server behind us ended");
+/// Runs until the connection ends, or its socket is asked for.
+async fn drive(
+    mut connection: hyper::client::conn::http1::Connection<TokioIo<Socket>, Body>,
+    mut asked: oneshot::Receiver<oneshot::Sender<(Socket, Bytes)>>,
+) {
+    let ended = tokio::select! {
+        biased;
+        Ok(give) = &mut asked => {
+            let parts = connection.into_parts();
+            // Whoever asked may be gone: so is the connection, then.
+            let _ = give.send((parts.io.into_inner(), parts.read_buf));
+            return;
         }
-    });
-    Ok(Connection { sender, worker: 0 })
+        ended = &mut connection => ended,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection to a server behind us ended");
+    }
 }
 
 fn connector(authorities: &Authorities) -> io::Result<TlsConnector> {

@@ -6,6 +6,8 @@ use std::sync::mpsc;
 
 use super::*;
 
+mod straight;
+
 /// Each connection is one script: for each request, the bytes to answer with; then it closes.
 fn server(scripts: Vec<Vec<&'static str>>) -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
