@@ -24,8 +24,11 @@ use super::socket::Socket;
 /// Shorter bodies are read by HTTP: to let go of a socket and to take it again costs more than their
 /// copy.
 pub(super) const BYTES_MIN: u64 = 64 << 10;
-/// The most memory taken at a time, before it is known that so much comes.
-const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// What is taken for a body of which nothing has come yet; later as much again as has come, so that
+/// promises cost little: as long as origins keep them, bodies need no more than twice what is here.
+const BUFFER_BYTES_MIN: u64 = 256 << 10;
+/// The most memory taken at a time.
+const BUFFER_BYTES_MAX: u64 = 1 << 20;
 
 /// What is left of a body.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub(super) struct Straight {
     socket: Socket,
     /// HTTP had read it.
     early: Bytes,
+    came: u64,
     left: u64,
     /// Room for what comes next.
     buffer: BytesMut,
@@ -65,6 +69,7 @@ impl Straight {
         Straight {
             socket: released.socket,
             early: early.freeze(),
+            came: 0,
             left: len,
             buffer: BytesMut::new(),
             again: whole && stays,
@@ -83,8 +88,9 @@ impl Straight {
     /// When the server ends before the body does.
     pub(super) async fn piece(&mut self) -> io::Result<Bytes> {
         if self.buffer.capacity() == 0 {
-            // Of what is left, no more than what fits.
-            let room = self.left.min(BUFFER_BYTES_MAX as u64) as usize;
+            let room = self.came.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+            // At most a MiB.
+            let room = self.left.min(room) as usize;
             self.buffer = BytesMut::with_capacity(room);
         }
         let early = self.early.len().min(self.buffer.capacity());
@@ -103,6 +109,7 @@ impl Straight {
             poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_ready())).await;
         }
         let piece = self.buffer.split().freeze();
+        self.came += piece.len() as u64;
         self.left -= piece.len() as u64;
         Ok(piece)
     }
