@@ -304,3 +304,6 @@ pub fn error(error: &Error, outcome: Outcome) -> Response<Body> {
     }
     response
 }
+
+#[cfg(test)]
+mod tests;
