@@ -8,8 +8,10 @@ mod support;
 mod apart;
 mod disk;
 mod follow;
+mod growing;
 mod hits;
 mod large;
+mod long;
 mod slow;
 mod stale;
 
