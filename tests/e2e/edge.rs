@@ -75,3 +75,45 @@ fn a_hangup_reads_the_settings_again() {
     assert_eq!(edge.terminate(), Some(0));
     assert_eq!(origin.terminate(), Some(0));
 }
+
+/// `edge explain` says which rule wins, why others do not, and what is wrong with what it is given.
+#[test]
+fn explain_says_which_rule_applies_and_why() {
+    let folder = crate::support::Folder::new();
+    let rules = "[networks]\nmobile = [\"10.0.0.0/8\"]\n\
+        [[rule]]\nname = \"far\"\nwhen = 'client.net == \"mobile\" && cache == \"miss\"'\npace = 9000\n\
+        [[rule]]\nname = \"slow\"\nwhen = 'path.endsWith(\".m4s\")'\n\
+        pace = \"2.0 * cmcd.tb\"\ncongestion = \"reno\"\n";
+    let config = folder.put("edge.toml", rules.as_bytes());
+    let explain = |more: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.args(["edge", "explain", "--config", config.to_str().unwrap()]);
+        let output = command.args(more).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.success(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let url = "http://edge/film/1.m4s?CMCD=tb%3D6000";
+    let (well, said, _) = explain(&[url, "--client", "10.1.2.3"]);
+    assert!(well, "{said}");
+    let (first, second) = said.split_once("slow: matches").unwrap();
+    assert!(first.contains("far: does not match"), "{said}");
+    assert!(
+        second.contains("reno") && second.contains("pace: 12000 kbit/s"),
+        "{said}"
+    );
+    let (_, said, _) = explain(&[url, "--client", "10.1.2.3", "--cache", "miss"]);
+    assert!(
+        said.contains("far: matches") && !said.contains("slow"),
+        "{said}"
+    );
+    let (_, said, _) = explain(&["/film.mpd"]);
+    assert!(said.contains("no rule matches"), "{said}");
+    for wrong in [["--client", "ten"], ["--cache", "lucky"], ["--header", "x"]] {
+        let (well, _, why) = explain(&[url, wrong[0], wrong[1]]);
+        assert!(!well && why.contains(wrong[1]), "{wrong:?}: {why}");
+    }
+}

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -236,4 +237,67 @@ fn the_status_tells_of_origins_and_connections() {
     assert!(by["rtt_us"].as_u64().unwrap() > 0);
     assert_eq!(status["origins"][0]["share"], 1.0);
     assert_eq!(status["origins"][0]["answers"], 3);
+}
+
+/// `Cache-Status`, records and metrics call what became of a request by one name.
+#[test]
+fn what_became_of_a_request_has_one_name_in_header_record_and_metric() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = folder.path().join("records.jsonl");
+    let address = Origin::answering(|asked| {
+        let kept = if asked.target() == "/mine" {
+            "private"
+        } else {
+            "max-age=60"
+        };
+        (200, vec![format!("Cache-Control: {kept}")], b"x".to_vec())
+    });
+    let text = format!(
+        "origin = \"http://{}\"\n[[rule]]\nwhen = 'path == \"/no\"'\ndeny = 403\n\
+         [[rule]]\nwhen = 'path == \"/past\"'\npass = true\n",
+        address.0
+    );
+    let mut served = served(&text, &["--records", records.to_str().unwrap()]);
+    // Method, target, a header; what became of it, and why it was not kept, if that is said.
+    let asks = [
+        ("GET", "/a", "X: y", "miss absent", None),
+        ("GET", "/a", "X: y", "hit fresh", None),
+        (
+            "GET",
+            "/b",
+            "Cache-Control: no-store",
+            "pass request-no-store",
+            None,
+        ),
+        ("OPTIONS", "/a", "X: y", "pass method", None),
+        ("GET", "/mine", "X: y", "miss absent", Some("private")),
+        ("GET", "/past", "X: y", "pass rule", None),
+        ("GET", "/no", "X: y", "denied rule", None),
+    ];
+    let mut counts = BTreeMap::new();
+    for (method, path, line, name, not_kept) in asks {
+        let said = served.edge.ask(method, path, &[line]).cache();
+        let (result, reason) = name.split_once(' ').unwrap();
+        let detail = not_kept.unwrap_or(reason);
+        assert!(
+            said.ends_with(&format!("; detail={detail}")),
+            "{name}: {said}"
+        );
+        served.edge.until("headwater_cache_flights", 0);
+        let count = counts.entry(name).or_insert(0);
+        *count += 1;
+        let metric =
+            format!("headwater_cache_reasons_total{{result=\"{result}\",reason=\"{reason}\"}}");
+        assert_eq!(served.edge.metric(&metric), *count, "{name}");
+    }
+    served.edge.drain();
+    let text = std::fs::read_to_string(records).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let of_requests = lines.filter(|line: &serde_json::Value| line["kind"] == "relay");
+    let names = of_requests.map(|line| {
+        let word = |name: &str| line[name].as_str().unwrap().to_owned();
+        format!("{} {}", word("cache"), word("reason"))
+    });
+    let expected = asks.map(|(.., name, _)| name.to_owned());
+    assert_eq!(names.collect::<Vec<_>>(), expected);
 }
