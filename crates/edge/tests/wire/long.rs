@@ -43,7 +43,8 @@ fn a_long_body_is_shared_while_it_arrives_and_its_connection_used_again() {
     }
     assert_eq!(origin.count(), 3);
     let opened = edge.metric("headwater_upstream_connections_opened_total");
-    assert_eq!(opened, 1, "one connection did for all");
+    // Each of two workers has its own.
+    assert!((1..=2).contains(&opened), "{opened} for three requests");
 }
 
 #[test]
