@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures what speed is asked of us, row by row, and prints the whole table: the work, ours, theirs,
-their ratio with its interval, what is asked, and whether it holds.
+their ratio with its interval, what is asked, and whether it holds; not resolved, where the interval
+lies on both sides of what is asked.
 
 Servers are measured in interleaved rounds of rotating order; a ratio is the geometric mean of the
 rounds' own ratios, its interval a bootstrap over rounds (95 %). Where bytes count there are two
@@ -84,6 +85,8 @@ def judge(row):
     shown = f"{middle:.2f} ({low:.2f}–{high:.2f})" if len(ratios) > 1 else f"{middle:.2f}"
     verdict = "pass" if holds else "SHORT"
     said = verdict if row.asked else "reported"
+    if row.asked and low < row.asked < high:
+        said += ", not resolved"
     cells = [row.work, row.show(row.ours), row.show(row.theirs), row.beside, shown, row.asks(), said]
     return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.asked,
             "cells": cells}  # fmt: skip

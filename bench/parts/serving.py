@@ -128,7 +128,8 @@ def slow_viewers(args, work, ended):
     ended.append(ours.stop)
     paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
     ready = run.make_ready(work / "ready", ours.url, {"": [*paths, "/large.mp4/.mpd"]})
-    nginx = run.Nginx(work, ready, events=VIEWERS + 200)
+    # nginx closes connections that rest once less than a sixteenth of its own are free.
+    nginx = run.Nginx(work, ready, events=VIEWERS + 2000)
     ended.append(nginx.stop)
     servers = {"ours": ours, "nginx": nginx}
     of = interleave(short(args), {"": list(servers)}, lambda _, name: watched(servers[name], paths))[""]
