@@ -20,7 +20,8 @@ let browser;
 before(async () => {
   fs.writeFileSync(token, TOKEN);
   origin = await start('serve', library, '--segment', '2s', '--records', records);
-  edge = await start('edge', '--origin', origin.url, '--admin', '127.0.0.1:0', '--admin-token-file', token);
+  edge = await start('edge', '--origin', origin.url, '--admin', '127.0.0.1:0', '--admin-token-file', token,
+    '--disk-dir', path.join(folder, 'disk'), '--disk', '1GiB');
   browser = await launch();
 });
 after(async () => {
@@ -47,6 +48,7 @@ test('two viewers of each kind cost the origin each segment once', async (t) => 
   const players = ['hls&variant=cmaf', 'dash&variant=time'];
   await Promise.all([...players.map(play), status()]);
   for (const player of players) await play(player);
+  await tier();
   assert.equal(await edge.drain(), 0);
   assert.equal(await origin.drain(), 0);
   const asked = new Map();
@@ -61,8 +63,8 @@ test('two viewers of each kind cost the origin each segment once', async (t) => 
   assert.deepEqual(twice, []);
 });
 
-/** The page for the people who run it, under traffic. */
-async function status() {
+/** The status page, and what went wrong on it. */
+async function admin() {
   const context = await browser.newContext({
     httpCredentials: { username: 'me', password: TOKEN }, viewport: { width: 1100, height: 1000 },
   });
@@ -72,6 +74,12 @@ async function status() {
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
   await page.goto(edge.admin);
   await page.getByText(/^up /).waitFor();
+  return { context, page, faults };
+}
+
+/** The page for the people who run it, under traffic. */
+async function status() {
+  const { context, page, faults } = await admin();
   const rows = () => ['#top', '#connections'].every((id) => document.querySelector(`${id} td.n`))
     && document.querySelectorAll('#top tr').length > 10;
   await page.waitForFunction(rows, undefined, { timeout: WAIT_MS });
@@ -81,6 +89,28 @@ async function status() {
   await page.setViewportSize({ width: 390, height: 844 });
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 390, `${wide} pixels wide on a phone`);
+  assert.deepEqual(faults, []);
+  await context.close();
+}
+
+/** What the page says of the disk, once all that was asked for twice has been written. */
+async function tier() {
+  const { context, page, faults } = await admin();
+  const said = () => page.evaluate(() => {
+    const [titles, values] = document.querySelectorAll('#tier tr');
+    const texts = (row) => [...row.children].map((cell) => cell.textContent);
+    return Object.fromEntries(texts(titles).map((title, n) => [title, texts(values)[n]]));
+  });
+  await page.waitForFunction(() => {
+    const cells = [...document.querySelectorAll('#tier td')].map((cell) => cell.textContent);
+    return Number(cells[1]) > 20 && cells[2] === '0';
+  }, undefined, { timeout: WAIT_MS });
+  const now = await said();
+  assert.match(now.kept, /^[\d.]+ [KM]iB of 1.0 GiB$/);
+  assert.deepEqual([now['not written'], now['found damaged']], ['0', '0']);
+  assert.ok(Number(now.written) >= Number(now.objects), JSON.stringify(now));
+  assert.ok(await page.locator('#disk').isVisible());
+  assert.equal(await page.locator('#tier .bad').count(), 0);
   assert.deepEqual(faults, []);
   await context.close();
 }
