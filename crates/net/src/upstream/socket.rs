@@ -7,35 +7,30 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 /// An open socket.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: Stream,
+    stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
     /// Something was written since HTTP last knew that all had left.
     unflushed: bool,
 }
 
-#[derive(Debug)]
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Socket {
-        Socket::of(Stream::Plain(stream))
+        Socket::of(Either::Left(stream))
     }
 }
 
 impl From<TlsStream<TcpStream>> for Socket {
     fn from(stream: TlsStream<TcpStream>) -> Socket {
-        Socket::of(Stream::Tls(Box::new(stream)))
+        Socket::of(Either::Right(Box::new(stream)))
     }
 }
 
 impl Socket {
-    fn of(stream: Stream) -> Socket {
+    fn of(stream: Either<TcpStream, Box<TlsStream<TcpStream>>>) -> Socket {
         Socket {
             stream,
             unflushed: false,
@@ -54,10 +49,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
@@ -68,10 +60,7 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.unflushed = true;
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -80,33 +69,21 @@ impl AsyncWrite for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.unflushed = true;
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        }
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     /// HTTP asks for this once its own buffer is empty.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        })?;
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.unflushed = false;
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -1,7 +1,7 @@
 //! One connection: a socket, TLS where asked, HTTP on it.
 
 use super::pool::Guard;
-use super::socket::{Counted, Socket, Stream};
+use super::socket::{Counted, Socket};
 use super::{Failed, Transport};
 use http::Uri;
 use hyper::client::conn::http2::{self, SendRequest};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_util::either::Either;
 
 /// Where a connection leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -122,7 +123,7 @@ impl Connector {
         let connect = async {
             let counted = self.open(target, &self.tls_shared, guard).await?;
             match &counted.stream {
-                Stream::Tls(tls) if tls.get_ref().1.alpn_protocol() == Some(H2) => {
+                Either::Right(tls) if tls.get_ref().1.alpn_protocol() == Some(H2) => {
                     share(counted).await.map(Spoken::Two)
                 }
                 _ => Ok(Spoken::One(counted)),
@@ -146,8 +147,8 @@ impl Connector {
         let socket = Socket::new(socket);
         if !target.tls {
             return Ok(Counted {
-                stream: Stream::Plain(socket),
-                _guard: guard,
+                stream: Either::Left(socket),
+                guard,
             });
         }
         let name = ServerName::try_from(target.host.clone())
@@ -160,8 +161,8 @@ impl Connector {
             guard.resumed();
         }
         Ok(Counted {
-            stream: Stream::Tls(Box::new(stream)),
-            _guard: guard,
+            stream: Either::Right(Box::new(stream)),
+            guard,
         })
     }
 }
@@ -174,7 +175,7 @@ async fn share(counted: Counted) -> Result<SendRequest<HttpRequestBody>, Failed>
         .max_frame_size(FRAME_BYTES_MAX)
         .handshake(TokioIo::new(counted.stream));
     let (sender, connection) = handshake.await.map_err(|e| Failed::of_hyper(&e))?;
-    let guard = counted._guard;
+    let guard = counted.guard;
     tokio::spawn(async move {
         // What goes wrong is seen by whoever waits for an answer.
         let _ = connection.await;

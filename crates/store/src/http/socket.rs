@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 /// A socket that can leave its runtime and enter another one, so that whoever asks for bytes
 /// reads them on his own thread.
@@ -18,16 +19,13 @@ enum At {
     Lost,
 }
 
-/// What HTTP is spoken on.
-pub(crate) enum Stream {
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
-}
+/// What HTTP is spoken on: plain, or with TLS.
+pub(crate) type Stream = Either<Socket, Box<TlsStream<Socket>>>;
 
 /// A stream that is counted for as long as it is open.
 pub(crate) struct Counted {
     pub(super) stream: Stream,
-    pub(super) _guard: Guard,
+    pub(super) guard: Guard,
 }
 
 impl Socket {
@@ -59,11 +57,11 @@ impl Socket {
     }
 }
 
-impl Stream {
+impl Counted {
     fn socket(&mut self) -> &mut Socket {
-        match self {
-            Stream::Plain(socket) => socket,
-            Stream::Tls(tls) => tls.get_mut().0,
+        match &mut self.stream {
+            Either::Left(socket) => socket,
+            Either::Right(tls) => tls.get_mut().0,
         }
     }
 
@@ -81,7 +79,7 @@ impl Stream {
     /// has left its runtime.
     pub(super) fn is_open(&mut self) -> bool {
         // TLS speaks for itself at times, such as of new sessions.
-        let may_speak = matches!(self, Stream::Tls(_));
+        let may_speak = matches!(self.stream, Either::Right(_));
         let At::Nowhere(socket) = &self.socket().0 else {
             return false;
         };
@@ -117,45 +115,5 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.here()?.poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_read(cx, into),
-            Stream::Tls(tls) => Pin::new(tls).poll_read(cx, into),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Stream::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
     }
 }

@@ -161,17 +161,17 @@ impl Wire {
     pub(super) fn rest(mut self) -> Option<Wire> {
         let sound = self.keep && self.is_over() && self.buffer.is_empty();
         self.buffers.give(std::mem::take(&mut self.buffer));
-        (sound && self.counted.stream.leave().is_ok()).then_some(self)
+        (sound && self.counted.leave().is_ok()).then_some(self)
     }
 
     /// Whether a resting one can be woken.
     pub(super) fn is_open(&mut self) -> bool {
-        self.counted.stream.is_open()
+        self.counted.is_open()
     }
 
     /// Back to work, on the runtime that this is called on.
     pub(super) fn wake(mut self) -> Option<Wire> {
-        (self.is_open() && self.counted.stream.enter().is_ok()).then_some(self)
+        (self.is_open() && self.counted.enter().is_ok()).then_some(self)
     }
 }
 
