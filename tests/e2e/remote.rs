@@ -4,7 +4,7 @@
 use crate::ffmpeg;
 use crate::nginx::Nginx;
 use crate::support::{Folder, Server, fixture, fixtures};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A storage of the fixtures, and an origin whose library it is.
 fn pair(library: &Path, more: &[&str]) -> (Server, Server) {
@@ -254,33 +254,61 @@ fn remote_and_local(here: &[String], local: &Server, title: &str) -> Vec<(String
     here.iter().cloned().zip(segments(local, &list)).collect()
 }
 
+/// A film of noise, so that each of its seconds is some 250 KB.
+fn noise(folder: &Folder, seconds: u32, more: &[&str]) -> Option<PathBuf> {
+    let film = folder.0.join("film.mp4");
+    let source = format!("nullsrc=s=320x180:r=10:d={seconds},geq=random(1)*255:128:128");
+    let coded = [
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-qp",
+        "20",
+        "-g",
+        "10",
+    ];
+    let made = std::process::Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", &source])
+        .args(coded)
+        .args(more)
+        .arg(&film)
+        .status();
+    made.is_ok_and(|status| status.success()).then_some(film)
+}
+
+#[test]
+fn a_segment_of_which_nothing_is_kept_passes_uncopied_and_is_the_same() {
+    let folder = Folder::new();
+    let Some(_film) = noise(&folder, 8, &[]) else {
+        return;
+    };
+    let kept = ["--storage-memory", "0B", "--segment-memory", "0B"];
+    let (_storage, origin) = pair(&folder.0, &kept);
+    let local = Server::of(&folder.0);
+    let list = playlists(&origin, "/film.mp4").remove(0);
+    let all = remote_and_local(&segments(&origin, &list), &local, "/film.mp4");
+    assert_eq!(all.len(), 4);
+    let mut bytes = 0;
+    for (here, there) in &all {
+        let right = local.body(there);
+        assert!(origin.body(here) == right, "{here}");
+        let part = origin.request("GET", here, &[("Range", "bytes=1000-299999")]);
+        assert_eq!(part.status, 206);
+        assert!(part.body == right[1000..300_000], "{here}");
+        bytes += right.len() as u64 + 299_000;
+    }
+    let piped = metric(&origin, "headwater_storage_piped_bytes_total");
+    assert!(piped > bytes / 2, "{piped} of {bytes}");
+}
+
 #[test]
 fn fragments_without_an_index_are_read_in_few_requests() {
     let folder = Folder::new();
-    // Noise, so that a fragment a second is large.
-    let film = folder.0.join("film.mp4");
-    let made = std::process::Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"])
-        .args(["nullsrc=s=320x180:r=10:d=120,geq=random(1)*255:128:128"])
-        .args([
-            "-c:v",
-            "libx264",
-            "-preset",
-            "ultrafast",
-            "-qp",
-            "20",
-            "-g",
-            "10",
-        ])
-        .args([
-            "-movflags",
-            "+frag_keyframe+empty_moov+default_base_moof+skip_trailer",
-        ])
-        .arg(&film)
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
+    let fragmented = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer";
+    let Some(film) = noise(&folder, 120, &["-movflags", fragmented]) else {
         return;
-    }
+    };
     let bytes = std::fs::metadata(&film).unwrap().len();
     assert!(bytes / 120 > 200_000, "fragments of {} bytes", bytes / 120);
     let (_storage, origin) = pair(&folder.0, &[]);

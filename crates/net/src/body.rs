@@ -266,6 +266,9 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Chunk>, Cut>>> {
         let answer = std::task::ready!(self.poll_chunk(cx));
+        let in_flight = self.in_flight.as_ref();
+        let unseen = |piped: &_| in_flight.is_some_and(|in_flight| in_flight.pipes(piped));
+        let answer = answer.map(|result| result.and_then(|chunk| Ok(chunk.landed(unseen)?)));
         Poll::Ready(answer.map(|result| match result {
             Ok(chunk) => {
                 // HTTP/2 drops a body once it has its last chunk, long before that has left.

@@ -7,12 +7,14 @@ use http::Version;
 
 pub(crate) use self::io::Io;
 pub use self::mapped::Mapped;
+pub(crate) use self::piped::Piped;
 pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
 pub use self::tcp::{Bbr, Refused, TcpInfo, Transport};
 
 mod gather;
 mod io;
 mod mapped;
+mod piped;
 mod shared;
 mod tcp;
 

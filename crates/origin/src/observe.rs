@@ -114,6 +114,11 @@ const STORAGE_MEMORY: Row = Row {
     unit: "bytes",
     help: "Memory that parts of remote films take",
 };
+const STORAGE_PIPED: Row = Row {
+    name: "storage_piped",
+    unit: "bytes",
+    help: "Bytes of the storage that were passed on uncopied, through a pipe",
+};
 const ENDPOINTS_DOWN: Row = Row {
     name: "storage_endpoints_down",
     unit: "",
@@ -177,6 +182,7 @@ struct Far {
     resumed: Counter,
     open: Gauge,
     memory: Gauge,
+    piped: Counter,
     down: Gauge,
 }
 
@@ -189,6 +195,7 @@ impl Far {
             resumed: metrics.counter(&CONNECTIONS_RESUMED),
             open: metrics.gauge(&CONNECTIONS_OPEN),
             memory: metrics.gauge(&STORAGE_MEMORY),
+            piped: metrics.counter(&STORAGE_PIPED),
             down: metrics.gauge(&ENDPOINTS_DOWN),
         }
     }
@@ -201,6 +208,7 @@ impl Far {
         raise(&self.resumed, connections.resumed());
         set(&self.open, connections.open());
         set(&self.memory, remote.held_bytes());
+        raise(&self.piped, remote.meter().piped_bytes());
         set(&self.down, remote.endpoints_down() as u64);
     }
 }

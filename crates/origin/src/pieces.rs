@@ -3,6 +3,7 @@
 mod local;
 mod remote;
 mod several;
+mod straight;
 
 use crate::error;
 use bytes::Bytes;
@@ -77,10 +78,18 @@ pub(crate) async fn body(source: Source, pieces: Arc<[Piece]>) -> Result<Body, E
             .await
             .map_err(|e| error::of_store(&e));
     }
+    if !source.touched
+        && let Object::Remote(object) = &*source.object
+    {
+        let straight = straight::body(object, &pieces, source.reason).await;
+        if let Some(body) = straight.map_err(|e| error::of_store(&e))? {
+            return Ok(body);
+        }
+    }
     one(source, pieces).await.map_err(|e| error::of_store(&e))
 }
 
-/// The same of one object.
+/// The same of one object, whose bytes may be looked at.
 async fn one(source: Source, pieces: Arc<[Piece]>) -> Result<Body, store::Error> {
     match &*source.object {
         Object::Local(file) => local::body(source.local(file), pieces).await,

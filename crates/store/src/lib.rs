@@ -8,7 +8,8 @@
 //! - A [`LocalFile`] is read, mapped, or sent by the kernel. Everything about it blocks, except
 //!   [`LocalFile::slices`], [`LocalFile::resident`] and [`LocalFile::changed`].
 //! - A [`RemoteObject`] is read by ranges: from `ranges` in memory, or over `http`, on threads of its own.
-//!   [`RemoteObject::parts`] is asynchronous; what [`Store`] and [`Object::read`] do blocks.
+//!   [`RemoteObject::parts`] is asynchronous; what [`Store`] and [`Object::read`] do blocks. Where nothing
+//!   is kept, [`RemoteObject::straight`] brings bytes in a [`Pipe`], uncopied.
 //!
 //! [`cache`] keeps what was fetched from elsewhere, a [`DiskTier`] behind it; they know nothing of
 //! libraries.
@@ -28,6 +29,7 @@ mod local;
 mod map;
 mod meter;
 mod object;
+mod pipes;
 mod ranges;
 mod remote;
 mod residence;
@@ -44,5 +46,8 @@ pub use key::{BadKey, Key};
 pub use local::LocalFile;
 pub use meter::{Meter, Reason};
 pub use object::Object;
-pub use remote::{Done, Holder, Options, Parts, Remote, RemoteObject, Via, Watch, Weighted};
+pub use pipes::Pipe;
+pub use remote::{
+    Came, Done, Holder, Options, Parts, Remote, RemoteObject, Straight, Via, Watch, Weighted,
+};
 pub use store::Store;

@@ -55,6 +55,7 @@ impl Reason {
 #[derive(Debug, Default)]
 pub struct Meter {
     rows: [Row; Reason::ALL.len()],
+    piped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +82,16 @@ impl Meter {
     /// A request whose bytes were not in memory, so that a thread waited for the storage.
     pub fn count_wait(&self, reason: Reason) {
         self.rows[reason as usize].waits.fetch_add(1, Relaxed);
+    }
+
+    /// Bytes, counted before, that went into a pipe uncopied.
+    pub(crate) fn count_piped(&self, bytes: u64) {
+        self.piped.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes so far that went into pipes.
+    pub fn piped_bytes(&self) -> u64 {
+        self.piped.load(Relaxed)
     }
 
     /// Requests so far.

@@ -1,12 +1,13 @@
-//! One frame of a body: a buffer, or many that leave in one vectored write.
+//! One frame of a body: a buffer, many that leave in one vectored write, or bytes in a pipe.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
 use super::ended::Progress;
-use crate::conn::InFlight;
+use crate::conn::{InFlight, Piped};
 
 /// Bytes on their way to a socket.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Chunk {
 enum Parts {
     One(Bytes),
     Many(Pieces),
+    /// A slice that is not to be looked at stands for them.
+    Piped(Piped),
 }
 
 /// Non-empty buffers, of which those before `first` are spent.
@@ -44,6 +47,32 @@ impl Chunk {
             }),
             progress: None,
             in_flight: None,
+        }
+    }
+
+    /// The next `bytes` of those that are in a pipe now, `pipe` being its end for reading. They go from
+    /// there to the socket without a copy, unless user code has to see them.
+    pub fn piped(pipe: Arc<dyn AsFd + Send + Sync>, bytes: usize) -> Chunk {
+        Chunk {
+            parts: Parts::Piped(Piped::new(pipe, bytes)),
+            progress: None,
+            in_flight: None,
+        }
+    }
+
+    /// The same for whoever sends it: bytes in a pipe are brought into memory, unless `unseen` says
+    /// that nobody will look at them.
+    ///
+    /// # Errors
+    /// When they are not there.
+    pub(super) fn landed(self, unseen: impl Fn(&Piped) -> bool) -> io::Result<Chunk> {
+        match &self.parts {
+            Parts::Piped(piped) if !unseen(piped) => {
+                let bytes = Bytes::from(piped.clone().read()?);
+                let parts = Parts::One(bytes);
+                Ok(Chunk { parts, ..self })
+            }
+            _ => Ok(self),
         }
     }
 
@@ -90,6 +119,7 @@ impl Buf for Chunk {
         match &self.parts {
             Parts::One(bytes) => bytes.len(),
             Parts::Many(pieces) => pieces.left,
+            Parts::Piped(piped) => piped.left(),
         }
     }
 
@@ -97,6 +127,7 @@ impl Buf for Chunk {
         match &self.parts {
             Parts::One(bytes) => bytes,
             Parts::Many(pieces) => pieces.pieces.get(pieces.first).map_or(&[], |piece| piece),
+            Parts::Piped(piped) => piped.stand_in(),
         }
     }
 
@@ -104,6 +135,13 @@ impl Buf for Chunk {
         match &self.parts {
             Parts::One(bytes) => bytes.chunks_vectored(into),
             Parts::Many(pieces) => pieces.chunks_vectored(into),
+            Parts::Piped(piped) => match into.first_mut() {
+                Some(slot) if piped.left() > 0 => {
+                    *slot = IoSlice::new(piped.stand_in());
+                    1
+                }
+                _ => 0,
+            },
         }
     }
 
@@ -111,6 +149,7 @@ impl Buf for Chunk {
         match &mut self.parts {
             Parts::One(bytes) => bytes.advance(count),
             Parts::Many(pieces) => pieces.advance(count),
+            Parts::Piped(piped) => piped.advance(count),
         }
         if let Some(progress) = &self.progress {
             progress.sent(count as u64);

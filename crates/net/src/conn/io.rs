@@ -13,6 +13,7 @@ use tokio::net::tcp::OwnedReadHalf;
 
 use super::Shared;
 use super::mapped::send_memory;
+use super::piped;
 
 /// The most bytes thrown away from a client that goes on sending after our end.
 const DISCARD_MAX: usize = 1 << 20;
@@ -96,6 +97,10 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if piped::stands_in(bytes) {
+            let what = "bytes in a pipe are written as if they were in memory";
+            return Poll::Ready(Err(io::Error::other(what)));
+        }
         self.poll_send(cx, |socket| socket.try_write(bytes))
     }
 
@@ -104,13 +109,17 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let files = &self.shared.files;
+        let Shared { files, pipes, .. } = &*self.shared;
         self.poll_send(cx, |socket| {
             let mut count = 0;
+            let memory = |run: &[IoSlice<'_>], more| match files.send(socket.as_fd(), run) {
+                Some(sent) => sent,
+                None => send_memory(socket.as_fd(), run, more),
+            };
             let tried = socket.try_io(Interest::WRITABLE, || {
-                let sent = match files.send(socket.as_fd(), slices) {
+                let sent = match pipes.send(socket.as_fd(), slices, memory) {
                     Some(sent) => sent?,
-                    None => send_memory(socket.as_fd(), slices, false)?,
+                    None => memory(slices, false)?,
                 };
                 count = sent.count;
                 // Wait for room instead of trying in vain.

@@ -17,6 +17,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use super::Mapped;
 use super::mapped::Files;
+use super::piped::{Piped, Pipes};
 use super::tcp::{self, Refused, TcpInfo, Transport};
 use crate::server::Limits;
 
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) secure: bool,
     pub(super) socket: OwnedWriteHalf,
     pub(super) files: Files,
+    pub(super) pipes: Pipes,
     clock: Arc<Clock>,
     wait: AtomicU8,
     since_ms: AtomicU64,
@@ -123,6 +125,7 @@ impl Shared {
             secure,
             socket,
             files: Files::default(),
+            pipes: Pipes::default(),
             wait: AtomicU8::new(Wait::Header as u8),
             since_ms: now,
             blocked: AtomicBool::new(false),
@@ -315,6 +318,15 @@ impl InFlight {
         if !self.shared.secure && !self.shared.multiplexed.load(Relaxed) {
             self.shared.files.add(file);
         }
+    }
+
+    /// HTTP is given what stands for these bytes now. False where user code would see that.
+    pub(crate) fn pipes(&self, piped: &Piped) -> bool {
+        let unseen = !self.shared.secure && !self.shared.multiplexed.load(Relaxed);
+        if unseen {
+            self.shared.pipes.add(piped);
+        }
+        unseen
     }
 
     /// The handler has answered; the body is still to leave.

@@ -1,7 +1,9 @@
 //! An answer's body, which must not stall, and gives its connection back when it ended well.
 
 use super::lease::Lease;
+use super::wire::Came;
 use super::{Failed, Timeouts};
+use crate::pipes::Pipe;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use object_store::client::HttpError;
@@ -14,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 const STALL_BYTES: u64 = 16 << 10;
 
 /// A body as it comes. Only waiting counts as a stall: whoever takes the bytes may pause.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     /// Until the body is over.
     lease: Option<Lease>,
     /// Whether the connection is kept then.
@@ -62,6 +64,63 @@ impl Watched {
         Ok(())
     }
 
+    /// The next bytes; none at the end.
+    pub(crate) fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Failed>>> {
+        let poll = |lease: &mut Lease, cx: &mut Context<'_>| lease.poll_data(cx);
+        self.poll_some(cx, poll, |bytes| bytes.len() as u64)
+    }
+
+    /// The next bytes, in `pipe` where they can be moved there; none at the end.
+    pub(crate) fn poll_piped(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+    ) -> Poll<Option<Result<Came, Failed>>> {
+        let poll = |lease: &mut Lease, cx: &mut Context<'_>| lease.poll_piped(cx, pipe);
+        self.poll_some(cx, poll, Came::len)
+    }
+
+    /// Whether it comes as it is on a connection of its own; `None`: it is over.
+    pub(crate) fn is_plain(&self) -> Option<bool> {
+        self.lease.as_ref().map(Lease::is_plain)
+    }
+
+    /// Ready when something is there, or the end.
+    pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let poll = |lease: &mut Lease, cx: &mut Context<'_>| lease.poll_begun(cx).map(Some);
+        let begun = self.poll_some(cx, poll, |()| 0);
+        begun.map(|begun| begun.unwrap_or(Ok(())))
+    }
+
+    /// What `poll` gives of the connection, and how many bytes that takes, within the time it has.
+    fn poll_some<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Lease, &mut Context<'_>) -> Poll<Option<Result<T, Failed>>>,
+        len: impl FnOnce(&T) -> u64,
+    ) -> Poll<Option<Result<T, Failed>>> {
+        let Some(lease) = &mut self.lease else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(some) = poll(lease, cx) {
+            if let Some(since) = self.waiting.take() {
+                self.waited += since.elapsed();
+            }
+            let some = some.map(|some| {
+                let some = some?;
+                self.took(len(&some))?;
+                Ok(some)
+            });
+            self.end_if_over();
+            return Poll::Ready(some);
+        }
+        ready!(self.poll_stall(cx));
+        Poll::Ready(Some(Err(Failed::Stall)))
+    }
+
     /// Ready once it was waited for too long.
     fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting.is_none() {
@@ -82,24 +141,8 @@ impl Body for Watched {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let this = &mut *self;
-        let Some(lease) = &mut this.lease else {
-            return Poll::Ready(None);
-        };
-        if let Poll::Ready(data) = lease.poll_data(cx) {
-            if let Some(since) = this.waiting.take() {
-                this.waited += since.elapsed();
-            }
-            let data = data.map(|data| {
-                let bytes = data?;
-                this.took(bytes.len() as u64)?;
-                Ok(Frame::data(bytes))
-            });
-            this.end_if_over();
-            return Poll::Ready(data.map(|data| data.map_err(|failed: Failed| failed.into())));
-        }
-        ready!(this.poll_stall(cx));
-        Poll::Ready(Some(Err(Failed::Stall.into())))
+        let data = self.poll_data(cx);
+        data.map_ok(Frame::data).map_err(HttpError::from)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,7 +1,8 @@
 //! What becomes known of one request while it is under way, below `object_store`.
 
 use super::Failed;
-use std::sync::{Mutex, PoisonError};
+use super::body::Watched;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 tokio::task_local! {
@@ -10,12 +11,15 @@ tokio::task_local! {
 }
 
 /// Notes on one request.
-#[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) began: Instant,
     /// Whether a part of an object is asked for, so that the whole would be a wrong answer.
     ranged: bool,
+    /// Whether no more is to be read than the answer's head, until its bytes are asked for.
+    head_only: bool,
     notes: Mutex<Notes>,
+    /// The part of an object that was answered: its bytes do not go through `object_store`.
+    body: Mutex<Option<Watched>>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -36,12 +40,23 @@ pub(crate) struct Notes {
 }
 
 impl Call {
-    pub(crate) fn new(ranged: bool) -> Call {
+    pub(crate) fn new(ranged: bool, head_only: bool) -> Call {
         Call {
             began: Instant::now(),
             ranged,
+            head_only,
             notes: Mutex::default(),
+            body: Mutex::default(),
         }
+    }
+
+    /// The body of the answer, if that was a part of an object.
+    pub(crate) fn take_body(&self) -> Option<Watched> {
+        self.body().take()
+    }
+
+    fn body(&self) -> MutexGuard<'_, Option<Watched>> {
+        self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn note(&self, note: impl FnOnce(&mut Notes)) {
@@ -65,6 +80,19 @@ pub(super) fn begin(has_range: bool) -> bool {
         call.ranged && has_range
     });
     begun.unwrap_or(false)
+}
+
+/// Whether only the head of an answer is to be read at first.
+pub(super) fn head_only() -> bool {
+    CALL.try_with(|call| call.head_only).unwrap_or(false)
+}
+
+/// Keeps the part of an object that was answered for whoever made the request; gives it back where
+/// nobody did.
+pub(super) fn hand_over(body: Watched) -> Option<Watched> {
+    let mut body = Some(body);
+    let _ = CALL.try_with(|call| *call.body() = body.take());
+    body
 }
 
 /// Notes something about the request that the current task is making, if any.

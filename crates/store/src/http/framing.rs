@@ -67,13 +67,18 @@ impl Framing {
         if here == 0 {
             return Ok(None);
         }
+        self.pass(here as u64);
+        Ok(Some(read.split_to(here).freeze()))
+    }
+
+    /// So many of the bytes that come next were taken; at most [`Framing::ahead`].
+    pub(super) fn pass(&mut self, here: u64) {
         match self {
-            Framing::Length(left) => *left -= here as u64,
-            Framing::Chunked(Chunk::Data(left)) if *left > here as u64 => *left -= here as u64,
+            Framing::Length(left) => *left -= here,
+            Framing::Chunked(Chunk::Data(left)) if *left > here => *left -= here,
             Framing::Chunked(place) => *place = Chunk::Break,
             _ => {}
         }
-        Ok(Some(read.split_to(here).freeze()))
     }
 
     /// Passes one line of framing; false: it is not there yet, or none follows.

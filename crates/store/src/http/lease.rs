@@ -3,7 +3,8 @@
 use super::Failed;
 use super::pool::Host;
 use super::shared::Stream;
-use super::wire::Wire;
+use super::wire::{Came, Wire};
+use crate::pipes::Pipe;
 use bytes::Bytes;
 use http::response::Parts;
 use object_store::client::HttpRequest;
@@ -52,6 +53,14 @@ impl Lease {
         matches!(self.carrier, Carrier::Shared(_))
     }
 
+    /// Whether bytes come on it as they are: neither TLS nor HTTP/2.
+    pub(super) fn is_plain(&self) -> bool {
+        match &self.carrier {
+            Carrier::Own(wire) => wire.is_plain(),
+            Carrier::Shared(_) => false,
+        }
+    }
+
     /// Sends a request and waits for the head of its answer. `expected`: bytes that its body is
     /// likely to have.
     pub(super) async fn ask(
@@ -73,6 +82,27 @@ impl Lease {
         match &mut self.carrier {
             Carrier::Own(wire) => wire.poll_data(cx),
             Carrier::Shared(stream) => stream.poll_data(cx),
+        }
+    }
+
+    /// Ready when there is something of the answer's body, or it is over, where that can be told
+    /// without taking it.
+    pub(super) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        match &mut self.carrier {
+            Carrier::Own(wire) => wire.poll_begun(cx),
+            Carrier::Shared(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// The next bytes, in `pipe` where they can be moved there; none at the end.
+    pub(super) fn poll_piped(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+    ) -> Poll<Option<Result<Came, Failed>>> {
+        match &mut self.carrier {
+            Carrier::Own(wire) => wire.poll_piped(cx, pipe),
+            Carrier::Shared(stream) => stream.poll_data(cx).map_ok(Came::Bytes),
         }
     }
 

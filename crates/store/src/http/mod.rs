@@ -17,11 +17,13 @@ mod shared;
 mod socket;
 mod wire;
 
+pub(crate) use body::Watched;
 pub(crate) use call::{CALL, Call};
 pub(crate) use connect::Connector;
 pub(crate) use failed::Failed;
 pub(crate) use pool::Pool;
 pub(crate) use service::{Client, Factory};
+pub(crate) use wire::Came;
 
 pub use pool::Connections;
 

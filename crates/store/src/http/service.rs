@@ -2,7 +2,7 @@
 
 use super::Failed;
 use super::body::Watched;
-use super::call::{begin, note};
+use super::call::{begin, hand_over, head_only, note};
 use super::connect::Target;
 use super::lease::Lease;
 use super::pool::Pool;
@@ -117,7 +117,11 @@ impl Client {
         note(|notes| notes.connection = Some((lease.number, lease.reused)));
         let request = on_the_wire(request, lease.is_shared()).map_err(|failed| (failed, None))?;
         let wait = self.pool.transport().timeouts.first_byte;
-        let asked = lease.ask(&request, expected(request.headers()));
+        let expected = match head_only() {
+            true => 0,
+            false => expected(request.headers()),
+        };
+        let asked = lease.ask(&request, expected);
         match tokio::time::timeout(wait, asked).await {
             Ok(Ok(parts)) => Ok((parts, lease)),
             Ok(Err(failed)) => Err((failed, lease.reused.then_some(lease.number))),
@@ -156,7 +160,12 @@ impl Client {
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));
         }
-        Ok(Response::from_parts(parts, HttpResponseBody::new(watched)))
+        let left = match ranged && bounded {
+            true => hand_over(watched),
+            false => Some(watched),
+        };
+        let body = left.map_or_else(|| HttpResponseBody::from(Vec::new()), HttpResponseBody::new);
+        Ok(Response::from_parts(parts, body))
     }
 }
 

@@ -1,10 +1,12 @@
 //! A connection's bytes, with TLS or without, on whichever runtime its user is.
 
 use super::pool::Guard;
+use crate::pipes::{Filled, Pipe};
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
@@ -47,6 +49,34 @@ impl Socket {
             other => other,
         };
         Ok(())
+    }
+
+    /// Ready when there is a byte to read, or the end.
+    pub(super) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match &self.0 {
+            At::Runtime(socket) => socket.poll_peek(cx, &mut ReadBuf::new(&mut [0])),
+            _ => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Moves up to `most` bytes into a pipe.
+    pub(super) fn poll_pipe(
+        &self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        most: usize,
+    ) -> Poll<io::Result<Filled>> {
+        let At::Runtime(socket) = &self.0 else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        loop {
+            ready!(socket.poll_read_ready(cx))?;
+            let fill = || pipe.fill(socket.as_fd(), most);
+            match socket.try_io(Interest::READABLE, fill) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                filled => return Poll::Ready(filled),
+            }
+        }
     }
 
     fn here(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {

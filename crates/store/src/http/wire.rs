@@ -6,6 +6,7 @@ use super::buffers::{Buffer, Buffers};
 use super::framing::Framing;
 use super::head;
 use super::socket::Counted;
+use crate::pipes::{Filled, Pipe};
 use bytes::{Buf, BufMut, Bytes};
 use http::StatusCode;
 use http::response::Parts;
@@ -15,6 +16,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_util::either::Either;
 
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -24,6 +26,27 @@ const HEAD_BYTES: usize = 2 << 10;
 const INTERIM_MAX: usize = 8;
 /// Room in a buffer that is too short to read into, where more is to come.
 const ROOM_BYTES_MIN: usize = 32 << 10;
+
+/// Fewer bytes of a body are rather copied than moved into a pipe.
+const PIPED_BYTES_MIN: u64 = 4 << 10;
+
+/// What came of an answer's body.
+#[derive(Debug)]
+pub(crate) enum Came {
+    /// Bytes in memory.
+    Bytes(Bytes),
+    /// So many bytes, which are in the pipe that was given for them.
+    Piped(usize),
+}
+
+impl Came {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Came::Bytes(bytes) => bytes.len() as u64,
+            Came::Piped(count) => *count as u64,
+        }
+    }
+}
 
 /// A connection that is asked one thing at a time.
 pub(super) struct Wire {
@@ -110,14 +133,49 @@ impl Wire {
             };
             match (ready!(self.poll_read(cx, wanted, wanted)), self.coming) {
                 (Ok(0), Framing::Close) => self.coming = Framing::Closed,
-                (Ok(0), _) => {
-                    let short = Failed::Cut("end of file before message length reached".into());
-                    return Poll::Ready(Some(Err(short)));
-                }
+                (Ok(0), _) => return Poll::Ready(Some(Err(short()))),
                 (Ok(_), _) => {}
                 (Err(error), _) => return Poll::Ready(Some(Err(cut(error)))),
             }
         }
+    }
+
+    /// Ready when there is something of the answer's body, or it is over.
+    pub(super) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        match &self.counted.stream {
+            Either::Left(socket) if self.buffer.is_empty() && !self.is_over() => {
+                match ready!(socket.poll_peek(cx)).map_err(cut)? {
+                    0 if self.coming != Framing::Close => Poll::Ready(Err(short())),
+                    _ => Poll::Ready(Ok(())),
+                }
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// What comes next of the answer's body, moved into `pipe` as far as that goes; none at its end.
+    pub(super) fn poll_piped(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+    ) -> Poll<Option<Result<Came, Failed>>> {
+        let ahead = self.coming.ahead();
+        if let Either::Left(socket) = &self.counted.stream
+            && self.buffer.is_empty()
+            && ahead >= PIPED_BYTES_MIN
+        {
+            let most = usize::try_from(ahead).unwrap_or(usize::MAX);
+            match ready!(socket.poll_pipe(cx, pipe, most)) {
+                // What the end means is said by whoever reads.
+                Ok(Filled::Full | Filled::Bytes(0)) => {}
+                Ok(Filled::Bytes(count)) => {
+                    self.coming.pass(count as u64);
+                    return Poll::Ready(Some(Ok(Came::Piped(count))));
+                }
+                Err(error) => return Poll::Ready(Some(Err(cut(error)))),
+            }
+        }
+        self.poll_data(cx).map_ok(Came::Bytes)
     }
 
     /// Reads once, up to `most` bytes; `wanted`: as far as is known, so many are to come.
@@ -142,6 +200,11 @@ impl Wire {
         next.extend_from_slice(&self.buffer);
         let last = std::mem::replace(&mut self.buffer, next);
         self.buffers.give(last);
+    }
+
+    /// Whether there is no TLS.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.counted.stream, Either::Left(_))
     }
 
     /// Whether the answer has been read to its end.
@@ -179,6 +242,10 @@ impl Drop for Wire {
     fn drop(&mut self) {
         self.buffers.give(std::mem::take(&mut self.buffer));
     }
+}
+
+fn short() -> Failed {
+    Failed::Cut("end of file before message length reached".into())
 }
 
 fn cut(error: io::Error) -> Failed {

@@ -119,6 +119,11 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
         Some(cover)
     }
 
+    /// Whether anything of `range` of an object is there, or on its way.
+    pub(crate) fn has(&self, key: &K, range: &Range<u64>) -> bool {
+        self.lock().missing(key, range) < range.end - range.start
+    }
+
     /// A flight has ended: it is kept if it is whole and there is room, else forgotten.
     pub(crate) fn ended(&self, key: &K, flight: &Arc<Flight<E>>) {
         let range = flight.range();

@@ -2,12 +2,12 @@
 
 use super::endpoints::Endpoint;
 use super::{Core, Done, Seen, State};
-use crate::http::{CALL, Call, Failed};
+use crate::http::{CALL, Call, Came, Failed, Watched};
+use crate::pipes::Pipe;
 use crate::{Error, Key, Reason};
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
 use object_store::{GetOptions, GetRange};
+use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,6 +22,8 @@ pub(super) struct Ask {
     pub(super) state: Option<Arc<State>>,
     /// What the bytes are for.
     pub(super) of: Reason,
+    /// Whether they are to be moved into a pipe: then no more of them is read than must be.
+    pub(super) piped: bool,
 }
 
 /// An answer that begins as it should.
@@ -35,7 +37,8 @@ pub(super) struct Answer {
 
 /// The rest of an answer: exactly as long as promised, or an error at its end.
 pub(super) struct Body {
-    stream: BoxStream<'static, object_store::Result<Bytes>>,
+    /// Past `object_store`, which looks at nothing but heads.
+    answer: Watched,
     left: u64,
     line: Line,
 }
@@ -63,7 +66,7 @@ impl Ask {
 }
 
 impl Endpoint {
-    /// Asks for a range and waits for the first bytes of the answer.
+    /// Asks for a range and waits until the first bytes of the answer are there.
     pub(super) async fn get(
         &self,
         core: &Arc<Core>,
@@ -78,7 +81,14 @@ impl Endpoint {
             seen.hold(&mut options);
         }
         let path = self.path(&ask.key).map_err(Trouble::last)?;
-        let mut line = core.line(self, &ask.key, reason, ask.of, "GET", true);
+        let mut line = core.line(
+            self,
+            &ask.key,
+            reason,
+            ask.of,
+            "GET",
+            Call::new(true, ask.piped),
+        );
         line.range(&ask.range);
         let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
         let result = match asked.await {
@@ -101,9 +111,17 @@ impl Endpoint {
                 .map_err(|error| line.fail(Trouble::last(error)))?;
         }
         let left = range.end - range.start;
-        let stream = result.into_stream();
-        let mut body = Body { stream, left, line };
-        let first = body.next().await.inspect_err(|_| self.failed())?;
+        let answer = line.call.take_body();
+        let answer = answer.ok_or_else(|| line.fail(Trouble::cut()))?;
+        if let Some(plain) = answer.is_plain() {
+            self.is_plain(plain);
+        }
+        let mut body = Body { answer, left, line };
+        let first = match ask.piped {
+            true => body.begun().await.map(|()| None),
+            false => body.next().await,
+        };
+        let first = first.inspect_err(|_| self.failed())?;
         self.succeeded();
         core.latency.add(body.line.call.began.elapsed());
         Ok(Answer {
@@ -122,7 +140,7 @@ impl Endpoint {
         reason: Reason,
     ) -> Result<Seen, Trouble> {
         let path = self.path(key).map_err(Trouble::last)?;
-        let mut line = core.line(self, key, reason, reason, "HEAD", false);
+        let mut line = core.line(self, key, reason, reason, "HEAD", Call::new(false, false));
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
@@ -204,45 +222,55 @@ impl Body {
             return Ok(None);
         }
         loop {
-            let bytes = match self.stream.next().await {
-                Some(Ok(bytes)) if bytes.is_empty() => continue,
-                Some(Ok(bytes)) => bytes,
-                Some(Err(error)) => {
-                    let trouble = match failed(&error) {
-                        Some(failed) => Trouble::of(failed),
-                        None => Trouble::cut(),
-                    };
-                    return Err(self.line.fail(trouble));
-                }
-                None => return Err(self.line.fail(Trouble::cut())),
-            };
-            let len = bytes.len() as u64;
-            if len > self.left {
-                let what = "the storage sends more than it was asked for";
-                return Err(self.line.fail(Trouble::last(Error::Broken(what.into()))));
+            let bytes = poll_fn(|cx| self.answer.poll_data(cx)).await;
+            let bytes = self.passed(bytes, |bytes| bytes.len() as u64).await?;
+            // HTTP/2 has frames without any.
+            if bytes.as_ref().is_none_or(|bytes| !bytes.is_empty()) {
+                return Ok(bytes);
             }
-            self.left -= len;
-            self.line.came(len);
-            if self.left == 0 {
-                self.line.whole();
-                // To the body's end, so that the connection can be used again.
-                let _ = self.stream.next().await;
-            }
-            return Ok(Some(bytes));
         }
     }
-}
 
-/// Our own error below one of `object_store`.
-fn failed(error: &object_store::Error) -> Option<&Failed> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if let Some(failed) = error.downcast_ref::<Failed>() {
-            return Some(failed);
+    /// The next bytes, in `pipe` where they can be moved there; none when all have come.
+    pub(super) async fn next_piped(&mut self, pipe: &Pipe) -> Result<Option<Came>, Trouble> {
+        if self.left == 0 {
+            return Ok(None);
         }
-        source = error.source();
+        let came = poll_fn(|cx| self.answer.poll_piped(cx, pipe)).await;
+        self.passed(came, Came::len).await
     }
-    None
+
+    /// Waits until there is a byte.
+    async fn begun(&mut self) -> Result<(), Trouble> {
+        let begun = poll_fn(|cx| self.answer.poll_begun(cx)).await;
+        begun.map_err(|failed| self.line.fail(Trouble::of(&failed)))
+    }
+
+    /// What came, if it is something, and no more than was promised.
+    async fn passed<T>(
+        &mut self,
+        came: Option<Result<T, Failed>>,
+        len: impl Fn(&T) -> u64,
+    ) -> Result<Option<T>, Trouble> {
+        let came = match came {
+            Some(Ok(came)) => came,
+            Some(Err(failed)) => return Err(self.line.fail(Trouble::of(&failed))),
+            None => return Err(self.line.fail(Trouble::cut())),
+        };
+        let len = len(&came);
+        if len > self.left {
+            let what = "the storage sends more than it was asked for";
+            return Err(self.line.fail(Trouble::last(Error::Broken(what.into()))));
+        }
+        self.left -= len;
+        self.line.came(len);
+        if self.left == 0 {
+            self.line.whole();
+            // To the body's end, so that the connection can be used again.
+            let _ = poll_fn(|cx| self.answer.poll_data(cx)).await;
+        }
+        Ok(Some(came))
+    }
 }
 
 impl Trouble {
@@ -278,11 +306,11 @@ impl Core {
         reason: Reason,
         of: Reason,
         method: &'static str,
-        ranged: bool,
+        call: Call,
     ) -> Line {
         self.meter.count(reason, 0);
         self.meter.count_wait(reason);
-        let call = Arc::new(Call::new(ranged));
+        let call = Arc::new(call);
         Line {
             core: self.clone(),
             done: Some(Done {

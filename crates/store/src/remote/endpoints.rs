@@ -9,6 +9,7 @@ use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use regex::Regex;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ pub(super) struct Endpoint {
     prefix: Path,
     weight: f64,
     health: Mutex<Health>,
+    /// Whether its last answer came by HTTP/1.1 without TLS.
+    plain: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +98,14 @@ impl Routes {
             .collect()
     }
 
+    /// Whether bytes of an object come as they are, with neither TLS nor HTTP/2 around them, as far
+    /// as is known.
+    pub(super) fn are_plain(&self, key: &Key) -> bool {
+        let order = self.order(key);
+        let first = order.first();
+        first.is_some_and(|endpoint| endpoint.plain.load(Relaxed))
+    }
+
     /// How many are taken to be down now.
     pub(super) fn down(&self) -> usize {
         let now = Instant::now();
@@ -122,6 +133,7 @@ impl Endpoint {
             prefix,
             weight: place.weight,
             health: Mutex::default(),
+            plain: AtomicBool::new(false),
         }))
     }
 
@@ -149,6 +161,11 @@ impl Endpoint {
     fn is_up(&self, now: Instant) -> bool {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.down.is_none_or(|(until, _)| until <= now)
+    }
+
+    /// An answer of it came so.
+    pub(super) fn is_plain(&self, plain: bool) {
+        self.plain.store(plain, Relaxed);
     }
 
     pub(super) fn succeeded(&self) {

@@ -3,7 +3,7 @@
 use super::call::Trouble;
 use super::tries::Try;
 use super::{Core, Seen};
-use crate::http::CALL;
+use crate::http::{CALL, Call};
 use crate::{Entry, Error, Key, Reason};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
@@ -59,7 +59,14 @@ impl Core {
         let prefix = (!path.as_ref().is_empty()).then(|| format!("{path}/"));
         let (mut entries, mut page_token) = (Vec::new(), None);
         loop {
-            let mut line = self.line(endpoint, key, there.reason, Reason::Look, "LIST", false);
+            let mut line = self.line(
+                endpoint,
+                key,
+                there.reason,
+                Reason::Look,
+                "LIST",
+                Call::new(false, false),
+            );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),
                 max_keys: Some((most - entries.len()).min(PAGE_ENTRIES_MAX)),

@@ -20,6 +20,7 @@ mod parts;
 mod passing;
 mod profile;
 mod seen;
+mod straight;
 mod stream;
 mod tries;
 
@@ -27,15 +28,19 @@ pub use done::{Done, Holder, Watch};
 pub use object::RemoteObject;
 pub use options::{Options, Via, Weighted};
 pub use parts::Parts;
+pub use straight::{Came, Straight};
 
 use crate::http::{Connections, Pool};
+use crate::pipes::Pipes;
 use crate::ranges::Cache;
 use crate::{Entry, Error, Identity, Key, Meter, Reason};
 use budget::Budget;
 use endpoints::Routes;
 use latency::Latency;
 use seen::{Seen, State};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Handle, Runtime};
 
 /// Bytes read of an object when it is opened, which is what an indexer asks for first.
@@ -60,6 +65,9 @@ pub(crate) struct Core {
     latency: Latency,
     retries: Budget,
     hedges: Budget,
+    pipes: Pipes,
+    /// Ranges that pass straight through now.
+    straight: Mutex<HashSet<(Name, Range<u64>)>>,
     handle: Handle,
 }
 
@@ -96,6 +104,8 @@ impl Remote {
             latency: Latency::default(),
             retries: Budget::new(options.retry_share),
             hedges: Budget::new(options.hedge_share),
+            pipes: Pipes::new(options.pipes),
+            straight: Mutex::default(),
             handle: runtime.handle().clone(),
             options,
         };
@@ -211,6 +221,10 @@ impl Core {
             fetch.await;
             drop(held);
         });
+    }
+
+    fn straight(&self) -> MutexGuard<'_, HashSet<(Name, Range<u64>)>> {
+        self.straight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many bytes more may be held.

@@ -2,6 +2,7 @@
 
 use super::call::Ask;
 use super::parts::{self, Parts};
+use super::straight::{self, Straight};
 use super::{Core, Name, State};
 use crate::{Error, Identity, Key, Reason};
 use bytes::Bytes;
@@ -39,6 +40,7 @@ impl RemoteObject {
             range: 0..head_bytes,
             state: None,
             of: reason,
+            piped: false,
         };
         let (state, head) = match core.collect(ask, reason).await {
             // No range of an empty object can be had.
@@ -184,6 +186,22 @@ impl RemoteObject {
         parts.inspect_err(|error| self.notice(error))
     }
 
+    /// A range that passes straight through, from the storage's socket to another one, once it has
+    /// begun. `None`: its bytes are to be kept, on their way already, or better copied: see
+    /// [`RemoteObject::parts`].
+    ///
+    /// # Errors
+    /// Before any byte is there: what is wrong with the object or the storage.
+    pub async fn straight(
+        self: &Arc<RemoteObject>,
+        range: Range<u64>,
+        reason: Reason,
+    ) -> Result<Option<Straight>, Error> {
+        self.check(&range)?;
+        let begun = straight::start(self, range, reason).await;
+        begun.inspect_err(|error| self.notice(error))
+    }
+
     /// Begins to fetch what is likely to be asked for next.
     pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
         let mut all = ranges.iter().chain(along);
@@ -206,6 +224,7 @@ impl RemoteObject {
             range,
             state: Some(self.state.clone()),
             of,
+            piped: false,
         }
     }
 

@@ -21,6 +21,9 @@ pub struct Options {
     /// Most bytes beside them that are fetched and not yet taken; what is over it is fetched in
     /// small parts, each when the one before was taken.
     pub unsent_bytes: u64,
+    /// Most pipes through which bytes pass uncopied where none are kept in memory, each of two
+    /// descriptors and of what came and was not sent; who gets none copies.
+    pub pipes: usize,
     /// Bytes between two wanted parts that are rather read along than asked for apart.
     pub waste_bytes: u64,
     /// How often a request is sent again, at most.
@@ -66,6 +69,9 @@ impl Default for Options {
             settings: Vec::new(),
             memory_bytes: 256 << 20,
             unsent_bytes: 256 << 20,
+            // As many as a user may have who has no privilege, at 1 MiB each
+            // (`/proc/sys/fs/pipe-user-pages-soft`).
+            pipes: 64,
             waste_bytes: 1 << 20,
             retries: 2,
             retry_share: 0.2,

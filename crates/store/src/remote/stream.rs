@@ -1,7 +1,9 @@
 //! A range as a stream that mends itself: what breaks off is asked for again from there.
 
-use super::call::{Answer, Ask, Body};
+use super::call::{Answer, Ask, Body, Trouble};
 use super::{Core, Seen, State};
+use crate::http::Came;
+use crate::pipes::Pipe;
 use crate::{Error, Reason};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -74,32 +76,58 @@ impl Core {
 impl Whole {
     /// The next bytes; none at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        if let Some(first) = self.first.take()
-            && !first.is_empty()
-        {
-            return Ok(Some(self.passed(first)));
-        }
         loop {
-            let trouble = match self.body.next().await {
-                Ok(bytes) => return Ok(bytes.map(|bytes| self.passed(bytes))),
-                Err(trouble) => trouble,
-            };
-            let provable = self.ask.seen().is_some_and(Seen::is_provable);
-            let may = trouble.again && provable && self.resumed < self.core.options.retries;
-            if !may || !self.core.retries.spend() {
-                return Err(trouble.error);
+            if let Some(first) = self.first() {
+                return Ok(Some(first));
             }
-            self.resumed += 1;
-            let answer = self.core.answer(&self.ask, Reason::Retry).await?;
-            self.body = answer.body;
-            if !answer.first.is_empty() {
-                return Ok(Some(self.passed(answer.first)));
+            match self.body.next().await {
+                Ok(bytes) => {
+                    self.passed(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
+                    return Ok(bytes);
+                }
+                Err(trouble) => self.resume(trouble).await?,
             }
         }
     }
 
-    fn passed(&mut self, bytes: Bytes) -> Bytes {
-        self.ask.range.start += bytes.len() as u64;
-        bytes
+    /// The next bytes, in `pipe` where they can be moved there; none at the end. What is in the pipe
+    /// counts as passed: an answer that breaks off is continued behind it.
+    pub(super) async fn next_piped(&mut self, pipe: &Pipe) -> Result<Option<Came>, Error> {
+        loop {
+            if let Some(first) = self.first() {
+                return Ok(Some(Came::Bytes(first)));
+            }
+            match self.body.next_piped(pipe).await {
+                Ok(came) => {
+                    self.passed(came.as_ref().map_or(0, Came::len));
+                    return Ok(came);
+                }
+                Err(trouble) => self.resume(trouble).await?,
+            }
+        }
+    }
+
+    /// What came with the answer's head.
+    fn first(&mut self) -> Option<Bytes> {
+        let first = self.first.take().filter(|first| !first.is_empty())?;
+        self.passed(first.len() as u64);
+        Some(first)
+    }
+
+    /// Asks for the rest, if it may be asked for.
+    async fn resume(&mut self, trouble: Trouble) -> Result<(), Error> {
+        let provable = self.ask.seen().is_some_and(Seen::is_provable);
+        let may = trouble.again && provable && self.resumed < self.core.options.retries;
+        if !may || !self.core.retries.spend() {
+            return Err(trouble.error);
+        }
+        self.resumed += 1;
+        let answer = self.core.answer(&self.ask, Reason::Retry).await?;
+        (self.first, self.body) = (Some(answer.first), answer.body);
+        Ok(())
+    }
+
+    fn passed(&mut self, bytes: u64) {
+        self.ask.range.start += bytes;
     }
 }

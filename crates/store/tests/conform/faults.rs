@@ -1,6 +1,6 @@
 //! A server that answers wrongly: right bytes or a clean error, and nothing of it is kept.
 
-use crate::suite::{bytes, key, of, parts, quick};
+use crate::suite::{bytes, key, nothing_kept, of, parts, quick};
 use crate::wild::{Fault, Wild};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::{Error, Object, Options, Reason, Store, Timeouts, Transport};
 
 /// What must come of a fault in every answer, however often it is tried.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Must {
     /// The right bytes all the same.
     Right,
@@ -36,8 +36,7 @@ fn film() -> (Wild, Vec<u8>) {
 }
 
 /// Short times only where the server falls silent: a busy machine is not to be taken for that.
-fn times(fault: Fault) -> Options {
-    let mut options = quick();
+fn times(fault: Fault, mut options: Options) -> Options {
     let silent = matches!(fault, Fault::Stall(_) | Fault::NoHead | Fault::Loris);
     if !silent {
         options.transport.timeouts = Timeouts::default();
@@ -74,6 +73,11 @@ fn afterwards(object: &Object, wanted: &[Range<u64>], right: &[u8]) -> Result<()
 
 const WANTED: [Range<u64>; 3] = [10_000..400_000, 402_000..500_000, 900_000..1_000_000];
 
+/// What is kept, and what is wanted: the second passes straight through.
+fn ways() -> [(Options, &'static [Range<u64>]); 2] {
+    [(quick(), &WANTED), (nothing_kept(), &WANTED[..1])]
+}
+
 const ALWAYS: [(Fault, Must); 20] = [
     (Fault::None, Must::Right),
     (Fault::Redirect, Must::Right),
@@ -99,15 +103,17 @@ const ALWAYS: [(Fault, Must); 20] = [
 
 #[test]
 fn each_fault_of_every_answer_is_a_clean_error() {
-    let ways: Vec<_> = ALWAYS
+    let all = ALWAYS
         .into_iter()
-        .map(|(fault, must)| {
+        .flat_map(|(fault, must)| ways().map(|(options, ranges)| (fault, must, options, ranges)));
+    let ways: Vec<_> = all
+        .map(|(fault, must, options, ranges)| {
             std::thread::spawn(move || {
                 let (server, right) = film();
-                let (_store, object) = open_with(&server, times(fault));
+                let (_store, object) = open_with(&server, times(fault, options));
                 server.script(&[fault; 40]);
-                let (read, error) = parts(&object, &WANTED, Reason::Segment);
-                let wanted = of(&right, &WANTED);
+                let (read, error) = parts(&object, ranges, Reason::Segment);
+                let wanted = of(&right, ranges);
                 assert!(
                     wanted.starts_with(&read),
                     "{fault:?}: wrong bytes were given"
@@ -119,7 +125,7 @@ fn each_fault_of_every_answer_is_a_clean_error() {
                     assert!(!error.to_string().contains("SECRET"), "{error}");
                 }
                 server.heal();
-                assert_eq!(afterwards(&object, &WANTED, &wanted), Ok(()), "{fault:?}");
+                assert_eq!(afterwards(&object, ranges, &wanted), Ok(()), "{fault:?}");
             })
         })
         .collect();
@@ -133,7 +139,7 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
         .map(|(fault, must)| {
             std::thread::spawn(move || {
                 let (server, right) = film();
-                let store = Store::new(&server.url(), times(fault)).unwrap();
+                let store = Store::new(&server.url(), times(fault, quick())).unwrap();
                 server.script(&[fault; 40]);
                 let opened = store.open(&key("film.mp4"));
                 let came = opened.as_ref().err().map_or(Must::Right, kind);
@@ -170,17 +176,19 @@ fn one_fault_is_mended() {
         Fault::Close,
         Fault::Garbage,
     ] {
-        let (server, right) = film();
-        let (store, object) = open(&server);
-        server.script(&[fault]);
-        let (read, error) = parts(&object, &WANTED[..1], Reason::Segment);
-        assert!(error.is_none(), "{fault:?}: {error:?}");
-        assert!(read == of(&right, &WANTED[..1]), "{fault:?}");
-        assert_eq!(server.faults_left(), 0);
-        let retries = store.meter().requests(Reason::Retry);
-        // A kept connection that ends before any answer is asked again without a word.
-        let expected = u64::from(fault != Fault::Close && fault != Fault::Garbage);
-        assert!(retries >= expected && retries <= 1, "{fault:?}: {retries}");
+        for options in [quick(), nothing_kept()] {
+            let (server, right) = film();
+            let (store, object) = open_with(&server, options);
+            server.script(&[fault]);
+            let (read, error) = parts(&object, &WANTED[..1], Reason::Segment);
+            assert!(error.is_none(), "{fault:?}: {error:?}");
+            assert!(read == of(&right, &WANTED[..1]), "{fault:?}");
+            assert_eq!(server.faults_left(), 0);
+            let retries = store.meter().requests(Reason::Retry);
+            // A kept connection that ends before any answer is asked again without a word.
+            let expected = u64::from(fault != Fault::Close && fault != Fault::Garbage);
+            assert!(retries >= expected && retries <= 1, "{fault:?}: {retries}");
+        }
     }
 }
 
@@ -325,10 +333,13 @@ proptest! {
         wanted in prop::collection::vec((0u64..900_000, 0u64..200_000), 1..5),
         faults in prop::collection::vec(any_fault(), 0..6),
         plain: bool,
+        straight: bool,
     ) {
         let (server, right) = film();
-        let (_store, object) = open(&server);
-        let wanted: Vec<_> = wanted.into_iter().map(|(start, len)| start..start + len).collect();
+        let (options, most, times) = if straight { (nothing_kept(), 1, 10) } else { (quick(), 5, 1) };
+        let (_store, object) = open_with(&server, options);
+        let ranges = wanted.into_iter().map(|(start, len)| start..start + len * times);
+        let wanted: Vec<_> = ranges.take(most).collect();
         let reason = if plain { Reason::Plain } else { Reason::Segment };
         server.script(&faults);
         let expected = of(&right, &wanted);

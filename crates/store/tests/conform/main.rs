@@ -15,6 +15,7 @@ mod nginx;
 mod promised;
 mod real;
 mod servers;
+mod straight;
 mod suite;
 mod tls;
 mod wild;

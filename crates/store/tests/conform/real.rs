@@ -2,12 +2,12 @@
 
 use crate::nginx::Nginx;
 use crate::servers::{ACCESS, S3, SECRET, s3, skip};
-use crate::suite::{NAMES, bytes, check, key, quick};
+use crate::suite::{NAMES, bytes, check, key, nothing_kept, quick};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Error, Key, Options, Store};
+use store::{Error, Key, Options, Store, Timeouts};
 
 /// A folder that nginx's workers may read, too, who are nobody where we are root.
 pub fn folder() -> tempfile::TempDir {
@@ -22,6 +22,12 @@ pub fn fill(root: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes(name)).unwrap();
     }
+}
+
+/// Nothing is silent here, and the machine may be busy.
+fn patient(mut options: Options) -> Options {
+    options.transport.timeouts = Timeouts::default();
+    options
 }
 
 #[test]
@@ -41,7 +47,9 @@ fn our_own_server_when_it_does_nothing_wrong() {
     let objects: Vec<_> = NAMES.iter().map(|name| (*name, bytes(name))).collect();
     for tagged in [true, false] {
         let server = crate::wild::Wild::new(&objects, tagged);
-        check(&Store::new(&server.url(), quick()).unwrap(), false);
+        for options in [quick(), nothing_kept()].map(patient) {
+            check(&Store::new(&server.url(), options).unwrap(), false);
+        }
     }
 }
 
@@ -53,7 +61,9 @@ fn nginx_as_it_comes() {
     let Some(nginx) = Nginx::of(dir.path(), &library, "", "") else {
         return;
     };
-    check(&Store::new(&nginx.url(""), quick()).unwrap(), false);
+    for options in [quick(), nothing_kept()].map(patient) {
+        check(&Store::new(&nginx.url(""), options).unwrap(), false);
+    }
 }
 
 /// Puts the suite's objects there, past the door that checks signatures.

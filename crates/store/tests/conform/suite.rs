@@ -1,9 +1,11 @@
 //! What any library must do, as code.
 
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use store::{Error, Key, Object, Options, Reason, Store, Timeouts, Transport};
+use store::{
+    Came, Error, Key, Object, Options, Reason, RemoteObject, Store, Straight, Timeouts, Transport,
+};
 use tokio::runtime::Runtime;
 
 /// A library as the suite wants it: these objects below the root, and nothing else.
@@ -49,8 +51,62 @@ pub fn quick() -> Options {
     }
 }
 
+/// The same, with nothing kept in memory: what is long passes straight through.
+pub fn nothing_kept() -> Options {
+    Options {
+        memory_bytes: 0,
+        ..quick()
+    }
+}
+
 /// Of whoever asks: it goes on with what was begun, as a server's does.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+/// Runs what waits for the storage, for no longer than a test may hang.
+pub fn run<T>(work: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(async {
+        let ended = tokio::time::timeout(Duration::from_secs(20), work).await;
+        ended.expect("nothing may hang")
+    })
+}
+
+/// Takes all that passes straight through: bytes as they came, and how many of them by a pipe.
+pub async fn take(straight: &mut Straight, out: &mut Vec<u8>) -> Result<usize, Error> {
+    let mut piped = 0;
+    while let Some(came) = straight.next().await? {
+        match came {
+            Came::Bytes(bytes) => out.extend_from_slice(&bytes),
+            Came::Piped(pipe, count) => {
+                out.extend_from_slice(&pipe.read(count).unwrap());
+                piped += count;
+            }
+        }
+    }
+    Ok(piped)
+}
+
+/// One range, as a server asks for it: straight through where it may, else in parts.
+async fn bring(
+    object: &Arc<RemoteObject>,
+    wanted: &[Range<u64>],
+    reason: Reason,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    if let [range] = wanted
+        && let Some(mut straight) = object.straight(range.clone(), reason).await?
+    {
+        take(&mut straight, out).await?;
+        return Ok(());
+    }
+    let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
+    loop {
+        let slices = parts.next().await?;
+        if slices.is_empty() {
+            return Ok(());
+        }
+        slices.iter().for_each(|slice| out.extend_from_slice(slice));
+    }
+}
 
 /// The wanted ranges, one after the other: what came, and why no more.
 pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>, Option<Error>) {
@@ -64,21 +120,8 @@ pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>
         }
         return (out, None);
     };
-    RUNTIME.block_on(async {
-        let work = async {
-            let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
-            loop {
-                let slices = parts.next().await?;
-                if slices.is_empty() {
-                    return Ok(());
-                }
-                slices.iter().for_each(|slice| out.extend_from_slice(slice));
-            }
-        };
-        let ended = tokio::time::timeout(Duration::from_secs(20), work).await;
-        let error = ended.expect("nothing may hang").err();
-        (out, error)
-    })
+    let error = run(bring(object, wanted, reason, &mut out)).err();
+    (out, error)
 }
 
 /// What a list of ranges holds.

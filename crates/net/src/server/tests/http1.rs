@@ -21,6 +21,31 @@ fn bodies_of_odd_sizes_arrive_whole_on_one_connection() {
 }
 
 #[test]
+fn bytes_in_pipes_arrive_whole_among_others_and_the_connection_goes_on() {
+    let server = start(Limits::default());
+    let mut client = server.connect();
+    for (len, size) in [
+        (1, "0,1"),
+        (10, "3"),
+        (300_000, "7,13,4096"),
+        (900_000, "1,300000"),
+        (5_000_000, "70000,1000000"),
+        (3_000_000, "0,900001"),
+    ] {
+        let answer = client.get(&format!("/piped/{len}/{size}"));
+        assert!(answer.body == pattern(len), "{len} {size}");
+        assert!(client.get("/full/4097").body == pattern(4097));
+    }
+    // Whoever reads nothing for a while gets them all the same.
+    client.send("GET /piped/9000000/1000,1000000 HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send("GET /piped/900000/0,900000 HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut other = server.connect();
+    assert!(other.get("/piped/2000000/0,1000000").body == pattern(2_000_000));
+    assert!(client.read().body == pattern(9_000_000));
+    assert!(client.read().body == pattern(900_000));
+}
+
+#[test]
 fn thousands_of_pieces_and_millions_of_bytes_arrive_whole() {
     let server = start(Limits::default());
     let mut client = server.connect();
@@ -205,6 +230,7 @@ fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
     let mut stream = trusting(server.address, &made);
     use std::io::{Read, Write};
     let request = "GET /conn HTTP/1.1\r\nHost: x\r\n\r\n\
+                   GET /piped/200000/70,7000 HTTP/1.1\r\nHost: x\r\n\r\n\
                    GET /pieces/300000/70,7000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     let mut all = Vec::new();
@@ -212,4 +238,7 @@ fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
     let text = String::from_utf8_lossy(&all);
     assert!(text.contains("127.0.0.1 true 1 true"), "{}", &text[..300]);
     assert!(all.ends_with(&pattern(300_000)));
+    let head = all.len() - 300_000 - 200_000;
+    let whole = (0..head).any(|at| all[at..].starts_with(&pattern(200_000)));
+    assert!(whole, "what was in pipes, too");
 }

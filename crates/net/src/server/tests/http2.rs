@@ -41,7 +41,10 @@ async fn many_streams_at_once_arrive_whole() {
     let tasks: Vec<_> = (0..40)
         .map(|number| {
             let mut sender = sender.clone();
-            let (kind, len) = (["pieces", "stream", "full"][number % 3], number * 9973);
+            let (kind, len) = (
+                ["pieces", "stream", "full", "piped"][number % 4],
+                number * 9973,
+            );
             tokio::spawn(async move {
                 let answer = ask(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
                 let answer = answer.unwrap();

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
 use crate::server::{Certificates, Connections, Limits, Listen, Server, Shutdown, Tls};
-use crate::{Body, Conn};
+use crate::{Body, Chunk, Conn};
 
 /// A running server; dropping it stops it.
 pub struct Running {
@@ -119,7 +119,8 @@ pub fn cut(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     pieces
 }
 
-/// `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/short` (a stream that ends early), `/gate`,
+/// `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream, every second
+/// piece of which is in a pipe), `/short` (a stream that ends early), `/gate`,
 /// `/conn`, `/full/LEN`, `/panic`.
 async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Response<Body> {
     let path = request.uri().path().to_owned();
@@ -136,6 +137,7 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         "full" => Body::full(pattern(len)),
         "pieces" => Body::pieces(cut(&pattern(len), &sizes)),
         "stream" => Body::stream(len as u64, Steps::new(cut(&pattern(len), &sizes))),
+        "piped" => Body::stream(len as u64, Steps::new(piped(cut(&pattern(len), &sizes)))),
         "short" => Body::stream(1000, Steps::new(vec![Bytes::from_static(b"0123456789")])),
         "gate" => {
             gate.reached.notify_one();
@@ -156,14 +158,30 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
     Response::new(body)
 }
 
+/// Every second piece in a pipe of its own.
+fn piped(pieces: Vec<Bytes>) -> Vec<Chunk> {
+    use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+    let chunk = |(n, piece): (usize, Bytes)| {
+        if n % 2 == 0 {
+            return piece.into();
+        }
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        fcntl_setpipe_size(&write, 1 << 20).unwrap();
+        std::fs::File::from(write).write_all(&piece).unwrap();
+        Chunk::piped(Arc::new(read), piece.len())
+    };
+    pieces.into_iter().enumerate().map(chunk).collect()
+}
+
 /// A stream of chunks, each pending once before it comes.
 struct Steps {
-    chunks: std::vec::IntoIter<Bytes>,
+    chunks: std::vec::IntoIter<Chunk>,
     waited: bool,
 }
 
 impl Steps {
-    fn new(chunks: Vec<Bytes>) -> Steps {
+    fn new(chunks: Vec<impl Into<Chunk>>) -> Steps {
+        let chunks: Vec<Chunk> = chunks.into_iter().map(Into::into).collect();
         Steps {
             chunks: chunks.into_iter(),
             waited: false,
@@ -172,7 +190,7 @@ impl Steps {
 }
 
 impl futures_core::Stream for Steps {
-    type Item = Result<Bytes, crate::body::Cut>;
+    type Item = Result<Chunk, crate::body::Cut>;
 
     fn poll_next(
         mut self: std::pin::Pin<&mut Self>,
