@@ -1,11 +1,11 @@
 //! A workflow description from an experiment's table.
 
-use super::super::{SCHEMES, functions, read};
+use super::super::{SCHEMES, read};
 use super::flow::FLOWS;
-use super::parameters::{escaped, put};
+use super::names::{Names, joined, media, named};
+use super::parameters::parameters;
 use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use toml::Table;
 
 /// Any table: what does not have an experiment's form goes into parameters as it is.
@@ -31,11 +31,7 @@ pub(super) fn build(experiment: &Table) -> Value {
     tables(&mut left, "link", |name, table| made.link(name, table));
     made.bounds(&mut left);
     made.expect(&mut left);
-    let mut parameters = Vec::new();
-    for (key, value) in &left {
-        put(&mut parameters, &escaped(key), value);
-    }
-    made.into_workflow(name, question, parameters)
+    made.into_workflow(name, question, parameters(&left))
 }
 
 /// Hands on each table of tables, and keeps those that are not taken.
@@ -49,56 +45,6 @@ fn tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bo
     all.retain(|name, table| !table.as_table().is_some_and(|table| take(name, table)));
     if all.is_empty() {
         left.remove(kind);
-    }
-}
-
-/// What inputs may name.
-struct Names<'a> {
-    experiment: &'a Table,
-    sources: BTreeSet<String>,
-    functions: BTreeSet<String>,
-    /// Functions that are some other's input.
-    consumed: BTreeSet<String>,
-}
-
-impl<'a> Names<'a> {
-    fn of(experiment: &'a Table) -> Names<'a> {
-        let names = |kind| {
-            let table = experiment.get(kind).and_then(toml::Value::as_table);
-            let names = table.into_iter().flatten().map(|(name, _)| name.clone());
-            names.collect()
-        };
-        let table = experiment.get("source").and_then(toml::Value::as_table);
-        let streams = table.into_iter().flatten();
-        let streams =
-            streams.filter(|(_, source)| source.as_table().is_some_and(|s| media(s).is_some()));
-        let mut all = Names {
-            experiment,
-            sources: streams.map(|(name, _)| name.clone()).collect(),
-            functions: names("function"),
-            consumed: BTreeSet::new(),
-        };
-        for kind in ["function", "sink"] {
-            let table = experiment.get(kind).and_then(toml::Value::as_table);
-            for (_, consumer) in table.into_iter().flatten() {
-                if let Some(consumer) = consumer.as_table() {
-                    all.consumed.extend(joined(consumer, &all));
-                }
-            }
-        }
-        all
-    }
-
-    /// Which function an instance is of.
-    fn id_of(&self, function: &str) -> String {
-        let table = self
-            .experiment
-            .get("function")
-            .and_then(|all| all.get(function));
-        let used = table
-            .and_then(toml::Value::as_table)
-            .and_then(|table| named(table, "command"));
-        used.unwrap_or_else(|| "command".into())
     }
 }
 
@@ -174,10 +120,7 @@ impl Made {
         if !variables.is_empty() {
             made["monitoring"] = json!({"variable": variables});
         }
-        let mut parameters = Vec::new();
-        for (key, value) in &left {
-            put(&mut parameters, &escaped(key), value);
-        }
+        let parameters = parameters(&left);
         if !parameters.is_empty() {
             made["configuration"] = json!({"parameters": parameters});
         }
@@ -211,10 +154,7 @@ impl Made {
         if !flow.is_empty() {
             made["flowcontrol"] = flow.into();
         }
-        let mut parameters = Vec::new();
-        for (key, value) in &left {
-            put(&mut parameters, &escaped(key), value);
-        }
+        let parameters = parameters(&left);
         if !parameters.is_empty() {
             made["other-parameters"] = parameters.into();
         }
@@ -313,46 +253,11 @@ impl Made {
     }
 }
 
-/// The name of a function that is built in, of this role.
-fn named(table: &Table, role: &str) -> Option<String> {
-    let name = table.get("use")?.as_str()?;
-    functions::find(name, role).ok()?;
-    Some(name.to_owned())
-}
-
 /// Takes it.
 fn used(left: &mut Table, role: &str) -> Option<String> {
     let name = named(left, role)?;
     left.remove("use");
     Some(name)
-}
-
-/// `media = PATH` or `make = COMMAND`, and nothing else: a URI's scheme, and what it says.
-fn media(table: &Table) -> Option<(&'static str, &str)> {
-    let (key, text) = table.iter().next().filter(|_| table.len() == 1)?;
-    let scheme = match key.as_str() {
-        "media" => "file:",
-        "make" => "make:",
-        _ => return None,
-    };
-    Some((scheme, text.as_str()?)).filter(|(_, text)| !text.is_empty())
-}
-
-/// Inputs that are known, each once; none where not all are so.
-fn joined(table: &Table, names: &Names<'_>) -> Vec<String> {
-    let list = table.get("input").and_then(toml::Value::as_array);
-    let texts: Vec<String> = list
-        .into_iter()
-        .flatten()
-        .filter_map(|input| input.as_str().map(str::to_owned))
-        .collect();
-    let known = |name: &String| names.sources.contains(name) != names.functions.contains(name);
-    let once = texts.iter().collect::<BTreeSet<_>>().len() == texts.len();
-    let all = list.is_some_and(|list| list.len() == texts.len() && !list.is_empty());
-    if all && once && texts.iter().all(known) {
-        return texts;
-    }
-    Vec::new()
 }
 
 /// Takes them: they become ports.

@@ -153,7 +153,7 @@ fn inputs(name: &str, function: &Value, joins: &Joins<'_>) -> Vec<toml::Value> {
 }
 
 /// The end of a link, and of no function.
-fn is_place(end: &Value) -> bool {
+pub(in super::super) fn is_place(end: &Value) -> bool {
     end.get("id").and_then(Value::as_str) == Some("place")
 }
 
@@ -178,6 +178,11 @@ fn link(connection: &Value, table: &mut Table) -> Option<()> {
     add(table, "link", name, made)
 }
 
+/// Whether an assertion is a bound or an expectation of ours.
+pub(in super::super) fn is_understood(asserted: &Value) -> bool {
+    assertion(asserted, &mut Table::new()).is_some()
+}
+
 fn assertion(asserted: &Value, table: &mut Table) -> Option<()> {
     let name = asserted.get("name")?.as_str()?;
     let predicate = asserted.get("value-predicate")?;
@@ -198,7 +203,7 @@ fn assertion(asserted: &Value, table: &mut Table) -> Option<()> {
             let all = table.entry("expect").or_insert_with(empty).as_array_mut()?;
             all.push(made.into());
         }
-        _ => {}
+        _ => return None,
     }
     Some(())
 }

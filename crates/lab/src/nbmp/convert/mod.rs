@@ -1,18 +1,21 @@
 //! Between an experiment's TOML and a workflow description: whatever either can say, the other
 //! carries.
 //!
-//! A TOML table becomes a workflow by `build.rs`, where there is a field of NBMP's in it, and else
-//! in parameters (`parameters.rs`). A workflow becomes a table by `extract.rs`; then the table is
-//! built again, and what differs from the workflow is kept in the table's `nbmp` (`rest.rs`). So
-//! nothing can be lost on the way there and back, whatever `extract.rs` does not understand.
+//! A TOML table becomes a workflow by `build.rs`, where there is a field of NBMP's in it
+//! (`names.rs` says what is named where), and else in parameters (`parameters.rs`). A workflow
+//! becomes a table by `extract.rs`; then the table is built again, and what differs from the
+//! workflow is kept in the table's `nbmp` (`rest.rs`). So nothing can be lost on the way there and
+//! back, whatever `extract.rs` does not understand.
 
 mod build;
 mod extract;
 mod flow;
+mod names;
 mod parameters;
 mod places;
 mod rest;
 
+pub(super) use extract::{is_place, is_understood};
 pub use places::place_of;
 use serde_json::Value;
 use toml::Table;

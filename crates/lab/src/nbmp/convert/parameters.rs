@@ -16,8 +16,17 @@ const ESCAPES: [(char, &str); 2] = [('%', "%25"), ('.', "%2E")];
 /// tables goes into each.
 const DEPTH_MAX: usize = 64;
 
+/// All of a table.
+pub(super) fn parameters(table: &Table) -> Vec<Value> {
+    let mut list = Vec::new();
+    for (key, value) in table {
+        put(&mut list, &escaped(key), value);
+    }
+    list
+}
+
 /// Adds what `name` is, as one parameter or, of a table, several.
-pub(super) fn put(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
+fn put(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
     match value {
         toml::Value::Table(table) if !table.is_empty() => {
             for (key, value) in table {
@@ -158,7 +167,7 @@ fn within(table: &mut Table, name: &str, value: toml::Value) -> bool {
     }
 }
 
-pub(super) fn escaped(key: &str) -> String {
+fn escaped(key: &str) -> String {
     ESCAPES
         .iter()
         .fold(key.to_owned(), |key, (plain, escaped)| {

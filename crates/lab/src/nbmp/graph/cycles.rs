@@ -1,0 +1,57 @@
+//! Whether data goes in a circle that may nowhere be broken.
+
+use super::super::path::{Offence, Place};
+use super::parts::Connection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Adds each connection of such a circle.
+pub(super) fn check(connections: &[Connection<'_>], found: &mut Vec<Offence>) {
+    let firm = connections
+        .iter()
+        .filter(|connection| !connection.breakable);
+    let edges: Vec<(usize, &str, &str)> = firm
+        .filter_map(|one| Some((one.number, one.from.instance?, one.to.instance?)))
+        .collect();
+    let circling = circling(&edges);
+    let at = Place::root().at("processing").at("connection-map");
+    for (number, from, to) in edges {
+        if circling.contains(from) && circling.contains(to) {
+            let what =
+                "the connections go in a circle; make one of them breakable, or take one away";
+            found.push(at.nth(number).offence(what));
+        }
+    }
+}
+
+/// What lies on circles, or between two of them: all that stays when ends are taken away until
+/// there are none (Kahn), from both sides.
+fn circling<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
+    let forth = without_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
+    let back = without_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
+    forth.intersection(&back).copied().collect()
+}
+
+/// The nodes that cannot be ordered by these edges.
+fn without_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
+    let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, to) in edges {
+        waits.entry(from).or_default();
+        *waits.entry(to).or_default() += 1;
+        next.entry(from).or_default().push(to);
+    }
+    let free = waits.iter().filter(|(_, n)| **n == 0);
+    let mut ready: Vec<&str> = free.map(|(name, _)| *name).collect();
+    while let Some(name) = ready.pop() {
+        waits.remove(name);
+        for to in next.get(name).into_iter().flatten() {
+            if let Some(n) = waits.get_mut(to) {
+                *n -= 1;
+                if *n == 0 {
+                    ready.push(to);
+                }
+            }
+        }
+    }
+    waits.into_keys().collect()
+}
