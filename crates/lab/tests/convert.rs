@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use lab::experiment::{Document, check};
-use lab::nbmp::{Kind, Level, OWN_FUNCTIONS, read, to_experiment, to_workflow, validate};
+use lab::nbmp::{Kind, Level, OWN_FUNCTIONS, read, to_experiment, to_workflow};
+use lab::nbmp::{undone, validate, without_effect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toml::Table;
@@ -32,6 +33,12 @@ fn every_experiment_goes_there_and_back_and_means_the_same() {
         let workflow = to_workflow(&table);
         let offences = validate(&workflow, Kind::Workflow, Level::Lax, &OWN_FUNCTIONS);
         assert_eq!(offences, [], "{path}: {workflow:#}");
+        // All of it is acted on.
+        assert_eq!(
+            (undone(&workflow), without_effect(&workflow)),
+            (vec![], vec![]),
+            "{path}"
+        );
         // As text, as it would lie in a file.
         let workflow = read(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
         let again = to_experiment(&workflow);

@@ -1,7 +1,7 @@
 //! `headwater lab convert`.
 
 use super::experiment::{read, text_of, wrong};
-use super::{Stop, say};
+use super::{Stop, say, tell};
 use crate::experiment::{Written, workflow};
 use crate::nbmp::to_workflow;
 use clap::{Arg, ArgMatches, Command};
@@ -43,7 +43,9 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     };
     if let Err(faults) = Written::read(&converted) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
-        eprintln!("headwater lab: converted, but it is no experiment that can be run: {first}");
+        tell(format_args!(
+            "converted, but it is no experiment that can be run: {first}"
+        ));
     }
     match flags.get_one::<String>("output") {
         None => say(converted),

@@ -28,7 +28,7 @@ pub(super) async fn until_end(
             Event::Command(Err(_)) => return ExitCode::FAILURE,
             Event::Server(end) => {
                 let end = end.map_or_else(|error| error.to_string(), |status| status.to_string());
-                eprintln!("headwater lab: the server has ended: {end}");
+                super::tell(format_args!("the server has ended: {end}"));
             }
             Event::Asked if with_command => return ExitCode::from(130),
             Event::Asked => return ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! `headwater lab validate`, `run` and `list`.
 
 use super::nats::{NATS, meeting};
-use super::{Stop, layers, say};
+use super::{Stop, layers, say, tell};
 use crate::experiment::{Fault, Job, Outcome, Plan, Progress, Written, known, run as run_job};
 use crate::link::{available, netem_available};
 use crate::nbmp::{self, Kind, Level};
@@ -67,30 +67,31 @@ pub(super) fn commands() -> [Command; 3] {
     let folder = Arg::new("folder")
         .value_name("FOLDER")
         .default_value("experiments");
+    let validate = Command::new("validate")
+        .about("Say what is wrong in an experiment's document, and where")
+        .after_help(VALIDATE)
+        .args([
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("As JSON"),
+            Arg::new("strict")
+                .long("strict")
+                .action(ArgAction::SetTrue)
+                .help("As NBMP, hold it to all that the standard asks for"),
+            Arg::new("nbmp")
+                .long("nbmp")
+                .action(ArgAction::SetTrue)
+                .help("Only as NBMP: it need not be an experiment that can be run"),
+        ])
+        .arg(file());
     [
-        Command::new("validate")
-            .about("Say what is wrong in an experiment's document, and where")
-            .after_help(VALIDATE)
-            .args([
-                Arg::new("json")
-                    .long("json")
-                    .action(ArgAction::SetTrue)
-                    .help("As JSON"),
-                Arg::new("strict")
-                    .long("strict")
-                    .action(ArgAction::SetTrue)
-                    .help("As NBMP, hold it to all that the standard asks for"),
-                Arg::new("nbmp")
-                    .long("nbmp")
-                    .action(ArgAction::SetTrue)
-                    .help("Only as NBMP: it need not be an experiment that can be run"),
-            ])
-            .arg(file()),
         Command::new("run")
             .about("Run an experiment: every arm of its sweep, in interleaved rounds")
             .after_help(AFTER)
             .args([file(), out.help("Where its results go"), scale()])
             .args(knob_flags(KNOBS)),
+        validate,
         Command::new("list")
             .about("List the experiments of a folder")
             .arg(folder.help("Where documents lie")),
@@ -101,7 +102,9 @@ pub(super) fn commands() -> [Command; 3] {
 pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let path = text_of(flags, "file");
     let text = read(path)?;
-    let faults = faults(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
+    let judged = judged(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
+    let faults = judged.as_ref().err().cloned().unwrap_or_default();
+    named(path, &judged.unwrap_or_default());
     if flags.get_flag("json") {
         let one = |fault: &crate::experiment::Fault| serde_json::json!({"line": fault.line, "column": fault.column, "path": fault.path, "what": fault.what});
         let all = serde_json::Value::Array(faults.iter().map(one).collect());
@@ -114,19 +117,33 @@ pub(super) fn validate(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     Ok(ExitCode::from(if faults.is_empty() { 0 } else { 2 }))
 }
 
+/// What a run would not act on.
+///
+/// # Errors
 /// All that is wrong.
-fn faults(text: &str, strict: bool, only_nbmp: bool) -> Vec<Fault> {
+fn judged(text: &str, strict: bool, only_nbmp: bool) -> Result<Vec<String>, Vec<Fault>> {
     if strict || only_nbmp {
         let level = if strict { Level::Strict } else { Level::Lax };
         let found = match nbmp::read(text.as_bytes()) {
             Ok(workflow) => nbmp::validate(&workflow, Kind::Workflow, level, &known()),
             Err(offence) => vec![offence],
         };
-        if only_nbmp || !found.is_empty() {
-            return found.into_iter().map(Fault::from).collect();
+        if !found.is_empty() {
+            return Err(found.into_iter().map(Fault::from).collect());
+        }
+        if only_nbmp {
+            return Ok(Vec::new());
         }
     }
-    Written::read(text).err().unwrap_or_default()
+    Written::read(text).map(|written| written.idle)
+}
+
+/// Says what is carried along without effect.
+fn named(path: &str, idle: &[String]) {
+    if !idle.is_empty() {
+        let idle = idle.join(", ");
+        tell(format_args!("{path}: not acted on: {idle}"));
+    }
 }
 
 /// `run`.
@@ -167,17 +184,17 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     let plan = &job.plan;
     let (arms, rounds) = (plan.arms.len(), plan.rounds);
     let all = rounds as usize * arms;
-    eprintln!(
+    tell(format_args!(
         "{}: runs: {all} (arms: {arms}, rounds: {rounds})",
         plan.document.name
-    );
+    ));
     let looks_on = std::io::stderr().is_terminal();
     let outcome = run_job(&job, &stop, &mut |progress| {
         // Whoever looked on may have gone: no reason to end what is measured.
         let _ = std::io::stderr().write_all(line(progress, looks_on).as_bytes());
     })?;
     if outcome == Outcome::Stopped {
-        eprintln!("headwater lab: stopped; the same command goes on from here");
+        tell("stopped; the same command goes on from here");
         return Ok(ExitCode::from(130));
     }
     super::report::tell(&job.plan, &job.text, &job.out)
@@ -259,6 +276,7 @@ pub(super) fn plan(path: &str, text: &str, scale: Option<&str>) -> Result<(Plan,
         wrong(lines.join("\n"))
     })?;
     let plan = Plan::new(written.document, scale).map_err(wrong)?;
+    named(path, &written.idle);
     Ok((plan, written.text))
 }
 

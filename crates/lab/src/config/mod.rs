@@ -21,17 +21,28 @@ use std::process::ExitCode;
 /// The hidden word that this program starts itself with.
 const GUARD: &str = Guard::WORDS[1];
 
+const AFTER: &str = "\
+An experiment is a document: media source, functions, links and clients, in arms that a sweep spans.
+Its runs are interleaved in rounds, written down, and told as one page.
+
+Examples:
+  headwater lab run experiments/congestion.toml --out results/congestion --scale small
+  headwater lab compare results/monday results/tuesday --html compared.html
+  headwater lab link --rate 20mbit --delay 100ms -- ping -c 3 10.77.0.2
+  headwater lab serve --out results";
+
 /// The words of `headwater lab`.
 pub fn command() -> Command {
     Command::new("lab")
-        .about("Emulate networks on this machine, and measure over them")
+        .about("Run experiments after documents, compare and report them; emulate links; serve workflows")
+        .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(link::command())
-        .subcommand(exec::command())
         .subcommands(experiment::commands())
         .subcommands(report::commands())
         .subcommand(agent::command())
+        .subcommand(link::command())
+        .subcommand(exec::command())
         .subcommand(convert::command())
         .subcommand(serve::command())
         .subcommand(Command::new(GUARD).hide(true))
@@ -43,19 +54,24 @@ fn say(what: impl Display) {
     let _ = write!(out, "{what}").and_then(|()| out.flush());
 }
 
+/// To standard error. That nobody reads it, or it is closed, is no failure either.
+fn tell(what: impl Display) {
+    let _ = writeln!(std::io::stderr(), "headwater lab: {what}");
+}
+
 /// Runs what was asked for. Exit status: 0 all well, 1 failed, 2 wrong usage, 3 this machine makes
 /// no links; that of the command, where one was run over a link.
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
-        Some(("link", flags)) => link::run(flags),
-        Some(("exec", flags)) => exec::run(flags),
-        Some(("validate", flags)) => experiment::validate(flags),
         Some(("run", flags)) => experiment::run(flags),
+        Some(("validate", flags)) => experiment::validate(flags),
+        Some(("list", flags)) => experiment::list(flags),
         Some(("report", flags)) => report::report(flags),
         Some(("compare", flags)) => report::compare(flags),
         Some(("index", flags)) => report::index(flags),
-        Some(("list", flags)) => experiment::list(flags),
         Some(("agent", flags)) => agent::run(flags),
+        Some(("link", flags)) => link::run(flags),
+        Some(("exec", flags)) => exec::run(flags),
         Some(("convert", flags)) => convert::run(flags),
         Some(("serve", flags)) => serve::run(flags),
         Some((GUARD, _)) => {
@@ -70,7 +86,7 @@ pub fn run(flags: &ArgMatches) -> ExitCode {
         Err(Stop::Failed(what)) => (1, what),
         Err(Stop::Unable(what)) => (3, what),
     };
-    eprintln!("headwater lab: {what}");
+    tell(what);
     ExitCode::from(status)
 }
 

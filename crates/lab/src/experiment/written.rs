@@ -2,7 +2,8 @@
 
 use super::{Document, Fault, check};
 use crate::nbmp::{
-    Kind, Level, OWN_FUNCTIONS, Offence, functions, place_of, read, to_experiment, validate,
+    Kind, Level, OWN_FUNCTIONS, Offence, functions, place_of, read, to_experiment, to_workflow,
+    undone, validate, without_effect,
 };
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ pub struct Written {
     pub document: Document,
     /// As TOML: as it was written, or made from a workflow description.
     pub text: String,
+    /// What only NBMP can say and a run does not act on, as JSONPaths.
+    pub idle: Vec<String>,
 }
 
 impl Written {
@@ -26,13 +29,26 @@ impl Written {
                 .map_err(|offences| offences.into_iter().map(Fault::from).collect::<Vec<_>>())?;
             return Written::of(&workflow);
         }
+        let written = Written::toml(text)?;
+        if written.document.nbmp.is_empty() {
+            return Ok(written);
+        }
+        // It reads as TOML.
+        let table = toml::from_str(text).unwrap_or_default();
+        written.carries(&to_workflow(&table))
+    }
+
+    fn toml(text: &str) -> Result<Written, Vec<Fault>> {
         let document = Document::read(text).map_err(|fault| vec![fault])?;
         let faults = check(text, &document);
         if !faults.is_empty() {
             return Err(faults);
         }
-        let text = text.to_owned();
-        Ok(Written { document, text })
+        Ok(Written {
+            document,
+            text: text.to_owned(),
+            idle: Vec::new(),
+        })
     }
 
     /// A workflow description that is one.
@@ -43,13 +59,23 @@ impl Written {
         let table = to_experiment(workflow);
         let text = toml::to_string_pretty(&table);
         let text = text.map_err(|error| vec![placed(workflow, "", error.to_string())])?;
-        match Written::read(&text) {
-            Ok(written) => Ok(written),
-            Err(faults) => {
-                let place = |fault: Fault| placed(workflow, &fault.path, fault.what);
-                Err(faults.into_iter().map(place).collect())
-            }
+        let place = |fault: Fault| placed(workflow, &fault.path, fault.what);
+        let written = Written::toml(&text);
+        let written = written.map_err(|faults| faults.into_iter().map(place).collect::<Vec<_>>());
+        written?.carries(workflow)
+    }
+
+    /// With what else its description says.
+    fn carries(self, workflow: &Value) -> Result<Written, Vec<Fault>> {
+        let undone = undone(workflow);
+        if !undone.is_empty() {
+            return Err(undone.into_iter().map(Fault::from).collect());
         }
+        let mut idle = without_effect(workflow);
+        if workflow.get("reporting").is_some() {
+            idle.push("$.reporting".into());
+        }
+        Ok(Written { idle, ..self })
     }
 }
 

@@ -3,12 +3,14 @@
 //!
 //! A text becomes JSON by [`read()`]; [`validate()`] holds it to the standard's field tables
 //! (`descriptors.rs`) and to what no schema can say (`graph.rs`): whether names, streams and ports
-//! meet. Every [`Offence`] has its place as a JSONPath (RFC 9535).
+//! meet. [`undone`] and [`without_effect`] say what of a right one the lab does not do. Every [`Offence`]
+//! has its place as a JSONPath (RFC 9535).
 //!
 //! The published JSON schema is not used: ten of its references lead nowhere, so that it refuses
 //! or overlooks what the standard says otherwise.
 
 mod among;
+mod beyond;
 mod convert;
 mod descriptors;
 pub mod functions;
@@ -19,6 +21,7 @@ mod shape;
 mod validate;
 mod words;
 
+pub use beyond::{undone, without_effect};
 pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, place_of, to_experiment, to_workflow};
 pub use path::Offence;
 pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, read};

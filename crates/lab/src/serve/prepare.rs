@@ -4,7 +4,7 @@ use super::book::{Name, name};
 use super::report;
 use crate::config::serve::Settings;
 use crate::experiment::{Plan, Written, known};
-use crate::nbmp::{Kind, Level, Offence, read, validate};
+use crate::nbmp::{Kind, Level, Offence, read, undone, validate, without_effect};
 use serde_json::{Value, json};
 
 /// What can be run.
@@ -86,7 +86,7 @@ pub(super) fn prepared(
         _ => description.clone(),
     };
     let report = report::target(&description, &settings.report_to);
-    let mut offences = unsupported(&description);
+    let mut offences = undone(&description);
     offences.extend(report.as_ref().err().cloned());
     if !offences.is_empty() {
         return Err(refuse(&description, offences));
@@ -115,7 +115,7 @@ pub(super) fn prepared(
         plan,
         text: written.text,
         starts: !matches!(state, Some("idle")),
-        partial: partial(&description),
+        partial: without_effect(&description),
         report: report.ok().flatten(),
         description,
     })
@@ -151,71 +151,6 @@ fn of_task(task: &Value) -> Value {
             {"instance": "lab.experiment", "configuration": {"parameters": rounds}},
         ]},
     })
-}
-
-/// What must not be taken without doing it.
-fn unsupported(description: &Value) -> Vec<Offence> {
-    let text = |pointer: &str| description.pointer(pointer).and_then(Value::as_str);
-    let truth = |pointer: &str| description.pointer(pointer).and_then(Value::as_bool);
-    let mut found = Vec::new();
-    let mut refuse = |path: &str, what: &str| {
-        let (path, what) = (path.to_owned(), what.to_owned());
-        found.push(Offence { path, what });
-    };
-    if text("/failover/failover-mode") == Some("execute-backup-deployment") {
-        refuse(
-            "$.failover['failover-mode']",
-            "there are no backups here; write exit",
-        );
-    }
-    if text("/repository/mode") == Some("strict") {
-        refuse(
-            "$.repository.mode",
-            "only functions that are built in are found here; write available",
-        );
-    }
-    if truth("/general/is-group") == Some(true) {
-        refuse(
-            "$.general['is-group']",
-            "groups of functions are not run; write false",
-        );
-    }
-    if matches!(text("/step/step-mode"), Some("stateful" | "stateless")) {
-        refuse(
-            "$.step['step-mode']",
-            "media are not cut into steps; write stream",
-        );
-    }
-    for name in ["security", "scale"] {
-        if description.get(name).is_some() {
-            refuse(
-                &format!("$.{name}"),
-                "this cannot be done here; leave it out",
-            );
-        }
-    }
-    found
-}
-
-/// What is taken, and not acted on.
-fn partial(description: &Value) -> Vec<String> {
-    let paths = [
-        ("/schedule", "$.schedule"),
-        ("/notification", "$.notification"),
-        ("/client-assistant", "$['client-assistant']"),
-        ("/processing/start-time", "$.processing['start-time']"),
-        ("/requirement/flowcontrol", "$.requirement.flowcontrol"),
-        ("/requirement/hardware", "$.requirement.hardware"),
-        ("/requirement/security", "$.requirement.security"),
-        (
-            "/reporting/report-start-time",
-            "$.reporting['report-start-time']",
-        ),
-    ];
-    let there = paths
-        .iter()
-        .filter(|(pointer, _)| description.pointer(pointer).is_some());
-    there.map(|(_, path)| (*path).to_owned()).collect()
 }
 
 #[cfg(test)]
