@@ -6,11 +6,13 @@
 mod common;
 mod knob;
 mod layers;
+mod masked;
 mod units;
 
 pub use common::{COMMON, Common, LogFormat};
 pub use knob::{CONFIG, Knob, PRINT, flags};
 pub use layers::{Layers, Sources};
+pub use masked::masked;
 pub use units::{bytes, count, duration};
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! The NATS server where agents meet.
 
 use async_nats::{Client, ConnectOptions, ServerAddr, Subscriber};
+use net::config::masked;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,17 +33,22 @@ pub(super) struct Bus {
 }
 
 impl Meeting {
+    /// Host and port of the server, or the first of several.
+    pub(crate) fn server(&self) -> Option<(String, u16)> {
+        let first = self.first()?;
+        Some((first.host().to_owned(), first.port()))
+    }
+
+    fn first(&self) -> Option<ServerAddr> {
+        self.url.split(',').next()?.trim().parse().ok()
+    }
+
     /// Connects; a connection that breaks later is made anew by itself.
     ///
     /// # Errors
     /// A sentence with the server's URL.
     pub(super) async fn join(&self, name: &str) -> Result<Bus, String> {
-        // A password is not for logs.
-        let shown = self
-            .url
-            .rsplit_once('@')
-            .map_or(self.url.as_str(), |(_, host)| host);
-        let failed = |what: &dyn std::fmt::Display| format!("--nats {shown}: {what}");
+        let failed = |what: &dyn std::fmt::Display| format!("--nats {}: {what}", masked(&self.url));
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(PATIENCE)
@@ -55,9 +61,9 @@ impl Meeting {
             options = options.add_root_certificates(ca.clone());
         }
         let urls: Vec<&str> = self.url.split(',').map(str::trim).collect();
-        let first: Option<ServerAddr> = urls.first().and_then(|url| url.parse().ok());
-        if let Some((user, password)) =
-            first.and_then(|at| Some((at.username()?.to_owned(), at.password()?.to_owned())))
+        if let Some((user, password)) = self
+            .first()
+            .and_then(|at| Some((at.username()?.to_owned(), at.password()?.to_owned())))
         {
             options = options.user_and_password(user, password);
         }

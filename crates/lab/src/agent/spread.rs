@@ -81,9 +81,12 @@ impl Spread {
                     _ => "127.0.0.1",
                 };
                 let port = function.port.get_ref();
-                share
-                    .addresses
-                    .insert(name.get_ref().clone(), format!("{host}:{port}"));
+                let address = match host.contains(':') && !host.starts_with('[') {
+                    // RFC 3986, section 3.2.2.
+                    true => format!("[{host}]:{port}"),
+                    false => format!("{host}:{port}"),
+                };
+                share.addresses.insert(name.get_ref().clone(), address);
             }
         }
     }
@@ -173,6 +176,19 @@ mod tests {
         assert_eq!(places(&spread, 2), [("viewers", (1, 2))]);
         assert_eq!(spread.shares[&0].addresses["f"], "127.0.0.1:80");
         assert_eq!(spread.shares[&2].addresses["f"], "10.0.0.1:80");
+    }
+
+    #[test]
+    fn an_address_of_version_6_stands_in_brackets() {
+        let six = |address: &str, name| Who {
+            address: address.to_owned(),
+            ..who(name, &[name])
+        };
+        let apart = document("[place.origin]\non='a'\n[place.viewers]\non='b'\n");
+        for address in ["fd00::1", "[fd00::1]"] {
+            let spread = spread(&apart, &[six(address, "a"), who("b", &[])]).unwrap();
+            assert_eq!(spread.shares[&1].addresses["f"], "[fd00::1]:80");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::agent::{Meeting, Myself, is_plain, serve};
 use crate::link::marked;
 use clap::{ArgMatches, Command};
 use net::config::{Knob, Layers, Wrong, flags as knob_flags};
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -101,7 +101,10 @@ fn myself(layers: &Layers, meeting: &Meeting) -> Result<Myself, Stop> {
         labels,
         address: match layers.one("address") {
             Some(address) => address.to_owned(),
-            None => reached_from(&meeting.url),
+            None => meeting
+                .server()
+                .and_then(reached_from)
+                .map_or_else(|| "127.0.0.1".to_owned(), |own| own.to_string()),
         },
         base,
     })
@@ -115,18 +118,42 @@ fn default_name() -> String {
 }
 
 /// This host's address on the way to the server; nothing is sent.
-fn reached_from(url: &str) -> String {
-    let first = url.split(',').next().unwrap_or_default();
-    let (_, rest) = first.split_once("://").unwrap_or(("", first));
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    let host = host.trim_end_matches('/');
-    let with_port = match host.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
-        _ => format!("{host}:4222"),
+fn reached_from((host, port): (String, u16)) -> Option<IpAddr> {
+    let servers = (host.as_str(), port).to_socket_addrs().ok()?;
+    let own = |server: SocketAddr| {
+        let any = match server {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(server).ok()?;
+        Some(socket.local_addr().ok()?.ip())
     };
-    let own = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {
-        socket.connect(with_port)?;
-        socket.local_addr()
-    });
-    own.map_or_else(|_| "127.0.0.1".to_owned(), |own| own.ip().to_string())
+    servers.into_iter().find_map(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_reached_as_it_reaches_the_server() {
+        for (url, own) in [
+            ("nats://127.0.0.1", "127.0.0.1"),
+            (
+                "nats://lab:secret@127.0.0.1:4223,nats://192.0.2.1",
+                "127.0.0.1",
+            ),
+            ("tls://[::1]:4222", "::1"),
+            ("nats://[::1]", "::1"),
+        ] {
+            let url = url.to_owned();
+            let meeting = Meeting {
+                url,
+                ..Meeting::default()
+            };
+            let found = meeting.server().and_then(reached_from);
+            assert_eq!(found.map(|own| own.to_string()).as_deref(), Some(own));
+        }
+    }
 }

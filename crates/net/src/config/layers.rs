@@ -1,6 +1,6 @@
 //! Who set what: flags before the environment, before the file, before defaults.
 
-use super::{CONFIG, Knob, PRINT, Wrong};
+use super::{CONFIG, Knob, PRINT, Wrong, masked};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -138,12 +138,12 @@ impl Layers {
             return Ok(None);
         };
         let text = set.values.first().map_or("", String::as_str);
-        let wrong = |why| Wrong(format!("{name} = {text:?} ({}): {why}", set.by));
+        let wrong = |why| Wrong(format!("{name} = {:?} ({}): {why}", masked(text), set.by));
         parse(text).map(Some).map_err(wrong)
     }
 }
 
-/// As a TOML file that would set the same, with who set it behind each line.
+/// As a TOML file that would set the same, but for secrets in URLs; with who set it behind each line.
 impl fmt::Display for Layers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for knob in self.knobs.iter().copied().flatten() {
@@ -154,7 +154,7 @@ impl fmt::Display for Layers {
             let mut values = set
                 .values
                 .iter()
-                .map(|value| toml::Value::from(value.as_str()));
+                .map(|value| toml::Value::from(masked(value)));
             let value = if knob.list {
                 toml::Value::Array(values.collect())
             } else {
