@@ -1,6 +1,9 @@
 //! A NATS server that lets in only whom it knows: by password, and by credentials over TLS.
 
-use super::{Bench, HUB, Process, wait, well};
+use crate::bench::{Bench, Process};
+use crate::left::wait;
+use crate::network::HUB;
+use crate::well;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use std::path::Path;

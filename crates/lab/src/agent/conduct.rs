@@ -65,6 +65,12 @@ pub(crate) fn conduct(
 impl Run<'_> {
     fn all(&self, record: &mut Record, seed: u64) -> Result<Vec<Measured>, Trouble> {
         let document = &self.plan.document;
+        let shares = self.spread.shares.keys();
+        let whos: Vec<&Who> = shares
+            .filter_map(|agent| Some(&self.agents.get(*agent)?.0))
+            .collect();
+        let wanted = (self.plan.scale.as_deref(), &document.versions);
+        self.fleet.describe(&whos, wanted, self.stop)?;
         done(self.each(|agent, _| self.sources(agent), MAKING, self.stop))?;
         let deploy = |agent: usize, _: &Who| {
             let share = self.spread.shares.get(&agent)?.clone();

@@ -3,6 +3,7 @@
 use super::bus::{Bus, Meeting};
 use super::clock::{Offset, Trip};
 use super::protocol::{AGENTS_MAX, Answer, BEAT, LOST, Letter, Order, Who, now_ns, read, write};
+use crate::experiment::Machine;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +31,19 @@ pub(crate) struct Fleet {
     wanted: usize,
     /// Those that joined before, by id: when they have answered, nobody else is waited for.
     known: Mutex<BTreeSet<String>>,
+    machines: Mutex<Machines>,
     beats: Beats,
     handle: Handle,
     _end: oneshot::Sender<()>,
+}
+
+/// What agents run on.
+#[derive(Default)]
+struct Machines {
+    /// The agents that have said it, by id.
+    told: BTreeSet<String>,
+    /// What nobody has taken yet.
+    new: Vec<Machine>,
 }
 
 /// When each agent was last heard.
@@ -101,6 +112,7 @@ impl Fleet {
             session,
             wanted: meeting.agents.clamp(1, AGENTS_MAX),
             known: Mutex::default(),
+            machines: Mutex::default(),
             beats,
             handle,
             _end: end,
@@ -151,6 +163,42 @@ impl Fleet {
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks those agents for their machines that have not said it yet.
+    ///
+    /// # Errors
+    /// Who did not answer.
+    pub(super) fn describe(
+        &self,
+        agents: &[&Who],
+        (scale, versions): (Option<&str>, &BTreeMap<String, String>),
+        stop: &AtomicBool,
+    ) -> Result<(), Trouble> {
+        let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = agents.to_vec();
+        unknown.retain(|who| !machines.told.contains(&who.id));
+        let order = || Order::Machine {
+            versions: versions.clone(),
+        };
+        let orders = unknown.iter().map(|who| (*who, order())).collect();
+        for (who, answer) in unknown.iter().zip(self.ask(orders, SOON, stop)) {
+            if let Answer::Machine(machine) = answer? {
+                machines.told.insert(who.id.clone());
+                machines.new.push(Machine {
+                    agent: Some(who.name.clone()),
+                    scale: scale.map(str::to_owned),
+                    ..*machine
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The machines that were told of since this was asked last.
+    pub(crate) fn new_machines(&self) -> Vec<Machine> {
+        let machines = self.machines.lock();
+        std::mem::take(&mut machines.unwrap_or_else(PoisonError::into_inner).new)
     }
 
     async fn roll(&self) -> Result<Vec<Who>, String> {

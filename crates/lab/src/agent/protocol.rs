@@ -1,7 +1,8 @@
 //! What agents and whoever runs an experiment say to each other: JSON, bounded.
 
-use crate::experiment::{Arm, Measured, Noise, Share};
+use crate::experiment::{Arm, Machine, Measured, Noise, Share};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Most bytes of a message: what NATS servers take where nobody has changed it.
@@ -43,6 +44,8 @@ pub(super) enum Order {
     Join,
     /// To say what time it is.
     Clock,
+    /// To say what machine it is on, and what these commands print.
+    Machine { versions: BTreeMap<String, String> },
     /// To find or make these sources of a document.
     Sources { text: String, names: Vec<String> },
     /// To deploy its share of one run: places and links.
@@ -78,6 +81,7 @@ pub(super) enum Answer {
     Done,
     /// Nanoseconds since 1970 by its own clock.
     Clock(u64),
+    Machine(Box<Machine>),
     /// And how long after the time it was told it began.
     Measured(Box<Measured>, u64),
     /// What its machine did since it deployed.

@@ -1,7 +1,7 @@
 //! What an agent does for a session, on a thread of its own, order by order.
 
 use super::protocol::{Answer, Deploy, Order, now_ns};
-use crate::experiment::{Deployed, Document, Folders, Ticks, Where, check, sources};
+use crate::experiment::{Deployed, Document, Folders, Machine, Ticks, Where, check, sources};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -37,6 +37,10 @@ impl Work {
         let mut found = BTreeMap::new();
         while let Ok(Errand { order, reply }) = orders.recv() {
             let result = match order {
+                Order::Machine { versions } => {
+                    let here = Machine::here(None, &versions);
+                    Ok(Some(Answer::Machine(Box::new(here))))
+                }
                 Order::Sources { text, names } => self.sources(&text, &names, &mut found),
                 Order::Deploy(deploy) => self.run(&deploy, &found, reply.clone(), orders),
                 Order::TakeAway => {

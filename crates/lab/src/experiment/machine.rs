@@ -1,19 +1,14 @@
 //! What an experiment ran on, and with what.
 
-use super::command::path;
 use super::folder::opened;
+use super::versions::said;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Longest text that is kept of what a program says of itself.
-const CHARS_MAX: usize = 200;
-/// Seconds that it may take.
-const SECONDS_MAX: &str = "10";
 const FILE: &str = "machine.jsonl";
 
 /// A machine with its programs, from when an experiment was begun (or went on) on it.
@@ -21,6 +16,9 @@ const FILE: &str = "machine.jsonl";
 pub struct Machine {
     /// Seconds since 1970.
     pub unix_s: f64,
+    /// The agent that it is the machine of; none of whoever ran the experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The document's size that was run, such as `small`.
     pub scale: Option<String>,
     /// The processor's model.
@@ -46,21 +44,21 @@ impl Machine {
         let memory_kb: u64 = memory.trim().parse().unwrap_or(0);
         let kernel = ["ostype", "osrelease"].map(|name| read(&format!("/proc/sys/kernel/{name}")));
         let own = ("headwater".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        let others = versions.iter().map(|(name, run)| (name.clone(), said(run)));
         Machine {
             // In whole milliseconds: more digits might not come back from JSON the same.
             unix_s: now.unwrap_or_default().as_millis() as f64 / 1e3,
+            agent: None,
             scale: scale.map(str::to_owned),
             cpu: after(&read("/proc/cpuinfo"), "model name").replace(": ", ""),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_kb << 10,
             kernel: kernel.map(|part| part.trim().to_owned()).join(" "),
             system: after(&read("/etc/os-release"), "PRETTY_NAME=").replace('"', ""),
-            versions: others.chain([own]).collect(),
+            versions: said(versions).into_iter().chain([own]).collect(),
         }
     }
 
-    /// Writes this one down in an experiment's folder, unless it stands there already.
+    /// Writes this one down in an experiment's folder, unless it stands there as it is.
     ///
     /// # Errors
     /// Those of the file.
@@ -74,7 +72,9 @@ impl Machine {
             };
             then == *self
         };
-        if Machine::read_all(out)?.last().is_some_and(same) {
+        let before = Machine::read_all(out)?;
+        let own = before.iter().rfind(|other| other.agent == self.agent);
+        if own.is_some_and(same) {
             return Ok(());
         }
         let line = serde_json::to_string(self).map_err(|error| error.to_string())? + "\n";
@@ -95,21 +95,6 @@ impl Machine {
 fn after(text: &str, word: &str) -> String {
     let found = text.lines().find_map(|line| line.strip_prefix(word));
     found.unwrap_or_default().trim().to_owned()
-}
-
-/// The first line that a command prints, wherever it prints it.
-fn said(command: &str) -> String {
-    let mut shell = Command::new("timeout");
-    shell.args([SECONDS_MAX, "sh", "-c", command]);
-    let output = shell.env("PATH", path()).stdin(Stdio::null()).output();
-    let said = output.map_or_else(
-        |error| error.to_string().into_bytes(),
-        |output| [output.stdout, output.stderr].concat(),
-    );
-    let said = String::from_utf8_lossy(&said);
-    let first = said.lines().find(|line| !line.trim().is_empty());
-    let first = first.unwrap_or("says nothing").trim();
-    first.chars().take(CHARS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -143,6 +128,17 @@ mod tests {
         let other = Machine { cores: 99, ..here };
         other.note(&out).unwrap();
         assert_eq!(Machine::read_all(&out).unwrap().len(), 2);
+        // An agent's does not stand between two that are the same.
+        let agent = Some("one".to_owned());
+        let agents = Machine {
+            agent,
+            ..other.clone()
+        };
+        for machine in [&agents, &other, &agents] {
+            machine.note(&out).unwrap();
+        }
+        assert_eq!(Machine::read_all(&out).unwrap().last(), Some(&agents));
+        assert_eq!(Machine::read_all(&out).unwrap().len(), 3);
         fs::remove_dir_all(&out).unwrap();
     }
 }

@@ -38,6 +38,7 @@ mod shapes;
 mod source;
 mod told;
 mod used;
+mod versions;
 mod written;
 
 pub(crate) use arms::plain;

@@ -27,8 +27,7 @@ pub struct Job {
     /// Paths in the document are from here.
     pub base: PathBuf,
     /// Gets `document.toml`, `runs.jsonl` (a [`Record`] a line), `machine.jsonl`
-    /// (a [`Machine`] a line), `sources`, and while it lasts
-    /// `scratch-N`.
+    /// (a [`Machine`] a line, also of agents), `sources`, and while it lasts `scratch-N`.
     pub out: PathBuf,
     /// Where agents meet that carry runs out; none where this machine does.
     pub meeting: Option<Meeting>,
@@ -182,7 +181,11 @@ impl Rounds<'_> {
         let seed = plan.document.seed.wrapping_add(record.round.into());
         let sources = match &self.ground {
             Ground::There(fleet) => {
-                return conduct(fleet, (plan, &self.job.text), record, seed, self.stop);
+                let conducted = conduct(fleet, (plan, &self.job.text), record, seed, self.stop);
+                for machine in fleet.new_machines() {
+                    machine.note(&self.folders.out)?;
+                }
+                return conducted;
             }
             Ground::Here(sources) => sources.clone(),
         };

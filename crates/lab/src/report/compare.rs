@@ -8,7 +8,7 @@ use super::runs::Runs;
 use super::table::{Table, escape, number, range};
 use crate::experiment::{Arm, Machine, Plan, Record};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run's folder holds.
 pub struct Folder {
@@ -235,11 +235,29 @@ fn change(first: &[f64], other: &[f64], seed: u64) -> Option<Change> {
     })
 }
 
-/// What is not alike: of the last machine of each folder, its programs, and the size.
+/// What was run on at last: the machine of whoever ran it, and each agent's under its name.
+fn machines(all: &[Machine]) -> Vec<Vec<String>> {
+    let by_agent = all
+        .iter()
+        .map(|machine| (machine.agent.as_deref(), machine));
+    let last: BTreeMap<Option<&str>, &Machine> = by_agent.collect();
+    let rows = last.into_iter().flat_map(|(agent, machine)| {
+        let mut rows = machine_table(machine).rows;
+        if let Some(agent) = agent {
+            rows.remove(0);
+            for name in rows.iter_mut().filter_map(|row| row.first_mut()) {
+                *name = format!("{agent}: {name}");
+            }
+        }
+        rows
+    });
+    rows.collect()
+}
+
+/// What is not alike: machines with their programs, and the size.
 fn differs(folders: &[Folder]) -> Vec<Differs> {
     let tables = folders.iter().map(|folder| {
-        let machine = folder.machines.last();
-        let mut rows = machine.map_or(Vec::new(), |machine| machine_table(machine).rows);
+        let mut rows = machines(&folder.machines);
         rows.push(vec![
             "scale".into(),
             folder.plan.scale.clone().unwrap_or("as written".into()),

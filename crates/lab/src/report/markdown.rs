@@ -56,7 +56,13 @@ impl Report {
             writeln!(out, "\n## Thrown away\n{}", self.thrown_table().markdown())?;
         }
         for machine in &self.machines {
-            writeln!(out, "\n## Machine\n{}", machine_table(machine).markdown())?;
+            let of = machine.agent.as_ref();
+            let of = of.map_or(String::new(), |name| format!(" of agent {}", line(name)));
+            writeln!(
+                out,
+                "\n## Machine{of}\n{}",
+                machine_table(machine).markdown()
+            )?;
         }
         writeln!(out, "\n## Commands\n{}", self.commands_table().markdown())
     }
@@ -200,6 +206,9 @@ pub(super) fn machine_table(machine: &Machine) -> Table {
     let mut table = Table::new(["since", &moment(machine.unix_s)]);
     let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
     let cores = machine.cores.to_string();
+    if let Some(agent) = &machine.agent {
+        table.rows.push(vec!["agent".into(), agent.clone()]);
+    }
     for (name, value) in [
         ("processor", machine.cpu.as_str()),
         ("cores", &cores),

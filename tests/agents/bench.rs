@@ -1,0 +1,226 @@
+//! A NATS server, hosts around it, and a document that each test changes to its needs.
+
+use crate::left::{Mark, wait};
+use crate::network::{HUB, Network};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Runs on one machine and on three without change: parts say so themselves.
+const DOCUMENT: &str = r#"
+name = "In parts"
+question = "Is what parts measure put together rightly?"
+rounds = 2
+sweep.factor = [10, 20]
+
+[versions]
+name = "echo said on $(readlink /proc/self/ns/net)"
+
+[bounds] # Nothing here depends on time.
+steal = "100%"
+sink-late = "1h"
+
+[source.page]
+make = "echo hello > page"
+
+[place.origin]
+on = "origin"
+
+[place.viewers]
+on = "load"
+agents = 2
+
+[function.origin]
+run = "exec python3 -m http.server --bind 0.0.0.0 --directory {page} {port}"
+at = "origin"
+port = 8080
+input = ["page"]
+
+[sink.get]
+run = '''
+test "$(curl -sf http://{origin}/page)" = hello || exit 9
+touch STEPS/measure-{part}-{parts}
+test -e STEPS/quick || sleep NAP
+headwater load rate http://{origin}/page --rate 40 --duration 500ms --hdr rate.hdr --json rate.json >&2
+echo "{\"x\": $(({factor} + {part})), \"parts\": {parts}}"
+'''
+at = "viewers"
+input = ["origin"]
+warm-up = 0
+timeout = "60s"
+
+[sink.get.measure]
+x = "sum /x"
+pieces = "most /parts"
+requests = "rate.hdr */due count"
+p99-ms = "rate.hdr */due p99 / 1e6"
+"#;
+
+/// A process that does not outlive its test, however that ends.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn wait(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([name, &self.0.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// As its users end it.
+    pub fn end(mut self) {
+        self.signal("-TERM");
+        assert_eq!(self.wait(), Some(0));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub struct Bench {
+    folder: PathBuf,
+    pub network: Network,
+    _nats: Process,
+    pub mark: Mark,
+}
+
+impl Bench {
+    /// None, said aloud, where there is no NATS server, or networks cannot be made.
+    pub fn new(test: &str, nats: &[&str], nap: &str) -> Option<Bench> {
+        let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/nats/bin/nats-server");
+        if !server.exists() {
+            println!("SKIPPED {test}: no nats-server; scripts/nats.sh brings one");
+            return None;
+        }
+        let network = Network::new(test)?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{test}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("steps")).unwrap();
+        std::fs::create_dir_all(folder.join("tmp")).unwrap();
+        let mut command = network.command(0, server.to_str().unwrap());
+        command
+            .args(["-a", HUB, "-p", "4222"])
+            .args(nats)
+            .current_dir(&folder);
+        let log = std::fs::File::create(folder.join("nats.log")).unwrap();
+        let nats = command.stdout(Stdio::null()).stderr(log).spawn();
+        let nats = Process(nats.unwrap());
+        let bench = Bench {
+            folder,
+            network,
+            _nats: nats,
+            mark: Mark::new(),
+        };
+        wait("NATS", || {
+            bench.text("nats.log").contains("Server is ready")
+        });
+        let document = DOCUMENT
+            .replace("STEPS", &bench.path("steps"))
+            .replace("NAP", nap);
+        std::fs::write(bench.path("parts.toml"), document).unwrap();
+        Some(bench)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub fn there(&self, name: &str) -> bool {
+        Path::new(&self.path(name)).exists()
+    }
+
+    /// `headwater lab` on a host.
+    pub fn lab(&self, host: usize, words: &[&str]) -> Command {
+        let mut command = self.network.command(host, env!("CARGO_BIN_EXE_headwater"));
+        self.mark.put(&mut command);
+        command.env("TMPDIR", self.path("tmp"));
+        command.arg("lab").args(words);
+        command
+    }
+
+    /// An agent on a host, when it is ready.
+    pub fn agent(&self, host: usize, name: &str, words: &[&str]) -> Process {
+        self.agent_at(&format!("nats://{HUB}:4222"), host, name, words)
+    }
+
+    pub fn agent_at(&self, url: &str, host: usize, name: &str, words: &[&str]) -> Process {
+        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
+        let mut command = self.lab(host, &["agent", "--nats", url, "--name", name]);
+        let agent = Process(command.args(words).stdout(log).spawn().unwrap());
+        wait("an agent", || {
+            self.text(&format!("{name}.log")).contains("is ready")
+        });
+        agent
+    }
+
+    pub fn three(&self) -> [Process; 3] {
+        [
+            self.agent(1, "one", &["--label", "origin"]),
+            self.agent(2, "two", &["--label", "load"]),
+            self.agent(3, "three", &["--label", "load"]),
+        ]
+    }
+
+    /// What is typed in the hub to run the document on agents.
+    pub fn run_words(&self) -> Command {
+        self.run_at(&format!("nats://{HUB}:4222"), &[])
+    }
+
+    /// The same, where they meet elsewhere or with secrets.
+    pub fn run_at(&self, url: &str, more: &[&str]) -> Command {
+        let (document, out) = (self.path("parts.toml"), self.path("out"));
+        let words = [
+            "run", &document, "--out", &out, "--nats", url, "--agents", "2",
+        ];
+        self.lab(0, &[&words, more].concat())
+    }
+
+    /// Waits until both parts are measured.
+    pub fn midway(&self) {
+        wait("both parts", || {
+            self.there("steps/measure-0-2") && self.there("steps/measure-1-2")
+        });
+    }
+
+    pub fn records(&self) -> Vec<Value> {
+        self.lines("out/runs.jsonl")
+    }
+
+    pub fn lines(&self, name: &str) -> Vec<Value> {
+        let text = self.text(name);
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    pub fn edit(&self, from: &str, to: &str) {
+        let document = self.text("parts.toml");
+        assert!(document.contains(from), "{from}");
+        std::fs::write(self.path("parts.toml"), document.replace(from, to)).unwrap();
+    }
+
+    /// One run is enough.
+    pub fn once(&self) {
+        self.edit(
+            "rounds = 2\nsweep.factor = [10, 20]",
+            "rounds = 1\nsweep.factor = [10]",
+        );
+    }
+
+    /// What agents keep while they live.
+    pub fn temporary(&self) -> usize {
+        std::fs::read_dir(self.path("tmp")).unwrap().count()
+    }
+}
