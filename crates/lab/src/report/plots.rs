@@ -1,9 +1,10 @@
 //! What is drawn: every plot as panels, each with what a script draws and the table behind it.
 
 mod bars;
-mod curves;
+mod distributions;
 mod fit;
 mod map;
+mod series;
 mod wanted;
 
 use super::arms::words;
@@ -16,6 +17,8 @@ use wanted::Wanted;
 
 /// Most panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
+/// Most points of a curve; more cannot be seen.
+const POINTS_MAX: usize = 200;
 
 /// A plot.
 #[derive(Debug, Clone, Serialize)]
@@ -175,9 +178,9 @@ pub(super) fn plots(plan: &Plan, runs: &Runs<'_>) -> Vec<Drawn> {
 
 fn drawn(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> Drawn {
     let (about, mut panels) = match wanted.kind {
-        Kind::Time => curves::time(wanted, runs),
-        Kind::Ecdf => curves::ecdf(wanted, runs),
-        Kind::Percentiles => curves::percentiles(wanted, runs),
+        Kind::Time => series::time(wanted, runs),
+        Kind::Ecdf => distributions::ecdf(wanted, runs),
+        Kind::Percentiles => distributions::percentiles(wanted, runs),
         Kind::Bars => bars::bars(wanted, runs, seed),
         Kind::Box => bars::boxes(wanted, runs),
         Kind::Map => map::map(wanted, runs),

@@ -1,0 +1,114 @@
+//! Series over time.
+
+use super::super::runs::Runs;
+use super::super::table::{Table, number};
+use super::wanted::Wanted;
+use super::{Axis, Curve, POINTS_MAX, Panel, Shape, neat, panels, title};
+use std::collections::BTreeMap;
+
+/// A panel for each series: the mean of rounds, and how far they lie apart.
+pub(super) fn time(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
+    let several = wanted.quantities.len() > 1;
+    let mut found = Vec::new();
+    for quantity in &wanted.quantities {
+        for together in panels(wanted, runs) {
+            let mut table = Table::new([
+                "arm", "rounds", "points", "first", "mean", "last", "greatest",
+            ]);
+            let curves = together.arms.iter().filter_map(|(name, arm)| {
+                let all = runs.of(arm);
+                let rounds: Vec<&[[f64; 2]]> = all
+                    .filter_map(|(_, r)| r.series.get(quantity).map(Vec::as_slice))
+                    .collect();
+                let (points, band) = over_rounds(&rounds);
+                let values: Vec<f64> = points.iter().map(|[_, value]| *value).collect();
+                let (first, last) = (*values.first()?, *values.last()?);
+                table.rows.push(vec![
+                    name.clone(),
+                    rounds.len().to_string(),
+                    rounds
+                        .iter()
+                        .map(|round| round.len())
+                        .sum::<usize>()
+                        .to_string(),
+                    number(first),
+                    number(stats::mean(&values)),
+                    number(last),
+                    number(band.iter().map(|[_, high]| *high).fold(f64::MIN, f64::max)),
+                ]);
+                Some(Curve {
+                    name: name.clone(),
+                    points,
+                    band,
+                    ..Curve::default()
+                })
+            });
+            let curves: Vec<Curve> = curves.collect();
+            let label = runs.with_unit(quantity);
+            if !curves.is_empty() {
+                found.push(Panel {
+                    title: title(&together.cell, several.then_some(label.as_str())),
+                    shape: Shape::Curves {
+                        x: Axis {
+                            label: "time or step".into(),
+                            ..Axis::default()
+                        },
+                        y: Axis {
+                            label,
+                            log: wanted.log,
+                            ..Axis::default()
+                        },
+                        curves,
+                    },
+                    table,
+                });
+            }
+        }
+    }
+    (
+        "The mean of the rounds; behind it, from the least to the greatest round.",
+        found,
+    )
+}
+
+/// A place on the axis: where its points lie, and each round's values.
+type Place = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
+
+/// Means, and least and greatest, at each place on the axis; of places in bins, where rounds have
+/// different ones or too many.
+fn over_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
+    let all = || rounds.iter().flat_map(|round| round.iter().copied());
+    let low = all().map(|[t, _]| t).fold(f64::INFINITY, f64::min);
+    let high = all().map(|[t, _]| t).fold(f64::NEG_INFINITY, f64::max);
+    let same = |round: &&[[f64; 2]]| {
+        let first = rounds.first().copied().unwrap_or_default();
+        round.len() == first.len() && round.iter().zip(first).all(|(a, b)| a[0] == b[0])
+    };
+    let longest = rounds.iter().map(|round| round.len()).max().unwrap_or(0);
+    let exact = longest <= POINTS_MAX && rounds.iter().all(same);
+    let bins = longest.clamp(1, POINTS_MAX);
+    let width = ((high - low) / bins as f64).max(f64::MIN_POSITIVE);
+    let bin = |number: usize, t: f64| match exact {
+        true => number,
+        false => (((t - low) / width) as usize).min(bins - 1),
+    };
+    let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+    for (round, points) in rounds.iter().enumerate() {
+        for (number, [t, value]) in points.iter().enumerate() {
+            let place = places.entry(bin(number, *t)).or_default();
+            place.0.push(*t);
+            place.1.entry(round).or_default().push(*value);
+        }
+    }
+    let each = places.into_values().map(|(ts, by_round)| {
+        let means: Vec<f64> = by_round
+            .values()
+            .map(|values| stats::mean(values))
+            .collect();
+        let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let point = [stats::mean(&ts), stats::mean(&means)];
+        (point.map(neat), [least, most].map(neat))
+    });
+    each.unzip()
+}
