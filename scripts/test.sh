@@ -31,6 +31,7 @@ install() {
   scripts/storage.sh
   scripts/baselines.sh || return 1
   scripts/nats.sh
+  scripts/nbmp.sh
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
