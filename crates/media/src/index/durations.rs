@@ -78,7 +78,11 @@ impl Durations {
 
     /// Which run sample `n` is in. The first begins at 0, so there is one.
     fn run(runs: &[(u32, u64, u32)], n: u32) -> usize {
-        runs.partition_point(|run| run.0 <= n) - 1
+        // Mostly there is but one.
+        match runs.len() {
+            1 => 0,
+            _ => runs.partition_point(|run| run.0 <= n) - 1,
+        }
     }
 
     /// Bytes of heap.

@@ -16,6 +16,7 @@ mod packed;
 mod reader;
 mod references;
 mod samples;
+mod sizes;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;

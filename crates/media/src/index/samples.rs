@@ -4,6 +4,7 @@ use super::chunks::Chunks;
 use super::column::Column;
 use super::durations::{Cursor, Durations};
 use super::packed::Packed;
+use super::sizes::Sizes;
 use std::ops::Range;
 
 /// One access unit: a coded picture, or a frame of sound.
@@ -30,7 +31,7 @@ pub struct Samples {
     len: u32,
     end: u64,
     durations: Durations,
-    sizes: Packed,
+    sizes: Sizes,
     /// Distinct composition offsets, and per sample which of them.
     cts_values: Box<[i32]>,
     cts: Packed,
@@ -55,7 +56,7 @@ impl Samples {
             len: sizes.len(),
             end,
             durations: Durations::new(durations),
-            sizes: sizes.pack(),
+            sizes: Sizes::new(sizes),
             cts: cts.pack(),
             cts_values: cts_values.into(),
             sync: sync.map(Vec::into),
@@ -155,11 +156,10 @@ impl Samples {
     }
 
     /// Numbers of the samples where decoding can start, ascending.
-    pub fn sync_samples(&self) -> Box<dyn Iterator<Item = u32> + '_> {
-        match &self.sync {
-            Some(sync) => Box::new(sync.iter().copied()),
-            None => Box::new(0..self.len),
-        }
+    pub fn sync_samples(&self) -> impl Iterator<Item = u32> + '_ {
+        let listed = self.sync.as_deref();
+        let count = listed.map_or(self.len, |sync| sync.len() as u32);
+        (0..count).map(move |n| listed.map_or(n, |sync| sync[n as usize]))
     }
 
     /// The first sync sample at or after `n`.
@@ -199,9 +199,7 @@ impl Samples {
         let mut dts = self.dts(range.start);
         let mut chunk = self.chunks.locate(range.start);
         let mut offset = self.chunks.offset(chunk.number);
-        offset += (chunk.first..range.start)
-            .map(|n| u64::from(self.size(n)))
-            .sum::<u64>();
+        offset += self.sizes.sum(chunk.first..range.start);
         let mut durations = Cursor::new(&self.durations, range.start);
         let mut sync = SyncCursor::new(self.sync.as_deref(), range.start);
         range.map(move |n| {
@@ -250,14 +248,16 @@ impl Samples {
         self.cts_values.get(value as usize).copied()
     }
 
-    /// How many of `range` are sync samples.
-    pub fn sync_count(&self, range: Range<u32>) -> u32 {
+    /// How many of `range` are sync samples, and whether its first is one.
+    pub fn sync_in(&self, range: Range<u32>) -> (u32, bool) {
         let range = range.start.min(self.len)..range.end.min(self.len);
-        let before = |n: u32| match &self.sync {
-            Some(sync) => sync.partition_point(|s| *s < n) as u32,
-            None => n,
+        let Some(sync) = &self.sync else {
+            return (range.len() as u32, !range.is_empty());
         };
-        before(range.end).saturating_sub(before(range.start))
+        let from = &sync[sync.partition_point(|n| *n < range.start)..];
+        let most = &from[..from.len().min(range.len())];
+        let within = &most[..most.partition_point(|n| *n < range.end)];
+        (within.len() as u32, within.first() == Some(&range.start))
     }
 
     /// The smallest composition offset of the track; 0 if it has no samples.

@@ -10,7 +10,7 @@ pub use units::{AccessUnit, AccessUnits};
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
-use moof::Fragment;
+use moof::{Fragment, Shape};
 use std::ops::Range;
 
 /// How to make one response. Known before any media byte is read.
@@ -34,60 +34,60 @@ impl Presentation {
 
     /// CMAF media segment `n`, from 0: one fragment. Empty past the last.
     pub fn segment(&self, rendition: &Rendition, n: usize) -> Plan {
-        let fragment = self.fragment(rendition, n);
+        let shape = self.shape(rendition, self.samples_of(rendition, n));
+        let fragment = self.fragment(rendition, shape, n as u32);
         fragment.plan(rendition.file)
     }
 
     /// Length in bytes of what [`Presentation::segment`] plans, without planning it.
     pub fn segment_len(&self, rendition: &Rendition, n: usize) -> u64 {
-        self.fragment(rendition, n).len()
+        self.shape(rendition, self.samples_of(rendition, n)).len()
     }
 
     /// One key frame as a CMAF fragment of its own, lasting until the next one that
     /// [`Presentation::keys`] lists.
     pub fn key_segment(&self, rendition: &Rendition, key: u32) -> Plan {
         let next = self.key_after(rendition, key);
-        self.key_fragment(rendition, key, next).plan(rendition.file)
-    }
-
-    /// Length in bytes of what [`Presentation::key_segment`] plans, where `next` is the key frame
-    /// after `key`.
-    pub(crate) fn key_segment_len(&self, rendition: &Rendition, key: u32, next: u32) -> u64 {
-        self.key_fragment(rendition, key, next).len()
-    }
-
-    fn fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> Fragment<'a> {
-        self.fragment_of(rendition, self.samples_of(rendition, n), n as u32)
-    }
-
-    fn key_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32, next: u32) -> Fragment<'a> {
         let from = self.served_time(rendition, key);
         let ticks = self.served_time(rendition, next).saturating_sub(from);
-        Fragment {
-            duration: Some(u32::try_from(ticks).unwrap_or(u32::MAX)),
+        let shape = self.key_shape(rendition, key, u32::try_from(ticks).unwrap_or(u32::MAX));
+        let fragment = self.fragment(rendition, shape, key);
+        fragment.plan(rendition.file)
+    }
+
+    /// Length in bytes of what [`Presentation::key_segment`] plans.
+    pub(crate) fn key_segment_len(&self, rendition: &Rendition, key: u32) -> u64 {
+        // However long it lasts, that is said in as many bytes.
+        self.key_shape(rendition, key, 0).len()
+    }
+
+    fn key_shape<'a>(&'a self, rendition: &'a Rendition, key: u32, ticks: u32) -> Shape<'a> {
+        Shape {
+            duration: Some(ticks),
             all_sync: true,
-            ..self.fragment_of(rendition, key..key.saturating_add(1), key)
+            ..self.shape(rendition, key..key.saturating_add(1))
         }
     }
 
-    fn fragment_of<'a>(
-        &'a self,
-        rendition: &'a Rendition,
-        range: Range<u32>,
-        n: u32,
-    ) -> Fragment<'a> {
+    fn shape<'a>(&'a self, rendition: &'a Rendition, range: Range<u32>) -> Shape<'a> {
         let track: &Track = self.track(rendition);
-        Fragment {
+        Shape {
             samples: &track.samples,
             // Decoding can start at every frame of sound that we package, whatever flags say.
             all_sync: track.codec.audio().is_some(),
-            tfdt: self
-                .served_time(rendition, range.start)
-                .saturating_sub(rendition.delay.into()),
             cts_shift: rendition.served_cts(0),
-            sequence: n.wrapping_add(1),
             duration: None,
             range,
+        }
+    }
+
+    /// Fragment `n` of a rendition.
+    fn fragment<'a>(&self, rendition: &Rendition, shape: Shape<'a>, n: u32) -> Fragment<'a> {
+        let time = self.served_time(rendition, shape.range.start);
+        Fragment {
+            shape,
+            tfdt: time.saturating_sub(rendition.delay.into()),
+            sequence: n.wrapping_add(1),
         }
     }
 }

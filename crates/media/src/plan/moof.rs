@@ -10,16 +10,21 @@ pub(super) const TRACK_ID: u32 = 1;
 
 /// Consecutive samples that become one moof and one mdat.
 pub(super) struct Fragment<'a> {
+    pub(super) shape: Shape<'a>,
+    /// Served decode time of the first sample.
+    pub(super) tfdt: u64,
+    pub(super) sequence: u32,
+}
+
+/// What decides the length of a fragment.
+pub(super) struct Shape<'a> {
     pub(super) samples: &'a Samples,
     pub(super) range: Range<u32>,
     /// Overrides the source's flags: decoding can start at every sample.
     pub(super) all_sync: bool,
-    /// Served decode time of the first sample.
-    pub(super) tfdt: u64,
     /// Added to composition offsets: the track's smallest is served as 0. FFmpeg takes a negative
     /// one for a delay of the whole track, and shows its pictures that much after the sound.
     pub(super) cts_shift: i64,
-    pub(super) sequence: u32,
     /// Overrides the source's durations.
     pub(super) duration: Option<u32>,
 }
@@ -50,37 +55,21 @@ const STYP: &[u8; 20] = b"\0\0\0\x14stypmsdh\0\0\0\0cmfs";
 const MFHD_LEN: u64 = 16;
 const TFDT_LEN: u64 = 20;
 
-impl Fragment<'_> {
+impl Shape<'_> {
     /// Length of head and samples together, by arithmetic.
     pub(super) fn len(&self) -> u64 {
         let payload = self.samples.bytes(self.range.clone());
         self.head_len(&self.layout(), payload) + payload
     }
 
-    pub(super) fn plan(&self, file: usize) -> Plan {
-        let payload = self.samples.bytes(self.range.clone());
-        let layout = self.layout();
-        let head_len = self.head_len(&layout, payload);
-        let mut head = Vec::with_capacity(head_len as usize);
-        let ranges = self.write(&mut head, &layout, head_len as u32);
-        write_mdat_header(&mut head, payload);
-        debug_assert_eq!(head.len() as u64, head_len);
-        Plan {
-            file,
-            len: head.len() as u64 + payload,
-            head,
-            ranges,
-        }
-    }
-
     fn layout(&self) -> Layout {
         let count = self.range.end.saturating_sub(self.range.start);
         let flags = match count {
             _ if self.all_sync => Flags::All(SYNC),
-            count => match self.samples.sync_count(self.range.clone()) {
-                sync if sync == count => Flags::All(SYNC),
-                0 => Flags::All(NON_SYNC),
-                1 if self.samples.is_sync(self.range.start) => Flags::FirstSync,
+            count => match self.samples.sync_in(self.range.clone()) {
+                (sync, _) if sync == count => Flags::All(SYNC),
+                (0, _) => Flags::All(NON_SYNC),
+                (1, true) => Flags::FirstSync,
                 _ => Flags::Each,
             },
         };
@@ -110,10 +99,29 @@ impl Fragment<'_> {
         let moof = 8 + MFHD_LEN + 8 + tfhd + TFDT_LEN + trun;
         STYP.len() as u64 + moof + mdat_header_len(payload)
     }
+}
+
+impl Fragment<'_> {
+    pub(super) fn plan(&self, file: usize) -> Plan {
+        let payload = self.shape.samples.bytes(self.shape.range.clone());
+        let layout = self.shape.layout();
+        let head_len = self.shape.head_len(&layout, payload);
+        let mut head = Vec::with_capacity(head_len as usize);
+        let ranges = self.write(&mut head, &layout, head_len as u32);
+        write_mdat_header(&mut head, payload);
+        debug_assert_eq!(head.len() as u64, head_len);
+        Plan {
+            file,
+            len: head.len() as u64 + payload,
+            head,
+            ranges,
+        }
+    }
 
     /// Writes styp and moof, and gives the ranges of the source that the samples are in.
     fn write(&self, out: &mut Vec<u8>, layout: &Layout, data_offset: u32) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
+        let Shape { samples, range, .. } = &self.shape;
         out.extend_from_slice(STYP);
         // Counted from the start of moof.
         let data_offset = data_offset - STYP.len() as u32;
@@ -126,12 +134,12 @@ impl Fragment<'_> {
                 });
                 // Version 0: offsets are unsigned, as all of ours are.
                 write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
-                    put(out, self.range.end.saturating_sub(self.range.start));
+                    put(out, range.end.saturating_sub(range.start));
                     put(out, data_offset);
                     if layout.flags == Flags::FirstSync {
                         put(out, SYNC);
                     }
-                    for sample in self.samples.range(self.range.clone()) {
+                    for sample in samples.range(range.clone()) {
                         self.write_sample(out, layout, &sample);
                         extend(&mut ranges, &sample);
                     }
@@ -152,7 +160,7 @@ impl Fragment<'_> {
             put(out, if sample.sync { SYNC } else { NON_SYNC });
         }
         if !layout.no_cts {
-            put(out, self.served_cts(sample.cts));
+            put(out, self.shape.served_cts(sample.cts));
         }
     }
 }

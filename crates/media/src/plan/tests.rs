@@ -173,7 +173,7 @@ proptest! {
                 let sample = Sample { duration, ..track.samples.get(key) };
                 let expected = naive(&[sample], Clock::of(rendition, time), key + 1, true);
                 prop_assert_eq!(bytes(&plan), expected);
-                prop_assert_eq!(plan.len, title.key_segment_len(rendition, key, next));
+                prop_assert_eq!(plan.len, title.key_segment_len(rendition, key));
             }
         }
     }

@@ -26,16 +26,19 @@ impl Presentation {
 
     /// Bandwidth of a video rendition's key frames, as trick play fetches them.
     pub(crate) fn keys_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
-        let keys: Vec<u32> = self.keys(rendition).collect();
-        let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
-        let time = |sample| self.served_time(rendition, sample);
-        let segments = keys.iter().zip(nexts).map(|(key, next)| {
-            (
-                time(next) - time(*key),
-                self.key_segment_len(rendition, *key, next),
-            )
-        });
-        self.bandwidth_over(rendition, segments.collect())
+        let mut segments: Vec<(u64, u64)> = Vec::new();
+        let mut last = 0;
+        for key in self.keys(rendition).chain([u32::MAX]) {
+            let time = self.served_time(rendition, key);
+            if let Some(before) = segments.last_mut() {
+                before.0 = time - last;
+            }
+            last = time;
+            if key < u32::MAX {
+                segments.push((0, self.key_segment_len(rendition, key)));
+            }
+        }
+        self.bandwidth_over(rendition, segments)
     }
 
     fn bandwidth_over(&self, rendition: &Rendition, segments: Vec<(u64, u64)>) -> Bandwidth {
@@ -59,7 +62,7 @@ fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
             })
     };
     let average = rate(sum(segments), timescale);
-    let mut peak = 0;
+    let mut peak = (1, 0);
     let (mut end, mut run) = (0, (0u64, 0u64));
     for (first, segment) in segments.iter().enumerate() {
         while end < segments.len() && run.0 * 2 < target {
@@ -77,16 +80,24 @@ fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
                 break;
             }
             if longer.0 * 2 >= target {
-                peak = peak.max(rate(longer, timescale));
+                peak = larger(peak, longer);
             }
             longer = next.map_or(longer, |next| (longer.0 + next.0, longer.1 + next.1));
         }
         run = (run.0 - segment.0, run.1 - segment.1);
     }
     Bandwidth {
-        peak: peak.max(average),
+        peak: rate(peak, timescale).max(average),
         average,
     }
+}
+
+/// The run with more bytes a tick. Exact, and without a division.
+fn larger(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    let product = |(_, bytes): (u64, u64), (ticks, _): (u64, u64)| {
+        u128::from(bytes) * u128::from(ticks.max(1))
+    };
+    if product(b, a) > product(a, b) { b } else { a }
 }
 
 /// Bits a second, rounded up: a promise should not be short by a fraction.

@@ -3,6 +3,8 @@
 //! All times here are nanoseconds on the served timeline. They only choose which key frames to
 //! cut at; what is served is computed from those samples, exactly.
 
+use std::cell::LazyCell;
+
 /// What the grid needs to know of a video rendition.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
@@ -38,15 +40,17 @@ pub(super) const TAIL: i64 = 10;
 /// players cannot switch seamlessly between groups.
 pub(super) fn groups(keys: &[Keys], wish: i64) -> Vec<Grid> {
     let all: Vec<usize> = (0..keys.len()).collect();
-    let alone: Vec<i64> = all
-        .iter()
-        .map(|n| grid(keys, &[*n], wish).longest.max(wish))
-        .collect();
+    // Mostly nobody asks.
+    let longest = LazyCell::new(|| -> Vec<i64> {
+        let grids = all.iter().map(|n| grid(keys, &[*n], wish));
+        grids.map(|grid| grid.longest).collect()
+    });
+    let alone = |n: usize| longest[n];
     if let Some(grid) = joint(keys, &all, &alone, wish) {
         return vec![grid];
     }
     let mut groups: Vec<Grid> = Vec::new();
-    for n in all {
+    for n in 0..keys.len() {
         let join = groups.iter_mut().find_map(|group| {
             let members: Vec<usize> = group.members.iter().copied().chain([n]).collect();
             Some((joint(keys, &members, &alone, wish)?, group))
@@ -59,16 +63,22 @@ pub(super) fn groups(keys: &[Keys], wish: i64) -> Vec<Grid> {
     groups
 }
 
-/// The grid of `members`, if they align.
-fn joint(keys: &[Keys], members: &[usize], alone: &[i64], wish: i64) -> Option<Grid> {
+/// The grid of `members`, if they align; `alone` gives the longest segment that each would have
+/// alone.
+fn joint(
+    keys: &[Keys],
+    members: &[usize],
+    alone: &dyn Fn(usize) -> i64,
+    wish: i64,
+) -> Option<Grid> {
     let first = &keys[*members.first()?];
     let together = |n: &usize| keys[*n].at(first.times[0], 0, first.frame) == Some(0);
     if !members.iter().all(together) {
         return None;
     }
     let grid = grid(keys, members, wish);
-    let bound = members.iter().map(|n| alone[*n]).max()?.saturating_mul(2);
-    (grid.longest <= bound).then_some(grid)
+    let within = |longest: i64| grid.longest <= longest.saturating_mul(2);
+    (within(wish) || members.iter().any(|n| within(alone(*n)))).then_some(grid)
 }
 
 /// Cuts `members` at their common key frames, each the nearest to the wished length after the
@@ -104,8 +114,12 @@ fn grid(keys: &[Keys], members: &[usize], wish: i64) -> Grid {
         let later = (middle..lead.times.len())
             .take_while(|key| lead.times[*key] <= lead.end - tail)
             .find(common);
-        let sooner = (at + 1..middle).rev().find(common);
         let distance = |key: &usize| lead.times[*key].abs_diff(want);
+        let far = later.as_ref().map_or(u64::MAX, distance);
+        let sooner = (at + 1..middle)
+            .rev()
+            .take_while(|key| distance(key) <= far)
+            .find(common);
         let nearest = sooner.into_iter().chain(later).min_by_key(distance);
         // The end competes too: a last segment of the wished length is not cut once more.
         let before_end = |key: &usize| distance(key) <= lead.end.abs_diff(want);
@@ -138,10 +152,28 @@ impl Keys {
     /// The key frame nearest to `time`, not before position `from`, if it is within half a frame.
     fn at(&self, time: i64, from: usize, frame: i64) -> Option<usize> {
         let half = self.frame.min(frame) / 2;
-        let after = self.times.partition_point(|key| *key < time);
+        let after = self.after(time, from);
         let near = after.saturating_sub(1).max(from)..=after.min(self.times.len() - 1);
         near.min_by_key(|key| self.times[*key].abs_diff(time))
             .filter(|key| self.times[*key].abs_diff(time) <= half.unsigned_abs())
+    }
+
+    /// How many key frames come before `time`: mostly a few more than `from`, near which is looked
+    /// first, at twice the distance each time.
+    fn after(&self, time: i64, from: usize) -> usize {
+        let before = |key: &i64| *key < time;
+        let (mut low, mut step) = (from.min(self.times.len()), 1);
+        if low > 0 && !before(&self.times[low - 1]) {
+            return self.times[..low].partition_point(before);
+        }
+        while let Some(key) = self.times.get(low + step - 1)
+            && before(key)
+        {
+            low += step;
+            step *= 2;
+        }
+        let high = self.times.len().min(low + step - 1);
+        low + self.times[low..high].partition_point(before)
     }
 
     fn longest(&self, cuts: &[usize]) -> i64 {
@@ -155,5 +187,23 @@ impl Keys {
             .zip(ends)
             .map(|(cut, end)| end - self.times[*cut]);
         lengths.max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn looking_near_finds_the_same(
+            times in proptest::collection::btree_set(-20i64..90, 1..60), time in -22i64..92, from in 0usize..70
+        ) {
+            let times: Vec<i64> = times.into_iter().collect();
+            let count = times.partition_point(|key| *key < time);
+            let keys = Keys { times, end: 100, frame: 1 };
+            prop_assert_eq!(keys.after(time, from), count);
+        }
     }
 }

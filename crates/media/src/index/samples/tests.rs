@@ -56,7 +56,9 @@ proptest! {
             values.all(|value| value == first).then_some(first)
         };
         prop_assert_eq!(packed.bytes(range.clone()), slice.clone().map(|s| u64::from(s.size)).sum::<u64>());
-        prop_assert_eq!(packed.sync_count(range.clone()) as usize, slice.clone().filter(|s| s.sync).count());
+        let (syncs, first_is) = packed.sync_in(range.clone());
+        prop_assert_eq!(syncs as usize, slice.clone().filter(|s| s.sync).count());
+        prop_assert_eq!(first_is, slice.clone().next().is_some_and(|s| s.sync));
         prop_assert_eq!(packed.shared_size(range.clone()).map(i64::from), shared(|s| s.size.into()));
         prop_assert_eq!(packed.shared_cts(range.clone()).map(i64::from), shared(|s| s.cts.into()));
         let duration = packed.shared_duration(range).map(i64::from);
