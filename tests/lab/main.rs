@@ -344,12 +344,31 @@ fn documents_are_validated_and_listed() {
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
-        .args(["lab", "list", folder.to_str().unwrap()])
-        .stdout(writer)
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let words = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        command.arg("lab").args(words);
+        command
+    };
+    let output = words(&["list", folder.to_str().unwrap()])
+        .stdout(closed())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let status = words(&["run", "no-such.toml", "--out", "x"])
+        .stderr(closed())
+        .status();
+    assert_eq!(status.unwrap().code(), Some(2));
+}
+
+#[test]
+fn settings_are_shown_without_their_secrets() {
+    let url = "nats://lab:s3cret@127.0.0.1:4222,tls://t0ken@127.0.0.1";
+    let shown = text(&lab(&["agent", "--nats", url, "--print-config"]).stdout);
+    let masked = "nats = \"nats://lab:***@127.0.0.1:4222,tls://***@127.0.0.1\"  # --nats";
+    assert!(shown.lines().any(|line| line == masked), "{shown}");
 }

@@ -131,30 +131,24 @@ pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     if let Some(text) = layers.one("server") {
         let child = start(&bed.server, shell(text)).map_err(|error| format!("{text}: {error}"))?;
         report_end(child, &events, Event::Server);
-        let at = SocketAddrV4::new(bed.link.addresses()[1], port.unwrap_or(80));
-        answering(&bed.server, at, &mut inbox)?;
+        bed.answering(port.unwrap_or(80), &mut inbox)?;
     }
     let flows = bed.compete(&layers.list("compete"))?;
     if !flows.is_empty() {
         std::thread::sleep(settle);
     }
     let words: Vec<&String> = flags.get_many("command").into_iter().flatten().collect();
-    if let Some((program, rest)) = words.split_first() {
-        let mut command = std::process::Command::new(program);
-        command.args(rest);
-        let child = start(&bed.client, command).map_err(|error| format!("{program}: {error}"))?;
-        report_end(child, &events, Event::Command);
-    } else {
-        say(line(&standing)?);
+    match words.split_first() {
+        Some((program, rest)) => bed.command(program, rest, &events)?,
+        None => say(line(&standing)?),
     }
     if flags.get_flag("until-eof") {
         until_eof(&events);
     }
     let code = runtime.block_on(until_end(&mut inbox, !words.is_empty()));
-    let competing: Vec<u64> = flows.iter().map(Flow::received).collect();
     let report = Said {
         report: bed.link.report(),
-        competing_bytes: competing,
+        competing_bytes: flows.iter().map(Flow::received).collect(),
     };
     drop((flows, bed.guard));
     if let Some(path) = layers.one("json") {
@@ -199,12 +193,49 @@ impl Bed {
         })
     }
 
+    /// What is run at the client's end.
+    fn command(
+        &self,
+        program: &str,
+        rest: &[&String],
+        events: &mpsc::UnboundedSender<Event>,
+    ) -> Result<(), Stop> {
+        let mut command = std::process::Command::new(program);
+        command.args(rest);
+        let child = start(&self.client, command).map_err(|error| format!("{program}: {error}"))?;
+        report_end(child, events, Event::Command);
+        Ok(())
+    }
+
     fn compete(&self, algorithms: &[String]) -> Result<Vec<Flow>, Stop> {
         let start = |name: &String| {
             Flow::start(self.link.addresses()[1], &self.client, &self.server, name)
                 .map_err(|error| Stop::Failed(format!("--compete {name}: {error}")))
         };
         algorithms.iter().map(start).collect()
+    }
+
+    /// Waits until something answers at the server's end.
+    fn answering(&self, port: u16, inbox: &mut mpsc::UnboundedReceiver<Event>) -> Result<(), Stop> {
+        let at = SocketAddrV4::new(self.link.addresses()[1], port);
+        let failed = |what: &str| {
+            let what = format!("the server does not answer on {at}: {what}");
+            Ok(Err(Stop::Failed(what)))
+        };
+        let began = Instant::now();
+        let waited = self.server.within(|| {
+            while began.elapsed() < SERVER_WAITS {
+                if inbox.try_recv().is_ok() {
+                    return failed("it or we were told to end");
+                }
+                if TcpStream::connect_timeout(&at.into(), Duration::from_secs(1)).is_ok() {
+                    return Ok(Ok(()));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            failed("30 s have passed")
+        });
+        waited.map_err(|error| error.to_string())?
     }
 
     fn standing(&self, layers: &Layers) -> Standing {
@@ -230,30 +261,6 @@ fn shell(text: &str) -> std::process::Command {
 
 fn start(at: &Namespace, mut command: std::process::Command) -> io::Result<Child> {
     at.within(|| command.spawn())
-}
-
-/// Waits until something answers at the server's end.
-fn answering(
-    server: &Namespace,
-    at: SocketAddrV4,
-    inbox: &mut mpsc::UnboundedReceiver<Event>,
-) -> Result<(), Stop> {
-    let began = Instant::now();
-    let failed = |what: &str| Stop::Failed(format!("the server does not answer on {at}: {what}"));
-    server
-        .within(|| {
-            while began.elapsed() < SERVER_WAITS {
-                if inbox.try_recv().is_ok() {
-                    return Ok(Err(failed("it or we were told to end")));
-                }
-                if TcpStream::connect_timeout(&at.into(), Duration::from_secs(1)).is_ok() {
-                    return Ok(Ok(()));
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Ok(Err(failed("30 s have passed")))
-        })
-        .map_err(|error| error.to_string())?
 }
 
 fn write(path: &str, report: &Said) -> Result<(), Stop> {

@@ -3,7 +3,7 @@
 use super::answer::{Manager, as_json, aside, cannot, described_as};
 use super::book::{Name, name};
 use super::describe;
-use super::prepare::{Refused, described, prepared};
+use super::prepare::{Prepared, Refused, described, prepared};
 use crate::nbmp::{BYTES_MAX, Kind, Offence};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -65,50 +65,56 @@ pub(super) async fn update(
     let body = body_of(&head.headers, body, kind).await?;
     aside(move || {
         let own = name(kind, &id);
-        manager.book.get(&own).map_err(|not| cannot(not, &id))?;
-        let description = match described(kind, &body) {
-            Ok(description) => description,
+        let not = |not| cannot(not, &id);
+        manager.book.get(&own).map_err(not)?;
+        let prepare =
+            |description| prepared(kind, description, scale.as_deref(), &manager.settings);
+        let asked = described(kind, &body).and_then(|asks| asked(asks, &id, prepare));
+        let changed = match asked {
             Err(refused) => return Ok(refusal(kind, &refused)),
-        };
-        if description.pointer("/general/id").and_then(Value::as_str) != Some(id.as_str()) {
-            let what = format!("the path says {id}");
-            return Ok(refusal(kind, &refused(description, "$.general.id", what)));
-        }
-        let state = description
-            .pointer("/general/state")
-            .and_then(Value::as_str);
-        let only_state =
-            description.get("processing").is_none() && description.get("configuration").is_none();
-        let entry = match state {
-            Some("destroyed") => manager
-                .clearing(&own, |clear| manager.book.remove(&own, clear))
-                .map_err(|not| cannot(not, &id))?,
-            Some("idle") if only_state => {
-                manager.book.stop(&own).map_err(|not| cannot(not, &id))?
-            }
-            Some("running" | "instantiated") if only_state => {
-                manager.book.start(&own).map_err(|not| cannot(not, &id))?
-            }
-            _ if only_state => {
-                let what = "running, idle or destroyed can be asked for".to_owned();
-                return Ok(refusal(
-                    kind,
-                    &refused(description, "$.general.state", what),
-                ));
-            }
-            _ => {
-                let made = match prepared(kind, description, scale.as_deref(), &manager.settings) {
-                    Ok(made) => made,
-                    Err(refused) => return Ok(refusal(kind, &refused)),
-                };
-                manager
-                    .clearing(&own, |clear| manager.book.replace(made, clear))
-                    .map_err(|not| cannot(not, &id))?
+            Ok(Asked::Removal) => manager.clearing(&own, |clear| manager.book.remove(&own, clear)),
+            Ok(Asked::Stop) => manager.book.stop(&own),
+            Ok(Asked::Start) => manager.book.start(&own),
+            Ok(Asked::Other(made)) => {
+                manager.clearing(&own, |clear| manager.book.replace(*made, clear))
             }
         };
-        Ok(described_as(StatusCode::OK, &entry))
+        Ok(described_as(StatusCode::OK, &changed.map_err(not)?))
     })
     .await
+}
+
+/// What a changed description asks for.
+enum Asked {
+    Removal,
+    Stop,
+    Start,
+    /// Another description in its place.
+    Other(Box<Prepared>),
+}
+
+fn asked(
+    description: Value,
+    id: &str,
+    prepare: impl FnOnce(Value) -> Result<Prepared, Refused>,
+) -> Result<Asked, Refused> {
+    let text = |pointer| description.pointer(pointer).and_then(Value::as_str);
+    if text("/general/id") != Some(id) {
+        let what = format!("the path says {id}");
+        return Err(refused(description, "$.general.id", what));
+    }
+    let only_state =
+        description.get("processing").is_none() && description.get("configuration").is_none();
+    match text("/general/state") {
+        Some("destroyed") => Ok(Asked::Removal),
+        _ if !only_state => prepare(description).map(|made| Asked::Other(Box::new(made))),
+        Some("idle") => Ok(Asked::Stop),
+        Some("running" | "instantiated") => Ok(Asked::Start),
+        _ => {
+            let what = "running, idle or destroyed can be asked for".to_owned();
+            Err(refused(description, "$.general.state", what))
+        }
+    }
 }
 
 fn refused(description: Value, path: &str, what: String) -> Refused {
