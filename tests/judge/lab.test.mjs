@@ -169,6 +169,8 @@ test('what is wrong is told by status and JSONPath', (t) => {
       "$.processing['function-restrictions'][0].configuration.parameters[0]"],
     [422, (d) => { d.failover = { 'failover-mode': 'execute-backup-deployment', 'failover-delay': 0, 'backup-deployment-url': 'http://127.0.0.1/' }; },
       "$.failover['failover-mode']"],
+    [422, (d) => { d.processing['function-restrictions'][0].failover = { 'failover-mode': 'execute-backup-deployment', 'failover-delay': 0, 'backup-deployment-url': 'http://127.0.0.1/' }; },
+      "$.processing['function-restrictions'][0].failover['failover-mode']"],
   ];
   const paths = [];
   for (const [status, harm, wanted] of cases) {
@@ -203,7 +205,7 @@ for document, path in json.load(sys.stdin):
 `;
   const said = execFileSync(path.join(judges, 'python'), ['-c', script], { input: JSON.stringify(paths), encoding: 'utf8' });
   // The first is of a field that is missing.
-  assert.deepEqual(said.trim().split('\n'), ['0', '1', '1', '1', '1', '1']);
+  assert.deepEqual(said.trim().split('\n'), ['0', '1', '1', '1', '1', '1', '1']);
 });
 
 test('tasks are clients alone, and functions are found', async (t) => {
@@ -250,6 +252,31 @@ test('the page shows workflows, their graph and figures', async (t) => {
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.waitForSelector('.none');
   assert.deepEqual(faults, []);
+});
+
+test('the page shows figures while they come', async (t) => {
+  if (!links) return skip(t, 'live figures: this machine makes no links');
+  const browser = await launch();
+  if (!browser) return skip(t, 'live figures: no Chromium');
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, colorScheme: 'dark' });
+  await page.goto(server.url);
+  await page.waitForSelector('.none');
+  // It ends when the page has shown that the first run is over.
+  const flag = path.join(folder, 'seen');
+  const run = `test {round} = 0 || until test -e ${flag}; do sleep 0.05; done; echo '{"x": 4{round}}'`;
+  assert.equal(post(known('live', run)).status, 201);
+  await page.getByText('1 of 2 runs').waitFor();
+  assert.equal(await page.locator('article .pill').innerText(), 'running');
+  assert.match(await page.locator('article table').innerText(), /x\s+40/);
+  fs.mkdirSync(path.join(root, 'target/screenshots'), { recursive: true });
+  await page.screenshot({ path: path.join(root, 'target/screenshots/lab-running.png') });
+  fs.writeFileSync(flag, '');
+  await page.getByText('2 of 2 runs').waitFor();
+  await page.locator('article .idle').waitFor();
+  assert.match(await page.locator('article table').innerText(), /x\s+41/);
+  assert.equal(curl('/workflows/live', '-X', 'DELETE').status, 200);
+  await page.waitForSelector('.none');
 });
 
 test('schemathesis finds no answer that the description does not know', (t) => {
