@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import congestion
 import edge_beside
 from run import BINARY, ROOT, cpu_model, free_port, get, round_arguments, wait_for, wrk
 
@@ -44,7 +45,8 @@ LONG_BYTES_MAX = 512 << 20
 
 
 def main():
-    args = round_arguments(__doc__).parse_args()
+    args = arguments()
+    congestion.enter(args.congestion)
     work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-edge-"))
     os.chmod(work, 0o755)
     servers = []
@@ -73,6 +75,15 @@ def main():
             server.stop()
         shutil.rmtree(work, ignore_errors=True)
     sys.exit(0 if holds else 1)
+
+
+def arguments():
+    parser = round_arguments(__doc__)
+    congestion.add_argument(parser)
+    args = parser.parse_args()
+    # What is kept of a day is with the machine's own.
+    args.no_save = args.no_save or bool(args.congestion)
+    return args
 
 
 # ── the caches ───────────────────────────────────────────────────────────────────────────────
@@ -191,7 +202,7 @@ def ask(args, cache, kind, work, client=wrk):
 def report(args, rounds, caches, tails, idle, long):
     version = subprocess.run(["varnishd", "-V"], capture_output=True, text=True).stderr
     lines = [
-        f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}",
+        f"machine: {cpu_model()}, {os.cpu_count()} cores, {congestion.kernel()}",
         f"command: bench/edge.py --rounds {args.rounds} --seconds {args.seconds:g}"
         f" --connections {args.connections}",
         f"client (wrk) and origin (nginx): core 1; caches: core 0; {version.splitlines()[0]}",

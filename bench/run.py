@@ -19,6 +19,8 @@ import time
 import urllib.parse
 import urllib.request
 
+import congestion
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
 BINARY = os.environ.get("HEADWATER", ROOT / "target/release/headwater")
@@ -288,7 +290,7 @@ def in_bytes(text):
 
 
 def report(args, rounds, kinds, ours):
-    machine = f"{cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}"
+    machine = f"{cpu_model()}, {os.cpu_count()} cores, {congestion.kernel()}"
     lines = [
         f"machine: {machine}",
         f"command: bench/run.py --rounds {args.rounds} --seconds {args.seconds:g}"

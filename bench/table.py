@@ -26,6 +26,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import congestion  # noqa: E402
 import parts  # noqa: E402
 from backends import workspace  # noqa: E402
 from run import ROOT, cpu_model, nginx_version, round_arguments  # noqa: E402
@@ -111,7 +112,7 @@ def tell(args, measured):
         # What was measured of the other parts today stays.
         measured = json.loads(kept.read_text())["parts"] | measured
     measured = {name: measured[name] for name in PARTS if name in measured}
-    machine = f"{cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}; {nginx_version()}"
+    machine = f"{cpu_model()}, {os.cpu_count()} cores, {congestion.kernel()}; {nginx_version()}"
     table = text(args, machine, measured)
     print(f"\n{table}")
     if args.no_save:

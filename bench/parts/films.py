@@ -20,6 +20,8 @@ def files(args, work, ended):
     servers = {
         "ours": run.Headwater(films, "2s"),
         "ours, 4 s": run.Headwater(films, "4s"),
+        # Of its own: both packagings of a film together are as much as --segment-memory holds.
+        "ours, TS": run.Headwater(films, "2s"),
         "ours, cold": run.Headwater(films, "2s", "--segment-memory", "0B"),
     }
     ended += [server.stop for server in servers.values()]
@@ -34,7 +36,7 @@ def files(args, work, ended):
     both = ["ours", "nginx"]
     kinds = {("CMAF 1 MB", client): both for client in CLIENTS}
     kinds |= {("CMAF 2 MB", client): ["ours, 4 s", "nginx"] for client in CLIENTS}
-    kinds |= {("TS 1 MB", client): ["ours", "ours, cold", "nginx"] for client in CLIENTS}
+    kinds |= {("TS 1 MB", client): ["ours, TS", "ours, cold", "nginx"] for client in CLIENTS}
     kinds |= {("CMAF 127 KB", client): both for client in CLIENTS}
     kinds |= {(kind, "wrk"): both for kind in ("media playlist", "MPD")}
     found = interleave(args, kinds, lambda kind, name: CLIENTS[kind[1]](args, servers[name], paths[kind[0]], work))
@@ -51,7 +53,7 @@ def files(args, work, ended):
     for client, asked in (("wrk", 1.2), ("discard", 0)):
         of = found["CMAF 127 KB", client]
         rows.append(row(f"JIT CMAF, 127 KB, {client}", READY, asked, REQUESTS, of["ours"], of["nginx"]))
-    for name, what, asked in (("ours, cold", "cold", 1.0), ("ours", "repeated", 2.0)):
+    for name, what, asked in (("ours, cold", "cold", 1.0), ("ours, TS", "repeated", 2.0)):
         for client in CLIENTS:
             of = found["TS 1 MB", client]
             least = asked if client == "wrk" else 0

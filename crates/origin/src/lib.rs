@@ -59,7 +59,7 @@ type Answer = Result<Response<Body>, Error>;
 /// All that answering needs. One a process.
 pub(crate) struct Origin {
     catalog: Arc<Catalog>,
-    segments: Segments,
+    segments: Arc<Segments>,
     files: Files,
     listing: Library,
     page: Page,

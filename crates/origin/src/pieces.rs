@@ -117,6 +117,11 @@ impl Source {
         }
     }
 
+    /// Whether its bytes are those of a file of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(&*self.object, Object::Local(_))
+    }
+
     /// Reads pieces into memory, and makes sure that the object did not change meanwhile. Blocks.
     pub(crate) fn read_now(&self, pieces: &[Piece]) -> Result<Vec<Bytes>, store::Error> {
         let piece = |piece: &Piece| match piece {

@@ -20,16 +20,18 @@ use net::{Body, Error, Mapped};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use store::{Arena, Key, Reason};
 
-/// What is asked for again is gathered if it has more pieces than this, or is short: the fewer
-/// bytes there are to send, the more a piece costs beside them.
-const PIECES_MAX: usize = 4;
+/// What is not longer than this is gathered when it is asked for again: the fewer bytes there are to
+/// send, the more pieces cost beside them.
 const SHORT_BYTES_MAX: u64 = 256 << 10;
-/// Asked for so often, it is worth gathering.
-const GATHERED_AT: u32 = 2;
+/// What is longer is gathered once it has come back so often in a row while it would still have been
+/// here: a copy of it costs about as much as sending it, and it displaces others.
+const RETURNS_MIN: u32 = 2;
+/// In more pieces than this, it need come back only once.
+const PIECES_MAX: usize = 4;
 /// Memory of one beside its pieces, in bytes, estimated.
 const READY_BYTES: u64 = 1024;
 /// Parts of the cache with a lock each.
@@ -50,7 +52,10 @@ pub(crate) struct Ready {
     len: u64,
     /// What the only piece is, where the kernel can send it by itself.
     whole: Option<Mapped>,
-    asked: AtomicU32,
+    /// Bytes asked for of all segments before this one was, the last time.
+    asked_at: AtomicU64,
+    /// Times in a row that it was asked for again before as many bytes were as there is room for.
+    returns: AtomicU32,
     gathering: AtomicBool,
 }
 
@@ -67,6 +72,8 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Segments {
     kept: Cache<Box<str>, Arc<Ready>, Weigh>,
     arena: Arena,
+    /// Bytes of all that was asked for.
+    asked: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -94,6 +101,7 @@ impl Segments {
         Segments {
             kept: Cache::with_options(options, Weigh { most }, hash, Default::default()),
             arena: Arena::new(memory_bytes),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -112,16 +120,25 @@ impl Segments {
         self.kept.get(path)
     }
 
-    /// Keeps one, if there is room at all for what is like it.
+    /// Keeps one that was asked for the first time, if there is room at all for what is like it.
     pub(crate) fn keep(&self, path: &str, ready: Arc<Ready>) {
-        if ready.bytes() < self.kept.capacity() / SHARDS as u64 {
+        ready.asked_at.store(self.count(&ready), Relaxed);
+        self.insert(path, ready);
+    }
+
+    fn insert(&self, path: &str, ready: Arc<Ready>) {
+        if self.fits(ready.bytes()) {
             self.kept.insert(path.into(), ready);
         }
     }
 
+    fn fits(&self, bytes: u64) -> bool {
+        bytes < self.kept.capacity() / SHARDS as u64
+    }
+
     /// Answers from what is kept. `None`: the title is in another state by now.
     pub(crate) async fn answer(
-        &self,
+        self: &Arc<Self>,
         path: &str,
         ready: &Arc<Ready>,
         catalog: &Arc<Catalog>,
@@ -133,19 +150,56 @@ impl Segments {
             self.kept.remove(path);
             return None;
         }
-        if ready.wants_gathering() && source.is_quick(&ready.pieces) {
+        if self.wants_gathering(ready) && !ready.gathering.swap(true, Relaxed) {
             self.gather(path, ready, &source);
         }
         Some(ready.send(source, ask).await)
     }
 
-    fn gather(&self, path: &str, ready: &Ready, source: &Source) {
-        if ready.gathering.swap(true, Relaxed) {
-            return;
+    /// Bytes asked for before a request for this one, which is counted.
+    fn count(&self, ready: &Ready) -> u64 {
+        self.asked.fetch_add(ready.len, Relaxed)
+    }
+
+    fn wants_gathering(&self, ready: &Ready) -> bool {
+        let now = self.count(ready);
+        if ready.gathering.load(Relaxed) {
+            return false;
         }
+        if ready.is_short() {
+            return true;
+        }
+        let before = ready.asked_at.swap(now, Relaxed);
+        let late = now.saturating_sub(before) > self.kept.capacity();
+        if late || !self.fits(ready.len) {
+            ready.returns.store(0, Relaxed);
+            return false;
+        }
+        let returns = ready.returns.fetch_add(1, Relaxed) + 1;
+        returns >= RETURNS_MIN || ready.pieces.len() > PIECES_MAX
+    }
+
+    /// Here and now if that takes little, else by a thread that may wait. Not what is remote: its store
+    /// keeps it.
+    fn gather(self: &Arc<Self>, path: &str, ready: &Arc<Ready>, source: &Source) {
+        if source.is_quick(&ready.pieces) {
+            self.gather_now(path, ready, source);
+        } else if source.is_local() {
+            let (segments, path) = (self.clone(), Box::<str>::from(path));
+            let (ready, source) = (ready.clone(), source.clone());
+            tokio::task::spawn_blocking(move || segments.gather_now(&path, &ready, &source));
+        }
+    }
+
+    fn gather_now(&self, path: &str, ready: &Ready, source: &Source) {
         // What fails here fails again, and is said, when it is sent.
-        if let Ok(parts) = source.read_now(&ready.pieces) {
-            self.keep(path, Arc::new(ready.gathered(&parts, &self.arena)));
+        let Ok(parts) = source.read_now(&ready.pieces) else {
+            return;
+        };
+        let gathered = ready.gathered(&parts, &self.arena);
+        // Where the arena has no room, a long one leaves its file for less than it would ordinary memory.
+        if gathered.whole.is_some() || gathered.is_short() {
+            self.insert(path, Arc::new(gathered));
         }
     }
 }
@@ -170,7 +224,8 @@ impl Ready {
             len: pieces.iter().map(Piece::len).sum(),
             pieces: pieces.into(),
             whole: None,
-            asked: AtomicU32::new(1),
+            asked_at: AtomicU64::new(0),
+            returns: AtomicU32::new(0),
             gathering: AtomicBool::new(false),
         }
     }
@@ -194,13 +249,18 @@ impl Ready {
                 let (address, len) = kept.place();
                 Mapped::memory(Arc::new(kept), address, len)
             }),
-            asked: AtomicU32::new(0),
+            asked_at: AtomicU64::new(0),
+            returns: AtomicU32::new(0),
             gathering: AtomicBool::new(true),
         }
     }
 
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    fn is_short(&self) -> bool {
+        self.len <= SHORT_BYTES_MAX
     }
 
     /// Where its bytes are to come from, if `title` is the state that it is of.
@@ -215,11 +275,6 @@ impl Ready {
             along: self.along.clone(),
             behind: Arc::new([]),
         })
-    }
-
-    fn wants_gathering(&self) -> bool {
-        let worth = self.pieces.len() > PIECES_MAX || self.len <= SHORT_BYTES_MAX;
-        worth && self.whole.is_none() && self.asked.fetch_add(1, Relaxed) + 1 >= GATHERED_AT
     }
 
     /// Answers a request for it.

@@ -150,7 +150,9 @@ fn origin(
     let catalog = Arc::new(catalog.reading_ahead(settings.read_ahead));
     Ok(Origin {
         // A segment that is ready belongs to a title that is remembered.
-        segments: Segments::new(remembered.map_or(0, |_| settings.segment_memory_bytes)),
+        segments: Arc::new(Segments::new(
+            remembered.map_or(0, |_| settings.segment_memory_bytes),
+        )),
         files: Files::new(store, recheck),
         listing: Library::new(catalog.clone()),
         page: Page::new(),

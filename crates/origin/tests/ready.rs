@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use support::{Answer, Served};
+use support::{Answer, Served, demo};
 
 const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
@@ -117,6 +117,60 @@ fn kept_segments_go_with_their_film() {
     for path in [cmaf, ts] {
         assert_eq!(server.get(path).status, 404, "{path}");
     }
+}
+
+/// A film in segments that are longer than what is gathered at once.
+fn long(flags: &[&str]) -> (Served, Vec<String>) {
+    let root = tempfile::tempdir().unwrap();
+    fs::copy(demo().join("video-540p.mp4"), root.path().join("film.mp4")).unwrap();
+    let always = ["--recheck", "0s", "--segment", "12s"];
+    let server = Served::over(root, &[&always, flags].concat());
+    let paths = listed(&server, "/film.mp4/.m3u8", "video");
+    let long = server.get(&paths[0]).body.len();
+    assert!(long > 256 << 10, "{long}");
+    (server, paths)
+}
+
+#[test]
+fn what_is_long_is_gathered_once_it_keeps_coming_back() {
+    let (server, paths) = long(&[]);
+    let (first, second) = (told(&server.get(&paths[0])), told(&server.get(&paths[1])));
+    for _ in 0..2 {
+        assert_eq!(told(&server.get(&paths[0])), first);
+        assert_eq!(told(&server.get(&paths[1])), second);
+    }
+    let reads = server.metric(SEGMENT_READS);
+    for _ in 0..3 {
+        assert_eq!(told(&server.get(&paths[0])), first);
+        assert_eq!(told(&server.get(&paths[1])), second);
+    }
+    assert_eq!(server.metric(SEGMENT_READS), reads);
+    assert!(server.metric("headwater_segment_memory_bytes") as usize > first.2.len());
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("film.mp4"), bytes).unwrap();
+    assert_eq!(server.get(&paths[0]).status, 410);
+}
+
+#[test]
+fn what_is_long_and_comes_back_late_takes_no_memory() {
+    let (server, paths) = long(&["--segment-memory", "2MiB"]);
+    let (rare, often) = (&paths[0], &paths[1]);
+    let first = told(&server.get(rare));
+    for _ in 0..4 {
+        // More than there is room for.
+        let mut between = 0;
+        while between < 2 << 20 {
+            between += server.get(often).body.len();
+        }
+        let reads = server.metric(SEGMENT_READS);
+        assert_eq!(told(&server.get(rare)), first);
+        assert!(server.metric(SEGMENT_READS) > reads, "it is not kept");
+    }
+    let reads = server.metric(SEGMENT_READS);
+    server.get(often);
+    assert_eq!(server.metric(SEGMENT_READS), reads, "but this one is");
 }
 
 #[test]
