@@ -46,7 +46,6 @@ LONG_BYTES_MAX = 512 << 20
 
 def main():
     args = arguments()
-    congestion.enter(args.congestion)
     work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-edge-"))
     os.chmod(work, 0o755)
     servers = []
@@ -81,6 +80,7 @@ def arguments():
     parser = round_arguments(__doc__)
     congestion.add_argument(parser)
     args = parser.parse_args()
+    congestion.enter(args.congestion)
     # What is kept of a day is with the machine's own.
     args.no_save = args.no_save or bool(args.congestion)
     return args

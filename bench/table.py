@@ -66,9 +66,12 @@ def main():
 def arguments():
     parser = round_arguments(__doc__)
     parser.set_defaults(seconds=2)
+    congestion.add_argument(parser)
     args = parser.parse_args()
+    congestion.enter(args.congestion)
     # wrk takes whole seconds only.
     args.seconds = max(1, round(args.seconds))
+    args.no_save = args.no_save or bool(args.congestion)
     return args
 
 
