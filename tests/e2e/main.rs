@@ -13,6 +13,7 @@ mod hls;
 mod http;
 mod index;
 mod kill;
+mod lately;
 mod mapped;
 #[path = "../support/nginx.rs"]
 mod nginx;

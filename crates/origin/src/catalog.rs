@@ -11,7 +11,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Key, Store};
+use store::{Arena, Key, Store};
 use tokio::sync::Semaphore;
 
 /// How long a failure is kept, so that a broken file that is asked for often costs little.
@@ -40,6 +40,8 @@ pub(crate) struct Catalog {
     read_ahead: bool,
     builds: Arc<Semaphore>,
     built: AtomicU64,
+    /// Where long texts about titles lie.
+    texts: Arena,
     started: Instant,
 }
 
@@ -104,6 +106,7 @@ impl Catalog {
             read_ahead: false,
             builds: Arc::new(Semaphore::new(builds)),
             built: AtomicU64::new(0),
+            texts: Arena::new(memory_bytes),
             started: Instant::now(),
         }
     }
@@ -111,6 +114,11 @@ impl Catalog {
     /// The library that the titles are of.
     pub(crate) fn store(&self) -> &Arc<Store> {
         self.stores.films()
+    }
+
+    /// Where the kernel can send long texts from without a copy, if they are kept at all.
+    pub(crate) fn arena(&self) -> Option<&Arena> {
+        self.remember.then_some(&self.texts)
     }
 
     /// Indexes on disk.

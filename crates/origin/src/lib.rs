@@ -20,6 +20,7 @@ mod error;
 mod expand;
 mod indexer;
 mod kept;
+mod lately;
 mod library;
 mod manifest;
 mod observe;
@@ -41,6 +42,7 @@ pub use serve::{serve, start};
 pub use title::Lengths;
 
 use crate::catalog::Catalog;
+use crate::lately::Lately;
 use crate::library::Library;
 use crate::observe::{Kind, Observer};
 use crate::page::Page;
@@ -60,6 +62,7 @@ type Answer = Result<Response<Body>, Error>;
 pub(crate) struct Origin {
     catalog: Arc<Catalog>,
     segments: Arc<Segments>,
+    lately: Lately,
     files: Files,
     listing: Library,
     page: Page,
@@ -100,10 +103,16 @@ impl Origin {
         self.observer.end(seen, kind, response, error)
     }
 
-    /// Answers with a segment that was asked for lately, if that is what the URL names.
+    /// Answers with a text or a segment that was asked for lately, if that is what the URL names.
     async fn again(&self, uri: &Uri, ask: &Ask<'_>) -> Option<(Kind, Answer)> {
         let path = uri.path();
-        let known = uri.query().is_none() && matches!(*ask.method, Method::GET | Method::HEAD);
+        let reads = matches!(*ask.method, Method::GET | Method::HEAD);
+        if reads && Lately::may_hold(path) {
+            let found = self.lately.find(uri, &self.catalog, &self.files).await;
+            let (kind, text) = found?;
+            return Some((kind, Ok(text.answer(ask).await)));
+        }
+        let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segments.get(path)).flatten()?;
         let answer = self.segments.answer(path, &ready, &self.catalog, ask);
         Some((ready.kind, answer.await?))
@@ -132,13 +141,18 @@ impl Origin {
                 manifest,
                 file,
             } => {
+                let mut absent = None;
                 if let Some(file) = file
                     && self.catalog.may_hold_files(title)
-                    && self.files.has(file).await
                 {
-                    return self.files.answer(&self.catalog, file, ask).await;
+                    absent = self.files.absent(file).await;
+                    if absent.is_none() {
+                        return self.files.answer(&self.catalog, file, ask).await;
+                    }
                 }
-                manifest::answer(&self.catalog, title, manifest, ask).await
+                let (title, text) = manifest::find(&self.catalog, title, manifest).await?;
+                self.lately.keep(uri, request, (&title, &text), absent);
+                Ok(text.answer(ask).await)
             }
             Request::File(key) => self.files.answer(&self.catalog, key, ask).await,
             Request::Page => self.page.answer("index.html", ask).await,

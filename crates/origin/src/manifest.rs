@@ -14,11 +14,11 @@ use media::manifest::{Format, hls};
 use media::presentation::{Presentation, Rendition};
 use net::conditional::{Modified, Validators};
 use net::encoding::{self, Coding};
-use net::{Body, Error};
+use net::{Body, Error, Mapped};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use store::Key;
+use store::{Arena, Key};
 
 /// A manifest names the present state of a title: caches must soon ask again.
 const SOON: HeaderValue =
@@ -28,6 +28,8 @@ const SOON: HeaderValue =
 const COMPRESS_NOW_BYTES_MAX: usize = 4 << 10;
 /// Shorter texts are not worth compressing: they fit into the same packet.
 const COMPRESS_BYTES_MIN: usize = 512;
+/// Texts from this on are sent without a copy; for shorter ones asking for that costs more.
+const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 
 /// The texts of a title made so far. Their number is bounded by the title's renditions.
 #[derive(Default)]
@@ -44,24 +46,28 @@ pub(crate) struct Text {
 /// A text in one coding, and all that is said of it.
 struct Coded {
     facts: Facts,
+    /// The head of an answer with all of it.
+    head: HeaderMap,
     bytes: Bytes,
+    /// What the bytes are, where the kernel can send them by itself.
+    mapped: Option<Mapped>,
 }
 
-/// Answers with a text about a title.
-pub(crate) async fn answer(
+/// A text about a title, and the title as it is now.
+pub(crate) async fn find(
     catalog: &Arc<Catalog>,
     title: &Key,
     manifest: &Manifest,
-    ask: &Ask<'_>,
-) -> Result<Response<Body>, Error> {
+) -> Result<(Arc<Title>, Arc<Text>), Error> {
     let title = catalog.title(title).await?;
     let text = match title.texts.find(manifest) {
         Some(text) => text,
-        None => title
-            .texts
-            .make(manifest, Arc::new(write(&title, manifest)?)),
+        None => {
+            let text = write(&title, manifest)?.placed(catalog.arena());
+            title.texts.make(manifest, Arc::new(text))
+        }
     };
-    Ok(text.answer(ask).await)
+    Ok((title, text))
 }
 
 fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
@@ -150,15 +156,33 @@ impl Text {
             coding: Some(Coding::Identity),
         };
         Text {
-            plain: Coded { facts, bytes },
+            plain: Coded::new(facts, bytes),
             others: Default::default(),
         }
     }
 
+    /// The same, where the kernel can send it without a copy if it is long.
+    fn placed(mut self, arena: Option<&Arena>) -> Text {
+        let long = self.plain.bytes.len() >= UNCOPIED_BYTES_MIN;
+        let bytes = std::iter::once(&*self.plain.bytes);
+        // Where there is no room, it is copied when it is sent.
+        let kept = arena.filter(|_| long).map(|arena| arena.keep(bytes));
+        if let Some(Ok(kept)) = kept {
+            let (address, len) = kept.place();
+            self.plain.bytes = kept.bytes().clone();
+            self.plain.mapped = Some(Mapped::memory(Arc::new(kept), address, len));
+        }
+        self
+    }
+
     /// Answers in the coding that the client likes best.
     pub(crate) async fn answer(self: &Arc<Text>, ask: &Ask<'_>) -> Response<Body> {
-        let Coded { facts, bytes } = self.liked(ask.headers).await;
-        ask.text(facts, bytes)
+        let liked = self.liked(ask.headers).await;
+        let response = ask.text(&liked.facts, &liked.head, &liked.bytes);
+        match &liked.mapped {
+            Some(mapped) if !ask.touched => response.map(|body| body.of_file(mapped.clone())),
+            _ => response,
+        }
     }
 
     /// The text as the client likes it best; plain where coding it failed or made it longer.
@@ -198,6 +222,15 @@ fn place(coding: Coding) -> Option<usize> {
 }
 
 impl Coded {
+    fn new(facts: Facts, bytes: Bytes) -> Coded {
+        Coded {
+            head: facts.whole(),
+            facts,
+            bytes,
+            mapped: None,
+        }
+    }
+
     /// The same in another coding, with a tag of its own.
     fn coded(&self, coding: Coding) -> Option<Coded> {
         let bytes = encoding::compress(coding, &self.bytes).ok()?;
@@ -213,6 +246,6 @@ impl Coded {
             ..self.facts.clone()
         };
         let bytes = Bytes::from(bytes);
-        (bytes.len() < self.bytes.len()).then_some(Coded { facts, bytes })
+        (bytes.len() < self.bytes.len()).then(|| Coded::new(facts, bytes))
     }
 }

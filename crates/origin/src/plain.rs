@@ -79,6 +79,12 @@ struct Open {
     looked_ms: Arc<AtomicU64>,
 }
 
+/// That there was no file of a name, and when that was looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Absent {
+    looked_ms: u64,
+}
+
 impl Files {
     pub(crate) fn new(store: Arc<Store>, recheck: Duration) -> Files {
         Files {
@@ -114,20 +120,25 @@ impl Files {
         ask.pieces(&facts, source, pieces).await
     }
 
-    /// Whether there is such a file. That there is none is believed for as long as that there
-    /// is one: else every request for a playlist would wait for a look at the folder.
-    pub(crate) async fn has(&self, key: &Key) -> bool {
+    /// That there is no such file; `None`: there is one. That there is none is believed for as long
+    /// as that there is one: else every request for a playlist would wait for a look at the folder.
+    pub(crate) async fn absent(&self, key: &Key) -> Option<Absent> {
         let now_ms = self.now_ms();
         if let Some(looked_ms) = self.absent.get(key)
             && self.is_fresh(looked_ms, now_ms)
         {
-            return false;
+            return Some(Absent { looked_ms });
         }
-        let found = self.object(key).await.is_ok();
-        if !found {
-            self.absent.insert(key.clone(), now_ms);
+        if self.object(key).await.is_ok() {
+            return None;
         }
-        found
+        self.absent.insert(key.clone(), now_ms);
+        Some(Absent { looked_ms: now_ms })
+    }
+
+    /// Whether it may still be told.
+    pub(crate) fn trusts(&self, absent: Absent) -> bool {
+        self.is_fresh(absent.looked_ms, self.now_ms())
     }
 
     /// Whether what was seen then may still be told now.

@@ -34,7 +34,8 @@ pub(crate) struct Facts {
 impl Ask<'_> {
     /// Answers with text that is in memory, or with a part of it. Ranges count over the coding
     /// that is sent (RFC 9110 section 14.1); several at once get the whole, which is small.
-    pub(crate) fn text(&self, facts: &Facts, bytes: &Bytes) -> Response<Body> {
+    /// `whole` is the head of a whole answer, as [`Facts::whole`] makes it.
+    pub(crate) fn text(&self, facts: &Facts, whole: &HeaderMap, bytes: &Bytes) -> Response<Body> {
         if let Some(response) = self.condition(facts) {
             return response;
         }
@@ -44,17 +45,15 @@ impl Ask<'_> {
             Wanted::Ranges(ranges) => <[_; 1]>::try_from(ranges).ok(),
             Wanted::Whole => None,
         };
-        let mut response = match one {
-            Some([one]) => {
-                // Within the text's length, which is a usize.
-                let part = bytes.slice(one.start as usize..one.end as usize);
-                facts.part(Body::full(part), &one, len)
-            }
-            None => facts.response(StatusCode::OK, Body::full(bytes.clone())),
+        let Some([one]) = one else {
+            let mut response = Response::new(Body::full(bytes.clone()));
+            *response.headers_mut() = whole.clone();
+            return response;
         };
-        response
-            .headers_mut()
-            .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        // Within the text's length, which is a usize.
+        let part = bytes.slice(one.start as usize..one.end as usize);
+        let mut response = facts.part(Body::full(part), &one, len);
+        accept_ranges(response.headers_mut());
         response
     }
 
@@ -95,9 +94,7 @@ impl Ask<'_> {
                 Err(several) => Box::pin(facts.multipart(source, &pieces, several, len)).await?,
             },
         };
-        response
-            .headers_mut()
-            .insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        accept_ranges(response.headers_mut());
         Ok(response)
     }
 
@@ -112,7 +109,18 @@ impl Ask<'_> {
     }
 }
 
+fn accept_ranges(headers: &mut HeaderMap) {
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+}
+
 impl Facts {
+    /// What the head of an answer with all of it says.
+    pub(crate) fn whole(&self) -> HeaderMap {
+        let mut response = self.response(StatusCode::OK, Body::empty());
+        accept_ranges(response.headers_mut());
+        std::mem::take(response.headers_mut())
+    }
+
     fn response(&self, status: StatusCode, body: Body) -> Response<Body> {
         let mut response = Response::new(body);
         *response.status_mut() = status;

@@ -5,6 +5,7 @@ use crate::catalog::Catalog;
 use crate::config::{IndexCache, KNOBS, Layers, Settings, Sources};
 use crate::demo::Demo;
 use crate::kept::Kept;
+use crate::lately::Lately;
 use crate::library::Library;
 use crate::observe::{self, Observer};
 use crate::page::Page;
@@ -153,6 +154,7 @@ fn origin(
         segments: Arc::new(Segments::new(
             remembered.map_or(0, |_| settings.segment_memory_bytes),
         )),
+        lately: Lately::new(remembered.is_some()),
         files: Files::new(store, recheck),
         listing: Library::new(catalog.clone()),
         page: Page::new(),
