@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
-use hyper::body::Incoming;
+use net::body::Incoming;
 use net::server::Connections;
 use net::{Body, Conn, Error, token};
 use serde_json::{Value, json};

@@ -54,7 +54,7 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
+use net::body::Incoming;
 use net::{Body, Conn, Error, Shutdown};
 use store::Arena;
 use store::cache::{Flights, Memory};

@@ -16,11 +16,13 @@ pub use self::arriving::{Fault, read, relayed};
 pub use self::chunk::Chunk;
 pub use self::ended::End;
 use self::ended::Progress;
+pub use self::incoming::Incoming;
 use crate::conn::{InFlight, Mapped};
 
 mod arriving;
 mod chunk;
 mod ended;
+mod incoming;
 
 /// Why a body could not be finished. The connection (HTTP/2: the stream) is cut.
 #[derive(Debug, Clone)]

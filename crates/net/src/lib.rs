@@ -8,6 +8,10 @@
 //! What is *not* here: no routes, no files, no cache, no media. The parts that only compute
 //! ([`range`], [`conditional`], [`encoding`]) know neither sockets nor a clock.
 
+// As the bodies of fuzz targets, some of which other crates try, call it.
+#[cfg(any(test, fuzzing))]
+extern crate self as net;
+
 pub mod body;
 pub mod client;
 pub mod conditional;
@@ -15,6 +19,8 @@ pub mod config;
 pub mod conn;
 pub mod encoding;
 pub mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzed;
 pub mod headers;
 pub mod metrics;
 pub mod network;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::thread::JoinHandle;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 
+use crate::body::Incoming;
 use crate::config::Wrong;
 use crate::record::Recorder;
 use crate::{Body, Conn, Server, Shutdown};

@@ -8,19 +8,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use self::census::Census;
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::direct::plain_request;
 pub use self::limits::{Limits, raise_descriptor_limit};
 pub use self::roster::Connections;
 use self::roster::Roster;
 pub use self::shutdown::{Hold, Shutdown};
 pub use self::tls::{Certificates, Tls};
+use crate::body::Incoming;
 use crate::metrics::Metrics;
 use crate::{Body, Conn, Trust};
 
 mod bind;
 mod census;
+mod direct;
 mod limits;
 mod proxy;
 mod roster;

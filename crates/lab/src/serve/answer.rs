@@ -9,7 +9,7 @@ use crate::report::Report;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
+use net::body::Incoming;
 use net::{Body, Error};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crate::nbmp::{BYTES_MAX, Kind, Offence};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use hyper::body::Incoming;
+use net::body::Incoming;
 use net::{Body, Error};
 use serde_json::Value;
 use std::sync::Arc;

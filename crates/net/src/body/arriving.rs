@@ -9,10 +9,9 @@ use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use http::StatusCode;
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Body, Cut};
+use super::{Body, Cut, Incoming};
 use crate::Error;
 
 /// A body must come at least so fast, after a grace.

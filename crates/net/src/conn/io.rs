@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use std::os::fd::AsFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -23,6 +24,8 @@ const DISCARD_MAX: usize = 1 << 20;
 pub(crate) struct Io {
     read: OwnedReadHalf,
     shared: Arc<Shared>,
+    /// What was read before and put back.
+    ahead: Bytes,
     /// Since we closed our side: bytes read and thrown away.
     discarded: Option<usize>,
 }
@@ -32,8 +35,14 @@ impl Io {
         Io {
             read,
             shared,
+            ahead: Bytes::new(),
             discarded: None,
         }
+    }
+
+    /// Puts back what was read last.
+    pub(crate) fn unread(&mut self, bytes: Bytes) {
+        self.ahead = bytes;
     }
 
     /// Tries, and waits for the socket while it is full.
@@ -83,6 +92,12 @@ impl AsyncRead for Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
+        if !self.ahead.is_empty() {
+            let part = self.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&self.ahead.split_to(part));
+            self.shared.handle_read();
+            return Poll::Ready(Ok(()));
+        }
         ready!(Pin::new(&mut self.read).poll_read(cx, buffer))?;
         if buffer.filled().len() > before {
             self.shared.handle_read();

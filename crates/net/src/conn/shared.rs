@@ -246,6 +246,11 @@ impl Shared {
     /// For the connection's task: whether it was asked to close. Wakes it when it is.
     pub(crate) fn poll_closing(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
+        self.is_closing()
+    }
+
+    /// Whether it was asked to close.
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Relaxed)
     }
 

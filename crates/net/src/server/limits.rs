@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Open connections in all; one more is answered 503 and closed. Each costs a descriptor and
-    /// some 20 KB.
+    /// memory (`docs/edge.md`: idle clients).
     pub connections_max: usize,
     /// Open connections of one address. High, since a relay or a load tester is one address.
     pub connections_per_address_max: usize,

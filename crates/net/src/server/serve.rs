@@ -7,18 +7,24 @@ use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
 
+use super::census::Seat;
+use super::direct::Left;
 use super::{Certificates, Common, Limits, Shutdown, proxy};
+use crate::body::Incoming;
 use crate::conn::{InFlight, Io, Shared};
 use crate::{Body, Conn, Error};
 
 /// The least that hyper takes as the bound of its buffers.
 const BUFFER_MIN: usize = 8192;
+
+/// Why a connection broke off.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a worker's connections have in common.
 #[derive(Clone)]
@@ -49,7 +55,7 @@ where
     R: Future<Output = Response<Body>> + Send + 'static,
 {
     /// Runs until either side ends the connection.
-    pub(super) async fn connection(self, mut io: Io, shared: Arc<Shared>) {
+    pub(super) async fn connection(self, mut io: Io, shared: Arc<Shared>, _seat: Seat) {
         if self.common.trust.proxies(shared.peer().ip()) {
             match proxy::read(&mut io).await {
                 Ok(client) => client
@@ -63,26 +69,30 @@ where
         }
         let tls = self.common.tls.as_ref().map(Certificates::acceptor);
         let result = match tls {
-            None => self.http(io, &shared).await,
-            Some(tls) => match tls.accept(io).await {
-                Ok(stream) => self.http(stream, &shared).await,
+            None => match self.direct(&mut io, &shared).await {
+                Ok(Left::Nothing) => Ok(()),
+                Ok(Left::Request) => Box::pin(self.http(io, &shared)).await,
                 Err(error) => Err(error.into()),
             },
+            // Boxed, as `hyper` is: else each connection keeps room for what few need.
+            Some(tls) => Box::pin(self.secure(tls, io, &shared)).await,
         };
         if let Err(error) = result {
             tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "connection ended");
         }
     }
 
-    async fn http<T>(
-        &self,
-        io: T,
-        shared: &Arc<Shared>,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+    async fn secure(&self, tls: TlsAcceptor, io: Io, shared: &Arc<Shared>) -> Result<(), Failed> {
+        self.http(tls.accept(io).await?, shared).await
+    }
+
+    /// All that HTTP may be.
+    async fn http<T>(&self, io: T, shared: &Arc<Shared>) -> Result<(), Failed>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = service_fn(|request| self.answer(request, shared));
+        let answer = |request: Request<_>| self.answer(request.map(Incoming::from), shared);
+        let service = service_fn(answer);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
         let mut told = false;
         std::future::poll_fn(|cx| {
@@ -96,7 +106,7 @@ where
     }
 
     /// One request.
-    fn answer(
+    pub(super) fn answer(
         &self,
         request: Request<Incoming>,
         shared: &Arc<Shared>,

@@ -1,5 +1,6 @@
 //! Real sockets, raw bytes: what a client sees.
 
+mod direct;
 mod drain;
 mod http1;
 mod http2;

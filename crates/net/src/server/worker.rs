@@ -8,13 +8,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::roster::{Entry, Roster};
 use super::serve::{self, Service};
 use super::{Common, Shutdown};
+use crate::body::Incoming;
 use crate::conn::{Clock, Fate, Io, Shared};
 use crate::{Body, Conn};
 
@@ -148,14 +148,9 @@ where
             Arc::clone(&self.clock),
         ));
         let weak = Arc::downgrade(&shared);
-        let connection = self
-            .service
-            .clone()
-            .connection(Io::new(read, Arc::clone(&shared)), shared);
-        let task = tokio::spawn(async move {
-            let _seat = seat;
-            connection.await;
-        });
+        let io = Io::new(read, Arc::clone(&shared));
+        // As it is: within another future there would be room for it twice.
+        let task = tokio::spawn(self.service.clone().connection(io, shared, seat));
         self.open.entries().push(Entry {
             shared: weak,
             task: task.abort_handle(),

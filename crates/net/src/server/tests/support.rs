@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 use tokio::sync::Notify;
 
+use crate::body::Incoming;
 use crate::metrics::Metrics;
 use crate::server::{Certificates, Connections, Limits, Listen, Server, Shutdown, Tls};
 use crate::{Body, Chunk, Conn};
@@ -120,8 +120,9 @@ pub fn cut(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
 }
 
 /// `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream, every second
-/// piece of which is in a pipe), `/short` (a stream that ends early), `/gate`,
-/// `/conn`, `/full/LEN`, `/panic`.
+/// piece of which is in a pipe), `/unsized/LEN/SIZE,SIZE…` (a stream of unknown length), `/short` and
+/// `/long` (a stream that ends early, and late), `/status/STATUS`, `/fields`, `/last` (that says so),
+/// `/gate`, `/conn`, `/full/LEN`, `/panic`.
 async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let mut parts = path.split('/').skip(1);
@@ -138,6 +139,22 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         "pieces" => Body::pieces(cut(&pattern(len), &sizes)),
         "stream" => Body::stream(len as u64, Steps::new(cut(&pattern(len), &sizes))),
         "piped" => Body::stream(len as u64, Steps::new(piped(cut(&pattern(len), &sizes)))),
+        "unsized" => Body::unsized_stream(Steps::new(cut(&pattern(len), &sizes))),
+        "long" => Body::stream(5, Steps::new(vec![Bytes::from_static(b"0123456789")])),
+        "status" => {
+            let status = StatusCode::from_u16(len as u16).unwrap();
+            return made(status, &[("etag", "\"a\"")]);
+        }
+        "fields" => {
+            let fields = [("x-a", "1"), ("X-b", ""), ("x-a", "2"), ("vary", "Origin")];
+            return made(StatusCode::OK, &fields);
+        }
+        "last" => {
+            return made(
+                StatusCode::OK,
+                &[("connection", "close"), ("date", "never")],
+            );
+        }
         "short" => Body::stream(1000, Steps::new(vec![Bytes::from_static(b"0123456789")])),
         "gate" => {
             gate.reached.notify_one();
@@ -156,6 +173,14 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         _ => return crate::Error::client(StatusCode::NOT_FOUND, "nothing here").response(),
     };
     Response::new(body)
+}
+
+fn made(status: StatusCode, fields: &[(&'static str, &'static str)]) -> Response<Body> {
+    let made = Response::builder().status(status);
+    let made = fields
+        .iter()
+        .fold(made, |made, (name, value)| made.header(*name, *value));
+    made.body(Body::full("what it is")).unwrap()
 }
 
 /// Every second piece in a pipe of its own.

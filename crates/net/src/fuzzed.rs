@@ -1,0 +1,21 @@
+//! What fuzzing tries of the server; its bodies lie beside those of all others, in `fuzz/bodies`.
+#![allow(missing_docs, dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../../fuzz/bodies/head.rs"]
+pub mod head;
+#[path = "../../../fuzz/bodies/wire.rs"]
+mod wire;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn heads() {
+        let corpus =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/head");
+        let files = std::fs::read_dir(corpus).unwrap();
+        let count = files
+            .map(|file| super::head::try_it(&std::fs::read(file.unwrap().path()).unwrap()))
+            .count();
+        assert!(count > 2, "the corpus is there");
+    }
+}

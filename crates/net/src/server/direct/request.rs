@@ -1,0 +1,73 @@
+//! The head of a plain request.
+
+use std::cell::Cell;
+
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Uri};
+
+use crate::body::Incoming;
+
+/// Fields of a head; players send some ten.
+const FIELDS_MAX: usize = 32;
+
+thread_local! {
+    /// An empty map with room in it.
+    static FIELDS: Cell<HeaderMap> = Cell::default();
+}
+
+/// Gives a map that is done with, so that the next request needs none of its own.
+pub(super) fn recycle(mut fields: HeaderMap) {
+    if fields.capacity() <= 2 * FIELDS_MAX {
+        fields.clear();
+        FIELDS.set(fields);
+    }
+}
+
+/// The request that `bytes` begin with and its length, where it is a plain one and there as a whole.
+pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut fields);
+    let Ok(httparse::Status::Complete(len)) = parsed.parse(bytes) else {
+        return None;
+    };
+    let method = match (parsed.method?, parsed.version?) {
+        ("GET", 1) => Method::GET,
+        ("HEAD", 1) => Method::HEAD,
+        _ => return None,
+    };
+    let head = Bytes::copy_from_slice(bytes.get(..len)?);
+    let shared = |part: &[u8]| {
+        let from = part.as_ptr().addr() - bytes.as_ptr().addr();
+        head.slice(from..from + part.len())
+    };
+    let mut map = FIELDS.take();
+    for field in &*parsed.headers {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        if !plain(&name, field.value) {
+            return None;
+        }
+        map.append(
+            name,
+            HeaderValue::from_maybe_shared(shared(field.value)).ok()?,
+        );
+    }
+    let mut request = Request::new(Incoming::default());
+    *request.uri_mut() = Uri::from_maybe_shared(shared(parsed.path?.as_bytes())).ok()?;
+    *request.method_mut() = method;
+    *request.headers_mut() = map;
+    Some((request, len))
+}
+
+/// Whether a field asks nothing of the connection, and announces nothing after the head.
+fn plain(name: &HeaderName, value: &[u8]) -> bool {
+    match *name {
+        header::CONNECTION => value.eq_ignore_ascii_case(b"keep-alive"),
+        header::CONTENT_LENGTH
+        | header::EXPECT
+        | header::TRAILER
+        | header::TRANSFER_ENCODING
+        | header::UPGRADE => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,48 @@
+//! A request that is answered past hyper is one that hyper reads alike, to its last byte.
+
+use std::convert::Infallible;
+use std::sync::Mutex;
+
+use http::{Request, Response};
+use http_body::Body as _;
+use hyper::service::service_fn;
+
+use super::wire::{Wire, run};
+use crate::Body;
+use crate::server::plain_request;
+
+/// What a client sends.
+pub fn try_it(bytes: &[u8]) {
+    let Some((request, len)) = plain_request(bytes) else {
+        return;
+    };
+    assert!(request.body().is_end_stream());
+    let (head, rest) = bytes.split_at(len);
+    assert!(head.ends_with(b"\n"));
+    let ours = request.into_parts().0;
+    // Nothing of it is left over, and nothing else is missing.
+    for bytes in [head, bytes] {
+        let theirs = parsed(bytes);
+        let theirs = theirs.first().expect("hyper takes it");
+        assert_eq!(theirs.method, ours.method);
+        assert_eq!(theirs.uri, ours.uri);
+        assert_eq!(theirs.version, ours.version);
+        assert_eq!(theirs.headers, ours.headers);
+    }
+    assert_eq!(parsed(head).len(), 1);
+    try_it(rest);
+}
+
+fn parsed(bytes: &[u8]) -> Vec<http::request::Parts> {
+    let (wire, _) = Wire::new(bytes, false);
+    let seen: Mutex<Vec<http::request::Parts>> = Mutex::default();
+    let service = service_fn(|request: Request<hyper::body::Incoming>| {
+        seen.lock().unwrap().push(request.into_parts().0);
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    let connection = builder.half_close(true).serve_connection(wire, service);
+    // However it ends.
+    let _ = run(connection);
+    seen.into_inner().unwrap()
+}
