@@ -10,10 +10,8 @@ pub fn run(data: &[u8]) {
     let pieces = index_pieces(data, data.last().copied().unwrap_or(0));
     match (&whole, &pieces) {
         (Ok(whole), Ok(pieces)) => {
-            assert_eq!(whole.fingerprint, pieces.fingerprint);
-            assert_eq!(whole.notes, pieces.notes);
-            let samples = |index: &Index| index.tracks.iter().map(check_track).collect::<Vec<_>>();
-            assert_eq!(samples(whole), samples(pieces));
+            assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
+            whole.tracks.iter().for_each(check_track);
             assert!(
                 whole
                     .tracks
@@ -51,8 +49,8 @@ fn lies_within(track: &media::index::Track, len: usize) -> bool {
     samples.all(|sample| sample.offset + u64::from(sample.size) <= len as u64)
 }
 
-/// Checks that a track's tables agree with themselves, and gives what tells it from others.
-fn check_track(track: &media::index::Track) -> (u32, i64, u64, Vec<Sample>) {
+/// Checks that a track's tables agree with themselves.
+fn check_track(track: &media::index::Track) {
     let samples = &track.samples;
     assert!(!samples.is_empty() && track.timescale > 0);
     let rows: Vec<Sample> = samples.range(0..samples.len()).collect();
@@ -69,5 +67,4 @@ fn check_track(track: &media::index::Track) -> (u32, i64, u64, Vec<Sample>) {
         }
     }
     assert_eq!(samples.end(), dts);
-    (track.id, track.origin, dts, rows)
 }

@@ -1,6 +1,7 @@
 //! No index MP4 can make its reader panic, or promise bytes that its media does not have; and what
 //! is read can be written: as an index MP4 that reads back the same, and as a progressive film.
 
+use media::Result;
 use media::index::{Index, Indexer, References, Sample};
 use media::mp4::{self, Progressive};
 use std::sync::Arc;
@@ -11,25 +12,34 @@ pub fn run(data: &[u8]) {
         return;
     };
     let len = u64::from_le_bytes(*len) & 0xff_ffff;
-    let Some(references) = references(file) else {
-        return;
+    let parts = references(file, 1 + len as usize % 97);
+    let (mut whole, mut parts) = match (references(file, usize::MAX), parts) {
+        (Ok(Some(whole)), Ok(Some(parts))) => (whole, parts),
+        (Ok(None), Ok(None)) => return,
+        (Err(whole), Err(parts)) => return assert_eq!(whole, parts),
+        (whole, parts) => panic!("whole: {whole:?}, in parts: {parts:?}"),
     };
-    for n in 0..references.places().len() {
-        if let Ok(index) = references.index(n, len) {
+    assert_eq!(whole.places(), parts.places());
+    assert_eq!(whole.media_len(), parts.media_len());
+    for n in 0..whole.places().len() {
+        let (index, again) = (whole.index(n, len), parts.index(n, len));
+        assert_eq!(format!("{index:?}"), format!("{again:?}"));
+        if let Ok(index) = index {
             assert_eq!(index.file_len, len);
             check(&index);
         }
     }
 }
 
-fn references(file: &[u8]) -> Option<References> {
+/// What an index MP4 says that is read so many bytes at a time; none in a film of its own.
+fn references(file: &[u8], piece: usize) -> Result<Option<References>> {
     let mut indexer = Indexer::new(file.len() as u64);
     while let Some(range) = indexer.need() {
-        indexer
-            .feed(&file[range.start as usize..range.end as usize])
-            .ok()?;
+        let (start, end) = (range.start as usize, range.end as usize);
+        let bytes = &file[start..end.min(start.saturating_add(piece))];
+        indexer.feed(bytes)?;
     }
-    indexer.take_references()
+    Ok(indexer.take_references())
 }
 
 fn samples(track: &media::index::Track) -> Vec<Sample> {
@@ -43,7 +53,8 @@ fn check(index: &Index) {
         assert!(samples(track).iter().all(within));
     }
     if let Ok(written) = mp4::index_file(index, "film.mp4") {
-        let again = references(&written).expect("it names its media");
+        let again = references(&written, usize::MAX).expect("it can be read");
+        let mut again = again.expect("it names its media");
         let again = again.index(0, index.file_len).expect("it was read before");
         assert_eq!(again.fingerprint, index.fingerprint);
         assert_eq!(again.tracks.len(), index.tracks.len());

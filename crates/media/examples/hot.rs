@@ -3,12 +3,14 @@
 //! milliseconds, for `bench/table.py`. Jobs are in `JOBS`.
 
 // The muxer of the tests, which knows its crate by these names.
+use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, Template};
 use media::manifest::{Format, hls};
 use media::plan::AccessUnits;
 use media::presentation::{Presentation, Rules};
 use media::{bytes, index, ts};
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -141,18 +143,36 @@ fn transport_stream(_: u32) -> media::Result<Work> {
     let rules = Rules { segment_ms: 60_000 };
     let presentation = Presentation::new(vec![Arc::new(indexer.finish()?)], &rules)?;
     let units = presentation.units(&presentation.renditions[0], 0);
-    wrapped(&presentation, &units, file)?;
+    let codec = presentation
+        .track(&presentation.renditions[0])
+        .codec
+        .clone();
+    let len = ts::Batches::new(&codec, &units)?.len_max();
+    let out = RefCell::new(vec![0; len]);
+    batched(&codec, &units, file, &mut out.borrow_mut())?;
     Ok(Box::new(move || {
-        drop(black_box(wrapped(&presentation, &units, file)));
+        let len = batched(&codec, &units, file, &mut out.borrow_mut());
+        drop(black_box(len));
     }))
 }
 
-fn wrapped(p: &Presentation, units: &AccessUnits, file: &[u8]) -> media::Result<Vec<u8>> {
-    let ranges = units.ranges.iter();
-    let parts: Vec<&[u8]> = ranges
-        .map(|range| &file[range.start as usize..range.end as usize])
-        .collect();
-    ts::wrap(&p.track(&p.renditions[0]).codec, units, &parts)
+/// As `serve` makes it of a file of its machine.
+fn batched(
+    codec: &Codec,
+    units: &AccessUnits,
+    file: &[u8],
+    out: &mut [u8],
+) -> media::Result<usize> {
+    let mut batches = ts::Batches::new(codec, units)?;
+    let mut len = 0;
+    while let Some(batch) = batches.next(128 << 10) {
+        let ranges = batch.ranges.iter();
+        let parts: Vec<&[u8]> = ranges
+            .map(|range| &file[range.start as usize..range.end as usize])
+            .collect();
+        len += batches.write(&batch, &parts, &mut out[len..])?;
+    }
+    Ok(len)
 }
 
 // ── material, the same in every run ──────────────────────────────────────────────────────────

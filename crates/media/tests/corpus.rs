@@ -12,6 +12,8 @@ mod indexer;
 mod manifest;
 #[path = "../../../fuzz/bodies/references.rs"]
 mod references;
+#[path = "../../../fuzz/bodies/ts.rs"]
+mod ts;
 
 /// Runs `body` on each file of a target's corpus.
 fn replay(target: &str, body: impl Fn(&[u8])) {
@@ -48,4 +50,9 @@ fn mpd_corpus() {
 #[test]
 fn references_corpus() {
     replay("references", references::run);
+}
+
+#[test]
+fn ts_corpus() {
+    replay("ts", ts::run);
 }

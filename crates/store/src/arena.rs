@@ -8,7 +8,7 @@
 //! pages of the others are gone): how many there may be is bounded. What is gone of a huge page is
 //! free for others only once the kernel splits it, which it does when memory is short.
 
-use crate::map::{Lot, Span};
+use crate::map::{Draft, Lot, Span};
 use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -57,24 +57,39 @@ impl Arena {
     /// When there is no memory left, or old buffers hold as many pieces as there may be;
     /// `FileTooLarge` for over 64 MiB.
     pub fn keep<'a>(&self, parts: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<Kept> {
-        let len: usize = parts.clone().map(<[u8]>::len).sum();
+        let mut draft = self.draft(parts.clone().map(<[u8]>::len).sum())?;
+        parts.for_each(|part| draft.push(part));
+        Ok(Kept::new(draft))
+    }
+
+    /// Lets `write` make a buffer of up to `len` bytes in its place; it says how many it wrote.
+    ///
+    /// # Errors
+    /// As [`Arena::keep`]; inside, what `write` fails with.
+    pub fn make<E>(
+        &self,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> io::Result<Result<Kept, E>> {
+        let mut draft = self.draft(len)?;
+        Ok(write(draft.rest()).map(|len| {
+            draft.fill(len);
+            Kept::new(draft)
+        }))
+    }
+
+    fn draft(&self, len: usize) -> io::Result<Draft> {
         if len > LOT_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut draft = {
-            let mut lots = self.lots.lock().unwrap_or_else(PoisonError::into_inner);
-            match lots.latest.as_ref().and_then(|lot| lot.draft(len)) {
-                Some(draft) => draft,
-                None => {
-                    let lot = lots.another(self.most)?;
-                    lot.draft(len).ok_or(io::ErrorKind::OutOfMemory)?
-                }
+        let mut lots = self.lots.lock().unwrap_or_else(PoisonError::into_inner);
+        match lots.latest.as_ref().and_then(|lot| lot.draft(len)) {
+            Some(draft) => Ok(draft),
+            None => {
+                let lot = lots.another(self.most)?;
+                Ok(lot.draft(len).ok_or(io::ErrorKind::OutOfMemory)?)
             }
-        };
-        parts.for_each(|part| draft.push(part));
-        let span = Arc::new(draft.done());
-        let bytes = Bytes::from_owner(Owner(span.clone()));
-        Ok(Kept { span, bytes })
+        }
     }
 }
 
@@ -96,6 +111,12 @@ impl Lots {
 }
 
 impl Kept {
+    fn new(draft: Draft) -> Kept {
+        let span = Arc::new(draft.done());
+        let bytes = Bytes::from_owner(Owner(span.clone()));
+        Kept { span, bytes }
+    }
+
     /// All of it.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -148,6 +169,28 @@ mod tests {
         let page = rustix::param::page_size();
         assert_eq!(one.place().0 + page, two.place().0);
         assert_eq!(two.place(), (two.bytes().as_ptr().addr(), 10_000));
+    }
+
+    #[test]
+    fn what_is_made_in_place_is_as_long_as_it_was_written() {
+        let arena = Arena::new(0);
+        let made = |len, written: usize| {
+            let write = |room: &mut [u8]| {
+                assert_eq!(
+                    (room.len(), room.iter().any(|&byte| byte != 0)),
+                    (len, false)
+                );
+                room[..written].fill(7);
+                Ok::<_, ()>(written)
+            };
+            arena.make(len, write).unwrap().unwrap()
+        };
+        let (one, two) = (made(10_000, 9_000), made(5, 5));
+        assert_eq!(one.bytes(), &[7; 9_000][..]);
+        assert_eq!(two.bytes(), &[7; 5][..]);
+        assert_eq!(one.place().1, 9_000);
+        let failed = arena.make(10_000, |_| Err("why"));
+        assert_eq!(failed.unwrap().unwrap_err(), "why");
     }
 
     #[test]

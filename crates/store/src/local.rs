@@ -103,6 +103,40 @@ impl LocalFile {
         Ok(Bytes::from(buffer))
     }
 
+    /// Makes sure that the file had all of `ranges`, and counts them as one request;
+    /// [`LocalFile::read_into`] then reads them, in whatever parts.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when the file ends before one of them does.
+    pub fn ask(&self, ranges: &[Range<u64>], reason: Reason) -> Result<(), Error> {
+        for range in ranges {
+            self.check(range)?;
+        }
+        let bytes = ranges.iter().map(|range| range.end - range.start);
+        self.meter.count(reason, bytes.fold(0, u64::saturating_add));
+        Ok(())
+    }
+
+    /// Reads from `start` on until `buffer` is full. Blocks, and counts nothing: see
+    /// [`LocalFile::ask`].
+    ///
+    /// # Errors
+    /// As [`LocalFile::read`].
+    pub fn read_into(&self, mut start: u64, mut buffer: &mut [u8]) -> Result<(), Error> {
+        while !buffer.is_empty() {
+            match rustix::io::pread(&self.file, &mut *buffer, start) {
+                Ok(0) => return Err(Error::Changed),
+                Ok(count) => {
+                    start += count as u64;
+                    buffer = buffer.get_mut(count..).unwrap_or_default();
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Parts of the mapped file, without a copy and without waiting: one request of the storage.
     /// `None` where the file cannot be mapped, and when a range is not inside it.
     ///
@@ -238,10 +272,14 @@ mod tests {
             let asked = range.start as u64..range.end as u64;
             let read = object.read(asked.clone(), Reason::Plain).unwrap();
             assert_eq!(read, &bytes[range.clone()]);
+            let mut into = vec![0; range.len()];
+            object.read_into(asked.start, &mut into).unwrap();
+            assert_eq!(into, &bytes[range.clone()]);
             let slice = slice(&object, asked).unwrap();
             assert_eq!(slice, &bytes[range]);
         }
-        assert_eq!(object.meter.requests(Reason::Plain), 14);
+        object.ask(&[0..1, 5..9], Reason::Plain).unwrap();
+        assert_eq!(object.meter.requests(Reason::Plain), 15);
         assert_eq!(object.meter.requests(Reason::Index), 0);
     }
 
@@ -253,6 +291,9 @@ mod tests {
         #[allow(clippy::reversed_empty_ranges)]
         for range in [0..len + 1, len..len + 1, u64::MAX - 1..u64::MAX, 2..1] {
             assert!(slice(&object, range.clone()).is_none());
+            let mut more = vec![0; LEN + 1];
+            assert!(object.read_into(range.start, &mut more).is_err());
+            assert!(object.ask(&[0..1, range.clone()], Reason::Index).is_err());
             assert!(matches!(
                 object.read(range, Reason::Plain),
                 Err(Error::Changed)

@@ -15,9 +15,11 @@
 //!
 //! - **The pointer** comes from `mmap` as above; every [`Span`] holds its [`Lot`].
 //! - **Aliasing.** A lot gives each of its bytes to one draft only, ever: `taken` only grows, in
-//!   steps of whole pages. A draft writes within its own span, through `&mut self`, and no slice of
-//!   a span is made before the draft is done with it. From then on nobody writes, until the pages go
-//!   back when the span is dropped, and with it the last slice. So spans may be looked at.
+//!   steps of whole pages. A draft writes within its own span, through `&mut self`, or lends what is not
+//!   written yet as a slice, as long as it is borrowed itself: such memory is the kernel's zeros, and
+//!   may be looked at. No slice of a span is made before the draft is done with it. From then on nobody
+//!   writes, until the pages go back when the span is dropped, and with it the last slice. So spans may
+//!   be looked at.
 //! - **The kernel** may hold pages of a span for longer (`vmsplice`): giving them back takes them out
 //!   of our memory and does not change them, and that address is never given to anybody else as long
 //!   as the lot lives.
@@ -194,6 +196,21 @@ impl Draft {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
         }
         self.filled += len;
+    }
+
+    /// What is not filled yet.
+    pub(crate) fn rest(&mut self) -> &mut [u8] {
+        let at = self.span.start + self.filled;
+        // Within the span, which is ours alone; nobody else gets at it while `self` is lent.
+        unsafe {
+            let rest = self.span.lot.pages.start.as_ptr().add(at);
+            std::slice::from_raw_parts_mut(rest, self.span.len - self.filled)
+        }
+    }
+
+    /// The first so many bytes of the rest, or all, were written.
+    pub(crate) fn fill(&mut self, len: usize) {
+        self.filled += len.min(self.span.len - self.filled);
     }
 
     /// What was appended.

@@ -1,5 +1,6 @@
 //! Collects samples, one by one or column by column, and packs them into tables.
 
+use super::chunks::ChunksBuilder;
 use super::column::Column;
 use super::{Sample, Samples};
 use std::collections::HashMap;
@@ -19,8 +20,7 @@ pub struct SamplesBuilder {
     cts_known: HashMap<i32, u32>,
     /// Sync samples, once there is a sample that is none.
     sync: Option<Vec<u32>>,
-    chunk_firsts: Vec<u32>,
-    chunk_offsets: Vec<u64>,
+    chunks: ChunksBuilder,
     end: u64,
     next_offset: u64,
     expected: usize,
@@ -90,21 +90,20 @@ impl SamplesBuilder {
 
     /// Says that some `more` chunks are coming.
     pub(super) fn reserve_chunks(&mut self, more: usize) {
-        self.chunk_firsts.reserve(more);
-        self.chunk_offsets.reserve(more);
+        self.chunks.reserve(more);
     }
 
     /// Says that the samples `first..first + count`, whose sizes are there already, lie one after
     /// the other from `offset` on, and tells where they end.
+    #[inline]
     pub(super) fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> u64 {
         let (mut next, mut at) = (first, offset);
         let end = first + count;
         while next < end {
-            let begun = self.chunk_firsts.last().copied();
+            let begun = self.chunks.last_first();
             let begun = begun.filter(|first| next - first < CHUNK_SAMPLES_MAX);
             let begun = begun.filter(|_| at == self.next_offset).unwrap_or_else(|| {
-                self.chunk_firsts.push(next);
-                self.chunk_offsets.push(at);
+                self.chunks.push(next, at);
                 next
             });
             let some = (begun + CHUNK_SAMPLES_MAX).min(end) - next;
@@ -155,7 +154,7 @@ impl SamplesBuilder {
             &self.sizes,
             (&self.cts, self.cts_values),
             self.sync,
-            (&self.chunk_firsts, &self.chunk_offsets),
+            self.chunks,
         )
     }
 }

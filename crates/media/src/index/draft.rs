@@ -6,6 +6,7 @@ use crate::bmff::elst::Edit;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, Kind, Result, fourcc};
+use std::ops::Range;
 
 /// How many samples a track may have.
 pub(super) const SAMPLES_MAX: u64 = 50_000_000;
@@ -36,6 +37,8 @@ pub(super) struct Draft {
     timescale: u32,
     tkhd: Tkhd,
     entries: Vec<Entry>,
+    /// Where in the file the last of its chunks ends.
+    reach: u64,
     /// Which entry the samples use.
     used: Option<usize>,
     /// Decode time of the first sample, in the media's own ticks.
@@ -80,6 +83,7 @@ impl Draft {
             timescale,
             tkhd,
             entries,
+            reach: 0,
             used: None,
             base: 0,
             skew: 0,
@@ -157,13 +161,20 @@ impl Draft {
 
     /// Says that the samples `first..first + count`, whose sizes are there already, lie one after
     /// the other from `offset` on, all of them within the file.
+    #[inline]
     pub fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> Result<()> {
         let end = self.samples.push_chunk(first, count, offset);
-        if end <= self.file_len {
-            return Ok(());
+        self.reach = self.reach.max(end);
+        match end <= self.file_len {
+            true => Ok(()),
+            false => self.check_each(first..first + count, offset),
         }
-        let mut at = offset;
-        for n in first..first + count {
+    }
+
+    /// Whether samples that lie one after the other from `at` on are within the file.
+    #[cold]
+    fn check_each(&mut self, samples: Range<u32>, mut at: u64) -> Result<()> {
+        for n in samples {
             let size = self.samples.sizes().get(n);
             let end = at.saturating_add(u64::from(size));
             if end > self.file_len {
@@ -172,6 +183,13 @@ impl Draft {
             at = end;
         }
         Ok(())
+    }
+
+    /// Whether the samples so far, which came in chunks, lie within a file of `len` bytes; that is
+    /// how long it is then.
+    pub fn is_within(&mut self, len: u64) -> bool {
+        self.file_len = len;
+        self.reach <= len && u64::from(self.samples.len()) <= len
     }
 
     fn beyond(&self, n: u32, size: u32, offset: u64) -> Error {

@@ -1,6 +1,7 @@
 //! Bad input, each case with its kind and what its message must name.
 
 mod anywhere;
+mod pieces;
 mod tables;
 
 use super::testing::{Base, Fragment, Layout, MuxTrack, fragmented, progressive, row};

@@ -1,5 +1,7 @@
 //! A hash of a file's metadata that is the same on every machine and in every run.
 
+use std::ops::Range;
+
 /// Hashes boxes with their places, eight bytes at a time. Not for adversaries: who can write
 /// the file can write another film anyway.
 #[derive(Debug)]
@@ -18,12 +20,28 @@ impl Fingerprint {
 
     /// Adds a box that lies at `at`.
     pub fn add(&mut self, at: u64, bytes: &[u8]) {
+        self.begin(at, bytes.len());
+        let words = self.words(bytes);
+        self.end(bytes.get(words..).unwrap_or_default());
+    }
+
+    /// Begins with a box of `len` bytes at `at`, which come in parts.
+    pub fn begin(&mut self, at: u64, len: usize) {
         self.word(at);
-        self.word(bytes.len() as u64);
-        let (words, rest) = bytes.as_chunks::<8>();
+        self.word(len as u64);
+    }
+
+    /// Adds as much of a part as fills words, and tells how many bytes that are.
+    pub fn words(&mut self, bytes: &[u8]) -> usize {
+        let (words, _) = bytes.as_chunks::<8>();
         for word in words {
             self.word(u64::from_le_bytes(*word));
         }
+        words.len() * 8
+    }
+
+    /// Adds what is left of the last part.
+    pub fn end(&mut self, rest: &[u8]) {
         let mut last = [0; 8];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
@@ -40,6 +58,37 @@ impl Fingerprint {
     pub fn finish(self) -> u64 {
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(FACTOR);
         mixed ^ (mixed >> 32)
+    }
+}
+
+/// A hash of a part of what comes, taken while it does.
+#[derive(Debug)]
+pub(super) struct Hashing {
+    hash: Fingerprint,
+    range: Range<usize>,
+    done: usize,
+}
+
+impl Hashing {
+    /// Goes on with `hash`, which is that of all before `range`.
+    pub fn new(hash: Fingerprint, range: Range<usize>) -> Hashing {
+        let done = range.start;
+        Hashing { hash, range, done }
+    }
+
+    /// Adds what of the range has come.
+    pub fn add(&mut self, came: &[u8]) {
+        let end = self.range.end.min(came.len());
+        let fresh = came.get(self.done..end).unwrap_or_default();
+        self.done += self.hash.words(fresh);
+    }
+
+    /// The hash with all of `range`, if it was begun for that.
+    pub fn finish(mut self, came: &[u8], range: &Range<usize>) -> Option<Fingerprint> {
+        self.add(came);
+        let rest = came.get(self.done..self.range.end)?;
+        self.hash.end(rest);
+        (self.range == *range).then_some(self.hash)
     }
 }
 
@@ -65,6 +114,24 @@ mod tests {
             assert!(seen.insert(hash(9, 0, &other)), "bit {bit}");
         }
         assert!(seen.insert(hash(9, 0, &bytes[..25])));
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        let bytes = *b"moov and all that is in it";
+        for range in [0..26, 0..16, 8..25] {
+            let part = &bytes[range.clone()];
+            let mut begun = Fingerprint::new(9);
+            begun.begin(3, part.len());
+            let mut hashing = Hashing::new(begun, range.clone());
+            [0, 9, 12, 12, 20]
+                .iter()
+                .for_each(|end| hashing.add(&bytes[..*end]));
+            let hash = hashing.finish(&bytes, &range).map(Fingerprint::finish);
+            assert_eq!(hash, Some(super::tests::hash(9, 3, part)), "{range:?}");
+        }
+        let hashing = Hashing::new(Fingerprint::new(9), 0..20);
+        assert!(hashing.finish(&bytes, &(0..21)).is_none());
     }
 
     #[test]

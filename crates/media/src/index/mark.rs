@@ -1,5 +1,6 @@
 //! What our own index MP4s say besides: facts of the media file that its tables do not hold.
 
+use super::ahead::Ahead;
 use super::fingerprint::Fingerprint;
 use super::{MediaState, Note};
 use crate::bmff::{Children, Mp4Box};
@@ -56,13 +57,30 @@ impl Mark {
         });
     }
 
-    /// The mark of a moov box, if it has one that holds for its tables.
-    pub fn read(moov: &Mp4Box<'_>) -> Option<Mark> {
+    /// How long its box is without notes.
+    pub(super) const BYTES_MIN: usize = 8 + ID.len() + 1 + 3 * 8 + 1 + 8 + 4;
+
+    /// The begin of a hash of so many bytes of tables.
+    pub(super) fn hashing(len: usize) -> Fingerprint {
+        let mut hash = Fingerprint::new(len as u64);
+        hash.begin(0, len);
+        hash
+    }
+
+    /// The mark of a moov box, if it has one that holds for its tables, whose hash may have been taken
+    /// `ahead`.
+    pub(super) fn read(moov: &Mp4Box<'_>, ahead: &mut Ahead) -> Option<Mark> {
         let boxes = Children::new(moov.body, 0).map_while(Result::ok);
         let last = boxes.last().filter(|last| last.name == *b"uuid")?;
         let tables = moov.body.get(..moov.body.len() - last.whole.len())?;
+        let header = moov.whole.len() - moov.body.len();
         let mut reader = Reader::new(last.body);
-        let ours = reader.array() == ID && reader.u8() == VERSION && reader.u64() == hash(tables);
+        if reader.array() != ID || reader.u8() != VERSION {
+            return None;
+        }
+        let hashed = ahead.hash(moov.whole, header..header + tables.len());
+        let hash = hashed.map_or_else(|| hash(tables), Fingerprint::finish);
+        let ours = reader.u64() == hash;
         let (file_len, fingerprint) = (reader.u64(), reader.u64());
         let (kind, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
         let media_state = match kind {
@@ -98,8 +116,9 @@ fn note(reader: &mut Reader<'_>) -> Option<Note> {
 }
 
 fn hash(bytes: &[u8]) -> u64 {
-    let mut hash = Fingerprint::new(bytes.len() as u64);
-    hash.add(0, bytes);
+    let mut hash = Mark::hashing(bytes.len());
+    let words = hash.words(bytes);
+    hash.end(bytes.get(words..).unwrap_or_default());
     hash.finish()
 }
 
@@ -118,6 +137,19 @@ mod tests {
     }
 
     #[test]
+    fn one_without_notes_is_as_long_as_is_said() {
+        let mark = Mark {
+            file_len: 1,
+            fingerprint: 2,
+            media_state: None,
+            notes: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        mark.write(&mut bytes, 0);
+        assert_eq!(bytes.len(), Mark::BYTES_MIN);
+    }
+
+    #[test]
     fn any_flipped_bit_makes_it_void_or_changes_no_table() {
         let at = Some(7);
         let what = "a note".to_owned();
@@ -128,7 +160,7 @@ mod tests {
             notes: vec![Note { track: 3, at, what }],
         };
         let bytes = marked(&mark);
-        let read = |bytes: &[u8]| Mark::read(&Mp4Box::first(bytes, 0).ok()?);
+        let read = |bytes: &[u8]| Mark::read(&Mp4Box::first(bytes, 0).ok()?, &mut Ahead::default());
         assert_eq!(read(&bytes).as_ref(), Some(&mark));
         for bit in 16 * 8..22 * 8 {
             let mut other = bytes.clone();

@@ -1,5 +1,6 @@
 //! The index of one media file: per track, compact tables of samples and where they lie.
 
+mod ahead;
 mod builder;
 mod chunks;
 mod column;

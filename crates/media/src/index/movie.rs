@@ -1,5 +1,6 @@
 //! The moov box: what the film is made of, and its samples where they are not in fragments.
 
+use super::ahead::Ahead;
 use super::draft::Draft;
 use super::track::{Parsed, Source, read_trak};
 use super::{Note, Track};
@@ -30,11 +31,12 @@ pub(super) struct Movie {
 }
 
 impl Movie {
-    /// Reads of a moov box what concerns the media of `source`.
+    /// Reads of a moov box what concerns the media of `source`, but for tracks that were read `ahead`.
     pub fn parse(
         moov: &Mp4Box<'_>,
         quicktime: bool,
         source: &Source,
+        ahead: &mut Ahead,
         notes: &mut Vec<Note>,
     ) -> Result<Movie> {
         if moov.find(b"cmov")?.is_some() {
@@ -57,7 +59,7 @@ impl Movie {
         for child in moov.children() {
             let child = child.map_err(|error| error.inside(*b"moov"))?;
             let read = match &child.name {
-                b"trak" => movie.add_trak(&child, quicktime, source, notes),
+                b"trak" => movie.add_trak(&child, quicktime, source, ahead, notes),
                 b"mvex" => movie.add_mvex(&child),
                 _ => Ok(()),
             };
@@ -71,6 +73,7 @@ impl Movie {
         trak: &Mp4Box<'_>,
         quicktime: bool,
         source: &Source,
+        ahead: &mut Ahead,
         notes: &mut Vec<Note>,
     ) -> Result<()> {
         self.traks += 1;
@@ -78,7 +81,11 @@ impl Movie {
             let what = format!("there are more than {TRACKS_MAX} tracks");
             return Err(Error::new(Kind::TooLarge, what).at(trak.at));
         }
-        match read_trak(trak, quicktime, source)? {
+        let parsed = match ahead.take(trak.at, source) {
+            Some(draft) => Parsed::Draft(draft),
+            None => read_trak(trak, quicktime, source)?,
+        };
+        match parsed {
             Parsed::Elsewhere => {}
             Parsed::Draft(draft) => self.drafts.push(*draft),
             Parsed::Skipped { id, why } => {

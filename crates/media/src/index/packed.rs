@@ -16,23 +16,25 @@ pub struct Packed {
 impl Packed {
     /// Packs `values`. At most `u32::MAX` of them are kept.
     pub fn new(values: &[u32]) -> Packed {
+        Packed::of(values.iter().copied())
+    }
+
+    /// Packs `values`, which it looks at twice. At most `u32::MAX` of them are kept.
+    pub fn of(values: impl ExactSizeIterator<Item = u32> + Clone) -> Packed {
         let len = u32::try_from(values.len()).unwrap_or(u32::MAX);
-        let constant = values.first().copied().unwrap_or(0);
-        if values.iter().all(|value| *value == constant) {
+        let constant = values.clone().next().unwrap_or(0);
+        let (any, other) = values.clone().fold((0, 0), |(any, other), value| {
+            (any | value, other | (value ^ constant))
+        });
+        if other == 0 {
             return Packed::same(constant, len);
         }
-        let largest = values.iter().copied().max().unwrap_or(0);
-        let width = 4 - (largest.leading_zeros() / 8) as u8;
-        let mut bytes = vec![0; values.len() * width as usize + (4 - width as usize)];
-        match width {
-            1 => write::<1>(values, &mut bytes),
-            2 => write::<2>(values, &mut bytes),
-            3 => write::<3>(values, &mut bytes),
-            _ => write::<4>(values, &mut bytes),
-        }
+        let width = width(any);
+        let mut bytes = vec![0; len as usize * width + padding(width)];
+        write_all(width, values, &mut bytes);
         Packed {
             len,
-            width,
+            width: width as u8,
             constant,
             bytes: bytes.into(),
         }
@@ -48,9 +50,19 @@ impl Packed {
         }
     }
 
+    /// How many bytes `len` values take of which `largest` is the largest, where not all are the same.
+    pub(super) fn bytes_of(largest: u32, len: u32) -> usize {
+        len as usize * width(largest) + padding(width(largest))
+    }
+
     /// How many values.
     pub fn len(&self) -> u32 {
         self.len
+    }
+
+    /// The one value, where there are no two.
+    pub fn constant(&self) -> Option<u32> {
+        (self.width == 0).then_some(self.constant)
     }
 
     /// Whether there are none.
@@ -107,8 +119,99 @@ impl Packed {
     }
 }
 
+/// Packs values as they come.
+#[derive(Debug, Default)]
+pub(super) struct PackedBuilder {
+    len: u32,
+    width: usize,
+    first: u32,
+    /// Bits in which a value differs from the first.
+    other: u32,
+    bytes: Vec<u8>,
+    expected: usize,
+}
+
+impl PackedBuilder {
+    /// Says that some `more` values are coming.
+    pub fn expect(&mut self, more: usize) {
+        self.expected = self.len as usize + more;
+    }
+
+    /// Adds values.
+    pub fn extend(&mut self, values: &[u32]) {
+        if self.len == 0 {
+            self.first = values.first().copied().unwrap_or(0);
+        }
+        let (any, other) = values.iter().fold((0, 0), |(any, other), value| {
+            (any | value, other | (value ^ self.first))
+        });
+        self.other |= other;
+        if width(any) > self.width {
+            self.widen(width(any));
+        }
+        let from = self.bytes.len();
+        self.bytes.resize(from + values.len() * self.width, 0);
+        write_all(self.width, values.iter().copied(), &mut self.bytes[from..]);
+        self.len += values.len() as u32;
+    }
+
+    /// Packs all values so far anew, `width` bytes each.
+    fn widen(&mut self, width: usize) {
+        let narrow = PackedBuilder {
+            bytes: std::mem::take(&mut self.bytes),
+            ..*self
+        };
+        let narrow = narrow.into_packed();
+        let room = self.expected.max(self.len as usize) * width + padding(width);
+        self.bytes.reserve_exact(room);
+        self.bytes.resize(self.len as usize * width, 0);
+        let values = (0..narrow.len).map(|n| narrow.get(n));
+        write_all(width, values, &mut self.bytes);
+        self.width = width;
+    }
+
+    /// All of them.
+    pub fn finish(self) -> Packed {
+        match self.other {
+            0 => Packed::same(self.first, self.len),
+            _ => self.into_packed(),
+        }
+    }
+
+    fn into_packed(mut self) -> Packed {
+        self.bytes.resize(self.bytes.len() + padding(self.width), 0);
+        Packed {
+            len: self.len,
+            width: self.width as u8,
+            constant: self.first,
+            bytes: self.bytes.into(),
+        }
+    }
+}
+
+/// How many bytes hold a number that has these bits.
+fn width(bits: u32) -> usize {
+    4 - bits.leading_zeros() as usize / 8
+}
+
+/// What follows on the last value, so that four bytes can always be read.
+fn padding(width: usize) -> usize {
+    4 - width
+}
+
+/// Writes values in `width` little-endian bytes each.
+fn write_all(width: usize, values: impl Iterator<Item = u32>, bytes: &mut [u8]) {
+    match width {
+        0 => {}
+        1 => write::<1>(values, bytes),
+        2 => write::<2>(values, bytes),
+        3 => write::<3>(values, bytes),
+        _ => write::<4>(values, bytes),
+    }
+}
+
 /// Writes values in `WIDTH` little-endian bytes each; a width the compiler knows makes it fast.
-fn write<const WIDTH: usize>(values: &[u32], bytes: &mut [u8]) {
+fn write<const WIDTH: usize>(values: impl Iterator<Item = u32>, bytes: &mut [u8]) {
     for (to, value) in bytes.chunks_exact_mut(WIDTH).zip(values) {
         to.copy_from_slice(&value.to_le_bytes()[..WIDTH]);
     }
@@ -138,7 +241,18 @@ mod tests {
         ) {
             let packed = Packed::new(&values);
             let back: Vec<u32> = (0..packed.len()).map(|n| packed.get(n)).collect();
-            prop_assert_eq!(back, values);
+            prop_assert_eq!(&back, &values);
+        }
+
+        #[test]
+        fn packed_bit_by_bit_is_the_same(
+            parts in proptest::collection::vec((0u32..33).prop_flat_map(|bits| {
+                proptest::collection::vec(0..=u32::MAX.checked_shr(bits).unwrap_or(0), 0..9)
+            }), 0..9)
+        ) {
+            let mut builder = PackedBuilder::default();
+            parts.iter().for_each(|part| builder.extend(part));
+            prop_assert_eq!(builder.finish(), Packed::new(&parts.concat()));
         }
     }
 

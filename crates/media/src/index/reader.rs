@@ -1,12 +1,12 @@
 //! The indexer: asks for byte ranges of one file and is fed them. It does no IO itself.
 
+use super::ahead::Ahead;
 use super::fingerprint::Fingerprint;
 use super::fragment::read_moof;
 use super::movie::Movie;
 use super::references::References;
 use super::track::Source;
 use super::{Index, Note};
-use crate::bmff::dref::Location;
 use crate::bmff::{Header, Mp4Box, ftyp::Ftyp};
 use crate::error::{Error, Kind, Result, fourcc};
 use std::ops::Range;
@@ -25,6 +25,8 @@ const SMALL_FRAGMENT: u64 = 128 << 10;
 const MOOV_MAX: u64 = 1 << 30;
 /// Largest moof box that is read.
 const MOOF_MAX: u64 = 64 << 20;
+/// How many boxes are passed over to see whether a moov is coming.
+const AHEAD_BOXES_MAX: u32 = 8;
 /// How many boxes a file may have at its top level.
 const BOXES_MAX: u32 = 8_000_000;
 
@@ -57,6 +59,8 @@ pub struct Indexer {
     last_moof_at: Option<u64>,
     fingerprint: Fingerprint,
     notes: Vec<Note>,
+    /// Tracks of the moov, as far as they have come.
+    ahead: Ahead,
     /// What the moov says, where media lies in other files.
     references: Option<References>,
     done: bool,
@@ -88,6 +92,7 @@ impl Indexer {
             last_moof_at: None,
             fingerprint: Fingerprint::new(file_len),
             notes: Vec::new(),
+            ahead: Ahead::default(),
             references: None,
             done: file_len == 0,
         }
@@ -120,6 +125,9 @@ impl Indexer {
         self.buffer
             .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         if self.filled() < self.goal {
+            if self.movie.is_none() {
+                self.look_ahead();
+            }
             return Ok(());
         }
         self.advance()
@@ -177,6 +185,34 @@ impl Indexer {
     fn ahead(&self) -> &[u8] {
         let from = usize::try_from(self.at - self.base).unwrap_or(usize::MAX);
         self.buffer.get(from..).unwrap_or_default()
+    }
+
+    /// Reads what has come of a moov, while more is waited for.
+    fn look_ahead(&mut self) {
+        let (mut at, mut quicktime) = (self.at, self.quicktime);
+        for _ in 0..AHEAD_BOXES_MAX {
+            let from = usize::try_from(at - self.base).unwrap_or(usize::MAX);
+            let bytes = self.buffer.get(from..).unwrap_or_default();
+            let left = self.file_len - at;
+            let Ok(Some(header)) = Header::read(bytes, left) else {
+                return;
+            };
+            match &header.name {
+                _ if header.size > left => return,
+                b"moov" => {
+                    let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+                    let came = bytes.get(..size).unwrap_or(bytes);
+                    let place = at..at + header.size;
+                    return self.ahead.look(came, place, quicktime, self.file_len);
+                }
+                b"ftyp" => {
+                    let ftyp = Mp4Box::first(bytes, at).and_then(|ftyp| Ftyp::parse(ftyp.body));
+                    quicktime = ftyp.is_ok_and(|ftyp| ftyp.is_quicktime());
+                }
+                _ => {}
+            }
+            at += header.size;
+        }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -313,7 +349,10 @@ impl Indexer {
         let buffer = std::mem::take(&mut self.buffer);
         let from = usize::try_from(self.at - self.base).unwrap_or(usize::MAX);
         let read = self.read_box(buffer.get(from..).unwrap_or_default());
-        self.buffer = buffer;
+        match &mut self.references {
+            Some(references) => references.hold(buffer, from, std::mem::take(&mut self.ahead)),
+            None => self.buffer = buffer,
+        }
         read?;
         self.pass(header.size);
         Ok(Step::Next)
@@ -330,17 +369,22 @@ impl Indexer {
                 return Err(Error::malformed(what).at(found.at));
             }
             b"moov" if self.movie.is_none() => {
-                self.references = References::read(&found, self.quicktime)?;
+                let mut ahead = std::mem::take(&mut self.ahead);
+                ahead.settle(found.at, self.quicktime);
+                self.references = References::read(&found, self.quicktime, &mut ahead)?;
                 if self.references.is_some() {
+                    self.ahead = ahead;
                     return Ok(());
                 }
-                self.fingerprint.add(found.at, found.whole);
-                let source = Source {
-                    location: Location::Here,
-                    len: self.file_len,
-                    metadata: found.at..found.at + found.whole.len() as u64,
-                };
-                let movie = Movie::parse(&found, self.quicktime, &source, &mut self.notes)?;
+                // Nothing but the file's length was hashed before.
+                match ahead.hash(found.whole, 0..found.whole.len()) {
+                    Some(hash) => self.fingerprint = hash,
+                    None => self.fingerprint.add(found.at, found.whole),
+                }
+                let place = found.at..found.at + found.whole.len() as u64;
+                let source = Source::own(self.file_len, place);
+                let (quicktime, notes) = (self.quicktime, &mut self.notes);
+                let movie = Movie::parse(&found, quicktime, &source, &mut ahead, notes)?;
                 self.movie = Some(movie);
             }
             b"moov" => self.note("a second moov box is passed over"),

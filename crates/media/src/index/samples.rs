@@ -1,6 +1,6 @@
 //! The samples of one track: size, time, place and kind of each, at some eight bytes a sample.
 
-use super::chunks::Chunks;
+use super::chunks::{Chunks, ChunksBuilder};
 use super::column::Column;
 use super::durations::{Cursor, Durations};
 use super::packed::Packed;
@@ -50,7 +50,7 @@ impl Samples {
         sizes: &Column,
         (cts, cts_values): (&Column, Vec<i32>),
         sync: Option<Vec<u32>>,
-        (chunk_firsts, chunk_offsets): (&[u32], &[u64]),
+        chunks: ChunksBuilder,
     ) -> Samples {
         Samples {
             len: sizes.len(),
@@ -60,7 +60,7 @@ impl Samples {
             cts: cts.pack(),
             cts_values: cts_values.into(),
             sync: sync.map(Vec::into),
-            chunks: Chunks::new(chunk_firsts, chunk_offsets, sizes.len()),
+            chunks: chunks.finish(sizes.len()),
         }
     }
 
@@ -90,16 +90,7 @@ impl Samples {
     /// The sample being decoded at `dts`: the last that starts at or before it (0 before the
     /// first, the last one after the end).
     pub fn at_dts(&self, dts: u64) -> u32 {
-        let (mut low, mut high) = (0, self.len.max(1));
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.dts(middle) <= dts {
-                low = middle
-            } else {
-                high = middle
-            }
-        }
-        low
+        self.durations.at(dts, self.len)
     }
 
     /// When the last of them is shown no more: the largest `dts + cts + duration`, where a sample

@@ -16,9 +16,10 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub fn new(column: &Column) -> Sizes {
+        let each = column.pack();
         Sizes {
-            each: column.pack(),
-            before: column.values().map_or(Box::default(), before),
+            before: before(&each),
+            each,
         }
     }
 
@@ -59,12 +60,15 @@ impl Sizes {
     }
 }
 
-fn before(sizes: &[u32]) -> Box<[u64]> {
-    let mut before = Vec::with_capacity(sizes.len() / BLOCK as usize + 2);
+fn before(sizes: &Packed) -> Box<[u64]> {
+    if sizes.constant().is_some() {
+        return Box::default();
+    }
+    let mut before = Vec::with_capacity((sizes.len() / BLOCK) as usize + 2);
     let mut sum = 0;
     before.push(sum);
-    for block in sizes.chunks(BLOCK as usize) {
-        sum += block.iter().map(|size| u64::from(*size)).sum::<u64>();
+    for first in (0..sizes.len()).step_by(BLOCK as usize) {
+        sum += sizes.sum(first..first.saturating_add(BLOCK));
         before.push(sum);
     }
     before.into()
@@ -85,7 +89,7 @@ mod tests {
             len in 0u32..420,
         ) {
             let mut column = Column::default();
-            column.append(sizes.clone());
+            column.append(sizes.iter().copied());
             let range = from as usize..(from + len) as usize;
             let within = sizes.get(range.start..range.end.min(sizes.len())).unwrap_or_default();
             let sum = within.iter().map(|size| u64::from(*size)).sum::<u64>();

@@ -51,7 +51,10 @@ pub(super) fn read_stbl(stbl: &Mp4Box<'_>, draft: &mut Draft, metadata: Range<u6
             if count == 0 {
                 break;
             }
-            let offset = place(&offsets, chunk - 1, &metadata)?;
+            let offset = offsets.get(chunk - 1).filter(|at| !metadata.contains(at));
+            let Some(offset) = offset else {
+                return Err(misplaced(&offsets, chunk));
+            };
             draft.push_chunk(next, count, offset)?;
             next += count;
         }
@@ -63,21 +66,13 @@ pub(super) fn read_stbl(stbl: &Mp4Box<'_>, draft: &mut Draft, metadata: Range<u6
     Ok(())
 }
 
-/// Where chunk `n`, from 0, lies; which is not where the metadata does.
-fn place(offsets: &Offsets<'_>, n: u32, metadata: &Range<u64>) -> Result<u64> {
-    let offset = offsets.get(n).ok_or_else(|| {
-        let there = offsets.len();
-        Error::malformed(format!(
-            "samples use chunk {}, but there are {there}",
-            n + 1
-        ))
-        .inside(*b"stco")
-    })?;
-    if metadata.contains(&offset) {
-        let what = format!("chunk {} lies at byte {offset}, within the moov box", n + 1);
-        return Err(Error::malformed(what).inside(*b"stco"));
-    }
-    Ok(offset)
+/// The error for a chunk, counted from 1, that is not there, or lies where the metadata does.
+fn misplaced(offsets: &Offsets<'_>, chunk: u32) -> Error {
+    let what = match offsets.get(chunk - 1) {
+        None => format!("samples use chunk {chunk}, but there are {}", offsets.len()),
+        Some(offset) => format!("chunk {chunk} lies at byte {offset}, within the moov box"),
+    };
+    Error::malformed(what).inside(*b"stco")
 }
 
 /// Adds what the tables say sample by sample, a column at a time: all but where they lie.
@@ -85,7 +80,14 @@ fn add_columns(stbl: &Mp4Box<'_>, sizes: Sizes<'_>, draft: &mut Draft) -> Result
     let count = sizes.len();
     match sizes {
         Sizes::Same(size, _) => draft.samples.sizes().push_run(count, size, 0),
-        _ => draft.samples.sizes().append(sizes.to_vec()),
+        Sizes::Words(words) => {
+            let sizes = words.iter().map(|word| u32::from_be_bytes(*word));
+            draft.samples.sizes().append(sizes);
+        }
+        _ => draft
+            .samples
+            .sizes()
+            .append((0..count).map(|n| sizes.get(n))),
     }
     let stts = stbl.need(b"stts")?;
     add_durations(stts.read(stts::parse)?, count, draft).map_err(|error| error.inside(*b"stts"))?;

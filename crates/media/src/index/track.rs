@@ -33,6 +33,26 @@ pub(super) struct Source {
     pub metadata: Range<u64>,
 }
 
+impl Source {
+    /// The file that is being read itself, whose moov lies at `metadata`.
+    pub fn own(len: u64, metadata: Range<u64>) -> Source {
+        Source {
+            location: Location::Here,
+            len,
+            metadata,
+        }
+    }
+
+    /// Another file.
+    pub fn other(location: Location, len: u64) -> Source {
+        Source {
+            location,
+            len,
+            metadata: 0..0,
+        }
+    }
+}
+
 /// Reads a trak box.
 pub(super) fn read_trak(trak: &Mp4Box<'_>, quicktime: bool, source: &Source) -> Result<Parsed> {
     let tkhd = trak.need(b"tkhd")?.read(Tkhd::parse)?;

@@ -3,7 +3,7 @@
 //! All are relative: a title can be moved, or mounted under any prefix, with its manifests.
 
 use super::Format;
-use crate::presentation::Rendition;
+use crate::presentation::{Presentation, Rendition};
 use std::fmt::{Display, Formatter, Result};
 
 /// Prints by a function: URLs are written into manifests without being built first.
@@ -15,26 +15,27 @@ impl<F: Fn(&mut Formatter<'_>) -> Result> Display for Url<F> {
     }
 }
 
-/// An HLS media playlist, from the multivariant one.
-pub fn playlist(format: Format, rendition: &Rendition) -> impl Display {
-    let folder = match format {
+/// An HLS media playlist, from the multivariant one. It lies in the folder of its segments, so that
+/// each of them is but a name: of a long film that is most of the text.
+pub fn playlist(format: Format, title: &Presentation, rendition: &Rendition) -> impl Display {
+    let name = match format {
         Format::Cmaf => "hls",
         Format::Ts => "ts",
     };
-    Url(move |f| write!(f, "{folder}/{}.m3u8", rendition.name))
+    in_folder(title, rendition, name)
 }
 
 /// An HLS I-frame playlist, from the multivariant one.
-pub fn iframes(rendition: &Rendition) -> impl Display {
-    Url(move |f| write!(f, "keyframes/{}.m3u8", rendition.name))
+pub fn iframes(title: &Presentation, rendition: &Rendition) -> impl Display {
+    in_folder(title, rendition, "keyframes")
 }
 
-/// The folder of a rendition's segments, from a media playlist.
-pub fn folder(set: &str, rendition: &Rendition) -> String {
-    format!("../{set}/{}", rendition.name)
+fn in_folder(title: &Presentation, rendition: &Rendition, name: &'static str) -> impl Display {
+    let set = title.set_name();
+    Url(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
 }
 
-/// An init segment in such a folder, or in a Representation's.
+/// An init segment in the folder of a rendition.
 pub const INIT: &str = "init.mp4";
 
 /// A media segment by its time, in such a folder.

@@ -108,6 +108,14 @@ impl Stream {
         size as usize + longer + self.delimiter.len() + sets
     }
 
+    /// No more bytes than this come of a frame of `size` bytes, whatever is in it.
+    pub fn len_max(&self, size: u32, sync: bool) -> usize {
+        let longer = START_CODE.len() - self.length_bytes.min(START_CODE.len());
+        // Each NAL unit that is written has a byte at least; one's share is in the estimate.
+        let units = size as usize / (self.length_bytes + 1);
+        self.len_estimate(size, sync) + units * longer
+    }
+
     /// Whether the unit is an access unit delimiter, and whether it is an SPS.
     fn kind(&self, nal: &[u8]) -> (bool, bool) {
         let head = nal.first().copied().unwrap_or(0);

@@ -7,6 +7,7 @@
 
 mod adts;
 mod annexb;
+mod batches;
 mod crc;
 mod id3;
 mod mux;
@@ -18,6 +19,7 @@ mod served;
 #[cfg(test)]
 mod tests;
 
+pub use batches::{Batch, Batches};
 pub use mux::{video_segment, video_segment_len_estimate};
 pub use packed::{packed_audio, packed_audio_len, packed_extension};
 pub use served::wrap;

@@ -1,12 +1,12 @@
 //! Frames of one video track into one segment of transport packets.
 
-use super::annexb::{AccessUnit, Stream};
+use super::annexb::Stream;
 use super::packet::{Opening, PACKET, Packets, packets_of, packets_to_cycle};
 use super::pes::{clock_reference, write_header};
 use super::psi::{PAT, program_map};
 use super::{Frame, FrameSize};
 use crate::codec::{Codec, Nal};
-use crate::error::{Error, Result, fourcc};
+use crate::error::{Error, Kind, Result, fourcc};
 
 /// Longest time between clock references, in 90 kHz (ISO/IEC 13818-1, 2.7.2: 100 ms).
 const CLOCK_STEP: u64 = 9_000;
@@ -24,32 +24,96 @@ const TABLES: usize = 2;
 /// `Unsupported` if the codec is neither AVC nor HEVC; `Malformed` where the length of a NAL
 /// unit passes the end of its sample.
 pub fn video_segment(codec: &Codec, frames: &[Frame<'_>]) -> Result<Vec<u8>> {
-    let nal = nal(codec).ok_or_else(|| {
-        let code = fourcc(codec.fourcc);
-        Error::unsupported(format!("{code} cannot go into TS; ask for CMAF"))
-    })?;
-    let stream = Stream::new(nal);
-    let units: Result<Vec<AccessUnit<'_>>> =
-        frames.iter().map(|frame| stream.read(frame)).collect();
-    let units = units?;
-    let mut size = Size::default();
-    for (frame, unit) in frames.iter().zip(&units) {
-        size.add(frame.dts, header_len(frame.pts, frame.dts) + unit.len);
+    let mut muxer = Muxer::new(codec)?;
+    let size = |frame: &Frame<'_>| FrameSize {
+        pts: frame.pts,
+        dts: frame.dts,
+        sync: frame.sync,
+        size: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
+    };
+    let mut out = vec![0; muxer.len_max(frames.iter().map(size))];
+    let len = muxer.write(frames, true, &mut out)?;
+    out.truncate(len);
+    Ok(out)
+}
+
+/// A segment in the making, some frames at a time: the same bytes as [`video_segment`]'s.
+pub struct Muxer {
+    stream: Stream,
+    hevc: bool,
+    /// Of what is written.
+    size: Size,
+    begun: bool,
+    counter: u8,
+    /// Room for a PES header.
+    header: Vec<u8>,
+}
+
+impl Muxer {
+    /// Begins a segment.
+    ///
+    /// # Errors
+    /// `Unsupported` if the codec is neither AVC nor HEVC.
+    pub fn new(codec: &Codec) -> Result<Muxer> {
+        let nal = nal(codec).ok_or_else(|| {
+            let code = fourcc(codec.fourcc);
+            Error::unsupported(format!("{code} cannot go into TS; ask for CMAF"))
+        })?;
+        Ok(Muxer {
+            stream: Stream::new(nal),
+            hevc: nal.hevc,
+            size: Size::default(),
+            begun: false,
+            counter: 0,
+            header: Vec::with_capacity(19),
+        })
     }
-    let mut out = Vec::with_capacity(size.bytes());
-    out.extend_from_slice(&PAT);
-    out.extend_from_slice(program_map(nal.hevc));
-    let mut packets = Packets::new(out);
-    let mut before = None;
-    for (n, (frame, unit)) in frames.iter().zip(&units).enumerate() {
-        write_clocks(&mut packets, before, frame.dts);
-        let last = n + 1 == frames.len();
-        let spread = if last { size.spread() } else { 0 };
-        write_frame(&mut packets, &stream, frame, unit, spread);
-        before = Some(frame.dts);
+
+    /// No more bytes than this come of a segment of such frames.
+    pub fn len_max(&self, frames: impl IntoIterator<Item = FrameSize>) -> usize {
+        let mut size = Size::default();
+        for frame in frames {
+            let len = self.stream.len_max(frame.size, frame.sync);
+            size.add(frame.dts, header_len(frame.pts, frame.dts) + len);
+        }
+        size.bytes()
     }
-    debug_assert_eq!(packets.out.len(), size.bytes());
-    Ok(packets.out)
+
+    /// Writes the next frames, and says how many bytes they became. `last`: no frames follow; such
+    /// a call has one at least, unless the segment has none. After an error nothing more is written.
+    ///
+    /// # Errors
+    /// `Malformed` where the length of a NAL unit passes the end of its sample; `TooLarge` where
+    /// `out` is too short, which [`Muxer::len_max`] bytes never are.
+    pub fn write(&mut self, frames: &[Frame<'_>], last: bool, out: &mut [u8]) -> Result<usize> {
+        let room = out.len();
+        let mut packets = Packets::new(out, self.counter);
+        if !std::mem::replace(&mut self.begun, true) {
+            packets.put(&PAT);
+            packets.put(program_map(self.hevc));
+        }
+        for (n, frame) in frames.iter().enumerate() {
+            let unit = self.stream.read(frame)?;
+            write_clocks(&mut packets, self.size.before, frame.dts);
+            let len = header_len(frame.pts, frame.dts) + unit.len;
+            self.size.add(frame.dts, len);
+            let last = last && n + 1 == frames.len();
+            let spread = if last { self.size.spread() } else { 0 };
+            open_frame(&mut packets, frame, len, spread);
+            self.header.clear();
+            write_header(&mut self.header, frame.pts, frame.dts.min(frame.pts));
+            packets.write(&self.header);
+            self.stream.write(&unit, |bytes| packets.write(bytes));
+        }
+        self.counter = packets.counter;
+        match packets.len {
+            len if len <= room => Ok(len),
+            len => {
+                let what = format!("{len} bytes of a transport stream in a buffer of {room}");
+                Err(Error::new(Kind::TooLarge, what))
+            }
+        }
+    }
 }
 
 /// Bytes that [`video_segment`] makes of frames with these sizes; 0 if it cannot.
@@ -108,7 +172,7 @@ fn clocks_between(before: Option<u64>, dts: u64) -> u64 {
     (gap.saturating_sub(1) / CLOCK_STEP).min(CLOCKS_MAX)
 }
 
-fn write_clocks(packets: &mut Packets, before: Option<u64>, dts: u64) {
+fn write_clocks(packets: &mut Packets<'_>, before: Option<u64>, dts: u64) {
     for n in 1..=clocks_between(before, dts) {
         let time = before.unwrap_or(dts).wrapping_add(n * CLOCK_STEP);
         packets.write_clock(clock_reference(time));
@@ -120,23 +184,12 @@ fn header_len(pts: u64, dts: u64) -> usize {
     if dts < pts { 19 } else { 14 }
 }
 
-fn write_frame(
-    packets: &mut Packets,
-    stream: &Stream,
-    frame: &Frame<'_>,
-    unit: &AccessUnit<'_>,
-    spread: usize,
-) {
-    let dts = frame.dts.min(frame.pts);
-    let len = header_len(frame.pts, frame.dts) + unit.len;
+/// Begins the PES packet of a frame, of `len` bytes.
+fn open_frame(packets: &mut Packets<'_>, frame: &Frame<'_>, len: usize, spread: usize) {
     packets.open(&Opening {
         len,
         packets: packets_of(len) + spread,
         clock: clock_reference(frame.dts),
         random_access: frame.sync,
     });
-    let mut header = Vec::with_capacity(19);
-    write_header(&mut header, frame.pts, dts);
-    packets.write(&header);
-    stream.write(unit, |bytes| packets.write(bytes));
 }

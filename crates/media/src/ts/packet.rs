@@ -5,8 +5,11 @@
 pub const PACKET: usize = 188;
 /// PID of the video.
 pub const VIDEO_PID: u16 = 0x100;
-/// Bytes after the header of a packet.
-const BODY: usize = PACKET - 4;
+/// Bytes of the header of a packet, and after it.
+const HEADER: usize = 4;
+const BODY: usize = PACKET - HEADER;
+/// As much as compilers copy without a call, which takes longer than the copying.
+const HALF: usize = BODY / 2;
 /// Bytes of the adaptation field with the clock, which opens every PES packet.
 const CLOCK: usize = 8;
 /// Packets of the video are a multiple of this, so that the continuity counter comes round.
@@ -22,11 +25,13 @@ pub fn packets_to_cycle(packets: usize) -> usize {
     packets.next_multiple_of(CYCLE) - packets
 }
 
-/// Writes the packets of one stream. The continuity counter starts at 0.
-pub struct Packets {
-    /// What is written so far.
-    pub out: Vec<u8>,
-    counter: u8,
+/// Writes the packets of one stream. What does not fit is counted and left out.
+pub struct Packets<'a> {
+    out: &'a mut [u8],
+    /// Bytes written so far.
+    pub len: usize,
+    /// Continuity counter of the next packet.
+    pub counter: u8,
     /// Bytes of the PES packet that are still to come, and packets to put them in.
     left: usize,
     packets: usize,
@@ -46,12 +51,13 @@ pub struct Opening {
     pub random_access: bool,
 }
 
-impl Packets {
-    /// Writes after what `out` has.
-    pub fn new(out: Vec<u8>) -> Packets {
+impl Packets<'_> {
+    /// Writes to `out`, from a PES packet's begin on.
+    pub fn new(out: &mut [u8], counter: u8) -> Packets<'_> {
         Packets {
             out,
-            counter: 0,
+            len: 0,
+            counter,
             left: 0,
             packets: 0,
             room: 0,
@@ -66,9 +72,8 @@ impl Packets {
         let payload = self.next_payload(BODY - CLOCK);
         self.write_header(0x40, 0x30);
         let flags = 0x10 | u8::from(opening.random_access) << 6;
-        self.out.push((BODY - payload - 1) as u8);
-        self.out.push(flags);
-        self.out.extend_from_slice(&opening.clock);
+        self.put(&[(BODY - payload - 1) as u8, flags]);
+        self.put(&opening.clock);
         self.stuff(BODY - CLOCK - payload);
     }
 
@@ -76,14 +81,45 @@ impl Packets {
     pub fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.room == 0 {
+                bytes = self.write_whole(bytes);
+                if bytes.is_empty() {
+                    return;
+                }
                 self.open_next();
             }
             let (now, later) = bytes.split_at(bytes.len().min(self.room.max(1)));
-            self.out.extend_from_slice(now);
+            self.put(now);
             self.room = self.room.saturating_sub(now.len());
             self.left = self.left.saturating_sub(now.len());
             bytes = later;
         }
+    }
+
+    /// Writes the packets that these bytes fill without stuffing, nearly all there are, and gives back
+    /// the bytes after those.
+    fn write_whole<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        let room = self.out.get_mut(self.len..).unwrap_or_default();
+        for packet in room.as_chunks_mut::<PACKET>().0 {
+            let Some((payload, later)) = bytes.split_first_chunk::<BODY>() else {
+                break;
+            };
+            // Each packet after this one gets a byte at least.
+            if self.packets == 0 || self.left < BODY + self.packets - 1 {
+                break;
+            }
+            let (head, body) = packet.split_at_mut(HEADER);
+            head.copy_from_slice(&header(0, 0x10, self.counter));
+            let halves = body.as_chunks_mut::<HALF>().0.iter_mut();
+            for (to, from) in halves.zip(payload.as_chunks::<HALF>().0) {
+                *to = *from;
+            }
+            self.counter = self.counter.wrapping_add(1);
+            self.len += PACKET;
+            self.left -= BODY;
+            self.packets -= 1;
+            bytes = later;
+        }
+        bytes
     }
 
     /// Writes a packet with nothing but the clock, between PES packets.
@@ -91,8 +127,8 @@ impl Packets {
         // No payload: the counter stays where it was.
         self.counter = self.counter.wrapping_sub(1);
         self.write_header(0, 0x20);
-        self.out.extend_from_slice(&[(BODY - 1) as u8, 0x10]);
-        self.out.extend_from_slice(&clock);
+        self.put(&[(BODY - 1) as u8, 0x10]);
+        self.put(&clock);
         self.stuff(BODY - CLOCK);
     }
 
@@ -103,9 +139,9 @@ impl Packets {
             0 => self.write_header(0, 0x10),
             stuffing => {
                 self.write_header(0, 0x30);
-                self.out.push((stuffing - 1) as u8);
+                self.put(&[(stuffing - 1) as u8]);
                 if stuffing > 1 {
-                    self.out.push(0);
+                    self.put(&[0]);
                 }
                 self.stuff(stuffing.saturating_sub(2));
             }
@@ -120,14 +156,27 @@ impl Packets {
     }
 
     fn write_header(&mut self, start: u8, control: u8) {
-        let [high, low] = VIDEO_PID.to_be_bytes();
-        let control = control | self.counter & 15;
-        self.out
-            .extend_from_slice(&[0x47, start | high, low, control]);
+        self.put(&header(start, control, self.counter));
         self.counter = self.counter.wrapping_add(1);
     }
 
     fn stuff(&mut self, len: usize) {
-        self.out.resize(self.out.len() + len, 0xff);
+        const STUFFING: [u8; PACKET] = [0xff; PACKET];
+        self.put(STUFFING.get(..len).unwrap_or(&STUFFING));
     }
+
+    /// Adds bytes as they are: from outside whole packets only, as tables are.
+    pub fn put(&mut self, bytes: &[u8]) {
+        let end = self.len.saturating_add(bytes.len());
+        if let Some(to) = self.out.get_mut(self.len..end) {
+            to.copy_from_slice(bytes);
+        }
+        self.len = end;
+    }
+}
+
+/// How a packet of the video begins.
+fn header(start: u8, control: u8, counter: u8) -> [u8; HEADER] {
+    let [high, low] = VIDEO_PID.to_be_bytes();
+    [0x47, start | high, low, control | counter & 15]
 }

@@ -13,23 +13,25 @@ use crate::plan::{AccessUnit, AccessUnits};
 /// # Errors
 /// Those of the two; `Truncated` where the parts are shorter than the units.
 pub fn wrap(codec: &Codec, segment: &AccessUnits, parts: &[&[u8]]) -> Result<Vec<u8>> {
-    let samples = slice(&segment.units, parts)?;
     if can_ts(codec) {
-        let frames: Vec<Frame<'_>> = segment
-            .units
-            .iter()
-            .zip(samples)
-            .map(|(unit, data)| Frame {
-                pts: offset(unit.pts),
-                dts: offset(unit.dts),
-                sync: unit.sync,
-                data,
-            })
-            .collect();
-        return video_segment(codec, &frames);
+        return video_segment(codec, &frames(&segment.units, parts)?);
     }
     let first = segment.units.first().map_or(0, |unit| unit.pts);
-    packed_audio(codec, offset(first), &samples)
+    packed_audio(codec, offset(first), &slice(&segment.units, parts)?)
+}
+
+/// The units with their bytes, to be muxed.
+///
+/// # Errors
+/// `Truncated` where the parts are shorter than the units.
+pub(super) fn frames<'a>(units: &[AccessUnit], parts: &[&'a [u8]]) -> Result<Vec<Frame<'a>>> {
+    let frame = |(unit, data): (&AccessUnit, &'a [u8])| Frame {
+        pts: offset(unit.pts),
+        dts: offset(unit.dts),
+        sync: unit.sync,
+        data,
+    };
+    Ok(units.iter().zip(slice(units, parts)?).map(frame).collect())
 }
 
 /// The bytes of each unit. None lies across two parts: parts are runs of whole samples.
@@ -55,7 +57,7 @@ fn short() -> Error {
 }
 
 /// With the offset added; what is still negative is cut off at 0.
-fn offset(time: i64) -> u64 {
+pub(super) fn offset(time: i64) -> u64 {
     time.saturating_add(TS_OFFSET_90K as i64).max(0) as u64
 }
 

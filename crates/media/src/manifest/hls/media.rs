@@ -9,18 +9,17 @@ use std::fmt::Write;
 /// The media playlist of a rendition; `None` if the format cannot carry it.
 pub fn media(presentation: &Presentation, rendition: &Rendition, format: Format) -> Option<String> {
     let extension = extension(format, &presentation.track(rendition).codec)?;
-    let folder = url::folder(&presentation.set_name(), rendition);
-    let mut out = String::with_capacity(400 + rendition.segments() * (folder.len() + 40));
+    let mut out = String::with_capacity(400 + rendition.segments() * 40);
     header(&mut out, presentation, version(format, false), "");
     if format == Format::Cmaf {
-        let _ = writeln!(out, "#EXT-X-MAP:URI=\"{folder}/{}\"", url::INIT);
+        let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT);
     }
     let mut clock = Clock::new(presentation, rendition);
     let mut time = presentation.segment_start(rendition, 0);
     for n in 0..rendition.segments() {
         let next = presentation.segment_start(rendition, n + 1);
         clock.write(&mut out, next);
-        let _ = writeln!(out, "{folder}/{}", url::segment(time, extension));
+        let _ = writeln!(out, "{}", url::segment(time, extension));
         time = next;
     }
     out.push_str("#EXT-X-ENDLIST\n");

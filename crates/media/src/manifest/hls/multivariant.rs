@@ -113,7 +113,7 @@ fn group<'a>(
                 yes(is_default),
                 yes(is_default || voice.first_of_language),
                 Quoted(&family.audio.hls_channels),
-                url::playlist(format, rendition),
+                url::playlist(format, presentation, rendition),
             );
         }
         names.push(name);
@@ -183,7 +183,7 @@ fn variant(
     if is_video {
         out.push_str(",CLOSED-CAPTIONS=NONE");
     }
-    let _ = writeln!(out, "\n{}", url::playlist(format, rendition));
+    let _ = writeln!(out, "\n{}", url::playlist(format, presentation, rendition));
 }
 
 fn video_attributes(
@@ -228,5 +228,5 @@ fn iframe_variant(out: &mut String, presentation: &Presentation, rendition: &Ren
         Quoted(&codec.string)
     );
     video_attributes(out, presentation, rendition, false);
-    let _ = writeln!(out, ",URI=\"{}\"", url::iframes(rendition));
+    let _ = writeln!(out, ",URI=\"{}\"", url::iframes(presentation, rendition));
 }

@@ -44,6 +44,13 @@ fn other<'a>(variant: &'a VariantStream, name: &str) -> Option<&'a str> {
         .map(m3u8_rs::QuotedOrUnquoted::as_str)
 }
 
+/// What a URL is within the film's set.
+fn in_set(url: &str) -> &str {
+    let (set, rest) = url.split_once('/').expect("a folder");
+    assert!(set.starts_with("6000-") && set.len() == 21, "{url}");
+    rest
+}
+
 #[test]
 fn a_ladder_with_two_languages() {
     let playlist = multivariant(&film(), Format::Cmaf);
@@ -57,7 +64,10 @@ fn a_ladder_with_two_languages() {
     assert_eq!(english.language.as_deref(), Some("en"));
     assert_eq!((english.default, english.autoselect), (true, true));
     assert_eq!(english.channels.as_deref(), Some("1"));
-    assert_eq!(english.uri.as_deref(), Some("hls/audio_eng=113000.m3u8"));
+    assert_eq!(
+        english.uri.as_deref().map(in_set),
+        Some("audio_eng=113000/hls.m3u8")
+    );
     let french = &playlist.alternatives[1];
     assert_eq!((french.default, french.autoselect), (false, true));
 
@@ -65,14 +75,14 @@ fn a_ladder_with_two_languages() {
     let variants = moving(&playlist);
     let uris: Vec<&str> = variants
         .iter()
-        .map(|variant| variant.uri.as_str())
+        .map(|variant| in_set(&variant.uri))
         .collect();
     assert_eq!(
         uris,
         [
-            "hls/video=2053000.m3u8",
-            "hls/video=6841000.m3u8",
-            "hls/video=685000.m3u8"
+            "video=2053000/hls.m3u8",
+            "video=6841000/hls.m3u8",
+            "video=685000/hls.m3u8"
         ]
     );
     for variant in variants {
@@ -101,8 +111,8 @@ fn a_ladder_with_two_languages() {
         .variants
         .iter()
         .filter(|variant| variant.is_i_frame);
-    let uris: Vec<&str> = iframes.map(|variant| variant.uri.as_str()).collect();
-    assert_eq!(uris[0], "keyframes/video=2053000.m3u8");
+    let uris: Vec<&str> = iframes.map(|variant| in_set(&variant.uri)).collect();
+    assert_eq!(uris[0], "video=2053000/keyframes.m3u8");
     assert_eq!(uris.len(), 3);
 }
 
@@ -223,7 +233,10 @@ fn audio_alone_is_listed_as_it_is() {
     let playlist = multivariant(&title(vec![vec![audio("eng", 300)]]), Format::Cmaf);
     assert!(playlist.alternatives.is_empty());
     assert_eq!(playlist.variants.len(), 1);
-    assert_eq!(playlist.variants[0].uri, "hls/audio_eng=113000.m3u8");
+    assert_eq!(
+        in_set(&playlist.variants[0].uri),
+        "audio_eng=113000/hls.m3u8"
+    );
     assert_eq!(playlist.variants[0].codecs.as_deref(), Some("mp4a.40.2"));
     assert_eq!(playlist.variants[0].audio, None);
 
@@ -246,7 +259,7 @@ fn transport_streams_carry_what_they_can() {
         playlist
             .variants
             .iter()
-            .all(|v| !v.is_i_frame && v.uri.starts_with("ts/"))
+            .all(|v| !v.is_i_frame && v.uri.ends_with("/ts.m3u8"))
     );
     let (_, rendition) = film.rendition("audio_fra=75000").expect("it is listed");
     let text = hls::media(&film, rendition, Format::Ts).expect("AAC can be packed");
@@ -330,11 +343,10 @@ proptest! {
             let playlist = media(&text);
             prop_assert!(playlist.end_list);
             prop_assert_eq!(playlist.segments.len(), rendition.segments());
-            let folder = format!("../{}/{}/", title.set_name(), rendition.name);
-            prop_assert_eq!(&playlist.segments[0].map.as_ref().expect("a map").uri, &format!("{folder}init.mp4"));
+            prop_assert_eq!(&playlist.segments[0].map.as_ref().expect("a map").uri, "init.mp4");
             for (n, segment) in playlist.segments.iter().enumerate() {
-                let name = segment.uri.strip_prefix(&folder).and_then(|name| name.strip_suffix(".m4s"));
-                let time = name.expect("its folder").parse().expect("a time");
+                let name = segment.uri.strip_suffix(".m4s");
+                let time = name.expect("CMAF").parse().expect("a time");
                 prop_assert_eq!(title.segment_at(rendition, time), Some(n));
             }
             // The error never grows to a tick.
@@ -362,9 +374,8 @@ proptest! {
             let playlist = media(&text);
             prop_assert!(playlist.i_frames_only && playlist.end_list);
             prop_assert_eq!(playlist.target_duration, u64::from(title.target_duration));
-            let folder = format!("../{}/{}/key/", title.set_name(), rendition.name);
             for segment in &playlist.segments {
-                let name = segment.uri.strip_prefix(&folder).and_then(|name| name.strip_suffix(".m4s"));
+                let name = segment.uri.strip_prefix("key/").and_then(|name| name.strip_suffix(".m4s"));
                 let time = name.expect("its folder").parse().expect("a time");
                 prop_assert!(title.key_at(rendition, time).is_some());
             }
