@@ -40,11 +40,22 @@ pub(crate) struct Notes {
 }
 
 impl Call {
-    pub(crate) fn new(ranged: bool, head_only: bool) -> Call {
+    /// A request for a part of an object; `piped`: its bytes are to be moved into a pipe, so that no
+    /// more than the answer's head is read before they are asked for.
+    pub(crate) fn part(piped: bool) -> Call {
+        Call {
+            ranged: true,
+            head_only: piped,
+            ..Call::other()
+        }
+    }
+
+    /// A request for something else: what an object is, or which there are.
+    pub(crate) fn other() -> Call {
         Call {
             began: Instant::now(),
-            ranged,
-            head_only,
+            ranged: false,
+            head_only: false,
             notes: Mutex::default(),
             body: Mutex::default(),
         }

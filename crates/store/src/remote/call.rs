@@ -81,14 +81,7 @@ impl Endpoint {
             seen.hold(&mut options);
         }
         let path = self.path(&ask.key).map_err(Trouble::last)?;
-        let mut line = core.line(
-            self,
-            &ask.key,
-            reason,
-            ask.of,
-            "GET",
-            Call::new(true, ask.piped),
-        );
+        let mut line = core.line(self, &ask.key, reason, ask.of, "GET", Call::part(ask.piped));
         line.range(&ask.range);
         let asked = CALL.scope(line.call.clone(), self.store.get_opts(&path, options));
         let result = match asked.await {
@@ -114,7 +107,7 @@ impl Endpoint {
         let answer = line.call.take_body();
         let answer = answer.ok_or_else(|| line.fail(Trouble::cut()))?;
         if let Some(plain) = answer.is_plain() {
-            self.is_plain(plain);
+            self.came_plain(plain);
         }
         let mut body = Body { answer, left, line };
         let first = match ask.piped {
@@ -140,7 +133,7 @@ impl Endpoint {
         reason: Reason,
     ) -> Result<Seen, Trouble> {
         let path = self.path(key).map_err(Trouble::last)?;
-        let mut line = core.line(self, key, reason, reason, "HEAD", Call::new(false, false));
+        let mut line = core.line(self, key, reason, reason, "HEAD", Call::other());
         let options = GetOptions {
             head: true,
             ..GetOptions::default()

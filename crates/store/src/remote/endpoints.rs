@@ -163,8 +163,8 @@ impl Endpoint {
         health.down.is_none_or(|(until, _)| until <= now)
     }
 
-    /// An answer of it came so.
-    pub(super) fn is_plain(&self, plain: bool) {
+    /// An answer of it came plain, or did not.
+    pub(super) fn came_plain(&self, plain: bool) {
         self.plain.store(plain, Relaxed);
     }
 

@@ -65,7 +65,7 @@ impl Core {
                 there.reason,
                 Reason::Look,
                 "LIST",
-                Call::new(false, false),
+                Call::other(),
             );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),

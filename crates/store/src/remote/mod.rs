@@ -12,6 +12,7 @@ mod budget;
 mod call;
 mod done;
 mod endpoints;
+mod head;
 mod latency;
 mod list;
 mod object;
@@ -45,7 +46,7 @@ use tokio::runtime::{Handle, Runtime};
 
 /// Bytes read of an object when it is opened, which is what an indexer asks for first.
 pub(crate) const HEAD_BYTES: u64 = 64 << 10;
-/// The same of an object that is wanted whole.
+/// The same of an object that is wanted whole: they are taken as they come.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A library that an object store holds.

@@ -1,14 +1,16 @@
 //! One remote object, in the state that it was opened in.
 
 use super::call::Ask;
+use super::head::Head;
 use super::parts::{self, Parts};
 use super::straight::{self, Straight};
-use super::{Core, Name, State};
+use super::stream::Whole;
+use super::{Core, HEAD_BYTES, Name, State};
 use crate::{Error, Identity, Key, Reason};
 use bytes::Bytes;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An object of a remote library, in the state that it was opened in: no byte of another state is
 /// ever given for one of its own.
@@ -21,11 +23,12 @@ pub struct RemoteObject {
     promised: Identity,
     changed: AtomicBool,
     /// Its first bytes, until an index was built of them.
-    head: Mutex<Bytes>,
+    head: Mutex<Head>,
 }
 
 impl RemoteObject {
-    /// Opens an object with one request, which also brings its first bytes.
+    /// Opens an object with one request, which also brings its first bytes. Where they are more than
+    /// [`HEAD_BYTES`], only the begin of them is waited for.
     pub(super) async fn open(
         core: Arc<Core>,
         key: Key,
@@ -42,14 +45,14 @@ impl RemoteObject {
             of: reason,
             piped: false,
         };
-        let (state, head) = match core.collect(ask, reason).await {
+        let (state, head) = match core.first(ask, reason).await {
             // No range of an empty object can be had.
             Err(Error::Changed) => {
                 let seen = core.head(&key, Reason::Look).await?;
                 if seen.identity().len > 0 {
                     return Err(Error::Changed);
                 }
-                (Arc::new(State::of(seen)), Bytes::new())
+                (Arc::new(State::of(seen)), Head::default())
             }
             result => result?,
         };
@@ -113,7 +116,7 @@ impl RemoteObject {
     }
 
     pub(crate) fn settle(&self) {
-        *self.head.lock().unwrap_or_else(PoisonError::into_inner) = Bytes::new();
+        *self.head() = Head::default();
     }
 
     pub(crate) fn read(
@@ -122,7 +125,8 @@ impl RemoteObject {
         reason: Reason,
     ) -> Result<Bytes, Error> {
         self.check(&range)?;
-        let head = self.head_part(&range);
+        self.wait(&range)?;
+        let head = self.head().part(&range);
         if head.len() as u64 == range.end - range.start {
             return Ok(head);
         }
@@ -140,6 +144,7 @@ impl RemoteObject {
 
     /// Reads a range in one request, or none where the first bytes hold it, and hands each piece and
     /// where it begins to `take`, until that has enough. Blocks; no more is held than is on its way.
+    /// Where the first bytes are still coming, those beyond the range are handed over, too.
     ///
     /// # Errors
     /// As [`Object::read`](crate::Object::read); what was handed over is right.
@@ -150,24 +155,52 @@ impl RemoteObject {
         mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         self.check(&range)?;
-        let head = self.head_part(&range);
-        let from = range.start + head.len() as u64;
+        let (head, coming) = self.beginning(&range);
+        let mut at = range.start + head.len() as u64;
         let enough = !head.is_empty() && take(range.start, &head).is_break();
-        if enough || from == range.end {
+        if enough || (coming.is_none() && at == range.end) {
             return Ok(());
         }
         let poured = self.core.handle.block_on(async {
-            let (ask, mut at) = (self.ask(from..range.end, reason), from);
-            let (_, mut whole) = self.core.whole(ask, reason).await?;
-            while let Some(piece) = whole.next().await? {
-                if take(at, &piece).is_break() {
-                    break;
+            let mut coming = coming;
+            loop {
+                let mut whole = match coming.take() {
+                    Some(whole) => whole,
+                    None if at >= range.end => return Ok(()),
+                    None => {
+                        let ask = self.ask(at..range.end, reason);
+                        self.core.whole(ask, reason).await?.1
+                    }
+                };
+                while let Some(piece) = whole.next().await? {
+                    if take(at, &piece).is_break() {
+                        return Ok(());
+                    }
+                    at += piece.len() as u64;
                 }
-                at += piece.len() as u64;
             }
-            Ok(())
         });
         poured.inspect_err(|error| self.notice(error))
+    }
+
+    /// What has come of a range, and the answer that goes on with it and beyond, if one does.
+    fn beginning(&self, range: &Range<u64>) -> (Bytes, Option<Whole>) {
+        let mut head = self.head();
+        match head.goes_on(range) {
+            true => head.split(range.start),
+            false => (head.part(range), None),
+        }
+    }
+
+    /// Waits for what is on its way of a range.
+    fn wait(&self, range: &Range<u64>) -> Result<(), Error> {
+        let mut head = self.head();
+        if head.goes_on(range) {
+            let (coming, end) = (std::mem::take(&mut *head), range.end);
+            let filled = self.core.run(async move { coming.fill(end).await });
+            *head = filled.inspect_err(|error| self.notice(error))?;
+        }
+        Ok(())
     }
 
     /// The wanted ranges, as they come, of which as much as possible is asked for at once.
@@ -239,12 +272,8 @@ impl RemoteObject {
         }
     }
 
-    /// What the first bytes hold of the begin of `range`.
-    fn head_part(&self, range: &Range<u64>) -> Bytes {
-        let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        let len = head.len() as u64;
-        // Within the head's length, which is a usize.
-        head.slice(range.start.min(len) as usize..range.end.min(len) as usize)
+    fn head(&self) -> MutexGuard<'_, Head> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self, range: &Range<u64>) -> Result<(), Error> {
@@ -252,5 +281,21 @@ impl RemoteObject {
             return Err(Error::Changed);
         }
         Ok(())
+    }
+}
+
+impl Core {
+    /// The first bytes of an object, and the state that it is in.
+    async fn first(
+        self: &Arc<Core>,
+        ask: Ask,
+        reason: Reason,
+    ) -> Result<(Arc<State>, Head), Error> {
+        if ask.range.end <= HEAD_BYTES {
+            let (state, came) = self.collect(ask, reason).await?;
+            return Ok((state, Head::whole(came)));
+        }
+        let (state, coming) = self.whole(ask, reason).await?;
+        Ok((state, Head::begun(coming).await?))
     }
 }
