@@ -109,6 +109,31 @@ for n, text in enumerate(texts):
     (out / f"text{n}").write_text(text)
     (out / f"wide{n}").write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))
 
+# Samples of NAL units, cut into batches; and lengths that pass a sample's end, or the file's.
+out = pathlib.Path("corpus/ts")
+out.mkdir(exist_ok=True)
+def stream(field, most, nals, offset=0, hevc=0, cut=0):
+    rows, film = b"", bytes(offset)
+    for n, sample in enumerate(nals):
+        body = b"".join(len(nal).to_bytes(field, "big") + nal for nal in sample)
+        flags = (n % 3 == 0) * 4 | (n % 2) * 3 | (n % 4) << 3
+        film += bytes((n % 2) * 3) + body
+        rows += struct.pack("<HBB", len(body), 7 + 200 * (n == 2), flags)
+    head = struct.pack("<BHBB", field - 1 | hevc * 4, most, len(nals), offset)
+    return head + rows + film[: len(film) - cut]
+slices = [[b"\x65" + b"i" * 400], [b"\x41" + b"p" * 90], [b"\x01b"], [], [b"\x41" + b"p" * 183]]
+inband = [[b"\x09\xf0", b"\x67\x64", b"\x68\xeb", b"\x65" + b"i" * 30], [b"\x09\x10", b"\x65i"], [b"", b"\x41p", b""]]
+small = [[b"\x41"] * 200, [b"\x41\x01"] * 99]
+for name, seed in {
+    "none": stream(4, 0, []), "nothing": stream(4, 9, [[], [], []]),
+    **{f"slices{most}": stream(4, most, slices) for most in (0, 1, 100, 500, 65535)},
+    **{f"field{field}": stream(field, 64, small, 5) for field in (1, 2, 3, 4)},
+    **{f"inband{field}": stream(field, 20, inband) for field in (2, 4)},
+    "hevc": stream(4, 50, [[b"\x46\x01\x50", b"\x26\x01i"], [b"\x42\x01s", b"\x26\x01i"]], hevc=1),
+    "short": stream(4, 100, slices, cut=5), "past": stream(4, 100, slices)[:-184] + b"\xff" * 184,
+}.items():
+    (out / name).write_bytes(seed)
+
 out = pathlib.Path("corpus/kept")
 out.mkdir(exist_ok=True)
 harms = [b"", b"\0\0\0", b"\x05\0\x08", b"\x18\0\x03", b"\xff\xff\x08", b"\x30\0\x09", b"\0\0\0" * 2]

@@ -59,9 +59,9 @@ impl Media {
         map.map(|map| server.body(map)).unwrap_or_default()
     }
 
-    /// Whether it is a video rendition, by its name.
+    /// Whether it is a video rendition, by its folder's name.
     pub fn is_video(&self) -> bool {
-        self.target.rsplit('/').next().unwrap().starts_with("video")
+        self.target.rsplit('/').nth(1).unwrap().starts_with("video")
     }
 }
 

@@ -126,7 +126,7 @@ fn a_thousand_ranges_cost_one_answer() {
 #[test]
 fn manifests_are_compressed_on_request_and_vary() {
     let Some(film) = film() else { return };
-    for target in ["/avc.mp4/.mpd", &*film.playlist] {
+    for target in ["/avc.mp4/.mpd", "/avc.mp4/.m3u8"] {
         let plain = film.server.get(target);
         let etag = plain.header("etag").unwrap().to_owned();
         for coding in ["gzip", "br", "zstd"] {
@@ -184,7 +184,7 @@ fn what_is_not_there_is_404_what_was_is_410() {
     let rows = [
         ("/nothing.mp4/.m3u8".to_owned(), 404),
         ("/nothing.mp4".to_owned(), 404),
-        ("/avc.mp4/hls/video=1.m3u8".to_owned(), 404),
+        (format!("/avc.mp4/{set}/video=1/hls.m3u8"), 404),
         (format!("{folder}/0{time}.m4s"), 404),
         (format!("{folder}/+{time}.m4s"), 404),
         (format!("{folder}/-{time}.m4s"), 404),

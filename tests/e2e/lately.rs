@@ -13,7 +13,9 @@ fn film() -> Option<(Folder, Server, String)> {
     folder.put("film/video.mp4", &bytes);
     let server = Server::of(&folder.0);
     let master = server.text("/film/.m3u8");
-    let media = master.lines().find(|line| line.starts_with("hls/video"));
+    let media = master
+        .lines()
+        .find(|line| line.contains("/video") && !line.starts_with('#'));
     let media = format!("/film/{}", media.expect("a media playlist"));
     Some((folder, server, media))
 }
@@ -51,7 +53,8 @@ fn an_answer_given_again_is_the_first_one() {
         }
         let coded = said(target, &[("Accept-Encoding", "gzip")]);
         assert_eq!(said(target, &[("Accept-Encoding", "gzip")]), coded);
-        assert!(coded.2.len() < first.2.len(), "{target}");
+        let short = first.2.len() < 512;
+        assert!(short || coded.2.len() < first.2.len(), "{target}");
     }
     let ts = server.text("/film/.m3u8?format=ts");
     assert_eq!(server.text("/film/.m3u8?format=ts"), ts);
@@ -60,14 +63,14 @@ fn an_answer_given_again_is_the_first_one() {
 
 #[test]
 fn a_file_of_its_name_takes_a_playlists_place() {
-    let Some((folder, server, media)) = film() else {
+    let Some((folder, server, _)) = film() else {
         return;
     };
     for _ in 0..3 {
-        assert!(server.text(&media).starts_with("#EXTM3U"));
+        assert!(server.text("/film/any.m3u8").starts_with("#EXTM3U"));
     }
-    folder.put(&media[1..], b"a file");
-    wait_for(&server, &media, |body| body == b"a file");
+    folder.put("film/any.m3u8", b"a file");
+    wait_for(&server, "/film/any.m3u8", |body| body == b"a file");
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn a_long_playlist_arrives_whole() {
     let film = folder.0.join("long.m4a");
     let made = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-f", "lavfi", "-i"])
-        .args(["sine=r=48000:d=180", "-c:a", "aac", "-b:a", "32k"])
+        .args(["sine=r=48000:d=400", "-c:a", "aac", "-b:a", "32k"])
         .arg(&film)
         .status();
     if !made.is_ok_and(|status| status.success()) {
@@ -102,7 +105,7 @@ fn a_long_playlist_arrives_whole() {
     }
     let server = Server::start(&[folder.0.to_str().unwrap(), "--segment", "100ms"]);
     let master = server.text("/long.m4a/.m3u8");
-    let media = master.lines().find(|line| line.starts_with("hls/"));
+    let media = master.lines().find(|line| line.ends_with("/hls.m3u8"));
     let media = format!("/long.m4a/{}", media.expect("a media playlist"));
     let whole = server.body(&media);
     assert!(whole.len() > 100 << 10, "{} bytes", whole.len());

@@ -29,16 +29,11 @@ pub fn requests(server: &Server, reason: &str) -> u64 {
 /// Every segment that a media playlist lists, resolved.
 pub fn segments(server: &Server, playlist: &str) -> Vec<String> {
     let folder = &playlist[..playlist.rfind('/').unwrap()];
-    let above = &folder[..folder.rfind('/').unwrap()];
     let text = server.text(playlist);
     let lines = text
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let lines = lines.map(|line| match line.strip_prefix("../") {
-        Some(rest) => format!("{above}/{rest}"),
-        None => format!("{folder}/{line}"),
-    });
-    lines.collect()
+    lines.map(|line| format!("{folder}/{line}")).collect()
 }
 
 pub fn playlists(server: &Server, title: &str) -> Vec<String> {

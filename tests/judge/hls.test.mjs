@@ -36,7 +36,7 @@ async function mediaPlaylist(url) {
   }
   const map = theirs.segments[0]?.map?.uri;
   if (map) await get(new URL(map, url));
-  const kind = url.replace(/.*\//, '').startsWith('video') ? 'video' : 'audio';
+  const kind = url.split('/').at(-2).startsWith('video') ? 'video' : 'audio';
   return { body, url, kind, segments, map, target: theirs.targetDuration, version: strict.version };
 }
 

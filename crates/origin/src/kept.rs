@@ -110,7 +110,7 @@ fn read(bytes: &[u8], media_len: u64) -> Option<Index> {
         );
         indexer.feed(bytes.get(start..end)?).ok()?;
     }
-    let references = indexer.take_references()?;
+    let mut references = indexer.take_references()?;
     let own = references.media_len().is_some() && references.places().len() == 1;
     references.index(0, media_len).ok().filter(|_| own)
 }

@@ -1,14 +1,12 @@
 //! Texts asked for lately: what need not be worked out a second time.
 //!
-//! To read a playlist's URL, to look whether a real file has that name, and to find title and text
-//! costs more than sending the text. What came of it is kept under the URL in its one canonical
-//! spelling. It is told only while the catalog knows the same state of the title, and only as long
-//! as the look for a real file may be trusted.
+//! To read a playlist's URL, and to find title and text, costs more than sending the text. What came
+//! of it is kept under the URL in its one canonical spelling, which no real file can have. It is told
+//! only while the catalog knows the same state of the title.
 
 use crate::catalog::Catalog;
 use crate::manifest::Text;
 use crate::observe::Kind;
-use crate::plain::{Absent, Files};
 use crate::route::Request;
 use crate::title::Title;
 use http::Uri;
@@ -31,8 +29,6 @@ struct Asked {
     key: Key,
     title: Weak<Title>,
     text: Weak<Text>,
-    /// That no real file had the URL's name, where one could.
-    absent: Option<Absent>,
 }
 
 impl Lately {
@@ -54,12 +50,8 @@ impl Lately {
         &self,
         uri: &Uri,
         catalog: &Arc<Catalog>,
-        files: &Files,
     ) -> Option<(Kind, Arc<Text>)> {
         let asked = self.kept.get(uri.path_and_query()?.as_str())?;
-        if asked.absent.is_some_and(|absent| !files.trusts(absent)) {
-            return None;
-        }
         let title = catalog.title(&asked.key).await.ok()?;
         let same = std::ptr::eq(asked.title.as_ptr(), Arc::as_ptr(&title));
         let text = asked.text.upgrade().filter(|_| same)?;
@@ -72,7 +64,6 @@ impl Lately {
         uri: &Uri,
         request: &Request,
         (title, text): (&Arc<Title>, &Arc<Text>),
-        absent: Option<Absent>,
     ) {
         let Some(url) = uri.path_and_query().filter(|_| self.remembers) else {
             return;
@@ -83,7 +74,6 @@ impl Lately {
                 key: title.key.clone(),
                 title: Arc::downgrade(title),
                 text: Arc::downgrade(text),
-                absent,
             };
             self.kept.insert(url.as_str().into(), Arc::new(asked));
         }

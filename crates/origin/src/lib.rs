@@ -24,6 +24,7 @@ mod lately;
 mod library;
 mod manifest;
 mod observe;
+mod packing;
 mod page;
 mod pieces;
 mod plain;
@@ -108,7 +109,7 @@ impl Origin {
         let path = uri.path();
         let reads = matches!(*ask.method, Method::GET | Method::HEAD);
         if reads && Lately::may_hold(path) {
-            let found = self.lately.find(uri, &self.catalog, &self.files).await;
+            let found = self.lately.find(uri, &self.catalog).await;
             let (kind, text) = found?;
             return Some((kind, Ok(text.answer(ask).await)));
         }
@@ -141,18 +142,19 @@ impl Origin {
                 manifest,
                 file,
             } => {
-                let mut absent = None;
                 if let Some(file) = file
                     && self.catalog.may_hold_files(title)
+                    && !self.files.are_without(file).await
                 {
-                    absent = self.files.absent(file).await;
-                    if absent.is_none() {
-                        return self.files.answer(&self.catalog, file, ask).await;
-                    }
+                    return self.files.answer(&self.catalog, file, ask).await;
                 }
-                let (title, text) = manifest::find(&self.catalog, title, manifest).await?;
-                self.lately.keep(uri, request, (&title, &text), absent);
-                Ok(text.answer(ask).await)
+                match manifest::find(&self.catalog, title, manifest).await? {
+                    manifest::Found::Here(title, text) => {
+                        self.lately.keep(uri, request, (&title, &text));
+                        Ok(text.answer(ask).await)
+                    }
+                    manifest::Found::Moved(place) => Ok(manifest::moved(place)),
+                }
             }
             Request::File(key) => self.files.answer(&self.catalog, key, ask).await,
             Request::Page => self.page.answer("index.html", ask).await,

@@ -7,14 +7,14 @@ use crate::respond::{Ask, Facts};
 use crate::route::{Addressing, Manifest, Packing};
 use crate::title::Title;
 use bytes::Bytes;
-use http::header::HeaderValue;
-use http::{HeaderMap, Response};
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
 use media::manifest::dash::{self, Template};
 use media::manifest::{Format, hls};
 use media::presentation::{Presentation, Rendition};
 use net::conditional::{Modified, Validators};
 use net::encoding::{self, Coding};
-use net::{Body, Error, Mapped};
+use net::{Body, Error, Mapped, headers};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -53,13 +53,28 @@ struct Coded {
     mapped: Option<Mapped>,
 }
 
-/// A text about a title, and the title as it is now.
+/// What a manifest's URL leads to.
+pub(crate) enum Found {
+    /// A text, and the title as it is now.
+    Here(Arc<Title>, Arc<Text>),
+    /// The film or the way it is cut has changed: the playlist is now beside other segments. Who
+    /// has read only the multivariant playlist of then can go on as if it were that of now.
+    Moved(HeaderValue),
+}
+
+/// Finds a manifest of a title, or writes it.
 pub(crate) async fn find(
     catalog: &Arc<Catalog>,
     title: &Key,
     manifest: &Manifest,
-) -> Result<(Arc<Title>, Arc<Text>), Error> {
+) -> Result<Found, Error> {
     let title = catalog.title(title).await?;
+    if manifest.set().is_some_and(|set| set != title.hls_set()) {
+        let now = manifest.clone().of_set(title.hls_set());
+        // From the folder of a rendition.
+        let place = HeaderValue::try_from(format!("../../{now}"));
+        return place.map(Found::Moved).map_err(Error::internal);
+    }
     let text = match title.texts.find(manifest) {
         Some(text) => text,
         None => {
@@ -67,7 +82,22 @@ pub(crate) async fn find(
             title.texts.make(manifest, Arc::new(text))
         }
     };
-    Ok((title, text))
+    Ok(Found::Here(title, text))
+}
+
+/// Leads to the playlist that is there now.
+pub(crate) fn moved(place: HeaderValue) -> Response<Body> {
+    let mut response = Response::new(Body::full("the playlist is elsewhere now\n"));
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, place);
+    headers.insert(header::CACHE_CONTROL, SOON);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers::allow_any_origin(headers);
+    response
 }
 
 fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
@@ -77,12 +107,12 @@ fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
             let text = hls::multivariant(&title.hls, format(*packing));
             (HLS, text.ok_or_else(not_in_ts)?)
         }
-        Manifest::Media(packing, name) => {
+        Manifest::Media(_, packing, name) => {
             let rendition = rendition(&title.hls, name)?;
             let text = hls::media(&title.hls, rendition, format(*packing));
             (HLS, text.ok_or_else(not_in_ts)?)
         }
-        Manifest::KeyFrames(name) => {
+        Manifest::KeyFrames(_, name) => {
             let rendition = rendition(&title.hls, name)?;
             let text = hls::iframes(&title.hls, rendition);
             (

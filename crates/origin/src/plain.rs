@@ -79,12 +79,6 @@ struct Open {
     looked_ms: Arc<AtomicU64>,
 }
 
-/// That there was no file of a name, and when that was looked up.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Absent {
-    looked_ms: u64,
-}
-
 impl Files {
     pub(crate) fn new(store: Arc<Store>, recheck: Duration) -> Files {
         Files {
@@ -122,23 +116,18 @@ impl Files {
 
     /// That there is no such file; `None`: there is one. That there is none is believed for as long
     /// as that there is one: else every request for a playlist would wait for a look at the folder.
-    pub(crate) async fn absent(&self, key: &Key) -> Option<Absent> {
+    pub(crate) async fn are_without(&self, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(looked_ms) = self.absent.get(key)
             && self.is_fresh(looked_ms, now_ms)
         {
-            return Some(Absent { looked_ms });
+            return true;
         }
-        if self.object(key).await.is_ok() {
-            return None;
+        let found = self.object(key).await.is_ok();
+        if !found {
+            self.absent.insert(key.clone(), now_ms);
         }
-        self.absent.insert(key.clone(), now_ms);
-        Some(Absent { looked_ms: now_ms })
-    }
-
-    /// Whether it may still be told.
-    pub(crate) fn trusts(&self, absent: Absent) -> bool {
-        self.is_fresh(absent.looked_ms, self.now_ms())
+        !found
     }
 
     /// Whether what was seen then may still be told now.

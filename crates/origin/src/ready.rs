@@ -22,7 +22,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use store::{Arena, Key, Reason};
+use store::{Arena, Kept, Key, Reason};
 
 /// What is not longer than this is gathered when it is asked for again: the fewer bytes there are to
 /// send, the more pieces cost beside them.
@@ -71,7 +71,7 @@ pub(crate) struct Place<'a> {
 /// Those kept, by path.
 pub(crate) struct Segments {
     kept: Cache<Box<str>, Arc<Ready>, Weigh>,
-    arena: Arena,
+    arena: Arc<Arena>,
     /// Bytes of all that was asked for.
     asked: AtomicU64,
 }
@@ -100,13 +100,13 @@ impl Segments {
         let hash = DefaultHashBuilder::default();
         Segments {
             kept: Cache::with_options(options, Weigh { most }, hash, Default::default()),
-            arena: Arena::new(memory_bytes),
+            arena: Arc::new(Arena::new(memory_bytes)),
             asked: AtomicU64::new(0),
         }
     }
 
     /// Where their bytes are kept.
-    pub(crate) fn arena(&self) -> &Arena {
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
         &self.arena
     }
 
@@ -196,10 +196,58 @@ impl Segments {
         let Ok(parts) = source.read_now(&ready.pieces) else {
             return;
         };
-        let gathered = ready.gathered(&parts, &self.arena);
+        let gathered = ready.holding(Held::copied(&parts, &self.arena));
         // Where the arena has no room, a long one leaves its file for less than it would ordinary memory.
         if gathered.whole.is_some() || gathered.is_short() {
             self.insert(path, Arc::new(gathered));
+        }
+    }
+}
+
+/// Bytes in memory.
+pub(crate) struct Held {
+    bytes: Bytes,
+    /// What they are, where the kernel can send them by itself.
+    whole: Option<Mapped>,
+}
+
+impl Held {
+    /// Parts joined: in the arena, if it has room.
+    pub(crate) fn copied(parts: &[Bytes], arena: &Arena) -> Held {
+        match arena.keep(parts.iter().map(|part| &part[..])) {
+            Ok(kept) => Held::kept(kept),
+            Err(_) => Held::ordinary(parts.concat()),
+        }
+    }
+
+    /// What `write` makes in up to `len` bytes: in the arena, if it has room. It says how many it made.
+    pub(crate) fn made(
+        arena: &Arena,
+        len: usize,
+        mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
+    ) -> Result<Held, Error> {
+        if let Ok(kept) = arena.make(len, &mut write) {
+            return kept.map(Held::kept);
+        }
+        let mut bytes = vec![0; len];
+        let len = write(&mut bytes)?;
+        bytes.truncate(len);
+        Ok(Held::ordinary(bytes))
+    }
+
+    fn kept(kept: Kept) -> Held {
+        let bytes = kept.bytes().clone();
+        let (address, len) = kept.place();
+        Held {
+            bytes,
+            whole: Some(Mapped::memory(Arc::new(kept), address, len)),
+        }
+    }
+
+    fn ordinary(bytes: Vec<u8>) -> Held {
+        Held {
+            bytes: bytes.into(),
+            whole: None,
         }
     }
 }
@@ -231,10 +279,7 @@ impl Ready {
     }
 
     /// The same, of these bytes.
-    pub(crate) fn gathered(&self, parts: &[Bytes], arena: &Arena) -> Ready {
-        let kept = arena.keep(parts.iter().map(|part| &part[..])).ok();
-        let bytes = kept.as_ref().map(|kept| kept.bytes().clone());
-        let bytes = bytes.unwrap_or_else(|| parts.concat().into());
+    pub(crate) fn holding(&self, held: Held) -> Ready {
         Ready {
             key: self.key.clone(),
             title: self.title.clone(),
@@ -243,12 +288,9 @@ impl Ready {
             kind: self.kind,
             facts: self.facts.clone(),
             link: self.link.clone(),
-            len: bytes.len() as u64,
-            pieces: Arc::new([Piece::Made(bytes)]),
-            whole: kept.map(|kept| {
-                let (address, len) = kept.place();
-                Mapped::memory(Arc::new(kept), address, len)
-            }),
+            len: held.bytes.len() as u64,
+            pieces: Arc::new([Piece::Made(held.bytes)]),
+            whole: held.whole,
             asked_at: AtomicU64::new(0),
             returns: AtomicU32::new(0),
             gathering: AtomicBool::new(true),

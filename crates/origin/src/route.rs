@@ -42,10 +42,10 @@ pub enum Request {
 pub enum Manifest {
     /// HLS multivariant playlist.
     Multivariant(Packing),
-    /// HLS media playlist of a rendition.
-    Media(Packing, String),
-    /// HLS I-frame playlist of a rendition.
-    KeyFrames(String),
+    /// HLS media playlist of a rendition, beside its segments.
+    Media(Set, Packing, String),
+    /// HLS I-frame playlist of a rendition, beside its key frames.
+    KeyFrames(Set, String),
     /// DASH MPD.
     Dash(Addressing),
     /// What we know about the title, as JSON.
@@ -173,8 +173,8 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
     }
     match manifest(folder, name, query)? {
         Some((title, manifest)) => {
-            // A manifest without a name can be no file's; any other could be.
-            let named = !NAMELESS.contains(&name);
+            // A manifest without a name can be no file's, nor what is inside a set; any other could be.
+            let named = !NAMELESS.contains(&name) && manifest.set().is_none();
             let file = named.then(|| key(&path)).transpose()?;
             Ok(Request::Manifest {
                 title,
@@ -218,22 +218,35 @@ fn manifest(folder: &str, name: &str, query: Option<&str>) -> Result<Option<(Key
     let Some(stem) = name.strip_suffix(".m3u8") else {
         return Ok(None);
     };
-    if stem.contains('=') {
-        return media_playlist(folder, stem);
+    if let Some((title, set, rendition)) = rendition(folder) {
+        return playlist(title, set, rendition, stem);
     }
-    let ours = !stem.contains('-');
+    let ours = !stem.contains(['-', '=']);
     ours.then(|| Ok((key(folder)?, Manifest::Multivariant(packing(query)?))))
         .transpose()
 }
 
-fn media_playlist(folder: &str, rendition: &str) -> Result<Option<(Key, Manifest)>, Bad> {
-    let (title, kind) = folder.rsplit_once('/').unwrap_or(("", folder));
+/// The folder of a rendition: whose, of which set, and its name.
+fn rendition(folder: &str) -> Option<(&str, Set, &str)> {
+    let mut up = folder.rsplitn(3, '/');
+    let name = up.next().filter(|name| name.contains('='))?;
+    let set = Set::parse(up.next()?)?;
+    Some((up.next().unwrap_or_default(), set, name))
+}
+
+fn playlist(
+    title: &str,
+    set: Set,
+    rendition: &str,
+    stem: &str,
+) -> Result<Option<(Key, Manifest)>, Bad> {
     let rendition = rendition.to_owned();
-    let manifest = match kind {
-        "hls" => Manifest::Media(Packing::Cmaf, rendition),
-        "ts" => Manifest::Media(Packing::Ts, rendition),
-        "keyframes" => Manifest::KeyFrames(rendition),
-        _ => return Ok(None),
+    let manifest = match stem {
+        "hls" => Manifest::Media(set, Packing::Cmaf, rendition),
+        "ts" => Manifest::Media(set, Packing::Ts, rendition),
+        "keyframes" => Manifest::KeyFrames(set, rendition),
+        // Inside a set there is nothing but what we make.
+        _ => return Err(Bad::Nothing),
     };
     Ok(Some((key(title)?, manifest)))
 }
@@ -362,6 +375,26 @@ fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
 fn hex_byte([high, low]: [u8; 2]) -> Option<u8> {
     let digit = |b: u8| (b as char).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+impl Manifest {
+    /// The set in whose folder it lies.
+    pub fn set(&self) -> Option<Set> {
+        match self {
+            Manifest::Media(set, ..) | Manifest::KeyFrames(set, _) => Some(*set),
+            _ => None,
+        }
+    }
+
+    /// The same of another set.
+    #[must_use]
+    pub fn of_set(self, set: Set) -> Manifest {
+        match self {
+            Manifest::Media(_, packing, name) => Manifest::Media(set, packing, name),
+            Manifest::KeyFrames(_, name) => Manifest::KeyFrames(set, name),
+            other => other,
+        }
+    }
 }
 
 impl Set {

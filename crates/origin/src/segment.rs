@@ -2,7 +2,8 @@
 
 use crate::catalog::Catalog;
 use crate::error;
-use crate::pieces::{self, Piece, Source};
+use crate::packing::Packing;
+use crate::pieces::Piece;
 use crate::plain::content_type;
 use crate::ready::{Place, Ready, Segments};
 use crate::respond::{Ask, Facts};
@@ -14,7 +15,6 @@ use http::header::HeaderValue;
 use media::manifest::{Format, hls};
 use media::plan::Plan;
 use media::presentation::{Presentation, Rendition};
-use media::ts;
 use net::conditional::Validators;
 use net::{Body, Error};
 use std::ops::Range;
@@ -54,8 +54,8 @@ pub(crate) async fn answer(
             }
             let n = found.number_at(time)?;
             let source = packed.source(&title, ask).ok_or_else(error::gone)?;
-            let bytes = pack(source, found.presentation.clone(), found.place, n).await?;
-            packed.gathered(&[bytes], segments.arena())
+            let work = Packing::new(source, found.presentation, found.place, n)?;
+            packed.holding(work.run(segments.arena()).await?)
         }
         _ => found.ready(&title, segment)?,
     };
@@ -248,35 +248,6 @@ fn pieces(plan: Plan) -> Vec<Piece> {
         .collect()
 }
 
-/// Packing more than this is left to a thread that may take its time.
-const PACK_NOW_BYTES_MAX: u64 = 1 << 20;
-
-/// Reads a segment's samples and packs them.
-async fn pack(
-    source: Source,
-    presentation: Arc<Presentation>,
-    place: usize,
-    n: usize,
-) -> Result<Bytes, Error> {
-    let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
-    let units = presentation.units(rendition, n);
-    let pieces: Vec<_> = units.ranges.iter().cloned().map(Piece::Of).collect();
-    let now = pieces.iter().map(Piece::len).sum::<u64>() <= PACK_NOW_BYTES_MAX;
-    let parts = pieces::read(&source, &pieces).await?;
-    let work = move || {
-        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
-        let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
-        let codec = &presentation.track(rendition).codec;
-        let packed = ts::wrap(codec, &units, &parts).map_err(|e| error::of_media("", &e))?;
-        Ok(Bytes::from(packed))
-    };
-    if now {
-        return work();
-    }
-    let task = tokio::task::spawn_blocking(work);
-    task.await.unwrap_or_else(|e| Err(error::of_task(&e)))
-}
-
-fn no_segment() -> Error {
+pub(crate) fn no_segment() -> Error {
     error::not_found("the rendition has no such segment")
 }

@@ -146,7 +146,7 @@ impl Opening<'_> {
             Indexed::Film(index) => self.push(place, object, index, wanted),
             Indexed::References(references) => {
                 self.found.naming.push((place.clone(), *object.identity()));
-                self.add_named(&place, &object, &references, wanted)
+                self.add_named(&place, &object, references, wanted)
             }
         }
     }
@@ -155,10 +155,10 @@ impl Opening<'_> {
         &mut self,
         holder: &Place,
         own: &Arc<Object>,
-        references: &References,
+        mut references: References,
         wanted: Option<&[Source]>,
     ) -> Result<(), Error> {
-        for (n, location) in references.places().iter().enumerate() {
+        for (n, location) in references.places().to_vec().iter().enumerate() {
             let (place, object) = match location {
                 Location::Here => (holder.clone(), own.clone()),
                 Location::Named(name) => {

@@ -223,6 +223,14 @@ impl Title {
         self.files.iter().any(|file| file.object.changed())
     }
 
+    /// The set that HLS is of.
+    pub(crate) fn hls_set(&self) -> Set {
+        Set {
+            segment_ms: self.hls.segment_ms,
+            version: self.hls.version,
+        }
+    }
+
     /// The presentation whose segments are of this set.
     pub(crate) fn presentation(&self, set: Set) -> Option<&Arc<Presentation>> {
         let is =

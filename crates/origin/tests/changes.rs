@@ -100,6 +100,37 @@ fn other_media_under_the_same_tables_has_other_names() {
 }
 
 #[test]
+fn a_playlist_of_then_leads_to_the_one_of_now() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let playlists = |server: &Served| -> Vec<String> {
+        let text = server.text("/film.mp4/.m3u8");
+        let uris = text
+            .split(['\n', '"'])
+            .filter(|part| part.ends_with(".m3u8"));
+        uris.map(|uri| format!("/film.mp4/{uri}")).collect()
+    };
+    let old = playlists(&server);
+    assert!(old.len() > 1, "{old:?}");
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("next"), bytes).unwrap();
+    fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
+    let new = playlists(&server);
+    for (old, new) in old.iter().zip(&new) {
+        assert_ne!(old, new);
+        let answer = server.get(old);
+        assert_eq!(answer.status, 307);
+        assert_eq!(answer.header("access-control-allow-origin"), "*");
+        assert!(answer.header("cache-control").contains("max-age=2,"));
+        let from_title = answer.header("location").strip_prefix("../../");
+        assert_eq!(format!("/film.mp4/{}", from_title.unwrap()), *new);
+        assert_eq!(server.get(new).status, 200);
+        assert_eq!(server.ask("HEAD", old, "").status, 307);
+    }
+}
+
+#[test]
 fn a_file_that_is_added_or_removed_changes_a_folder() {
     let server = Served::new(&["--recheck", "0s"]);
     let count = |server: &Served| {

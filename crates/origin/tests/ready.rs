@@ -11,15 +11,7 @@ const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"
 /// The addresses of a media playlist's segments, as paths.
 fn listed(server: &Served, master: &str, what: &str) -> Vec<String> {
     let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
-    let join = |base: &str, name: &str| {
-        let mut path = folder(base);
-        let mut name = name;
-        while let Some(rest) = name.strip_prefix("../") {
-            path = folder(&path);
-            name = rest;
-        }
-        format!("{path}/{name}")
-    };
+    let join = |base: &str, name: &str| format!("{}/{name}", folder(base));
     let lines = |path: &str| -> Vec<String> {
         let path = path.split('?').next().unwrap().to_owned();
         let text = server.text(&path);

@@ -26,9 +26,11 @@ impl fmt::Display for Manifest {
         match self {
             Manifest::Multivariant(Packing::Cmaf) => f.write_str(".m3u8"),
             Manifest::Multivariant(Packing::Ts) => f.write_str(".m3u8?format=ts"),
-            Manifest::Media(Packing::Cmaf, name) => write!(f, "hls/{}.m3u8", Escaped(name)),
-            Manifest::Media(Packing::Ts, name) => write!(f, "ts/{}.m3u8", Escaped(name)),
-            Manifest::KeyFrames(name) => write!(f, "keyframes/{}.m3u8", Escaped(name)),
+            Manifest::Media(set, Packing::Cmaf, name) => {
+                write!(f, "{set}/{}/hls.m3u8", Escaped(name))
+            }
+            Manifest::Media(set, Packing::Ts, name) => write!(f, "{set}/{}/ts.m3u8", Escaped(name)),
+            Manifest::KeyFrames(set, name) => write!(f, "{set}/{}/keyframes.m3u8", Escaped(name)),
             Manifest::Dash(Addressing::Time) => f.write_str(".mpd"),
             Manifest::Dash(Addressing::Number) => f.write_str(".mpd?template=number"),
             Manifest::Description => f.write_str(".json"),

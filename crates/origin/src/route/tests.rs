@@ -13,14 +13,15 @@ fn manifest(title: &str, manifest: Manifest) -> Request {
     }
 }
 
+const SET: Set = Set {
+    segment_ms: 6000,
+    version: 0x9f,
+};
+
 fn segment(title: &str, part: Part) -> Request {
-    let set = Set {
-        segment_ms: 6000,
-        version: 0x9f,
-    };
     Request::Segment(Segment {
         title: key(title),
-        set,
+        set: SET,
         rendition: "video=1".into(),
         part,
     })
@@ -76,24 +77,24 @@ fn what_urls_of_texts_mean() {
         ),
         ("/.m3u8", manifest("", Multivariant(Packing::Cmaf))),
         (
-            "/a/hls/video=1.m3u8",
-            manifest("a", Media(Packing::Cmaf, video())),
+            "/a/6000-000000000000009f/video=1/hls.m3u8",
+            manifest("a", Media(SET, Packing::Cmaf, video())),
         ),
         (
-            "/a/hls/video%3D1.m3u8",
-            manifest("a", Media(Packing::Cmaf, video())),
+            "/a/6000-000000000000009f/video%3D1/hls.m3u8",
+            manifest("a", Media(SET, Packing::Cmaf, video())),
         ),
         (
-            "/a/ts/video=1.m3u8",
-            manifest("a", Media(Packing::Ts, video())),
+            "/a/6000-000000000000009f/video=1/ts.m3u8",
+            manifest("a", Media(SET, Packing::Ts, video())),
         ),
         (
-            "/hls/video=1.m3u8",
-            manifest("", Media(Packing::Cmaf, video())),
+            "/6000-000000000000009f/video=1/hls.m3u8",
+            manifest("", Media(SET, Packing::Cmaf, video())),
         ),
         (
-            "/a/keyframes/video=1.m3u8",
-            manifest("a", KeyFrames(video())),
+            "/a/6000-000000000000009f/video=1/keyframes.m3u8",
+            manifest("a", KeyFrames(SET, video())),
         ),
         ("/a/.mpd", manifest("a", Dash(Addressing::Time))),
         (
@@ -137,6 +138,7 @@ fn what_urls_of_media_mean() {
         ("/ready/init.mp4", Request::File(key("ready/init.mp4"))),
         ("/ready/n/1.m4s", Request::File(key("ready/n/1.m4s"))),
         ("/ready/v-1.m3u8", Request::File(key("ready/v-1.m3u8"))),
+        ("/hls/v=1.m3u8", Request::File(key("hls/v=1.m3u8"))),
     ] {
         assert_eq!(read(url), Ok(request), "{url}");
     }
@@ -183,6 +185,9 @@ fn what_urls_do_not_mean() {
         (&format!("/a/{SET}/video=1/n/4294967297.m4s"), Bad::Nothing),
         (&format!("/a/{SET}/video=1/n/1.ts"), Bad::Nothing),
         (&format!("/a/{SET}/video/1.m4s"), Bad::Nothing),
+        (&format!("/a/{SET}/video=1/.m3u8"), Bad::Nothing),
+        (&format!("/a/{SET}/video=1/any.m3u8"), Bad::Nothing),
+        (&format!("/a/{SET}/video=1/hls-1.m3u8"), Bad::Nothing),
         (&"/a".repeat(4097), Bad::TooLong),
     ] {
         assert_eq!(read(url), Err(bad), "{url}");
@@ -208,13 +213,22 @@ prop_compose! {
 }
 
 fn any_manifest() -> impl Strategy<Value = Manifest> {
-    let name = "[a-z_]{1,8}=[0-9]{1,7}";
+    let of_set = || {
+        let name = "[a-z_]{1,8}=[0-9]{1,7}";
+        (any::<(u32, u64)>(), name).prop_map(|((segment_ms, version), name)| {
+            let set = Set {
+                segment_ms,
+                version,
+            };
+            (set, name)
+        })
+    };
     prop_oneof![
         Just(Manifest::Multivariant(Packing::Cmaf)),
         Just(Manifest::Multivariant(Packing::Ts)),
-        name.prop_map(|name| Manifest::Media(Packing::Cmaf, name)),
-        name.prop_map(|name| Manifest::Media(Packing::Ts, name)),
-        name.prop_map(Manifest::KeyFrames),
+        of_set().prop_map(|(set, name)| Manifest::Media(set, Packing::Cmaf, name)),
+        of_set().prop_map(|(set, name)| Manifest::Media(set, Packing::Ts, name)),
+        of_set().prop_map(|(set, name)| Manifest::KeyFrames(set, name)),
         Just(Manifest::Dash(Addressing::Time)),
         Just(Manifest::Dash(Addressing::Number)),
         Just(Manifest::Description),

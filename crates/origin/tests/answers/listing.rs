@@ -19,11 +19,7 @@ fn urls_of(manifest: &str, text: &str) -> Vec<String> {
             .and_then(|rest| rest.split('"').next());
         let bare = (!line.starts_with('#') && !line.is_empty()).then_some(line);
         for url in quoted.into_iter().chain(bare) {
-            let (mut base, mut rest) = (folder, url);
-            while let Some(up) = rest.strip_prefix("../") {
-                (base, rest) = (base.rsplit_once('/').unwrap().0, up);
-            }
-            urls.push(format!("{base}/{rest}"));
+            urls.push(format!("{folder}/{url}"));
         }
     }
     urls

@@ -13,19 +13,16 @@ use support::Served;
 fn first_segment(server: &Served, playlist: &str) -> String {
     let text = server.text(playlist);
     let segment = text.lines().find(|line| !line.starts_with('#')).unwrap();
-    let folder = playlist
-        .rsplit_once("/hls/")
-        .or(playlist.rsplit_once("/ts/"))
-        .unwrap()
-        .0;
-    format!("{folder}/{}", segment.strip_prefix("../").unwrap())
+    let (folder, _) = playlist.rsplit_once('/').unwrap();
+    format!("{folder}/{segment}")
 }
 
-fn video_playlist(server: &Served, title: &str, folder: &str) -> String {
-    let query = if folder == "ts" { "?format=ts" } else { "" };
+fn video_playlist(server: &Served, title: &str, name: &str) -> String {
+    let query = if name == "ts" { "?format=ts" } else { "" };
     let text = server.text(&format!("/{title}/.m3u8{query}"));
-    let prefix = format!("{folder}/video");
-    let line = text.lines().find(|line| line.starts_with(&prefix)).unwrap();
+    let name = format!("/{name}.m3u8");
+    let is = |line: &&str| line.contains("/video") && line.ends_with(&name);
+    let line = text.lines().find(is).unwrap();
     format!("/{title}/{line}")
 }
 
@@ -94,7 +91,7 @@ fn each_address_has_its_status() {
             "client; the film or the way it is cut has changed",
         ),
         (
-            "/film.mp4/hls/video=7.m3u8",
+            &format!("/film.mp4/{set}/video=7/hls.m3u8"),
             404,
             "client; there is no such rendition",
         ),

@@ -1,0 +1,194 @@
+//! Transport streams and packed audio: samples read, and packed.
+//!
+//! A film of this machine is read in batches that the processor's cache holds until they are packed,
+//! and packed where they are sent from: each byte is copied from the page cache, and once more.
+
+use crate::error;
+use crate::pieces::{self, Piece, Source};
+use crate::ready::Held;
+use crate::segment::no_segment;
+use bytes::Bytes;
+use media::codec::Codec;
+use media::error::Kind;
+use media::plan::AccessUnits;
+use media::presentation::Presentation;
+use media::ts;
+use net::Error;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{Arena, LocalFile, Object, Reason};
+
+/// The longest segment that is packed: ten seconds of 400 Mbit/s. Damaged tables can ask for any length.
+const PACKED_BYTES_MAX: usize = 512 << 20;
+/// Packing more than this is left to a thread that may take its time.
+const PACK_NOW_BYTES_MAX: usize = 2 << 20;
+/// Read and packed at a time: with what becomes of it, it stays in a core's own cache. One sample may
+/// be longer.
+const BATCH_BYTES: u64 = 128 << 10;
+
+/// A segment to be packed.
+pub(crate) struct Packing {
+    source: Source,
+    samples: Samples,
+}
+
+/// What is packed.
+struct Samples {
+    presentation: Arc<Presentation>,
+    place: usize,
+    units: AccessUnits,
+}
+
+impl Packing {
+    /// Of segment `n` of the rendition at `place`.
+    pub(crate) fn new(
+        source: Source,
+        presentation: &Arc<Presentation>,
+        place: usize,
+        n: usize,
+    ) -> Result<Packing, Error> {
+        let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
+        let samples = Samples {
+            units: presentation.units(rendition, n),
+            presentation: presentation.clone(),
+            place,
+        };
+        Ok(Packing { source, samples })
+    }
+
+    /// Reads and packs it.
+    pub(crate) async fn run(self, arena: &Arc<Arena>) -> Result<Held, Error> {
+        let Packing { source, samples } = self;
+        let len = samples.len_max()?;
+        let (now, arena) = (len <= PACK_NOW_BYTES_MAX, arena.clone());
+        let ranges = samples.units.ranges.iter();
+        let pieces: Vec<_> = ranges.cloned().map(Piece::Of).collect();
+        match &*source.object {
+            Object::Local(file) if samples.goes_into_ts()? => {
+                let now = now && source.is_quick(&pieces);
+                let (file, reason) = (file.clone(), source.reason);
+                work(now, move || samples.batched(&file, reason, len, &arena)).await
+            }
+            _ => {
+                let parts = pieces::read(&source, &pieces).await?;
+                work(now, move || samples.whole(&parts, len, &arena)).await
+            }
+        }
+    }
+}
+
+/// Here and now, or by a thread that may wait.
+async fn work(
+    now: bool,
+    work: impl FnOnce() -> Result<Held, Error> + Send + 'static,
+) -> Result<Held, Error> {
+    if now {
+        return work();
+    }
+    let task = tokio::task::spawn_blocking(work);
+    task.await.unwrap_or_else(|e| Err(error::of_task(&e)))
+}
+
+impl Samples {
+    fn codec(&self) -> Result<&Codec, Error> {
+        let rendition = self.presentation.renditions.get(self.place);
+        let rendition = rendition.ok_or_else(no_segment)?;
+        Ok(&self.presentation.track(rendition).codec)
+    }
+
+    fn goes_into_ts(&self) -> Result<bool, Error> {
+        self.codec().map(ts::can_ts)
+    }
+
+    fn batches(&self) -> Result<ts::Batches<'_>, Error> {
+        ts::Batches::new(self.codec()?, &self.units).map_err(of_media)
+    }
+
+    /// No more bytes than this come of it.
+    fn len_max(&self) -> Result<usize, Error> {
+        let len = if self.goes_into_ts()? {
+            self.batches()?.len_max()
+        } else {
+            let bytes = self.units.units.iter().map(|unit| u64::from(unit.size));
+            let frames = self.units.units.len() as u64;
+            let len = ts::packed_audio_len(self.codec()?, frames, bytes.sum());
+            usize::try_from(len).unwrap_or(usize::MAX)
+        };
+        if len > PACKED_BYTES_MAX {
+            let what = format!(
+                "a segment of {len} bytes is not packed, over {PACKED_BYTES_MAX}; ask for CMAF"
+            );
+            return Err(of_media(media::Error::new(Kind::TooLarge, what)));
+        }
+        Ok(len)
+    }
+
+    /// Packs what was read.
+    fn whole(&self, parts: &[Bytes], len: usize, arena: &Arena) -> Result<Held, Error> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        if self.goes_into_ts()? {
+            let mut batches = self.batches()?;
+            let all = batches.next(u64::MAX).ok_or_else(no_segment)?;
+            let write = |out: &mut [u8]| batches.write(&all, &parts, out).map_err(of_media);
+            return Held::made(arena, len, write);
+        }
+        let packed = ts::wrap(self.codec()?, &self.units, &parts).map_err(of_media)?;
+        Ok(Held::copied(&[packed.into()], arena))
+    }
+
+    /// Reads and packs a transport stream, batch by batch. Blocks.
+    fn batched(
+        &self,
+        file: &LocalFile,
+        reason: Reason,
+        len: usize,
+        arena: &Arena,
+    ) -> Result<Held, Error> {
+        file.ask(&self.units.ranges, reason).map_err(of_store)?;
+        let mut batches = self.batches()?;
+        let held = Held::made(arena, len, |out| pack(&mut batches, file, out))?;
+        if file.changed() {
+            return Err(of_store(store::Error::Changed));
+        }
+        Ok(held)
+    }
+}
+
+fn pack(batches: &mut ts::Batches<'_>, file: &LocalFile, out: &mut [u8]) -> Result<usize, Error> {
+    let (mut buffer, mut len) = (Vec::new(), 0);
+    while let Some(batch) = batches.next(BATCH_BYTES) {
+        let bytes = read(file, &batch.ranges, &mut buffer)?;
+        let room = out.get_mut(len..).unwrap_or_default();
+        len += batches.write(&batch, &[bytes], room).map_err(of_media)?;
+    }
+    Ok(len)
+}
+
+/// Reads ranges that the file has into `buffer`, one behind the other.
+fn read<'b>(
+    file: &LocalFile,
+    ranges: &[Range<u64>],
+    buffer: &'b mut Vec<u8>,
+) -> Result<&'b [u8], Error> {
+    let len: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let len = len as usize;
+    if buffer.len() < len {
+        *buffer = vec![0; len.max(BATCH_BYTES as usize)];
+    }
+    let (bytes, _) = buffer.split_at_mut(len);
+    let mut rest = &mut *bytes;
+    for range in ranges {
+        let (now, later) = rest.split_at_mut((range.end - range.start) as usize);
+        file.read_into(range.start, now).map_err(of_store)?;
+        rest = later;
+    }
+    Ok(bytes)
+}
+
+fn of_store(error: store::Error) -> Error {
+    error::of_store(&error)
+}
+
+fn of_media(error: media::Error) -> Error {
+    error::of_media("", &error)
+}
