@@ -109,7 +109,7 @@ def list_kinds(url):
 def playlists(url, master, what):
     text = get(url + master).decode()
     uris = re.findall(r'^(?!#)(\S+)$|URI="([^"]+)"', text, re.M)
-    uris = [a or b for a, b in uris if what in (a or b) and "keyframes/" not in (a or b)]
+    uris = [a or b for a, b in uris if what in (a or b) and "keyframes" not in (a or b)]
     return sorted({resolve(master, uri) for uri in uris})
 
 

@@ -4,5 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 examples=(-p media --example hot -p origin --example serve -p edge --example edge)
+# As in `make test`: a program built in increments counts otherwise.
+export CARGO_INCREMENTAL=0
 cargo build --locked --config bench/callgrind.toml --features origin/counted,edge/counted "${examples[@]}"
 exec python3 bench/callgrind.py "$@"

@@ -18,4 +18,5 @@ mod servers;
 mod straight;
 mod suite;
 mod tls;
+mod whole;
 mod wild;
