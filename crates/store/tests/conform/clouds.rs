@@ -2,7 +2,7 @@
 //! fake-gcs-server.
 
 use crate::servers::{Process, brought, escaped, ports, send, skip, start};
-use crate::suite::{NAMES, bytes, check, key, quick};
+use crate::suite::{NAMES, bytes, check, key, usual};
 use std::process::Command;
 use store::{Error, Key, Options, Store};
 
@@ -31,7 +31,7 @@ pub fn with(settings: &[(&str, &str)]) -> Options {
     let set = |(key, value): &(&str, &str)| (key.to_string(), value.to_string());
     Options {
         settings: settings.iter().map(set).collect(),
-        ..quick()
+        ..usual()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections are what they are counted to be.
 
-use crate::suite::{bytes, key, of, parts, quick};
+use crate::suite::{bytes, key, of, parts, usual};
 use crate::wild::Wild;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
         transport: Transport {
             pooled,
             connections_max: most,
-            ..quick().transport
+            ..usual().transport
         },
         memory_bytes: 0,
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&server.url(), options).unwrap();
     let object = store.open(&key("film.mp4")).unwrap();
@@ -82,7 +82,7 @@ fn a_fetch_is_held_until_it_ends_whoever_leaves() {
             let held = held.clone();
             move || held.clone()
         })),
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&server.url(), options).unwrap();
     let object = store.open(&key("film.mp4")).unwrap();
@@ -90,7 +90,7 @@ fn a_fetch_is_held_until_it_ends_whoever_leaves() {
         unreachable!("it is behind a URL")
     };
     let before = Arc::strong_count(&held);
-    server.delay(Duration::from_millis(200));
+    server.delay(Duration::from_secs(2));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,20 +112,19 @@ fn a_fetch_is_held_until_it_ends_whoever_leaves() {
 }
 
 /// Options whose connections must come within `connect`, with one request at a time and no second try.
-fn impatient(connect: Duration) -> Options {
+fn hurried(connect: Duration) -> Options {
     Options {
         transport: Transport {
             connections_max: 1,
             timeouts: Timeouts {
                 connect,
-                first_byte: Duration::from_secs(10),
-                ..quick().transport.timeouts
+                ..usual().transport.timeouts
             },
-            ..quick().transport
+            ..usual().transport
         },
         retries: 0,
         memory_bytes: 0,
-        ..quick()
+        ..usual()
     }
 }
 
@@ -134,7 +133,7 @@ fn a_connection_that_does_not_come_in_time_is_a_slow_storage() {
     // Nobody ever accepts there, and TLS has two ends.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", silent.local_addr().unwrap());
-    let store = Store::new(&url, impatient(Duration::from_millis(50))).unwrap();
+    let store = Store::new(&url, hurried(Duration::from_millis(500))).unwrap();
     let error = store.open(&key("film.mp4")).err().unwrap();
     let text = error.to_string();
     assert!(matches!(error, Error::Slow(_)), "{text}");
@@ -147,9 +146,9 @@ fn a_connection_that_does_not_come_in_time_is_a_slow_storage() {
 #[test]
 fn whoever_waits_too_long_for_one_of_few_connections_is_told_so() {
     let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
-    let store = Store::new(&server.url(), impatient(Duration::from_millis(50))).unwrap();
+    let store = Store::new(&server.url(), hurried(Duration::from_millis(500))).unwrap();
     let object = store.open(&key("film.mp4")).unwrap();
-    server.delay(Duration::from_secs(2));
+    server.delay(Duration::from_secs(4));
     let first = std::thread::spawn({
         let object = object.clone();
         move || parts(&object, &[0..50_000], Reason::Segment).1

@@ -1,6 +1,6 @@
 //! Several endpoints, routes, and second requests beside slow ones.
 
-use crate::suite::{bytes, key, parts, quick};
+use crate::suite::{bytes, key, parts, usual};
 use crate::wild::{Fault, Wild};
 use std::time::Duration;
 use store::{Options, Reason, Store, Via, Weighted};
@@ -26,7 +26,7 @@ fn when_one_fails_the_other_answers_and_it_comes_back() {
             })
             .to_vec(),
         memory_bytes: 0,
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&one.url(), options).unwrap();
     let object = store.open(&key("film.mp4")).unwrap();
@@ -68,7 +68,7 @@ fn matching_objects_go_through_the_other_server() {
             matches: r"\.(ism|mp4)$".parse().unwrap(),
             url: cache.url(),
         }],
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&storage.url(), options).unwrap();
     store.open(&key("film.mp4")).unwrap();
@@ -83,7 +83,7 @@ fn a_slow_answer_is_raced_within_the_budget() {
     let options = Options {
         hedge_share: 0.05,
         memory_bytes: 0,
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&server.url(), options).unwrap();
     let object = store.open(&key("film.mp4")).unwrap();

@@ -1,6 +1,6 @@
 //! A server that answers wrongly: right bytes or a clean error, and nothing of it is kept.
 
-use crate::suite::{bytes, key, nothing_kept, of, parts, quick};
+use crate::suite::{bytes, impatient, key, nothing_kept, of, parts, usual};
 use crate::wild::{Fault, Wild};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -35,17 +35,16 @@ fn film() -> (Wild, Vec<u8>) {
     (Wild::new(&[("film.mp4", right.clone())], true), right)
 }
 
-/// Short times only where the server falls silent: a busy machine is not to be taken for that.
-fn times(fault: Fault, mut options: Options) -> Options {
-    let silent = matches!(fault, Fault::Stall(_) | Fault::NoHead | Fault::Loris);
-    if !silent {
-        options.transport.timeouts = Timeouts::default();
+/// Short waits only where the server falls silent.
+fn times(fault: Fault, options: Options) -> Options {
+    match fault {
+        Fault::Stall(_) | Fault::NoHead | Fault::Loris => impatient(options),
+        _ => options,
     }
-    options
 }
 
 fn open(server: &Wild) -> (Store, Object) {
-    open_with(server, quick())
+    open_with(server, usual())
 }
 
 fn open_with(server: &Wild, options: Options) -> (Store, Object) {
@@ -75,7 +74,7 @@ const WANTED: [Range<u64>; 3] = [10_000..400_000, 402_000..500_000, 900_000..1_0
 
 /// What is kept, and what is wanted: the second passes straight through.
 fn ways() -> [(Options, &'static [Range<u64>]); 2] {
-    [(quick(), &WANTED), (nothing_kept(), &WANTED[..1])]
+    [(usual(), &WANTED), (nothing_kept(), &WANTED[..1])]
 }
 
 const ALWAYS: [(Fault, Must); 20] = [
@@ -139,7 +138,7 @@ fn each_fault_when_a_film_is_opened_is_a_clean_error() {
         .map(|(fault, must)| {
             std::thread::spawn(move || {
                 let (server, right) = film();
-                let store = Store::new(&server.url(), times(fault, quick())).unwrap();
+                let store = Store::new(&server.url(), times(fault, usual())).unwrap();
                 server.script(&[fault; 40]);
                 let opened = store.open(&key("film.mp4"));
                 let came = opened.as_ref().err().map_or(Must::Right, kind);
@@ -176,9 +175,9 @@ fn one_fault_is_mended() {
         Fault::Close,
         Fault::Garbage,
     ] {
-        for options in [quick(), nothing_kept()] {
+        for options in [usual(), nothing_kept()] {
             let (server, right) = film();
-            let (store, object) = open_with(&server, options);
+            let (store, object) = open_with(&server, times(fault, options));
             server.script(&[fault]);
             let (read, error) = parts(&object, &WANTED[..1], Reason::Segment);
             assert!(error.is_none(), "{fault:?}: {error:?}");
@@ -257,12 +256,12 @@ fn whoever_takes_bytes_may_pause_and_keeps_no_connection() {
         transport: Transport {
             connections_max: 2,
             timeouts: Timeouts {
-                stall: Duration::from_secs(1),
-                ..Timeouts::default()
+                stall: Duration::from_secs(3),
+                ..usual().transport.timeouts
             },
             ..Transport::default()
         },
-        ..quick()
+        ..usual()
     };
     let store = Store::new(&server.url(), options).unwrap();
     let object = store.open(&key("large.mp4")).unwrap();
@@ -296,7 +295,7 @@ fn whoever_takes_bytes_may_pause_and_keeps_no_connection() {
                 break;
             }
             if turn == 3 {
-                tokio::time::sleep(Duration::from_millis(1500)).await;
+                tokio::time::sleep(Duration::from_millis(4500)).await;
             }
         }
         assert!(read.iter().all(|read| *read == large));
@@ -336,8 +335,8 @@ proptest! {
         straight: bool,
     ) {
         let (server, right) = film();
-        let (options, most, times) = if straight { (nothing_kept(), 1, 10) } else { (quick(), 5, 1) };
-        let (_store, object) = open_with(&server, options);
+        let (options, most, times) = if straight { (nothing_kept(), 1, 10) } else { (usual(), 5, 1) };
+        let (_store, object) = open_with(&server, impatient(options));
         let ranges = wanted.into_iter().map(|(start, len)| start..start + len * times);
         let wanted: Vec<_> = ranges.take(most).collect();
         let reason = if plain { Reason::Plain } else { Reason::Segment };

@@ -1,6 +1,6 @@
 //! Objects of which something was said before anybody looked at them.
 
-use crate::suite::{bytes, key, parts, quick};
+use crate::suite::{bytes, key, parts, usual};
 use crate::wild::{Fault, Wild};
 use store::{Error, Identity, Reason, Store};
 
@@ -8,7 +8,7 @@ use store::{Error, Identity, Reason, Store};
 fn what_was_said_of_an_object_must_be_so_before_any_byte_of_it_is_given() {
     let right = bytes("film.mp4");
     let server = Wild::new(&[("film.mp4", right.clone())], true);
-    let store = Store::new(&server.url(), quick()).unwrap();
+    let store = Store::new(&server.url(), usual()).unwrap();
     let is = *store.open(&key("film.mp4")).unwrap().identity();
     let promise = |said: Identity| store.promise(&key("film.mp4"), said).unwrap();
     let said = |len, tag| Identity {

@@ -2,12 +2,12 @@
 
 use crate::nginx::Nginx;
 use crate::servers::{ACCESS, S3, SECRET, s3, skip};
-use crate::suite::{NAMES, bytes, check, key, nothing_kept, quick};
+use crate::suite::{NAMES, bytes, check, key, nothing_kept, usual};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Error, Key, Options, Store, Timeouts};
+use store::{Error, Key, Options, Store};
 
 /// A folder that nginx's workers may read, too, who are nobody where we are root.
 pub fn folder() -> tempfile::TempDir {
@@ -24,20 +24,14 @@ pub fn fill(root: &Path) {
     }
 }
 
-/// Nothing is silent here, and the machine may be busy.
-fn patient(mut options: Options) -> Options {
-    options.transport.timeouts = Timeouts::default();
-    options
-}
-
 #[test]
 fn a_local_folder() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let path = dir.path().to_str().unwrap();
-    check(&Store::new(path, quick()).unwrap(), true);
+    check(&Store::new(path, usual()).unwrap(), true);
     check(
-        &Store::new(&format!("file://{path}"), quick()).unwrap(),
+        &Store::new(&format!("file://{path}"), usual()).unwrap(),
         true,
     );
 }
@@ -47,7 +41,7 @@ fn our_own_server_when_it_does_nothing_wrong() {
     let objects: Vec<_> = NAMES.iter().map(|name| (*name, bytes(name))).collect();
     for tagged in [true, false] {
         let server = crate::wild::Wild::new(&objects, tagged);
-        for options in [quick(), nothing_kept()].map(patient) {
+        for options in [usual(), nothing_kept()] {
             check(&Store::new(&server.url(), options).unwrap(), false);
         }
     }
@@ -61,7 +55,7 @@ fn nginx_as_it_comes() {
     let Some(nginx) = Nginx::of(dir.path(), &library, "", "") else {
         return;
     };
-    for options in [quick(), nothing_kept()].map(patient) {
+    for options in [usual(), nothing_kept()] {
         check(&Store::new(&nginx.url(""), options).unwrap(), false);
     }
 }
@@ -91,7 +85,7 @@ pub fn options(endpoint: &str, secret: &str) -> Options {
             set("aws_secret_access_key", secret),
             set("aws_region", "us-east-1"),
         ],
-        ..quick()
+        ..usual()
     }
 }
 

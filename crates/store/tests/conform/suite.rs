@@ -34,14 +34,14 @@ pub fn key(name: &str) -> Key {
     Key::parse(name).unwrap()
 }
 
-/// Short waits, so that a server that does not answer is noticed within a test.
-pub fn quick() -> Options {
+/// Long waits: a busy machine is not to be taken for a server that does not answer.
+pub fn usual() -> Options {
     Options {
         transport: Transport {
             timeouts: Timeouts {
-                connect: Duration::from_millis(2000),
-                first_byte: Duration::from_millis(400),
-                stall: Duration::from_millis(400),
+                connect: Duration::from_secs(15),
+                first_byte: Duration::from_secs(15),
+                stall: Duration::from_secs(15),
             },
             ..Transport::default()
         },
@@ -55,8 +55,18 @@ pub fn quick() -> Options {
 pub fn nothing_kept() -> Options {
     Options {
         memory_bytes: 0,
-        ..quick()
+        ..usual()
     }
+}
+
+/// The same with short waits, so that a server that falls silent is noticed within a test.
+pub fn impatient(mut options: Options) -> Options {
+    options.transport.timeouts = Timeouts {
+        connect: Duration::from_secs(2),
+        first_byte: Duration::from_millis(400),
+        stall: Duration::from_millis(400),
+    };
+    options
 }
 
 /// Of whoever asks: it goes on with what was begun, as a server's does.
@@ -65,7 +75,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 /// Runs what waits for the storage, for no longer than a test may hang.
 pub fn run<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
-        let ended = tokio::time::timeout(Duration::from_secs(20), work).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
         ended.expect("nothing may hang")
     })
 }

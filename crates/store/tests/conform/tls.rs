@@ -5,7 +5,7 @@ use crate::connections::read_twenty;
 use crate::nginx::Nginx;
 use crate::real::{fill, folder, options, put_all, wait};
 use crate::servers::{SECRET, s3, skip};
-use crate::suite::{bytes, check, key, of, parts, quick};
+use crate::suite::{bytes, check, key, of, parts, usual};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,19 +82,19 @@ fn nginx_over_tls_is_as_without() {
     let Some((_nginx, url)) = trust.nginx(dir.path(), "") else {
         return;
     };
-    let ours = trust.options(true, quick());
+    let ours = trust.options(true, usual());
     check(&Store::new(&url, ours.clone()).unwrap(), false);
     let (store, object) = film(&url, ours);
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
     // Where none is kept, no session is, either.
-    let (store, object) = film(&url, trust.options(false, quick()));
+    let (store, object) = film(&url, trust.options(false, usual()));
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.resumed()), (21, 0));
     // An authority that is not named is not trusted, and asking again would not help.
-    let Err(error) = Store::new(&url, quick()).unwrap().open(&key("film.mp4")) else {
+    let Err(error) = Store::new(&url, usual()).unwrap().open(&key("film.mp4")) else {
         panic!("a certificate of an unknown authority was trusted");
     };
     let text = error.to_string();
@@ -114,7 +114,7 @@ fn a_session_is_resumed_where_a_connection_was_closed() {
         let Some((_nginx, url)) = trust.nginx(dir.path(), &more) else {
             return;
         };
-        let (store, object) = film(&url, trust.options(true, quick()));
+        let (store, object) = film(&url, trust.options(true, usual()));
         for n in 0..9 {
             let (read, error) = parts(&object, &[n * 1000..n * 1000 + 500], Reason::Segment);
             assert!(error.is_none() && read.len() == 500, "{error:?}");
@@ -148,7 +148,7 @@ fn http2_is_spoken_where_it_was_chosen_and_is_offered() {
         let Some((nginx, url)) = trust.nginx_of(dir.path(), listen, more) else {
             return;
         };
-        let ours = trust.options(true, quick());
+        let ours = trust.options(true, usual());
         let transport = Transport {
             http2: chosen,
             ..ours.transport
@@ -189,7 +189,7 @@ fn over_http2_storage_is_as_over_http1() {
     let Some((_nginx, url)) = trust.nginx_of(dir.path(), "ssl http2", more) else {
         return;
     };
-    let ours = trust.options(true, quick());
+    let ours = trust.options(true, usual());
     let transport = Transport {
         http2: true,
         ..ours.transport
