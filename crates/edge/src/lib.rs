@@ -129,8 +129,8 @@ impl Edge {
 
     fn metrics(&self) -> Response<Body> {
         self.disk.show();
-        let (bytes, objects) = (self.memory.bytes(), self.memory.len());
-        self.observer.show(bytes, objects, self.flights.len())
+        let kept = (self.memory.bytes(), self.memory.len());
+        self.observer.show(kept, &self.flights)
     }
 
     /// How many requests came to what, so far.

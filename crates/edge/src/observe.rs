@@ -1,6 +1,7 @@
 //! What is written down about requests: records, counters, the log.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::time::Instant;
 
 use http::Response;
@@ -9,6 +10,7 @@ use http::request::Parts;
 use net::metrics::{Counter, Family, Gauge, Metrics, Row, Traffic};
 use net::record::{Access, Bounded, Cached, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
+use store::cache::Flights;
 
 use crate::reason::Outcome;
 
@@ -39,6 +41,11 @@ const FLIGHTS: Row = Row {
     unit: "",
     help: "Fetches under way",
 };
+const FOLLOWERS: Row = Row {
+    name: "cache_followers",
+    unit: "",
+    help: "Requests that wait for the answer to another's fetch",
+};
 
 /// Everything that counts.
 pub struct Observer {
@@ -51,6 +58,7 @@ pub struct Observer {
     bytes: Gauge,
     objects: Gauge,
     flights: Gauge,
+    followers: Gauge,
     recorder: Option<Recorder>,
 }
 
@@ -95,6 +103,7 @@ impl Observer {
             bytes: metrics.gauge(&CACHE_BYTES),
             objects: metrics.gauge(&CACHE_OBJECTS),
             flights: metrics.gauge(&FLIGHTS),
+            followers: metrics.gauge(&FOLLOWERS),
             metrics,
             recorder,
         }
@@ -112,11 +121,17 @@ impl Observer {
         }
     }
 
-    /// Brings gauges up to date and prints all.
-    pub fn show(&self, bytes: u64, objects: usize, flights: usize) -> Response<Body> {
-        self.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-        self.objects.set(i64::try_from(objects).unwrap_or(i64::MAX));
-        self.flights.set(i64::try_from(flights).unwrap_or(i64::MAX));
+    /// Brings gauges up to date (`kept`: bytes and objects in memory) and prints all.
+    pub fn show<K, T>(&self, kept: (u64, usize), flights: &Flights<K, T>) -> Response<Body>
+    where
+        K: Eq + Hash + Clone,
+        T: Clone,
+    {
+        let set = |gauge: &Gauge, count| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.bytes.set(i64::try_from(kept.0).unwrap_or(i64::MAX));
+        set(&self.objects, kept.1);
+        set(&self.flights, flights.len());
+        set(&self.followers, flights.followers());
         self.metrics.response()
     }
 

@@ -19,7 +19,7 @@ fn stale_answers_are_confirmed_and_replaced() {
     let asked = origin.next();
     other.send("GET", "/a", &[]);
     assert_eq!(asked.header("if-none-match"), Some("\"1\""));
-    edge.until("headwater_cache_flights", 1);
+    edge.until("headwater_cache_followers", 1);
     asked.answer(304, &["Cache-Control: max-age=5", "Age: 5", "X: new"], b"");
     for client in [&mut client, &mut other] {
         let answer = client.answer("GET");
@@ -98,7 +98,7 @@ fn when_the_origin_fails_stale_stands_in_where_allowed() {
 #[test]
 fn failures_of_the_origin_have_their_status_and_all_who_wait_hear_it() {
     let origin = Origin::new();
-    let edge = Edge::new(origin.address, &["--origin-first-byte-timeout", "300ms"]);
+    let edge = Edge::new(origin.address, &["--origin-first-byte-timeout", "3s"]);
     let mut clients = [edge.connect(), edge.connect()];
     for client in &mut clients {
         client.send("GET", "/slow", &[]);
@@ -121,7 +121,7 @@ fn failures_of_the_origin_have_their_status_and_all_who_wait_hear_it() {
         client.send("GET", "/sick", &[]);
     }
     let asked = origin.next();
-    edge.until("headwater_cache_flights", 1);
+    edge.until("headwater_cache_followers", 1);
     asked.answer(500, &[], b"sick");
     for client in &mut clients {
         assert_eq!(client.answer("GET").status, 500);

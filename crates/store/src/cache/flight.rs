@@ -90,6 +90,15 @@ impl<K: Eq + Hash + Clone, T: Clone> Flights<K, T> {
         self.len() == 0
     }
 
+    /// Those who wait for somebody else's fetch to land.
+    pub fn followers(&self) -> usize {
+        let table = self.lock();
+        // A fetch of several names is one.
+        let flights: HashMap<_, _> = table.values().map(|one| (Arc::as_ptr(one), one)).collect();
+        let counts = flights.values().map(|one| one.landed.receiver_count());
+        counts.sum()
+    }
+
     /// Marks the fetches that `which` names (by key, and by what they landed with): their objects
     /// must not be kept, and nobody joins them any more. Returns how many there were.
     pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
@@ -190,7 +199,7 @@ mod tests {
         let first = lead(flights.join(&1));
         let (waiting, late) = (follow(flights.join(&1)), flights.join(&1));
         let other = lead(flights.join(&2));
-        assert_eq!(flights.len(), 2);
+        assert_eq!((flights.len(), flights.followers()), (2, 2));
         first.land(9);
         assert_eq!(poll(waiting.landed()), Poll::Ready(Some(9)));
         assert_eq!(poll(follow(late).landed()), Poll::Ready(Some(9)));
@@ -211,6 +220,7 @@ mod tests {
         first.also(&3);
         first.land(9);
         let second = follow(flights.join(&2));
+        assert_eq!(flights.followers(), 1);
         assert_eq!(poll(second.landed()), Poll::Ready(Some(9)));
         drop(first);
         lead(flights.join(&2));
