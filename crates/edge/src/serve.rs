@@ -83,6 +83,7 @@ pub fn start(
         tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
         trust: settings.common.trust.clone(),
+        near_rtt: settings.common.near_rtt,
         workers,
         metrics: metrics.clone(),
         ..Listen::default()

@@ -16,7 +16,7 @@ mod io;
 mod mapped;
 mod piped;
 mod shared;
-mod tcp;
+pub(crate) mod tcp;
 
 /// The connection that a request came by. Cheap to clone.
 #[derive(Debug, Clone)]

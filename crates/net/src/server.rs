@@ -6,6 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 
@@ -13,6 +14,7 @@ use self::census::Census;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::direct::plain_request;
 pub use self::limits::{Limits, raise_descriptor_limit};
+use self::near::Near;
 pub use self::roster::Connections;
 use self::roster::Roster;
 pub use self::shutdown::{Hold, Shutdown};
@@ -25,6 +27,7 @@ mod bind;
 mod census;
 mod direct;
 mod limits;
+mod near;
 mod proxy;
 mod roster;
 mod serve;
@@ -49,6 +52,8 @@ pub struct Listen {
     pub limits: Limits,
     /// Whose word about a client counts.
     pub trust: Trust,
+    /// Who answers our first packet sooner is near, and is sent to without pacing; zero: nobody.
+    pub near_rtt: Duration,
     /// Threads, each with a runtime and listeners of its own; 0: one per core.
     pub workers: usize,
     /// Where the server counts connections.
@@ -70,6 +75,7 @@ struct Common {
     trust: Trust,
     tls: Option<Certificates>,
     census: Census,
+    near: Option<Near>,
     /// Of each worker.
     rosters: Vec<Roster>,
 }
@@ -98,6 +104,7 @@ impl Server {
             trust: listen.trust,
             tls,
             census,
+            near: Near::begin(&listeners, listen.near_rtt),
             rosters: (0..workers).map(|_| Roster::default()).collect(),
         });
         Ok(Server {

@@ -104,6 +104,7 @@ pub fn start(settings: &Settings, shutdown: Shutdown) -> Result<Running, Failed>
         tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
         trust: settings.common.trust.clone(),
+        near_rtt: settings.common.near_rtt,
         workers: settings.common.workers,
         metrics,
         ..Listen::default()

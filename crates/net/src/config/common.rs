@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Knob, Layers, Wrong, units};
 use crate::server::Tls;
@@ -71,6 +72,12 @@ pub const COMMON: &[Knob] = &[
         "Time a client may take no byte of its response",
     ),
     Knob::new(
+        "near-rtt",
+        "DURATION",
+        "1ms",
+        "Where the system paces (bbr), do not pace those whose first round trip is shorter; 0s: pace all",
+    ),
+    Knob::new(
         "announce",
         "DURATION",
         "0s",
@@ -98,6 +105,9 @@ pub const COMMON: &[Knob] = &[
     .list(),
 ];
 
+/// Beyond are other machine rooms, where queues begin to be somebody else's.
+const NEAR_RTT: Duration = Duration::from_millis(1);
+
 /// [`COMMON`], as it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Common {
@@ -115,6 +125,8 @@ pub struct Common {
     pub limits: Limits,
     /// Whose word about a client counts.
     pub trust: Trust,
+    /// Who answers sooner is not paced.
+    pub near_rtt: Duration,
 }
 
 /// How the log is written to standard error.
@@ -152,6 +164,9 @@ impl Common {
                 proxy: networks(layers, "trust-proxy")?,
                 forwarded: networks(layers, "trust-forwarded")?,
             },
+            near_rtt: layers
+                .with("near-rtt", units::duration)?
+                .unwrap_or(NEAR_RTT),
         })
     }
 

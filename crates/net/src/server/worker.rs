@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -138,8 +139,11 @@ where
             return;
         };
         self.clock.update();
-        let (read, write) = stream.into_split();
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        if let Some(near) = &common.near {
+            near.look(stream.as_fd(), peer.ip());
+        }
+        let (read, write) = stream.into_split();
         let shared = Arc::new(Shared::new(
             seat.id,
             peer,
