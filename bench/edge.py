@@ -111,9 +111,9 @@ class Process:
 class Headwater(Process):
     name = "headwater"
 
-    def __init__(self, work, origin, memory="1GiB"):
+    def __init__(self, work, origin, *flags, memory="1GiB"):
         self.start(0, BINARY, "edge", "--origin", origin, "--listen", "127.0.0.1:0",
-                   "--workers", 1, "--memory", memory, stdout=subprocess.PIPE, text=True)  # fmt: skip
+                   "--workers", 1, "--memory", memory, *flags, stdout=subprocess.PIPE, text=True)  # fmt: skip
         line = self.process.stdout.readline()
         self.url = re.search(r"http://\S+", line)[0]
 

@@ -22,6 +22,8 @@ def files(args, work, ended):
         "ours, 4 s": run.Headwater(films, "4s"),
         # Of its own: both packagings of a film together are as much as --segment-memory holds.
         "ours, TS": run.Headwater(films, "2s"),
+        # As all others send: see docs/decisions/0018.
+        "ours, paced": run.Headwater(films, "2s", "--near-rtt", "0s"),
         "ours, cold": run.Headwater(films, "2s", "--segment-memory", "0B"),
     }
     ended += [server.stop for server in servers.values()]
@@ -34,7 +36,7 @@ def files(args, work, ended):
     ended.append(servers["nginx"].stop)
 
     both = ["ours", "nginx"]
-    kinds = {("CMAF 1 MB", client): both for client in CLIENTS}
+    kinds = {("CMAF 1 MB", client): ["ours", "ours, paced", "nginx"] for client in CLIENTS}
     kinds |= {("CMAF 2 MB", client): ["ours, 4 s", "nginx"] for client in CLIENTS}
     kinds |= {("TS 1 MB", client): ["ours, TS", "ours, cold", "nginx"] for client in CLIENTS}
     kinds |= {("CMAF 127 KB", client): both for client in CLIENTS}
@@ -46,6 +48,10 @@ def files(args, work, ended):
         for client, asked in (("wrk", 2.0), ("discard", 1.0)):
             of = found[f"CMAF {size}", client]
             rows.append(row(f"JIT CMAF, {size}, {client}", READY, asked, GB, of[name], of["nginx"]))
+    for client in CLIENTS:
+        of = found["CMAF 1 MB", client]
+        paced = f"JIT CMAF, 1 MB, ours paced as nginx is, {client}"
+        rows.append(row(paced, READY, 0, GB, of["ours, paced"], of["nginx"]))
     for client in CLIENTS:
         ours = rows[0 if client == "wrk" else 1]
         known = [VOD[client]] * len(ours.ours)

@@ -16,6 +16,7 @@ EDGE = [
     ("miss 1 MB", "wrk", 1.0),
     ("miss 5 KB", "wrk", 1.0),
 ]
+PACED = "ours paced as Varnish is"
 LOAD = [("1 MB", GB, 1.5), ("5 KB", REQUESTS, 1.0)]
 
 
@@ -26,12 +27,20 @@ def edges(args, work, ended):
     ended.append(servers["ours"].stop)
     servers["Varnish"] = edge.Varnish(work, origin.url)
     ended.append(servers["Varnish"].stop)
+    # As all others send: see docs/decisions/0018.
+    servers[PACED] = edge.Headwater(work, origin.url, "--near-rtt", "0s")
+    ended.append(servers[PACED].stop)
     ask = lambda kind, name: edge.ask(args, servers[name], kind[0], work, run.discard if kind[1] == "discard" else run.wrk)
-    found = interleave(args, {(kind, client): list(servers) for kind, client, _ in EDGE}, ask)
-    return [
-        row(f"edge {kind}, {client}", "Varnish", asked, GB if "MB" in kind else REQUESTS, *found[kind, client].values())
+    both, hits = ["ours", "Varnish"], ("hit 1 MB", "wrk")
+    kinds = {(kind, client): both for kind, client, _ in EDGE} | {hits: list(servers)}
+    found = interleave(args, kinds, ask)
+    rows = [
+        row(f"edge {kind}, {client}", "Varnish", asked, GB if "MB" in kind else REQUESTS,
+            *(found[kind, client][name] for name in both))
         for kind, client, asked in EDGE
-    ]
+    ]  # fmt: skip
+    paced = row(f"edge hit 1 MB, {PACED}, wrk", "Varnish", 0, GB, found[hits][PACED], found[hits]["Varnish"])
+    return [*rows, paced]
 
 
 def testers(args, work, ended):

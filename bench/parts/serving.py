@@ -123,9 +123,10 @@ def cores(args, work, ended):
 def slow_viewers(args, work, ended):
     slow.allow_descriptors(VIEWERS + 200)
     films = run.make_films(work / "films", 60)
-    # All of them come from one address.
+    # All of them come from one address, and stand for clients that are far away: ours paces them as nginx does.
     most = VIEWERS + 100
-    ours = run.Headwater(films, "2s", "--connections-max", most, "--connections-per-address-max", most)
+    flags = ["--connections-max", most, "--connections-per-address-max", most, "--near-rtt", "0s"]
+    ours = run.Headwater(films, "2s", *flags)
     ended.append(ours.stop)
     paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
     ready = run.make_ready(work / "ready", ours.url, {"": [*paths, "/large.mp4/.mpd"]})

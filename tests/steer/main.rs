@@ -174,6 +174,30 @@ fn where_one_in_a_hundred_is_lost_bbr_is_far_ahead_of_reno() {
     assert!(bbr >= 1.5 * reno, "bbr {bbr}, reno {reno}");
 }
 
+/// Who is at the far end of the link is sent to as the system does, who is at this one without pacing.
+#[test]
+fn where_the_system_paces_who_is_near_is_not_paced() {
+    let name = "where_the_system_paces_who_is_near_is_not_paced";
+    let usual = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    if !usual.starts_with("bbr") {
+        return println!("SKIPPED {name}: {} does not pace", usual.trim());
+    }
+    let Some(world) = World::new(name, 5, &["--rate", "100mbit"], "") else {
+        return;
+    };
+    world.fetch(&["/film.m4s?far"]);
+    let mut curl = world.bed.at_server("curl");
+    curl.args(["--silent", "--fail", "--output", "/dev/null"]);
+    let near = curl.arg(format!("http://{SERVER}/film.m4s?near"));
+    assert!(near.status().unwrap().success());
+    let records = world.records();
+    for (query, algorithm) in [("far", usual.trim()), ("near", "reno")] {
+        let seen = records.tcp(&format!("/film.m4s?{query}")).concat();
+        assert!(!seen.is_empty(), "{query}");
+        assert!(seen.iter().all(|seen| seen["algorithm"] == algorithm));
+    }
+}
+
 /// On one connection: paced, not paced, paced again.
 #[test]
 fn a_pace_holds_within_a_twentieth_and_goes_with_its_response() {
