@@ -20,9 +20,10 @@ export async function launch() {
   });
 }
 
-/** The page with a title in a player; `faults` gathers what went wrong on the way. */
-export async function open(browser, server, title, query) {
+/** The page with a title in a player; `faults` gathers what went wrong on the way. `prepare` has the page first. */
+export async function open(browser, server, title, query, prepare = async () => {}) {
   const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
+  await prepare(page);
   const faults = [];
   page.on('pageerror', (error) => faults.push(`page: ${error.message}`));
   page.on('response', (r) => r.status() >= 400 && faults.push(`${r.status()} ${r.url()}`));

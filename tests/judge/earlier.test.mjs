@@ -1,0 +1,59 @@
+// A cache in between may hold a multivariant playlist of a film's earlier state: what it names leads on
+// to the present one, and each player follows.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { begun, ended, launch, open } from './browser.mjs';
+import { library, serve, skip, text } from './support.mjs';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-earlier-'));
+const film = path.join(folder, 'film.mp4');
+let server;
+let browser;
+let earlier;
+
+/** Another state of the film, put in place in one step. */
+const put = (name) => {
+  fs.copyFileSync(path.join(library, name), `${film}.part`);
+  fs.renameSync(`${film}.part`, film);
+};
+
+const playlists = (multivariant) => multivariant.match(/[^"\n]+\.m3u8/g);
+
+before(async () => {
+  put('avc.mp4');
+  server = await serve(folder, '--recheck', '0s');
+  earlier = await text(`${server.url}/film.mp4/.m3u8`);
+  put('avc_co64.mp4');
+  const now = playlists(await text(`${server.url}/film.mp4/.m3u8`));
+  assert.ok(playlists(earlier).every((name) => !now.includes(name)), 'it is another state');
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+  fs.rmSync(folder, { recursive: true });
+});
+
+for (const [engine, variant] of [['hls', 'cmaf'], ['shaka', 'cmaf'], ['native', 'cmaf']]) {
+  test(`a multivariant playlist of an earlier state with ${engine} ${variant}: to the end`, async (t) => {
+    if (!browser) return skip(t, 'browsers: no chromium here');
+    const led = [];
+    const prepare = async (page) => {
+      page.on('response', (answer) => answer.status() === 307 && led.push(answer.url()));
+      await page.route('**/film.mp4/.m3u8*', (route) => route.fulfill({
+        contentType: 'application/vnd.apple.mpegurl', body: earlier,
+      }));
+    };
+    const view = await open(browser, server, 'film.mp4', `player=${engine}&variant=${variant}`, prepare);
+    await view.until('the start', begun);
+    await view.until('the end', ended);
+    const last = await view.state();
+    assert.deepEqual([last.errors, view.faults], [[], []]);
+    assert.ok(led.length > 0, 'nobody was led on');
+    assert.ok(Math.abs(last.currentTime - last.duration) < 0.3, `ended at ${last.currentTime} of ${last.duration}`);
+    await view.page.close();
+  });
+}
