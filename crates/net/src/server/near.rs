@@ -10,6 +10,7 @@
 use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::conn::tcp;
@@ -27,6 +28,8 @@ pub(super) struct Near {
     rtt: Duration,
     /// The system's own algorithm.
     usual: String,
+    /// That it is refused was said once.
+    complained: AtomicBool,
 }
 
 impl Near {
@@ -38,14 +41,18 @@ impl Near {
         if rtt.is_zero() || !usual.starts_with(PACED) {
             return None;
         }
-        let set = try_both(&usual).and_then(|()| all().try_for_each(|one| set(one, UNPACED)));
-        if let Err(error) = set {
+        let begun = try_both(&usual).and_then(|()| all().try_for_each(|one| set(one, UNPACED)));
+        if let Err(error) = begun {
             tracing::debug!(%error, "who is near is sent to with {usual}, like all");
             // What could be set can be set back: it was tried.
-            let _ = all().try_for_each(|one| self::set(one, &usual));
+            let _ = all().try_for_each(|one| set(one, &usual));
             return None;
         }
-        Some(Near { rtt, usual })
+        Some(Near {
+            rtt,
+            usual,
+            complained: AtomicBool::new(false),
+        })
     }
 
     /// Gives a connection that is not to somebody near the system's own algorithm.
@@ -55,7 +62,10 @@ impl Near {
         }
         // A route may have said how to send there (`ip route … congctl`), which stays.
         let unpaced = tcp::congestion(socket).is_ok_and(|name| name == UNPACED);
-        if unpaced && let Err(error) = set(socket, &self.usual) {
+        if unpaced
+            && let Err(error) = set(socket, &self.usual)
+            && !self.complained.swap(true, Relaxed)
+        {
             tracing::warn!(%error, %peer, "sends with {UNPACED} instead of {}", self.usual);
         }
     }
@@ -127,7 +137,12 @@ mod tests {
     #[test]
     fn a_round_trip_that_was_not_measured_is_not_short() {
         let (rtt, usual) = (Duration::from_millis(1), PACED.to_owned());
-        let near = Near { rtt, usual };
+        let complained = AtomicBool::new(false);
+        let near = Near {
+            rtt,
+            usual,
+            complained,
+        };
         assert!(near.is_short(Ok(Duration::from_micros(30))));
         assert!(!near.is_short(Ok(rtt)));
         assert!(!near.is_short(Ok(Duration::ZERO)));
