@@ -114,8 +114,8 @@ impl Files {
         ask.pieces(&facts, source, pieces).await
     }
 
-    /// That there is no such file; `None`: there is one. That there is none is believed for as long
-    /// as that there is one: else every request for a playlist would wait for a look at the folder.
+    /// Whether there is no such file. That there is none is believed for as long as that there is
+    /// one: else every request for a playlist would wait for a look at the folder.
     pub(crate) async fn are_without(&self, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(looked_ms) = self.absent.get(key)

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use serde::Serialize;
@@ -172,8 +171,6 @@ fn get(fd: BorrowedFd<'_>, level: i32, name: i32, into: &mut [u8]) -> io::Result
 
 /// More than any kernel gives so far (280 bytes on 6.18).
 const INFO_BYTES_MAX: usize = 512;
-/// Where the round trip is in it.
-const RTT_OFFSET: usize = 68;
 /// `TCP_CC_INFO`: what the algorithm says of itself.
 const TCP_CC_INFO: i32 = 26;
 
@@ -227,19 +224,8 @@ pub struct Bbr {
     pub cwnd_gain: f32,
 }
 
-/// The round trip as TCP has it; zero before one was measured.
-pub(crate) fn rtt(fd: BorrowedFd<'_>) -> io::Result<Duration> {
-    let mut bytes = [0; RTT_OFFSET + 4];
-    let len = get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
-    let rtt = bytes.get(..len).and_then(|given| given.last_chunk());
-    let micros = rtt
-        .filter(|_| len == bytes.len())
-        .map_or(0, |rtt| u32::from_ne_bytes(*rtt));
-    Ok(Duration::from_micros(micros.into()))
-}
-
 /// Asks the kernel.
-pub(super) fn info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+pub(crate) fn info(fd: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut bytes = [0; INFO_BYTES_MAX];
     let len = get(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
     let algorithm = congestion(fd)?;
@@ -269,7 +255,7 @@ fn parse(algorithm: String, bytes: &[u8]) -> TcpInfo {
         mss_bytes: word(16),
         unacked_packets: word(24),
         lost_packets: word(32),
-        rtt_us: word(RTT_OFFSET),
+        rtt_us: word(68),
         rttvar_us: word(72),
         ssthresh_packets: word(76),
         cwnd_packets: word(80),

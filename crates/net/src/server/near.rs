@@ -57,12 +57,14 @@ impl Near {
 
     /// Gives a connection that is not to somebody near the system's own algorithm.
     pub(super) fn look(&self, socket: BorrowedFd<'_>, peer: IpAddr) {
-        if peer.is_loopback() || self.is_short(tcp::rtt(socket)) {
+        if peer.is_loopback() {
             return;
         }
-        // A route may have said how to send there (`ip route … congctl`), which stays.
-        let unpaced = tcp::congestion(socket).is_ok_and(|name| name == UNPACED);
-        if unpaced
+        // A socket that tells nothing of itself sends nothing either. A route may have said how to
+        // send there (`ip route … congctl`), which stays.
+        if let Ok(seen) = tcp::info(socket)
+            && !self.is_short(seen.rtt_us)
+            && seen.algorithm == UNPACED
             && let Err(error) = set(socket, &self.usual)
             && !self.complained.swap(true, Relaxed)
         {
@@ -70,9 +72,9 @@ impl Near {
         }
     }
 
-    /// None was measured: the handshake was answered late, or with a cookie.
-    fn is_short(&self, rtt: io::Result<Duration>) -> bool {
-        rtt.is_ok_and(|rtt| !rtt.is_zero() && rtt < self.rtt)
+    /// Zero: none was measured, as the handshake was answered late, or with a cookie.
+    fn is_short(&self, rtt_us: Option<u32>) -> bool {
+        rtt_us.is_some_and(|us| us > 0 && Duration::from_micros(us.into()) < self.rtt)
     }
 }
 
@@ -143,10 +145,10 @@ mod tests {
             usual,
             complained,
         };
-        assert!(near.is_short(Ok(Duration::from_micros(30))));
-        assert!(!near.is_short(Ok(rtt)));
-        assert!(!near.is_short(Ok(Duration::ZERO)));
-        assert!(!near.is_short(Err(io::ErrorKind::Other.into())));
+        assert!(near.is_short(Some(30)));
+        assert!(!near.is_short(Some(1000)));
+        assert!(!near.is_short(Some(0)));
+        assert!(!near.is_short(None));
     }
 
     #[test]
