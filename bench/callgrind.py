@@ -18,6 +18,7 @@ Counts belong to a compiler and a C library; with others the margin is a wide on
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import json
 import os
@@ -52,6 +53,8 @@ JOBS = [
     ("media: TS of a 1 MB segment", "ts", 0, 20),
 ]
 SEGMENT_URL = r"^(?!#)(\S+)$"
+# Longer than any one run takes, by far; what hangs is ended and begun again.
+RUN_SECONDS = 240
 
 
 def main():
@@ -118,7 +121,7 @@ def media_count(args, name, job, hours, times):
     counts = []
     for n in (times, 2 * times):
         words, out = valgrind(f"{name} {n}", args.programs / "hot", job, hours, n)
-        subprocess.run(words, check=True)
+        subprocess.run(words, check=True, timeout=RUN_SECONDS)
         counts.append(total(out))
     return (counts[1] - counts[0]) // times
 
@@ -132,7 +135,9 @@ class Counted:
         # Valgrind tells each time that it does not know openat2; the server then does without.
         with open(f"{self.out}.log", "w") as log:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
-        port = re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline())[1]
+        self.limit = threading.Timer(RUN_SECONDS, self.process.kill)
+        self.limit.start()
+        port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
         self.client = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
         self.answers = self.client.makefile("rb")
 
@@ -152,6 +157,9 @@ class Counted:
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
         quiet = 0
         while quiet < 3:
+            # One that ended and was not waited for still has its task, which never sleeps again.
+            if self.process.poll() is not None:
+                self.ended()
             states = [(task / "stat").read_text().rsplit(") ", 1)[1][0] for task in tasks.iterdir()]
             quiet = quiet + 1 if set(states) == {"S"} else 0
             time.sleep(0.0002)
@@ -160,9 +168,17 @@ class Counted:
         self.rest()
         self.client.close()
         self.process.terminate()
-        if self.process.wait(60):
-            raise RuntimeError(f"{self.out.name} ended with {self.process.returncode}")
+        if self.process.wait():
+            self.ended()
         return total(self.out)
+
+    def ended(self):
+        raise RuntimeError(f"{self.out.name} ended with {self.process.wait()}")
+
+    def close(self):
+        self.limit.cancel()
+        self.process.kill()
+        self.process.wait()
 
 
 def server_count(name, make, warm, path, times):
@@ -172,14 +188,11 @@ def server_count(name, make, warm, path, times):
 
 
 def server_total(run, make, warm, path, times):
-    server = make(run)
-    try:
+    with contextlib.closing(make(run)) as server:
         paths = warm(server)
         for at in range(times):
             server.ask(path(paths, at))
         return server.end()
-    finally:
-        server.process.kill()
 
 
 def again(count):

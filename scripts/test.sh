@@ -11,19 +11,28 @@ rm -rf "$logs"
 mkdir -p "$logs"
 began=$SECONDS
 failed=()
+running=
 
-# section NAME COMMAND…
+# section NAME MINUTES COMMAND…: what takes longer than that hangs, and is ended with all it started.
 section() {
-  local name=$1 start=$SECONDS
-  shift
+  local name=$1 minutes=$2 start=$SECONDS said=""
+  shift 2
   printf '\n== %s ==\n' "$name"
-  if "$@" 2>&1 | tee "$logs/$name.log"; then
-    printf -- '-- %s: ok, %s s\n' "$name" $((SECONDS - start))
-  else
-    printf -- '-- %s: FAILED, %s s\n' "$name" $((SECONDS - start))
-    failed+=("$name")
-  fi
+  # In a group of its own, which the terminal's interrupt does not reach: the trap passes it on.
+  timeout --kill-after=20 "${minutes}m" "$@" > >(tee "$logs/$name.log") 2>&1 &
+  running=$!
+  wait "$running"
+  case $? in
+    0) said=ok ;;
+    124 | 137) said="FAILED: ended after $minutes minutes" ;;
+    *) said=FAILED ;;
+  esac
+  # For tee to write the last of it, which who outlives a section that was ended may never let it.
+  [[ $said = *ended* ]] || wait
+  printf -- '-- %s: %s, %s s\n' "$name" "$said" $((SECONDS - start))
+  [ "$said" = ok ] || failed+=("$name")
 }
+trap 'kill "$running"; exit 130' INT TERM
 
 install() {
   scripts/install.sh test || return 1
@@ -35,17 +44,18 @@ install() {
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
+export -f install
 
-section install install
-section fixtures fixtures/make.sh
-section format cargo fmt --all --check
-section clippy cargo clippy --workspace --all-targets --locked -- -D warnings
-section docs env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
-section tests cargo test --workspace --locked --no-fail-fast
-section judges scripts/judge.sh
-section instructions scripts/callgrind.sh
-section licences scripts/deny.sh
-section fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
+section install 20 bash -c install
+section fixtures 10 fixtures/make.sh
+section format 2 cargo fmt --all --check
+section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings
+section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
+section tests 40 cargo test --workspace --locked --no-fail-fast
+section judges 25 scripts/judge.sh
+section instructions 15 scripts/callgrind.sh
+section licences 10 scripts/deny.sh
+section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
 
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")
