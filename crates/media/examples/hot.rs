@@ -32,12 +32,12 @@ const JOBS: &[(&str, Make)] = &[
     ("playlist", |hours| {
         with_ladder(hours, |p| {
             let rendition = p.renditions.first();
-            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf)));
+            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf, None)));
         })
     }),
     ("multivariant", |hours| {
         with_ladder(hours, |p| {
-            drop(black_box(hls::multivariant(p, Format::Cmaf)))
+            drop(black_box(hls::multivariant(p, Format::Cmaf, false)))
         })
     }),
     ("mpd", |hours| {
@@ -46,7 +46,7 @@ const JOBS: &[(&str, Make)] = &[
     ("cold-playlist", |hours| {
         cold(hours, |p| {
             let rendition = p.renditions.first();
-            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf)));
+            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf, None)));
         })
     }),
     ("cold-mpd", |hours| {

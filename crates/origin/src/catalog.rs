@@ -4,7 +4,7 @@
 use crate::error;
 use crate::kept::Kept as Indexes;
 use crate::stores::Stores;
-use crate::title::{self, Lengths, Title};
+use crate::title::{self, Making, Title};
 use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -32,7 +32,7 @@ pub(crate) struct Catalog {
     indexes: Indexes,
     /// Whether titles stay in memory; else each request builds its own.
     remember: bool,
-    lengths: Lengths,
+    making: Making,
     /// How long a path is trusted to lead to the same files.
     recheck: Duration,
     kept: Cache<Key, Kept, Weigh>,
@@ -75,7 +75,7 @@ impl Catalog {
     pub(crate) fn new(
         stores: Arc<Stores>,
         indexes: Indexes,
-        lengths: Lengths,
+        making: Making,
         recheck: Duration,
         memory_bytes: Option<u64>,
     ) -> Catalog {
@@ -100,7 +100,7 @@ impl Catalog {
             stores,
             indexes,
             remember,
-            lengths,
+            making,
             recheck,
             kept: Cache::with_options(options, weigh, hash, Default::default()),
             read_ahead: false,
@@ -167,6 +167,11 @@ impl Catalog {
     /// Whether the next segment of a remote film is to be fetched before it is asked for.
     pub(crate) fn reads_ahead(&self) -> bool {
         self.read_ahead
+    }
+
+    /// Whether films are encrypted: then nothing is given in the clear.
+    pub(crate) fn seals(&self) -> bool {
+        self.making.secret.is_some()
     }
 
     /// Whether files may lie below a title. Below a remote one that is named like a film none are
@@ -253,7 +258,7 @@ impl Catalog {
         let _permit = self.builds.clone().acquire_owned().await;
         let (catalog, key) = (self.clone(), key.clone());
         let build = move || {
-            let built = Title::build(&catalog.stores, &catalog.indexes, &key, catalog.lengths);
+            let built = Title::build(&catalog.stores, &catalog.indexes, &key, &catalog.making);
             // What is not there costs no index.
             if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
                 catalog.built.fetch_add(1, Relaxed);

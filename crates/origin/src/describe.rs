@@ -1,5 +1,6 @@
 //! What we know about a title, as JSON: for the page, and for whoever wonders.
 
+use crate::seal;
 use crate::title::Title;
 use media::codec::Media;
 use media::presentation::{Presentation, Rendition};
@@ -21,7 +22,12 @@ struct Description<'a> {
     /// Where the film's time zero lies among the segments' times.
     zero_ms: i64,
     hls: &'static str,
-    dash: &'static str,
+    /// None where it is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dash: Option<&'static str>,
+    /// How segments are encrypted: `aes-128`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encryption: Option<&'static str>,
     /// Names the set of segments in URLs.
     set: String,
     /// The set that the MPD names, where that is another one.
@@ -94,11 +100,16 @@ pub(crate) fn title(title: &Title) -> Result<String, Error> {
         duration_ms: p.duration.round_to(1000),
         zero_ms: p.zero.round_to(1000),
         hls: ".m3u8",
-        dash: ".mpd",
+        dash: title.seal.is_none().then_some(".mpd"),
+        encryption: title.seal.as_ref().map(|_| "aes-128"),
         dash_set: (!same).then(|| title.dash.set_name()),
         segment_ms: p.segment_ms,
         files: files(title),
-        renditions: p.renditions.iter().map(|r| rendition(p, r, &set)).collect(),
+        renditions: p
+            .renditions
+            .iter()
+            .map(|r| rendition(title, r, &set))
+            .collect(),
         notes: notes(title),
         set,
     };
@@ -128,7 +139,8 @@ fn notes(title: &Title) -> Vec<String> {
     .collect()
 }
 
-fn rendition<'a>(p: &'a Presentation, r: &'a Rendition, set: &str) -> Described<'a> {
+fn rendition<'a>(title: &'a Title, r: &'a Rendition, set: &str) -> Described<'a> {
+    let p = &*title.hls;
     let track = p.track(r);
     let (video, audio) = (track.codec.video(), track.codec.audio());
     let is_video = matches!(track.codec.media, Media::Video(_));
@@ -155,7 +167,10 @@ fn rendition<'a>(p: &'a Presentation, r: &'a Rendition, set: &str) -> Described<
             .map(|n| Segment {
                 t: p.segment_start(r, n),
                 duration: p.segment_ticks(r, n),
-                bytes: p.segment_len(r, n),
+                bytes: match title.seal {
+                    Some(_) => seal::len(p.segment_len(r, n)),
+                    None => p.segment_len(r, n),
+                },
             })
             .collect(),
     }

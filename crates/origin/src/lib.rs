@@ -20,6 +20,7 @@ mod error;
 mod expand;
 mod indexer;
 mod kept;
+mod keys;
 mod lately;
 mod library;
 mod manifest;
@@ -33,6 +34,7 @@ mod ready;
 pub mod reference;
 mod respond;
 pub mod route;
+mod seal;
 mod segment;
 mod serve;
 mod sources;
@@ -143,6 +145,7 @@ impl Origin {
                 file,
             } => {
                 if let Some(file) = file
+                    && !self.catalog.seals()
                     && self.catalog.may_hold_files(title)
                     && !self.files.are_without(file).await
                 {
@@ -156,6 +159,8 @@ impl Origin {
                     manifest::Found::Moved(place) => Ok(manifest::moved(place)),
                 }
             }
+            Request::Key(title) => keys::answer(&self.catalog, title).await,
+            Request::File(_) if self.catalog.seals() => Err(seal::refused("no file is given")),
             Request::File(key) => self.files.answer(&self.catalog, key, ask).await,
             Request::Page => self.page.answer("index.html", ask).await,
             Request::Asset(name) => self.page.answer(name, ask).await,

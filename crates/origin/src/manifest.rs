@@ -5,6 +5,7 @@ use crate::describe;
 use crate::error;
 use crate::respond::{Ask, Facts};
 use crate::route::{Addressing, Manifest, Packing};
+use crate::seal::{self, Seal};
 use crate::title::Title;
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
@@ -104,13 +105,17 @@ fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
     const HLS: &str = "application/vnd.apple.mpegurl";
     let (content_type, text) = match manifest {
         Manifest::Multivariant(packing) => {
-            let text = hls::multivariant(&title.hls, format(*packing));
+            let text = hls::multivariant(&title.hls, format(*packing), title.seal.is_some());
             (HLS, text.ok_or_else(not_in_ts)?)
         }
         Manifest::Media(_, packing, name) => {
             let rendition = rendition(&title.hls, name)?;
-            let text = hls::media(&title.hls, rendition, format(*packing));
+            let key_url = title.seal.as_ref().map(Seal::key_url);
+            let text = hls::media(&title.hls, rendition, format(*packing), key_url);
             (HLS, text.ok_or_else(not_in_ts)?)
+        }
+        Manifest::KeyFrames(..) | Manifest::Dash(_) if title.seal.is_some() => {
+            return Err(seal::refused("there is no such manifest"));
         }
         Manifest::KeyFrames(_, name) => {
             let rendition = rendition(&title.hls, name)?;

@@ -18,6 +18,7 @@ pub(crate) enum Kind {
     Init,
     Playlist,
     Mpd,
+    Key,
     Description,
     File,
     Page,
@@ -30,6 +31,7 @@ const KINDS: &[&str] = &[
     "init",
     "playlist",
     "mpd",
+    "key",
     "description",
     "file",
     "page",
@@ -50,6 +52,7 @@ impl Kind {
                 ..
             } => Kind::Description,
             Request::Manifest { .. } => Kind::Playlist,
+            Request::Key(_) => Kind::Key,
             Request::File(_) => Kind::File,
             Request::Page | Request::Asset(_) | Request::Library => Kind::Page,
             Request::Health | Request::Ready | Request::Metrics => Kind::Admin,

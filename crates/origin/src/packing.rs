@@ -1,11 +1,13 @@
-//! Transport streams and packed audio: samples read, and packed.
+//! Transport streams and packed audio: samples read, and packed; and whatever is encrypted.
 //!
 //! A film of this machine is read in batches that the processor's cache holds until they are packed,
-//! and packed where they are sent from: each byte is copied from the page cache, and once more.
+//! and packed where they are sent from: each byte is copied from the page cache, and once more. There it
+//! is encrypted too, while the cache still holds it.
 
 use crate::error;
 use crate::pieces::{self, Piece, Source};
 use crate::ready::Held;
+use crate::seal::{self, Sealed, Sealing};
 use crate::segment::no_segment;
 use bytes::Bytes;
 use media::codec::Codec;
@@ -29,7 +31,16 @@ const BATCH_BYTES: u64 = 128 << 10;
 /// A segment to be packed.
 pub(crate) struct Packing {
     source: Source,
-    samples: Samples,
+    what: What,
+    /// How it is encrypted, if it is.
+    sealed: Option<Sealed>,
+}
+
+enum What {
+    /// Samples, in a transport stream or as packed audio.
+    Samples(Samples),
+    /// A segment that only needs to be encrypted.
+    AsIs(Arc<[Piece]>),
 }
 
 /// What is packed.
@@ -46,6 +57,7 @@ impl Packing {
         presentation: &Arc<Presentation>,
         place: usize,
         n: usize,
+        sealed: Option<Sealed>,
     ) -> Result<Packing, Error> {
         let rendition = presentation.renditions.get(place).ok_or_else(no_segment)?;
         let samples = Samples {
@@ -53,26 +65,39 @@ impl Packing {
             presentation: presentation.clone(),
             place,
         };
-        Ok(Packing { source, samples })
+        Ok(Packing {
+            source,
+            what: What::Samples(samples),
+            sealed,
+        })
+    }
+
+    /// Of what these pieces are.
+    pub(crate) fn as_is(source: Source, pieces: &Arc<[Piece]>, sealed: Option<Sealed>) -> Packing {
+        Packing {
+            source,
+            what: What::AsIs(pieces.clone()),
+            sealed,
+        }
     }
 
     /// Reads and packs it.
     pub(crate) async fn run(self, arena: &Arc<Arena>) -> Result<Held, Error> {
-        let Packing { source, samples } = self;
-        let len = samples.len_max()?;
-        let (now, arena) = (len <= PACK_NOW_BYTES_MAX, arena.clone());
-        let ranges = samples.units.ranges.iter();
-        let pieces: Vec<_> = ranges.cloned().map(Piece::Of).collect();
-        match &*source.object {
-            Object::Local(file) if samples.goes_into_ts()? => {
-                let now = now && source.is_quick(&pieces);
-                let (file, reason) = (file.clone(), source.reason);
-                work(now, move || samples.batched(&file, reason, len, &arena)).await
-            }
-            _ => {
+        let Packing {
+            source,
+            what,
+            sealed,
+        } = self;
+        let arena = arena.clone();
+        match what {
+            What::AsIs(pieces) => {
+                let len: u64 = pieces.iter().map(Piece::len).sum();
+                let len = bounded(usize::try_from(len).unwrap_or(usize::MAX))?;
                 let parts = pieces::read(&source, &pieces).await?;
-                work(now, move || samples.whole(&parts, len, &arena)).await
+                let now = len <= PACK_NOW_BYTES_MAX;
+                work(now, move || copy(&parts, len, sealed.as_ref(), &arena)).await
             }
+            What::Samples(samples) => samples.run(source, sealed, arena).await,
         }
     }
 }
@@ -90,6 +115,35 @@ async fn work(
 }
 
 impl Samples {
+    async fn run(
+        self,
+        source: Source,
+        sealed: Option<Sealed>,
+        arena: Arc<Arena>,
+    ) -> Result<Held, Error> {
+        let len = self.len_max()?;
+        let now = len <= PACK_NOW_BYTES_MAX;
+        let ranges = self.units.ranges.iter();
+        let pieces: Vec<_> = ranges.cloned().map(Piece::Of).collect();
+        match &*source.object {
+            Object::Local(file) if self.goes_into_ts()? => {
+                let now = now && source.is_quick(&pieces);
+                let (file, reason) = (file.clone(), source.reason);
+                work(now, move || {
+                    self.batched(&file, reason, (len, sealed.as_ref()), &arena)
+                })
+                .await
+            }
+            _ => {
+                let parts = pieces::read(&source, &pieces).await?;
+                work(now, move || {
+                    self.whole(&parts, len, sealed.as_ref(), &arena)
+                })
+                .await
+            }
+        }
+    }
+
     fn codec(&self) -> Result<&Codec, Error> {
         let rendition = self.presentation.renditions.get(self.place);
         let rendition = rendition.ok_or_else(no_segment)?;
@@ -114,26 +168,30 @@ impl Samples {
             let len = ts::packed_audio_len(self.codec()?, frames, bytes.sum());
             usize::try_from(len).unwrap_or(usize::MAX)
         };
-        if len > PACKED_BYTES_MAX {
-            let what = format!(
-                "a segment of {len} bytes is not packed, over {PACKED_BYTES_MAX}; ask for CMAF"
-            );
-            return Err(of_media(media::Error::new(Kind::TooLarge, what)));
-        }
-        Ok(len)
+        bounded(len)
     }
 
     /// Packs what was read.
-    fn whole(&self, parts: &[Bytes], len: usize, arena: &Arena) -> Result<Held, Error> {
+    fn whole(
+        &self,
+        parts: &[Bytes],
+        len: usize,
+        sealed: Option<&Sealed>,
+        arena: &Arena,
+    ) -> Result<Held, Error> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.goes_into_ts()? {
             let mut batches = self.batches()?;
             let all = batches.next(u64::MAX).ok_or_else(no_segment)?;
-            let write = |out: &mut [u8]| batches.write(&all, &parts, out).map_err(of_media);
-            return Held::made(arena, len, write);
+            return Held::made(arena, room(len, sealed), |out| {
+                let mut out = Out::new(out, sealed);
+                out.write(|room| batches.write(&all, &parts, room).map_err(of_media))?;
+                out.end()
+            });
         }
         let packed = ts::wrap(self.codec()?, &self.units, &parts).map_err(of_media)?;
-        Ok(Held::copied(&[packed.into()], arena))
+        let len = packed.len();
+        copy(&[packed.into()], len, sealed, arena)
     }
 
     /// Reads and packs a transport stream, batch by batch. Blocks.
@@ -141,12 +199,14 @@ impl Samples {
         &self,
         file: &LocalFile,
         reason: Reason,
-        len: usize,
+        (len, sealed): (usize, Option<&Sealed>),
         arena: &Arena,
     ) -> Result<Held, Error> {
         file.ask(&self.units.ranges, reason).map_err(of_store)?;
         let mut batches = self.batches()?;
-        let held = Held::made(arena, len, |out| pack(&mut batches, file, out))?;
+        let held = Held::made(arena, room(len, sealed), |out| {
+            pack(&mut batches, file, Out::new(out, sealed))
+        })?;
         if file.changed() {
             return Err(of_store(store::Error::Changed));
         }
@@ -154,12 +214,91 @@ impl Samples {
     }
 }
 
-fn pack(batches: &mut ts::Batches<'_>, file: &LocalFile, out: &mut [u8]) -> Result<usize, Error> {
-    let (mut buffer, mut len) = (Vec::new(), 0);
+fn pack(batches: &mut ts::Batches<'_>, file: &LocalFile, mut out: Out<'_>) -> Result<usize, Error> {
+    let mut buffer = Vec::new();
     while let Some(batch) = batches.next(BATCH_BYTES) {
         let bytes = read(file, &batch.ranges, &mut buffer)?;
-        let room = out.get_mut(len..).unwrap_or_default();
-        len += batches.write(&batch, &[bytes], room).map_err(of_media)?;
+        out.write(|room| batches.write(&batch, &[bytes], room).map_err(of_media))?;
+    }
+    out.end()
+}
+
+/// One part behind the other.
+fn copy(
+    parts: &[Bytes],
+    len: usize,
+    sealed: Option<&Sealed>,
+    arena: &Arena,
+) -> Result<Held, Error> {
+    if sealed.is_none() {
+        return Ok(Held::copied(parts, arena));
+    }
+    Held::made(arena, room(len, sealed), |out| {
+        let mut out = Out::new(out, sealed);
+        let steps = parts
+            .iter()
+            .flat_map(|part| part.chunks(BATCH_BYTES as usize));
+        for step in steps {
+            out.write(|room| {
+                let room = room.get_mut(..step.len());
+                let room = room.ok_or_else(|| Error::internal("more bytes than were asked for"))?;
+                room.copy_from_slice(step);
+                Ok(step.len())
+            })?;
+        }
+        out.end()
+    })
+}
+
+/// Where a segment is written to, and encrypted if it is to be.
+struct Out<'o> {
+    bytes: &'o mut [u8],
+    len: usize,
+    sealing: Option<Sealing>,
+}
+
+impl<'o> Out<'o> {
+    fn new(bytes: &'o mut [u8], sealed: Option<&Sealed>) -> Out<'o> {
+        Out {
+            bytes,
+            len: 0,
+            sealing: sealed.map(Sealed::begin),
+        }
+    }
+
+    /// Has the next bytes written to the begin of what room there is.
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        self.len += write(self.bytes.get_mut(self.len..).unwrap_or_default())?;
+        match &mut self.sealing {
+            Some(sealing) => sealing.advance(self.bytes, self.len),
+            None => Ok(()),
+        }
+    }
+
+    /// How long all of it is.
+    fn end(self) -> Result<usize, Error> {
+        match self.sealing {
+            Some(sealing) => sealing.end(self.bytes, self.len),
+            None => Ok(self.len),
+        }
+    }
+}
+
+/// Bytes that a segment takes when it is encrypted, if it is to be.
+fn room(len: usize, sealed: Option<&Sealed>) -> usize {
+    sealed.map_or(len, |_| seal::len(len as u64) as usize)
+}
+
+/// The length, if it may be packed.
+fn bounded(len: usize) -> Result<usize, Error> {
+    if len > PACKED_BYTES_MAX {
+        let what = format!(
+            "a segment of {len} bytes is not packed, over {PACKED_BYTES_MAX}; ask for CMAF"
+        );
+        return Err(of_media(media::Error::new(Kind::TooLarge, what)));
     }
     Ok(len)
 }

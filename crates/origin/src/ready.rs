@@ -297,6 +297,10 @@ impl Ready {
         }
     }
 
+    pub(crate) fn pieces(&self) -> &Arc<[Piece]> {
+        &self.pieces
+    }
+
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }

@@ -33,6 +33,8 @@ pub enum Request {
     },
     /// Media of a title.
     Segment(Segment),
+    /// The key that a title's segments are encrypted with.
+    Key(Key),
     /// A file as it is.
     File(Key),
 }
@@ -151,6 +153,8 @@ const FORMS: [(Form, &str); 6] = [
 
 /// Manifests that are only a suffix.
 const NAMELESS: [&str; 3] = [".m3u8", ".mpd", ".json"];
+/// A title's key.
+const KEY: &str = ".key";
 
 /// Reads the path and query of a URL.
 ///
@@ -170,6 +174,9 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
         // A folder's address with a slash behind it; the folder itself must still be sound.
         key(folder)?;
         return Err(Bad::Nothing);
+    }
+    if name == KEY {
+        return Ok(Request::Key(key(folder)?));
     }
     match manifest(folder, name, query)? {
         Some((title, manifest)) => {
@@ -427,4 +434,4 @@ mod display;
 #[cfg(test)]
 mod tests;
 
-pub use display::folder;
+pub use display::{escaped, folder};

@@ -3,11 +3,12 @@
 use crate::catalog::Catalog;
 use crate::error;
 use crate::packing::Packing;
-use crate::pieces::Piece;
+use crate::pieces::{Piece, Source};
 use crate::plain::content_type;
 use crate::ready::{Place, Ready, Segments};
 use crate::respond::{Ask, Facts};
 use crate::route::{self, Form, Part, Segment};
+use crate::seal;
 use crate::title::Title;
 use bytes::Bytes;
 use http::Response;
@@ -47,15 +48,20 @@ pub(crate) async fn answer(
         found = find(&title, segment)?;
     }
     let ready = match segment.part {
-        Part::At(time, form) if form != Form::Cmaf => {
-            let packed = found.packed(&title, segment, time, form)?;
+        Part::At(time, form) if form != Form::Cmaf || title.seal.is_some() => {
+            let packed = match form {
+                Form::Cmaf => found.ready(&title, segment)?,
+                _ => found.packed(&title, segment, time, form)?,
+            };
             if let Some(response) = ask.condition(packed.facts()) {
                 return Ok(response);
             }
-            let n = found.number_at(time)?;
             let source = packed.source(&title, ask).ok_or_else(error::gone)?;
-            let work = Packing::new(source, found.presentation, found.place, n)?;
+            let work = found.packing(&title, packed.pieces(), (time, form), source)?;
             packed.holding(work.run(segments.arena()).await?)
+        }
+        Part::Number(_) | Part::KeyFrame(_) if title.seal.is_some() => {
+            return Err(seal::refused("there is no such segment"));
         }
         _ => found.ready(&title, segment)?,
     };
@@ -145,6 +151,23 @@ impl Found<'_> {
             ..self.place(segment)
         };
         Ok(Ready::new(title, place, facts, Vec::new(), link))
+    }
+
+    /// What is to be done to make the bytes of a segment at this time.
+    fn packing(
+        &self,
+        title: &Title,
+        pieces: &Arc<[Piece]>,
+        (time, form): (u64, Form),
+        source: Source,
+    ) -> Result<Packing, Error> {
+        let n = self.number_at(time)?;
+        let number = hls::FIRST_NUMBER + n as u64;
+        let sealed = title.seal.as_ref().map(|seal| seal.of(number));
+        match form {
+            Form::Cmaf => Ok(Packing::as_is(source, pieces, sealed)),
+            _ => Packing::new(source, self.presentation, self.place, n, sealed),
+        }
     }
 
     fn place<'s>(&self, segment: &'s Segment) -> Place<'s> {

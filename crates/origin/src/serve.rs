@@ -11,8 +11,9 @@ use crate::observe::{self, Observer};
 use crate::page::Page;
 use crate::plain::Files;
 use crate::ready::Segments;
+use crate::seal::{SECRET_BYTES, Secret};
 use crate::stores::Stores;
-use crate::title::Lengths;
+use crate::title::{Lengths, Making};
 use clap::ArgMatches;
 use net::metrics::Metrics;
 use net::program::MAIN;
@@ -142,10 +143,14 @@ fn origin(
         IndexCache::Off => None,
         IndexCache::Memory | IndexCache::Disk(_) => Some(settings.index_memory_bytes),
     };
+    let making = Making {
+        lengths,
+        secret: secret(settings)?,
+    };
     let catalog = Catalog::new(
         Arc::new(stores),
         kept(settings)?,
-        lengths,
+        making,
         recheck,
         remembered,
     );
@@ -163,6 +168,26 @@ fn origin(
         shutdown: shutdown.clone(),
         catalog,
     })
+}
+
+/// What segments are encrypted with. The last line's end is not part of it.
+fn secret(settings: &Settings) -> Result<Option<Secret>, Failed> {
+    let Some(path) = &settings.aes_secret else {
+        return Ok(None);
+    };
+    let failed = || Failed::cannot(path.display());
+    let text = std::fs::read(path).map_err(failed())?;
+    let secret = text.strip_suffix(b"\n").unwrap_or(&text);
+    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    if !SECRET_BYTES.contains(&secret.len()) {
+        let (least, most) = SECRET_BYTES.into_inner();
+        let what = format!(
+            "a secret has {least} to {most} bytes, this has {}: openssl rand -hex 32 makes one",
+            secret.len()
+        );
+        return Err(failed()(io::Error::other(what)));
+    }
+    Ok(Some(Secret::new(secret, settings.aes_key_url.as_deref())))
 }
 
 fn kept(settings: &Settings) -> Result<Kept, Failed> {

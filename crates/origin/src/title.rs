@@ -5,6 +5,7 @@ use crate::expand;
 use crate::kept::Kept;
 use crate::manifest::Texts;
 use crate::route::Set;
+use crate::seal::{Seal, Secret};
 use crate::sources::{self, Sources};
 use crate::stores::{Place, Stores};
 use http::StatusCode;
@@ -24,6 +25,13 @@ pub struct Lengths {
     pub dash_ms: u32,
 }
 
+/// What all titles of a library are made alike by.
+pub(crate) struct Making {
+    pub(crate) lengths: Lengths,
+    /// What segments are encrypted with, if they are.
+    pub(crate) secret: Option<Secret>,
+}
+
 /// One state of a title. Nothing in it changes; when its files do, another one takes its place.
 pub(crate) struct Title {
     pub(crate) key: Key,
@@ -33,6 +41,8 @@ pub(crate) struct Title {
     pub(crate) hls: Arc<Presentation>,
     /// Cut for DASH; the same one if wished alike.
     pub(crate) dash: Arc<Presentation>,
+    /// How its segments are encrypted. There is then no DASH, which has no such encryption.
+    pub(crate) seal: Option<Seal>,
     /// When the youngest file was changed.
     pub(crate) modified: Option<Modified>,
     /// Playlists and MPDs made so far.
@@ -158,8 +168,11 @@ impl Title {
         stores: &Stores,
         kept: &Kept,
         key: &Key,
-        lengths: Lengths,
+        making: &Making,
     ) -> Result<Title, Error> {
+        let seal = making.secret.as_ref().map(|secret| secret.seal(key));
+        let seal = seal.transpose()?;
+        let version = seal.as_ref().map_or(0, Seal::version);
         let (found, sources) = open(stores, kept, key)?;
         let naming = sources.naming;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
@@ -169,12 +182,14 @@ impl Title {
         }
         let cut = |segment_ms| {
             let presentation = Presentation::new(indexes.clone(), &Rules { segment_ms });
-            presentation
-                .map(Arc::new)
-                .map_err(|e| error::of_media(key.as_str(), &e))
+            let mut presentation = presentation.map_err(|e| error::of_media(key.as_str(), &e))?;
+            presentation.version ^= version;
+            Ok::<_, Error>(Arc::new(presentation))
         };
+        let lengths = making.lengths;
         let hls = cut(lengths.hls_ms)?;
-        let dash = if lengths.dash_ms == lengths.hls_ms {
+        // Where it is encrypted, numbers of segments are used once: in HLS.
+        let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {
             hls.clone()
         } else {
             cut(lengths.dash_ms)?
@@ -190,6 +205,7 @@ impl Title {
             files,
             hls,
             dash,
+            seal,
             modified: modified.and_then(Modified::at),
             texts: Texts::default(),
             progressive: expand::Made::new(),

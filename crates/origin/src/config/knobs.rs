@@ -81,6 +81,18 @@ const OWN: &[Knob] = &[
         "",
         "How long a path is trusted to lead to the same files: 1s, or 60s over a network",
     ),
+    Knob::new(
+        "aes-secret",
+        "FILE",
+        "",
+        "Encrypt all segments with AES-128 and keys made of the secret in FILE; then HLS only, no clear file",
+    ),
+    Knob::new(
+        "aes-key-url",
+        "URL",
+        "",
+        "Where players ask for the key of {title}, if not here (then anybody gets it): https://keys/{title}",
+    ),
 ];
 
 const AFTER: &str = "\
@@ -94,6 +106,7 @@ Examples:
   headwater serve s3://bucket/films                  from S3; credentials as aws-cli finds them
   headwater serve https://host/films --storage-connections-max 16
   headwater serve ~/films --tls-cert c.pem --tls-key k.pem --listen 0.0.0.0:443
+  headwater serve ~/films --aes-secret secret        encrypted; openssl rand -hex 32 > secret
   headwater serve --config headwater.toml --print-config";
 
 /// The words of `headwater serve`.

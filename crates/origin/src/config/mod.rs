@@ -10,6 +10,8 @@ pub use knobs::{KNOBS, command};
 pub use net::config::{Layers, Sources, Wrong};
 
 use crate::reference::Prefix;
+use crate::seal::TITLE;
+use http::Uri;
 use net::config::{Common, bytes, duration};
 use std::fmt;
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ pub struct Settings {
     pub storage: store::Options,
     /// Whether the next segment of a remote film is fetched before it is asked for.
     pub read_ahead: bool,
+    /// The file with the secret that segments are encrypted with, if they are.
+    pub aes_secret: Option<PathBuf>,
+    /// Where players ask for keys, if not here.
+    pub aes_key_url: Option<String>,
     /// What every server can be told.
     pub common: Common,
 }
@@ -83,6 +89,8 @@ impl Settings {
             read_ahead: layers
                 .with("storage-read-ahead", storage::switch)?
                 .unwrap_or(false),
+            aes_secret: layers.path("aes-secret"),
+            aes_key_url: aes_key_url(layers)?,
             common: Common::new(layers)?,
         })
     }
@@ -100,6 +108,32 @@ fn index_cache(layers: &Layers) -> Result<IndexCache, Wrong> {
     Ok(layers
         .with("index-cache", kept)?
         .unwrap_or(IndexCache::Memory))
+}
+
+/// An address with a place for the title's path.
+fn aes_key_url(layers: &Layers) -> Result<Option<String>, Wrong> {
+    let url = layers.with("aes-key-url", |text: &str| {
+        if !text.contains(TITLE) {
+            return Err(format!("{TITLE} is to stand for the title's path"));
+        }
+        let parsed = text.replace(TITLE, "title").parse::<Uri>();
+        let absolute = parsed.is_ok_and(|url| match url.scheme_str() {
+            Some(scheme) => scheme == "http" || scheme == "https",
+            None => text.starts_with('/'),
+        });
+        // It stands between quotation marks.
+        match absolute && !text.contains('"') {
+            true => Ok(text.to_owned()),
+            false => Err("it is an address: https://HOST/..., or a path from /".to_owned()),
+        }
+    })?;
+    match layers.path("aes-secret") {
+        None if url.is_some() => {
+            let what = "aes-key-url: say what is encrypted with, too: aes-secret = FILE";
+            Err(Wrong(what.to_owned()))
+        }
+        _ => Ok(url),
+    }
 }
 
 fn media_from(layers: &Layers) -> Result<Vec<(Prefix, String)>, Wrong> {

@@ -169,3 +169,45 @@ fn where_indexes_are_kept_and_what_may_be_named() {
         assert!(wrong.0.contains(what), "{wrong}");
     }
 }
+
+#[test]
+fn where_keys_are_asked_for() {
+    let secret = ["--aes-secret", "s", "--aes-key-url"];
+    for url in [
+        "https://keys.example/of/{title}?a=b",
+        "http://k/{title}",
+        "/keys/{title}",
+    ] {
+        let is = settings(&[&secret[..], &[url]].concat(), &[], "");
+        assert_eq!(is.aes_key_url.as_deref(), Some(url));
+    }
+    for (flags, what) in [
+        (
+            [&secret[..], &["https://keys.example/"]].concat(),
+            "{title} is to stand",
+        ),
+        (
+            [&secret[..], &["keys/{title}"]].concat(),
+            "it is an address",
+        ),
+        (
+            [&secret[..], &["ftp://keys/{title}"]].concat(),
+            "it is an address",
+        ),
+        (
+            [&secret[..], &["https://keys/a\"b/{title}"]].concat(),
+            "it is an address",
+        ),
+        (
+            [&secret[..], &["/keys/\n{title}"]].concat(),
+            "it is an address",
+        ),
+        (
+            vec!["--aes-key-url", "https://k/{title}"],
+            "aes-secret = FILE",
+        ),
+    ] {
+        let wrong = Settings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
+        assert!(wrong.0.contains(what), "{flags:?}: {wrong}");
+    }
+}

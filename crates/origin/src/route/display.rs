@@ -59,6 +59,7 @@ impl fmt::Display for Request {
             }) => {
                 write!(f, "{}{set}/{}/{part}", folder(title), Escaped(rendition))
             }
+            Request::Key(title) => write!(f, "{}.key", folder(title)),
             Request::File(key) => write!(f, "/{}", Escaped(key.as_str())),
         }
     }
@@ -71,6 +72,11 @@ pub fn folder(title: &Key) -> String {
     } else {
         format!("/{}/", Escaped(title.as_str()))
     }
+}
+
+/// A title's path, escaped.
+pub fn escaped(title: &Key) -> String {
+    Escaped(title.as_str()).to_string()
 }
 
 /// A path with everything escaped that a path segment may not hold (RFC 3986 §3.3); `/` stays.

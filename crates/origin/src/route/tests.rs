@@ -58,6 +58,8 @@ fn what_urls_of_texts_mean() {
         ("/-/a%20b.js", Request::Asset("a b.js".into())),
         ("/-/vendor/hls.js", Request::Asset("vendor/hls.js".into())),
         ("/a.mp4", Request::File(key("a.mp4"))),
+        ("/.key", Request::Key(key(""))),
+        ("/a/b%20c.mp4/.key", Request::Key(key("a/b c.mp4"))),
         ("/a/b%20c.mp4?x=1", Request::File(key("a/b c.mp4"))),
         (
             "/a.mp4/.m3u8",

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 
 use net::Running;
+use net::program::Failed;
 use origin::config::{KNOBS, Layers, Settings, Sources, command};
 use std::fs;
 use std::io::{Read, Write};
@@ -27,6 +28,24 @@ pub fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo")
 }
 
+/// A server over this folder, with these flags beside.
+pub fn start(root: &Path, flags: &[&str]) -> Result<Running, Failed> {
+    let path = root.to_str().unwrap();
+    let words = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
+    let flags = command().get_matches_from(words.iter().chain(flags));
+    let none = |_: &str| None;
+    let read = |path: &str| fs::read_to_string(path);
+    let sources = Sources {
+        knobs: KNOBS,
+        tables: &[],
+        flags: &flags,
+        env: &none,
+        read: &read,
+    };
+    let settings = Settings::new(&Layers::new(&sources).unwrap()).unwrap();
+    origin::start(&settings, net::Shutdown::new())
+}
+
 impl Served {
     /// A library with `film.mp4` and the folder `film` with a ladder and two languages, served
     /// with these flags beside.
@@ -48,20 +67,7 @@ impl Served {
 
     /// A server over this folder.
     pub fn over(root: tempfile::TempDir, flags: &[&str]) -> Served {
-        let path = root.path().to_str().unwrap();
-        let words = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
-        let flags = command().get_matches_from(words.iter().chain(flags));
-        let none = |_: &str| None;
-        let read = |path: &str| fs::read_to_string(path);
-        let sources = Sources {
-            knobs: KNOBS,
-            tables: &[],
-            flags: &flags,
-            env: &none,
-            read: &read,
-        };
-        let settings = Settings::new(&Layers::new(&sources).unwrap()).unwrap();
-        let running = Some(origin::start(&settings, net::Shutdown::new()).unwrap());
+        let running = Some(start(root.path(), flags).unwrap());
         Served { root, running }
     }
 

@@ -1,18 +1,33 @@
 //! Media playlists: the segments of one rendition.
 
 use super::{extension, version};
+use crate::manifest::text::Quoted;
 use crate::manifest::{Format, url};
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
 use std::fmt::Write;
 
+/// The media sequence number of a playlist's first segment.
+pub const FIRST_NUMBER: u64 = 1;
+
 /// The media playlist of a rendition; `None` if the format cannot carry it.
-pub fn media(presentation: &Presentation, rendition: &Rendition, format: Format) -> Option<String> {
+///
+/// With `key_url`, segments are encrypted with AES-128 and the key that is there; initialization
+/// vectors are the segments' numbers (RFC 8216, 4.3.2.4). The init segment, before it, is not.
+pub fn media(
+    presentation: &Presentation,
+    rendition: &Rendition,
+    format: Format,
+    key_url: Option<&str>,
+) -> Option<String> {
     let extension = extension(format, &presentation.track(rendition).codec)?;
     let mut out = String::with_capacity(400 + rendition.segments() * 40);
     header(&mut out, presentation, version(format, false), "");
     if format == Format::Cmaf {
         let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT);
+    }
+    if let Some(url) = key_url {
+        let _ = writeln!(out, "#EXT-X-KEY:METHOD=AES-128,URI=\"{}\"", Quoted(url));
     }
     let mut clock = Clock::new(presentation, rendition);
     let mut time = presentation.segment_start(rendition, 0);
@@ -28,10 +43,10 @@ pub fn media(presentation: &Presentation, rendition: &Rendition, format: Format)
 
 /// What all playlists of segments open with; `more` are further tags, each a line.
 pub(super) fn header(out: &mut String, presentation: &Presentation, version: u32, more: &str) {
-    // Numbers as DASH counts them, from 1.
+    // Numbers as DASH counts them, from FIRST_NUMBER.
     let _ = write!(
         out,
-        "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n{more}",
+        "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{FIRST_NUMBER}\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n{more}",
         presentation.target_duration
     );
 }

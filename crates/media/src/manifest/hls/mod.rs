@@ -5,13 +5,16 @@ mod media;
 mod multivariant;
 
 pub use iframes::iframes;
-pub use media::media;
+pub use media::{FIRST_NUMBER, media};
 pub use multivariant::multivariant;
 
 use super::Format;
 use crate::codec::Codec;
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 use crate::ts::{self, FrameSize};
+
+/// PKCS#7 pads to whole blocks, and by one byte at least.
+const AES_BLOCK: u64 = 16;
 
 /// How a rendition's segment files end, without the dot; `None` where the format cannot carry
 /// its codec.
@@ -33,11 +36,28 @@ fn version(format: Format, multivariant: bool) -> u32 {
     }
 }
 
-/// Bandwidth in a format.
-fn bandwidth(presentation: &Presentation, rendition: &Rendition, format: Format) -> Bandwidth {
-    match format {
-        Format::Cmaf => rendition.bandwidth,
-        Format::Ts => presentation.bandwidth_of(rendition, |n| ts_len(presentation, rendition, n)),
+/// How segments are packed, and whether they are encrypted then.
+#[derive(Clone, Copy)]
+struct Packing {
+    format: Format,
+    encrypted: bool,
+}
+
+/// Bandwidth as they are packed.
+fn bandwidth(presentation: &Presentation, rendition: &Rendition, packing: Packing) -> Bandwidth {
+    let len = |n| match packing.format {
+        Format::Cmaf => presentation.segment_len(rendition, n),
+        Format::Ts => ts_len(presentation, rendition, n),
+    };
+    match packing {
+        Packing {
+            format: Format::Cmaf,
+            encrypted: false,
+        } => rendition.bandwidth,
+        Packing { encrypted, .. } => presentation.bandwidth_of(rendition, |n| match encrypted {
+            true => (len(n) / AES_BLOCK + 1) * AES_BLOCK,
+            false => len(n),
+        }),
     }
 }
 

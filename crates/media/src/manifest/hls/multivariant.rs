@@ -1,6 +1,6 @@
 //! The multivariant playlist: what there is to choose from.
 
-use super::{bandwidth, extension, version};
+use super::{Packing, bandwidth, extension, version};
 use crate::manifest::audio::{Family, Voice, families};
 use crate::manifest::text::Quoted;
 use crate::manifest::{Format, facts, language, url};
@@ -22,8 +22,14 @@ struct Group<'a> {
 /// of its audio where that is all there is).
 ///
 /// Each video rendition is listed with each audio group: first all with the first group, in the
-/// presentation's order, so that the start variant comes first.
-pub fn multivariant(presentation: &Presentation, format: Format) -> Option<String> {
+/// presentation's order, so that the start variant comes first. Where segments are `encrypted` (with
+/// AES-128, as media playlists say), there are no I-frame playlists.
+pub fn multivariant(
+    presentation: &Presentation,
+    format: Format,
+    encrypted: bool,
+) -> Option<String> {
+    let packing = Packing { format, encrypted };
     let carried = |r: &&Rendition| extension(format, &presentation.track(r).codec).is_some();
     let videos: Vec<&Rendition> = presentation.videos().filter(carried).collect();
     let families = families(presentation, presentation.audios().filter(carried));
@@ -42,7 +48,7 @@ pub fn multivariant(presentation: &Presentation, format: Format) -> Option<Strin
     for family in &families {
         for step in 0..family.steps() {
             let alone = videos.is_empty() && family.voices.len() == 1;
-            groups.push(group(&mut out, presentation, format, family, step, !alone));
+            groups.push(group(&mut out, presentation, packing, family, step, !alone));
         }
     }
     match (videos.is_empty(), groups.is_empty()) {
@@ -50,20 +56,20 @@ pub fn multivariant(presentation: &Presentation, format: Format) -> Option<Strin
             let pairs = groups
                 .iter()
                 .flat_map(|g| videos.iter().map(move |v| (v, g)));
-            pairs.for_each(|(v, g)| variant(&mut out, presentation, format, v, Some(g)));
+            pairs.for_each(|(v, g)| variant(&mut out, presentation, packing, v, Some(g)));
         }
         (false, true) => {
             videos
                 .iter()
-                .for_each(|v| variant(&mut out, presentation, format, v, None));
+                .for_each(|v| variant(&mut out, presentation, packing, v, None));
         }
         (true, _) => {
             groups
                 .iter()
-                .for_each(|g| variant(&mut out, presentation, format, g.default, Some(g)));
+                .for_each(|g| variant(&mut out, presentation, packing, g.default, Some(g)));
         }
     }
-    if format == Format::Cmaf {
+    if format == Format::Cmaf && !encrypted {
         videos
             .iter()
             .for_each(|video| iframe_variant(&mut out, presentation, video));
@@ -75,7 +81,7 @@ pub fn multivariant(presentation: &Presentation, format: Format) -> Option<Strin
 fn group<'a>(
     out: &mut String,
     presentation: &Presentation,
-    format: Format,
+    packing: Packing,
     family: &Family<'a>,
     step: usize,
     listed: bool,
@@ -92,7 +98,7 @@ fn group<'a>(
     let mut total = Bandwidth::default();
     for (n, voice) in family.voices.iter().enumerate() {
         let rendition = of_step(voice, step);
-        let measured = bandwidth(presentation, rendition, format);
+        let measured = bandwidth(presentation, rendition, packing);
         total.peak = total.peak.max(measured.peak);
         total.average = total.average.max(measured.average);
         let name = unique_name(presentation, rendition, &names);
@@ -113,7 +119,7 @@ fn group<'a>(
                 yes(is_default),
                 yes(is_default || voice.first_of_language),
                 Quoted(&family.audio.hls_channels),
-                url::playlist(format, presentation, rendition),
+                url::playlist(packing.format, presentation, rendition),
             );
         }
         names.push(name);
@@ -154,13 +160,13 @@ fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[Stri
 fn variant(
     out: &mut String,
     presentation: &Presentation,
-    format: Format,
+    packing: Packing,
     rendition: &Rendition,
     group: Option<&Group>,
 ) {
     let codec = &presentation.track(rendition).codec;
     let is_video = codec.video().is_some();
-    let own = bandwidth(presentation, rendition, format);
+    let own = bandwidth(presentation, rendition, packing);
     let with = group.map_or(Bandwidth::default(), |group| group.bandwidth);
     let (peak, average) = if is_video {
         (own.peak + with.peak, own.average + with.average)
@@ -183,7 +189,11 @@ fn variant(
     if is_video {
         out.push_str(",CLOSED-CAPTIONS=NONE");
     }
-    let _ = writeln!(out, "\n{}", url::playlist(format, presentation, rendition));
+    let _ = writeln!(
+        out,
+        "\n{}",
+        url::playlist(packing.format, presentation, rendition)
+    );
 }
 
 fn video_attributes(

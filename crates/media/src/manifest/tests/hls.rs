@@ -9,7 +9,7 @@ use m3u8_rs::{MasterPlaylist, MediaPlaylist, VariantStream};
 use proptest::prelude::*;
 
 fn multivariant(title: &Presentation, format: Format) -> MasterPlaylist {
-    let text = hls::multivariant(title, format).expect("a format that carries it");
+    let text = hls::multivariant(title, format, false).expect("a format that carries it");
     let (rest, playlist) = m3u8_rs::parse_master_playlist(text.as_bytes()).expect("a playlist");
     assert!(rest.is_empty(), "{text}");
     assert!(playlist.unknown_tags.is_empty(), "{text}");
@@ -262,7 +262,7 @@ fn transport_streams_carry_what_they_can() {
             .all(|v| !v.is_i_frame && v.uri.ends_with("/ts.m3u8"))
     );
     let (_, rendition) = film.rendition("audio_fra=75000").expect("it is listed");
-    let text = hls::media(&film, rendition, Format::Ts).expect("AAC can be packed");
+    let text = hls::media(&film, rendition, Format::Ts, None).expect("AAC can be packed");
     assert!(text.contains("#EXT-X-VERSION:3\n") && !text.contains("EXT-X-MAP"));
     assert!(
         media(&text)
@@ -276,8 +276,11 @@ fn transport_streams_carry_what_they_can() {
         ..audio("eng", 300)
     };
     let alone = title(vec![vec![opus.clone()]]);
-    assert_eq!(hls::multivariant(&alone, Format::Ts), None);
-    assert_eq!(hls::media(&alone, &alone.renditions[0], Format::Ts), None);
+    assert_eq!(hls::multivariant(&alone, Format::Ts, false), None);
+    assert_eq!(
+        hls::media(&alone, &alone.renditions[0], Format::Ts, None),
+        None
+    );
     // Video whose sound cannot be carried is still listed, silent.
     let silent = multivariant(&title(vec![vec![video(9_000), opus]]), Format::Ts);
     assert_eq!((silent.variants.len(), silent.alternatives.len()), (1, 0));
@@ -286,7 +289,7 @@ fn transport_streams_carry_what_they_can() {
         video.nal = None;
     }
     let blind = title(vec![vec![vp9, audio("eng", 300)]]);
-    assert_eq!(hls::multivariant(&blind, Format::Ts), None);
+    assert_eq!(hls::multivariant(&blind, Format::Ts, false), None);
 }
 
 #[test]
@@ -295,7 +298,8 @@ fn a_late_track_tells_its_lead_in_the_first_segment() {
     late.origin = 48_000 * 2;
     let film = title(vec![vec![video(9_000), late]]);
     let rendition = film.audios().next().expect("the audio");
-    let playlist = media(&hls::media(&film, rendition, Format::Cmaf).expect("CMAF carries all"));
+    let playlist =
+        media(&hls::media(&film, rendition, Format::Cmaf, None).expect("CMAF carries all"));
     // The film's boundaries are at 6, 12 and 18 s; the audio begins at 2 s.
     assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
     assert!((playlist.segments[1].duration - 6.0).abs() < 0.022);
@@ -315,7 +319,7 @@ fn frame_rates_have_three_decimals() {
         let row = |(n, duration): (usize, &u32)| (*duration, 0, 2000, n % 30 == 0);
         let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
         let track = fixtures::track(fixtures::avc(640, 360), timescale, 0, &rows);
-        let text = hls::multivariant(&title(vec![vec![track]]), Format::Cmaf).expect("CMAF");
+        let text = hls::multivariant(&title(vec![vec![track]]), Format::Cmaf, false).expect("CMAF");
         assert!(text.contains(expected), "{expected} in {text}");
     }
 }
@@ -339,7 +343,7 @@ proptest! {
         let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
         multivariant(&title, Format::Cmaf);
         for rendition in &title.renditions {
-            let text = hls::media(&title, rendition, Format::Cmaf).expect("CMAF carries all");
+            let text = hls::media(&title, rendition, Format::Cmaf, None).expect("CMAF carries all");
             let playlist = media(&text);
             prop_assert!(playlist.end_list);
             prop_assert_eq!(playlist.segments.len(), rendition.segments());

@@ -45,7 +45,7 @@ fn same_mpd(presentation: &Presentation) {
 fn our_own_film() {
     let film = film();
     same_mpd(&film);
-    let text = multivariant(&film, Format::Cmaf).expect("a film");
+    let text = multivariant(&film, Format::Cmaf, false).expect("a film");
     let Playlist::Multivariant(title) = read_hls(&url(), text.as_bytes()).expect("ours") else {
         panic!()
     };
@@ -62,7 +62,7 @@ fn our_own_film() {
         title.renditions
     );
     let rendition = &film.renditions[0];
-    let text = media(&film, rendition, Format::Cmaf).expect("a playlist");
+    let text = media(&film, rendition, Format::Cmaf, None).expect("a playlist");
     let Playlist::Media(playlist) = read_hls(&url(), text.as_bytes()).expect("ours") else {
         panic!()
     };

@@ -1,0 +1,239 @@
+//! What a server that encrypts gives, and what it gives to nobody.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use aws_lc_rs::cipher::{AES_128, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::iv::FixedLength;
+use std::path::{Path, PathBuf};
+use support::Served;
+
+/// A secret in a file.
+struct Secret {
+    folder: tempfile::TempDir,
+}
+
+impl Secret {
+    fn new(text: &str) -> Secret {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), text).unwrap();
+        Secret { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("secret")
+    }
+}
+
+fn sealing(secret: &Secret, flags: &[&str]) -> Served {
+    let path = secret.path();
+    let own = ["--segment", "2s", "--aes-secret", path.to_str().unwrap()];
+    Served::new(&[&own, flags].concat())
+}
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef\n";
+
+/// Addresses that a playlist names, resolved.
+fn named(server: &Served, playlist: &str) -> Vec<String> {
+    let (folder, _) = playlist.rsplit_once('/').unwrap();
+    let text = server.text(playlist);
+    let quoted = text.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("URI=\"")?;
+        rest.split_once('"').map(|(uri, _)| uri)
+    });
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let at = |uri: &str| match uri.strip_prefix("../../") {
+        Some(up) => {
+            let folder = Path::new(folder).parent().unwrap().parent().unwrap();
+            folder.join(up).to_str().unwrap().to_owned()
+        }
+        None => format!("{folder}/{uri}"),
+    };
+    quoted.chain(lines).map(at).collect()
+}
+
+/// Media playlists of a title, in a packing.
+fn playlists(server: &Served, title: &str, query: &str) -> Vec<String> {
+    let text = server.text(&format!("/{title}/.m3u8{query}"));
+    let quoted = text.split('"').filter(|word| word.ends_with(".m3u8"));
+    let mut found: Vec<_> = quoted
+        .chain(text.lines().filter(|line| line.ends_with(".m3u8")))
+        .map(|uri| format!("/{title}/{uri}"))
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn decrypted(mut bytes: Vec<u8>, key: &[u8], sequence: u128) -> Vec<u8> {
+    let key = UnboundCipherKey::new(&AES_128, key).unwrap();
+    let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).unwrap();
+    let context = DecryptionContext::Iv128(FixedLength::from(sequence.to_be_bytes()));
+    key.decrypt(&mut bytes, context).unwrap().to_vec()
+}
+
+fn is_segment(address: &str) -> bool {
+    [".m4s", ".ts", ".aac"]
+        .iter()
+        .any(|end| address.ends_with(end))
+}
+
+#[test]
+fn segments_are_those_of_the_clear_film_encrypted_by_their_number() {
+    let secret = Secret::new(SECRET);
+    let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
+    let mut compared = 0;
+    for (title, query) in [("film", ""), ("film", "?format=ts"), ("film.mp4", "")] {
+        let (those, these) = (
+            playlists(&clear, title, query),
+            playlists(&server, title, query),
+        );
+        let those: Vec<_> = those.iter().filter(|p| !p.contains("keyframes")).collect();
+        assert_eq!(those.len(), these.len());
+        let key = server.get(&format!("/{title}/.key"));
+        assert_eq!((key.status, key.body.len()), (200, 16));
+        assert_eq!(key.header("cache-control"), "no-store");
+        for (that, this) in those.into_iter().zip(&these) {
+            let clear_segments = named(&clear, that).into_iter().filter(|a| is_segment(a));
+            let segments = named(&server, this).into_iter().filter(|a| is_segment(a));
+            for (n, (that, this)) in clear_segments.zip(segments).enumerate() {
+                let (that, this) = (clear.get(&that), server.get(&this));
+                assert_eq!((that.status, this.status), (200, 200));
+                let (len, sealed) = (that.body.len(), this.body.len());
+                assert_eq!(sealed, (len / 16 + 1) * 16);
+                assert_ne!(this.body[..16], that.body[..16]);
+                assert!(decrypted(this.body, &key.body, n as u128 + 1) == that.body);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 20, "{compared}");
+}
+
+#[test]
+fn all_that_playlists_name_is_there_and_nothing_is_in_the_clear() {
+    let secret = Secret::new(SECRET);
+    let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
+    std::fs::write(server.path("film/ready.m3u8"), "#EXTM3U ready\n").unwrap();
+    for query in ["", "?format=ts"] {
+        for playlist in playlists(&server, "film", query) {
+            assert!(!playlist.contains("keyframes"), "{playlist}");
+            let text = server.text(&playlist);
+            assert_eq!(text.matches("METHOD=AES-128,URI=\"../../.key\"").count(), 1);
+            for address in named(&server, &playlist) {
+                assert_eq!(server.get(&address).status, 200, "{address}");
+            }
+        }
+    }
+    let video = |server: &Served| {
+        let all = playlists(server, "film", "");
+        let video = all.into_iter().find(|p| p.contains("/video=")).unwrap();
+        video.strip_suffix("/hls.m3u8").unwrap().to_owned()
+    };
+    let (ours, theirs) = (video(&server), video(&clear));
+    let gone = ["0.m4s", "n/1.m4s", "0.ts", "key/0.m4s", "init.mp4"];
+    for name in gone {
+        // As others have kept them: a server that does not encrypt has other addresses.
+        let answer = server.get(&format!("{theirs}/{name}"));
+        assert_eq!(answer.status, 410, "{name}: {answer:?}");
+    }
+    for target in [
+        "/film.mp4",
+        "/film/video-180p.mp4",
+        "/film/audio-eng.m4a",
+        "/film/.mpd",
+        "/film/.mpd?template=number",
+        "/film/film.mpd",
+        "/film.mp4/.mpd",
+        &format!("{ours}/n/1.m4s"),
+        &format!("{ours}/key/0.m4s"),
+        &format!("{ours}/keyframes.m3u8"),
+        "/missing/.key",
+    ] {
+        let answer = server.get(target);
+        assert_eq!(answer.status, 404, "{target}");
+        assert!(answer.body.len() < 500, "{target}");
+    }
+    // What could be a ready-made playlist is the title's own.
+    assert!(!server.text("/film/ready.m3u8").contains("ready"));
+    // A clear server has the same films' keys as little as their cipher.
+    assert_eq!(clear.get("/film/.key").status, 404);
+    let described = server.text("/film/.json");
+    assert!(described.contains("\"encryption\":\"aes-128\""));
+    assert!(!described.contains(".mpd"));
+}
+
+#[test]
+fn two_lengths_of_segments_do_not_use_a_number_twice() {
+    let secret = Secret::new(SECRET);
+    let (hls, both) = (
+        sealing(&secret, &[]),
+        sealing(&secret, &["--dash-segment", "4s"]),
+    );
+    assert_eq!(playlists(&hls, "film", ""), playlists(&both, "film", ""));
+    let described = both.text("/film/.json");
+    assert!(!described.contains("dash_set"), "{described}");
+}
+
+#[test]
+fn ranges_heads_and_conditions_are_of_what_is_sent() {
+    let secret = Secret::new(SECRET);
+    for memory in ["0B", "64MiB"] {
+        let server = sealing(&secret, &["--segment-memory", memory]);
+        for query in ["", "?format=ts"] {
+            let playlist = &playlists(&server, "film", query)[0];
+            let names = named(&server, playlist);
+            let segment = names.iter().find(|name| is_segment(name)).unwrap();
+            let whole = server.get(segment);
+            let len = whole.body.len();
+            let head = server.ask("HEAD", segment, "");
+            assert_eq!(head.header("content-length"), len.to_string());
+            for (from, to) in [(0, 15), (17, 900), (len - 20, len - 1)] {
+                let range = format!("Range: bytes={from}-{to}\r\n");
+                let part = server.ask("GET", segment, &range);
+                assert_eq!(part.status, 206);
+                assert!(part.body == whole.body[from..=to]);
+            }
+            let tag = format!("If-None-Match: {}\r\n", whole.header("etag"));
+            assert_eq!(server.ask("GET", segment, &tag).status, 304);
+            assert!(server.get(segment).body == whole.body);
+        }
+    }
+}
+
+#[test]
+fn keys_of_another_server_are_named_and_not_given() {
+    let secret = Secret::new(SECRET);
+    let server = sealing(&secret, &["--aes-key-url", "/keys?of={title}"]);
+    let playlist = &playlists(&server, "film", "")[0];
+    let text = server.text(playlist);
+    assert!(text.contains("URI=\"/keys?of=film\""), "{text}");
+    assert_eq!(server.get("/film/.key").status, 404);
+}
+
+#[test]
+fn another_secret_gives_other_addresses() {
+    let (one, other) = (Secret::new(SECRET), Secret::new("another secret of ours"));
+    let (one, other) = (sealing(&one, &[]), sealing(&other, &[]));
+    assert_ne!(playlists(&one, "film", ""), playlists(&other, "film", ""));
+    // The end of the secret's line is none of it, however it is written.
+    let dos = Secret::new("0123456789abcdef0123456789abcdef\r\n");
+    let dos = sealing(&dos, &[]);
+    assert_eq!(playlists(&one, "film", ""), playlists(&dos, "film", ""));
+}
+
+#[test]
+fn what_is_no_secret_is_said_at_the_start() {
+    for (text, why) in [
+        ("short\n", "a secret has 16 to 4096 bytes, this has 5"),
+        (&"x".repeat(5000), "this has 5000"),
+    ] {
+        let secret = Secret::new(text);
+        let path = secret.path();
+        let failed = support::start(&support::demo(), &["--aes-secret", path.to_str().unwrap()]);
+        let failed = failed.err().unwrap().to_string();
+        assert!(failed.contains(why), "{failed}");
+    }
+    let failed = support::start(&support::demo(), &["--aes-secret", "/no/such/file"]);
+    assert!(failed.err().unwrap().to_string().contains("/no/such/file"));
+}
