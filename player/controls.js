@@ -12,7 +12,6 @@ export class Controls {
       const input = el('input', { type: 'radio', name: 'player', value: id, onchange: () => choose('player', id) });
       return { id, input, label: el('label', {}, input, el('span', {}, engine.name)) };
     });
-    this.engines = engines;
     this.menus = {
       variant: this.menu('variant', 'Asks for'),
       quality: this.menu('quality', 'Quality'),
@@ -33,9 +32,13 @@ export class Controls {
   }
 
   /** A player was chosen: its variants, and nothing yet of what it will find. */
-  show({ name, variant, options }) {
-    for (const player of this.players) player.input.checked = player.id === name;
-    this.fill('variant', this.engines[name].variants.map((v) => [v.id, v.label]), variant);
+  show(view) {
+    const { name, variant, options } = view;
+    for (const player of this.players) {
+      player.input.checked = player.id === name;
+      player.label.hidden = !view.variants(player.id);
+    }
+    this.fill('variant', view.variants(name).map((v) => [v.id, v.label]), variant);
     this.consuming = name === 'consumer';
     this.append.checked = options.append !== '0';
     this.appendLabel.hidden = !this.consuming;

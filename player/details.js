@@ -43,12 +43,13 @@ export class Details {
       el('td', {}, [codecName(r.codecs), r.height && `${r.width} × ${r.height}`, language(r.language)].filter(Boolean).join(' · ')),
       el('td', {}, bitrate(r.average_bandwidth ?? r.bandwidth)), el('td', {}, bitrate(r.bandwidth)), el('td', {}, String(r.segments.length))));
     const head = ['Rendition', 'What', 'Average', 'Peak', 'Segments'].map((word) => el('th', { scope: 'col' }, word));
-    const links = [['HLS', title.hls ?? '.m3u8'], ['DASH', title.dash ?? '.mpd'], ['JSON', '.json']].map(([word, under]) => {
+    const links = [['HLS', title.hls], ['DASH', title.dash], ['JSON', '.json']].filter(([, under]) => under).map(([word, under]) => {
       const url = titleUrl(path, under);
       const copy = el('button', { type: 'button', onclick: () => copied(copy, url) }, 'Copy');
       return el('li', {}, el('a', { href: url }, word), ' ', el('code', {}, decodeURI(new URL(url).pathname)), copy);
     });
-    const notes = (title.notes ?? []).map((note) => el('li', {}, String(note)));
+    const sealed = title.encryption ? [`Segments are encrypted (${title.encryption}): played as HLS, and not given in the clear.`] : [];
+    const notes = [...sealed, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
     this.served.replaceChildren(el('ul', { class: 'links' }, ...links),
       notes.length > 0 ? el('ul', { class: 'notes' }, ...notes) : '',
       el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))));

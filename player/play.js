@@ -7,6 +7,7 @@
 //   texts(), text(), chooseText(index | -1)   where it has any,
 //   throughput() in bit/s                      where it measures its own,
 //   close().
+// `encrypted`, where it is exported, lists the variants that play titles encrypted with AES-128.
 
 import * as mse from './engines/mse.js';
 import * as hls from './engines/hls.js';
@@ -48,9 +49,16 @@ export class PlayView {
         this.details.element),
     );
     this.details.describe(this.path, this.title);
-    const wanted = this.options.player;
-    const first = MediaSourceClass ? 'mse' : 'native';
-    await this.start(ENGINES[wanted] ? wanted : first, this.options.variant);
+    const { player } = this.options;
+    const first = MediaSourceClass ? ['mse', 'hls'] : ['native'];
+    await this.start([player, ...first, 'native'].find((name) => this.variants(name)), this.options.variant);
+  }
+
+  /** The variants of an engine that play this title; undefined if the engine does not. */
+  variants(name) {
+    const engine = ENGINES[name];
+    if (!this.title.encryption) return engine?.variants;
+    return engine?.encrypted && engine.variants.filter(({ id }) => engine.encrypted.includes(id));
   }
 
   /** 'file' or 'folder', as T/.json says; otherwise a file answers at its own address. */
@@ -65,7 +73,7 @@ export class PlayView {
   async start(name, variant, at = Number(this.options.t) || 0) {
     this.stop();
     const mine = ++this.turn;
-    const { variants } = ENGINES[name];
+    const variants = this.variants(name);
     this.name = name;
     this.variant = variants.find((v) => v.id === variant)?.id ?? variants[0]?.id;
     this.freshVideo();

@@ -21,6 +21,7 @@ export function poster(path, picture, bars) {
       const title = await getJson(titleUrl(path, '.json'));
       const bar = title.renditions.find((r) => r.kind === 'video') ?? title.renditions[0];
       if (bar?.segments.length >= BARS_MIN) drawBars(bars, bar);
+      if (title.encryption) throw new Error('no picture is in the clear');
       await drawKeyFrame(path, title, picture);
     } catch {
       picture.dataset.missing = 'yes'; // the card shows the title's initial instead

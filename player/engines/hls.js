@@ -4,6 +4,7 @@ import { vendored } from './common.js';
 
 export const name = 'hls.js';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
+export const encrypted = ['cmaf', 'ts'];
 
 export async function start({ video, path, report, variant }) {
   await vendored('hls.min.js', 'hls.js');

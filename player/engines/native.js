@@ -4,6 +4,8 @@ import { nativeTexts, levelOf } from './common.js';
 
 export const name = 'Browser';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }, { id: 'file', label: 'The plain file' }];
+// Chromium cannot parse encrypted CMAF (DEMUXER_ERROR_COULD_NOT_PARSE).
+export const encrypted = ['ts'];
 
 export async function start({ video, path, title, report, variant, kind }) {
   if (variant === 'file' && kind === 'folder') {

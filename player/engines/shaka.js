@@ -4,6 +4,7 @@ import { vendored } from './common.js';
 
 export const name = 'Shaka';
 export const variants = [{ id: 'dash', label: 'DASH' }, { id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
+export const encrypted = ['cmaf', 'ts'];
 
 const MANIFEST = { dash: '.mpd', cmaf: '.m3u8', ts: '.m3u8?format=ts' };
 
