@@ -34,7 +34,7 @@ from run import ROOT, cpu_model, nginx_version, round_arguments  # noqa: E402
 RUNS = ROOT / "bench/runs"
 RESAMPLES = 4000
 PARTS = {part.__name__: part for part in (
-    parts.files, parts.long_films, parts.cold_texts, parts.edges, parts.ranges, parts.tls, parts.cores,
+    parts.files, parts.encrypted, parts.long_films, parts.cold_texts, parts.edges, parts.ranges, parts.tls, parts.cores,
     parts.slow_viewers, parts.testers,
 )}  # fmt: skip
 HEAD = ["work", "ours", "theirs", "beside", "ratio (95 %)", "asked", ""]

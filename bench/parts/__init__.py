@@ -1,8 +1,9 @@
 """The rows of `bench/table.py`, by what they need; each part gives the rows it measured."""
 
+from .encrypted import encrypted
 from .films import cold_texts, files, long_films
 from .others import edges, testers
 from .row import missing
 from .serving import cores, ranges, slow_viewers, tls
 
-__all__ = ["cold_texts", "cores", "edges", "files", "long_films", "missing", "ranges", "slow_viewers", "testers", "tls"]
+__all__ = ["cold_texts", "cores", "edges", "encrypted", "files", "long_films", "missing", "ranges", "slow_viewers", "testers", "tls"]

@@ -4,10 +4,10 @@ import subprocess
 
 import run
 
-from .row import CLIENTS, GB, MS, REQUESTS, Row, interleave, missing, row
+from .row import CLIENTS, GB, MS, REQUESTS, Row, interleave, row
 
 # GB per CPU-second of nginx-vod-module 1.33 (fMP4 from local files), measured once on a machine of this
-# kind; it is AGPL and not built here. Its playlists and MPDs of a 2-hour film, cached; AES-128.
+# kind; it is AGPL and not built here. Its playlists and MPDs of a 2-hour film, cached.
 VOD = {"wrk": 2.40, "discard": 2.40}
 VOD_TEXTS = 21_000
 READY = "nginx, ready-made, sendfile"
@@ -64,7 +64,6 @@ def files(args, work, ended):
             of = found["TS 1 MB", client]
             least = asked if client == "wrk" else 0
             rows.append(row(f"JIT TS, 1 MB, {what}, {client}", READY + " TS", least, GB, of[name], of["nginx"]))
-    rows.append(missing("AES-128 and CENC/cbcs segments", "nothing here encrypts yet", "nginx-vod's 0.70 GB", 4))
     for kind in ("media playlist", "MPD"):
         of = found[kind, "wrk"]
         rows.append(row(f"{kind} of 60 segments, kept", "nginx, ready-made", 1.2, REQUESTS, of["ours"], of["nginx"]))
