@@ -254,8 +254,9 @@ proptest! {
     ) {
         let set = Set { segment_ms, version };
         let segment = Segment { title: title.clone(), set, rendition, part };
+        let key = Request::Key(title.clone());
         let manifest = Request::Manifest { title, manifest: wanted, file: None };
-        for request in [manifest, Request::Segment(segment)] {
+        for request in [manifest, Request::Segment(segment), key] {
             prop_assert_eq!(read(&request.to_string()), Ok(request));
         }
     }
