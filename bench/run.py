@@ -179,7 +179,7 @@ class Nginx:
         os.chmod(work, 0o755)
         self.process = subprocess.Popen(["taskset", "-c", "0", "nginx", "-c", str(config)])
         self.url = f"http://127.0.0.1:{port}"
-        wait_for(self.url + "/large.mp4/.mpd")
+        wait_for(self.url, self.stop)
 
     def pids(self):
         main = self.process.pid
@@ -199,12 +199,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for(url):
+def wait_for(url, stop):
+    """Until anything is answered, be it that there is nothing."""
     for _ in range(100):
         try:
             return get(url)
+        except urllib.error.HTTPError:
+            return None
         except OSError:
             time.sleep(0.05)
+    stop()
     sys.exit(f"nothing answers at {url}")
 
 

@@ -7,13 +7,14 @@ from .row import CLIENTS, GB, Row, interleave, missing, row
 # GB per CPU-second of nginx-vod-module 1.33, which encrypts each answer anew, measured once on a machine
 # of this kind; it is AGPL and not built here.
 VOD = 0.70
+SECRET = "not a secret, but as long as one\n"
 KIND = "TS 1 MB, encrypted"
 
 
 def encrypted(args, work, ended):
     films = run.make_films(work / "films", 120)
     secret = work / "secret"
-    secret.write_text("not a secret, but as long as one\n")
+    secret.write_text(SECRET)
     sealing = ["--aes-secret", secret]
     servers = {
         "ours": run.Headwater(films, "2s", *sealing),

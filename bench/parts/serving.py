@@ -10,6 +10,7 @@ import run
 import slow
 from backends import make_certificate
 
+from .encrypted import SECRET
 from .row import GB, MIB, MS, SECONDS, Row, interleave, missing, row
 
 RANGE = "256KiB"
@@ -70,7 +71,7 @@ def tls(args, work, ended):
     films = run.make_films(work / "films", 60)
     plain = run.Headwater(films, "2s")
     paths = run.segments(plain.url, "/large-apart/.m3u8", "video=")
-    ready = run.make_ready(work / "ready", plain.url, {"": [*paths, "/large.mp4/.mpd"]})
+    ready = run.make_ready(work / "ready", plain.url, {"": paths})
     plain.stop()
     certificate, key = make_certificate(work)
     ours = run.Headwater(films, "2s", "--tls-cert", certificate, "--tls-key", key)
@@ -102,18 +103,33 @@ def negotiated(url):
 
 
 def cores(args, work, ended):
-    """What a CPU-second of two workers brings beside one of one worker. That is not what a second core
-    brings: for that the client needs a core of its own, and a machine with three."""
+    """What a second core brings. Where sending is light, the client needs a core of its own, and a machine
+    with three: there only CPU-seconds are set beside each other. Where each segment is packed and encrypted
+    anew, the client's part is small, and is taken from the two."""
     films = run.make_films(work / "films", 60)
-    one, two = run.Headwater(films, "2s"), run.Headwater(films, "2s", cores="0,1", workers=2)
-    ended += [one.stop, two.stop]
-    paths = run.segments(one.url, "/large-apart/.m3u8", "video=")
-    ask = {"two": lambda: run.discard(args, two, paths, work, cores="0,1"), "one": lambda: run.discard(args, one, paths, work)}
-    of = interleave(args, {"": list(ask)}, lambda _, name: ask[name]())[""]
+    secret = work / "secret"
+    secret.write_text(SECRET)
+    anew = ["--aes-secret", secret, "--segment-memory", "0B"]
+    kinds = {"light": ("/large-apart/.m3u8", []), "heavy": ("/large-apart/.m3u8?format=ts", anew)}
+    both = {"two": {"cores": "0,1", "workers": 2}, "one": {}}
+    servers, paths = {}, {}
+    for kind, (master, flags) in kinds.items():
+        for name, where in both.items():
+            servers[kind, name] = run.Headwater(films, "2s", *flags, **where)
+            ended.append(servers[kind, name].stop)
+        paths[kind] = run.segments(servers[kind, "one"].url, master, "video=")
+    ask = lambda kind, name: run.discard(args, servers[kind, name], paths[kind], work, cores="0,1" if name == "two" else "1")
+    found = interleave(args, {kind: list(both) for kind in kinds}, ask)
+    light, heavy = found["light"], found["heavy"]
+    a_second = [[f["bytes"] / 1e9 / f["wall_s"] for f in heavy[name]] for name in both]
+    kept = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]
     return [
         missing("from 1 to 2 cores, 1 MB", "the client needs a third core", "ours, one worker", 1.9),
         row("a CPU-second of two workers that share their cores with the client, 1 MB, discard", "ours, one worker", 0, GB,
-            *of.values()),
+            *light.values()),
+        Row("from 1 to 2 cores, TS with AES-128 made anew, 1 MB, a second, the client on them too", "ours, one worker", 1.9,
+            *a_second, GB, kept=kept),
+        row("a CPU-second of the same", "ours, one worker", 0, GB, *heavy.values()),
     ]  # fmt: skip
 
 
@@ -129,7 +145,7 @@ def slow_viewers(args, work, ended):
     ours = run.Headwater(films, "2s", *flags)
     ended.append(ours.stop)
     paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
-    ready = run.make_ready(work / "ready", ours.url, {"": [*paths, "/large.mp4/.mpd"]})
+    ready = run.make_ready(work / "ready", ours.url, {"": paths})
     # nginx closes connections that rest once less than a sixteenth of its own are free.
     nginx = run.Nginx(work, ready, events=VIEWERS + 2000)
     ended.append(nginx.stop)
