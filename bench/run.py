@@ -199,7 +199,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for(url, stop):
+def wait_for(url, stop=lambda: None):
     """Until anything is answered, be it that there is nothing."""
     for _ in range(100):
         try:
