@@ -26,6 +26,11 @@ const BUILDS_REMOTE: usize = 32;
 /// Parts of the cache with a lock each. Few, since no title may be larger than a part.
 const SHARDS: usize = 4;
 
+/// From when on what is trusted for so long is looked at beside the requests for it.
+pub(crate) fn soon(recheck: Duration) -> Duration {
+    recheck * 3 / 4
+}
+
 /// All titles of a library.
 pub(crate) struct Catalog {
     stores: Arc<Stores>,
@@ -198,7 +203,7 @@ impl Catalog {
                 self.kept.remove_if(key, same);
                 return false;
             }
-            Ok(_) if age < self.recheck => return true,
+            Ok(_) if age < soon(self.recheck) => return true,
             Ok(title) => title.clone(),
         };
         // One of those who ask looks; the others go on with what is there.
@@ -211,6 +216,16 @@ impl Catalog {
         }
         let (stores, looked_at) = (self.stores.clone(), title.clone());
         let look = tokio::task::spawn_blocking(move || looked_at.is_current(&stores));
+        if age < self.recheck {
+            // Beside, and before it has to be: so who asks again and again never waits for it.
+            let (catalog, key) = (self.clone(), key.clone());
+            tokio::spawn(async move {
+                if !look.await.unwrap_or(false) {
+                    catalog.forget(&key, &title);
+                }
+            });
+            return true;
+        }
         let current = look.await.unwrap_or(false);
         if !current {
             self.forget(key, &title);

@@ -66,7 +66,7 @@ pub(crate) struct Origin {
     catalog: Arc<Catalog>,
     segments: Arc<Segments>,
     lately: Lately,
-    files: Files,
+    files: Arc<Files>,
     listing: Library,
     page: Page,
     observer: Observer,

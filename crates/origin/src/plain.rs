@@ -1,6 +1,6 @@
 //! Files as they are: ranges of one file, and trees of ready-made segments.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, soon};
 use crate::error;
 use crate::expand;
 use crate::pieces::{Piece, Source};
@@ -92,7 +92,7 @@ impl Files {
 
     /// Answers with a file, or with the film that it stands for.
     pub(crate) async fn answer(
-        &self,
+        self: &Arc<Self>,
         catalog: &Arc<Catalog>,
         key: &Key,
         ask: &Ask<'_>,
@@ -116,7 +116,7 @@ impl Files {
 
     /// Whether there is no such file. That there is none is believed for as long as that there is
     /// one: else every request for a playlist would wait for a look at the folder.
-    pub(crate) async fn are_without(&self, key: &Key) -> bool {
+    pub(crate) async fn are_without(self: &Arc<Self>, key: &Key) -> bool {
         let now_ms = self.now_ms();
         if let Some(looked_ms) = self.absent.get(key)
             && self.is_fresh(looked_ms, now_ms)
@@ -139,14 +139,33 @@ impl Files {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    async fn object(&self, key: &Key) -> Result<Open, store::Error> {
+    async fn object(self: &Arc<Self>, key: &Key) -> Result<Open, store::Error> {
         let elapsed = self.now_ms();
-        if let Some(open) = self.open.get(key)
-            && self.is_fresh(open.looked_ms.load(Relaxed), elapsed)
-            && !open.object.changed()
-        {
-            return Ok(open);
+        if let Some(open) = self.open.get(key) {
+            let looked_ms = open.looked_ms.load(Relaxed);
+            if self.is_fresh(looked_ms, elapsed) && !open.object.changed() {
+                self.look_soon(key, &open, (looked_ms, elapsed));
+                return Ok(open);
+            }
         }
+        self.look(key, elapsed).await
+    }
+
+    /// Has one of those who ask begin to look again before it has to be, so that nobody who asks again
+    /// and again waits for it.
+    fn look_soon(self: &Arc<Self>, key: &Key, open: &Open, (looked_ms, now_ms): (u64, u64)) {
+        let age = Duration::from_millis(now_ms.saturating_sub(looked_ms));
+        let swap = || {
+            open.looked_ms
+                .compare_exchange(looked_ms, now_ms, Relaxed, Relaxed)
+        };
+        if age >= soon(self.recheck) && swap().is_ok() {
+            let (files, key) = (self.clone(), key.clone());
+            tokio::spawn(async move { files.look(&key, now_ms).await.is_ok() });
+        }
+    }
+
+    async fn look(&self, key: &Key, elapsed: u64) -> Result<Open, store::Error> {
         let (store, name) = (self.store.clone(), key.clone());
         let old = self.open.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {

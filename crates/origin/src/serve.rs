@@ -161,7 +161,7 @@ fn origin(
             remembered.map_or(0, |_| settings.segment_memory_bytes),
         )),
         lately: Lately::new(remembered.is_some()),
-        files: Files::new(store, recheck),
+        files: Arc::new(Files::new(store, recheck)),
         listing: Library::new(catalog.clone()),
         page: Page::new(),
         observer: Observer::new(metrics.clone(), recorder),

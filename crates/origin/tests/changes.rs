@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::Read;
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 use support::{Served, demo};
 
 fn segments(server: &Served, title: &str) -> Vec<String> {
@@ -73,6 +74,31 @@ fn a_file_that_is_replaced_is_another_film() {
         server.get("/film.mp4").body,
         fs::read(demo().join("video-360p.mp4")).unwrap()
     );
+}
+
+/// Asked so often, a path is looked at beside the requests, before any would have to wait for it.
+#[test]
+fn a_change_is_seen_by_who_asks_all_the_time() {
+    let server = Served::new(&["--recheck", "200ms"]);
+    let file = server.path("film.mp4");
+    let states = ["video-360p.mp4", "video-180p.mp4"].map(|name| demo().join(name));
+    let old = segments(&server, "film.mp4");
+    assert_eq!(server.get("/film.mp4").status, 200);
+    for state in states.iter().cycle().take(4) {
+        fs::copy(state, server.path("next")).unwrap();
+        fs::rename(server.path("next"), &file).unwrap();
+        let bytes = fs::read(state).unwrap();
+        let is_old = *state == states[1];
+        let began = Instant::now();
+        let seen = || {
+            let (whole, names) = (server.get("/film.mp4"), segments(&server, "film.mp4"));
+            assert_eq!(whole.status, 200);
+            whole.body == bytes && (names == old) == is_old
+        };
+        while !seen() {
+            assert!(began.elapsed() < Duration::from_secs(30), "never seen");
+        }
+    }
 }
 
 #[test]
