@@ -51,7 +51,7 @@ def ranges(args, work, ended):
     most = interleave(args, {"most": list(servers)}, lambda _, name: ask(name, None, 1))["most"]
     most = {name: sorted(f["rate_per_s"] for f in told)[len(told) // 2] for name, told in most.items()}
     kinds = {RATE: list(servers), "80 %": list(servers)}
-    found = interleave(args, kinds, lambda kind, name: ask(name, RATE if kind == RATE else 0.8 * most[name], 2 * args.seconds))
+    found = interleave(args, kinds, lambda kind, name: ask(name, RATE if kind == RATE else 0.8 * most[name], max(6, 2 * args.seconds)))
     rows = []
     for kind, told in found.items():
         what = f"{RATE}/s" if kind == RATE else f"80 % of its own most ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
