@@ -9,7 +9,10 @@ use m3u8_rs::{MasterPlaylist, MediaPlaylist, VariantStream};
 use proptest::prelude::*;
 
 fn multivariant(title: &Presentation, format: Format) -> MasterPlaylist {
-    let text = hls::multivariant(title, format, false).expect("a format that carries it");
+    read(&hls::multivariant(title, format, false).expect("a format that carries it"))
+}
+
+fn read(text: &str) -> MasterPlaylist {
     let (rest, playlist) = m3u8_rs::parse_master_playlist(text.as_bytes()).expect("a playlist");
     assert!(rest.is_empty(), "{text}");
     assert!(playlist.unknown_tags.is_empty(), "{text}");
@@ -290,6 +293,37 @@ fn transport_streams_carry_what_they_can() {
     }
     let blind = title(vec![vec![vp9, audio("eng", 300)]]);
     assert_eq!(hls::multivariant(&blind, Format::Ts, false), None);
+}
+
+#[test]
+fn encrypted_segments_follow_their_key_and_count_their_padding() {
+    use m3u8_rs::KeyMethod;
+    let film = film();
+    let rendition = film.videos().next().expect("a video");
+    let url = Some("https://keys/\"a\"");
+    for format in [Format::Cmaf, Format::Ts] {
+        let text = hls::media(&film, rendition, format, url).expect("it is carried");
+        let (before, _) = text.split_once("#EXTINF").expect("a segment");
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"https://keys/";
+        let (before, _) = before.split_once(key).expect("a key before it");
+        // Before its key: so the init segment is not encrypted (RFC 8216, 4.3.2.4).
+        assert_eq!(before.contains("#EXT-X-MAP"), format == Format::Cmaf);
+        assert_eq!(text.matches("#EXT-X-KEY").count(), 1);
+        let playlist = media(&text);
+        assert_eq!(playlist.media_sequence, hls::FIRST_NUMBER);
+        let key = playlist.segments[0].key.as_ref().expect("a key");
+        assert_eq!((&key.method, &key.iv), (&KeyMethod::AES128, &None));
+
+        let text = hls::multivariant(&film, format, true).expect("it is carried");
+        assert!(!text.contains("I-FRAME"));
+        let (clear, sealed) = (multivariant(&film, format), read(&text));
+        let both = moving(&clear).into_iter().zip(moving(&sealed));
+        for (clear, sealed) in both {
+            // Each of two segments at a time has up to a block more.
+            let more = sealed.bandwidth - clear.bandwidth;
+            assert!(more > 0 && more < 4 * 16 * 8, "{more}");
+        }
+    }
 }
 
 #[test]
