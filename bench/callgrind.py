@@ -121,9 +121,13 @@ def media_count(args, name, job, hours, times):
     counts = []
     for n in (times, 2 * times):
         words, out = valgrind(f"{name} {n}", args.programs / "hot", job, hours, n)
-        subprocess.run(words, check=True, timeout=RUN_SECONDS)
-        counts.append(total(out))
+        counts.append(again(lambda words=words, out=out: run_total(words, out)))
     return (counts[1] - counts[0]) // times
+
+
+def run_total(words, out):
+    subprocess.run(words, check=True, timeout=RUN_SECONDS)
+    return total(out)
 
 
 class Counted:
@@ -137,9 +141,13 @@ class Counted:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
         self.limit = threading.Timer(RUN_SECONDS, self.process.kill)
         self.limit.start()
-        port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
-        self.client = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
-        self.answers = self.client.makefile("rb")
+        try:
+            port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
+            self.client = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
+            self.answers = self.client.makefile("rb")
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self, path):
         self.rest()
@@ -201,7 +209,7 @@ def again(count):
     for _ in range(9):
         try:
             return count()
-        except (OSError, RuntimeError) as why:
+        except (OSError, RuntimeError, subprocess.SubprocessError) as why:
             print(f"once more: {why}", file=sys.stderr)
     return count()
 

@@ -19,7 +19,9 @@ section() {
   shift 2
   printf '\n== %s ==\n' "$name"
   # In a group of its own, which the terminal's interrupt does not reach: the trap passes it on.
-  timeout --kill-after=20 "${minutes}m" "$@" > >(tee "$logs/$name.log") 2>&1 &
+  exec {out}> >(tee "$logs/$name.log")
+  tee=$!
+  timeout --kill-after=20 "${minutes}m" "$@" >&"$out" 2>&1 &
   running=$!
   wait "$running"
   case $? in
@@ -27,8 +29,9 @@ section() {
     124 | 137) said="FAILED: ended after $minutes minutes" ;;
     *) said=FAILED ;;
   esac
-  # For tee to write the last of it, which who outlives a section that was ended may never let it.
-  [[ $said = *ended* ]] || wait
+  exec {out}>&-
+  # For tee to write the last of it; who outlives the section, and holds it, is not waited for.
+  timeout 5 tail --pid="$tee" -f /dev/null
   printf -- '-- %s: %s, %s s\n' "$name" "$said" $((SECONDS - start))
   [ "$said" = ok ] || failed+=("$name")
 }

@@ -9,7 +9,7 @@ use net::Error;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::{Arena, Key, Store};
 use tokio::sync::Semaphore;
@@ -56,6 +56,8 @@ struct Kept {
     outcome: Result<Arc<Title>, Arc<Error>>,
     /// When the path was last looked at, in milliseconds since the catalog began.
     looked_ms: Arc<AtomicU64>,
+    /// Whether it is looked at beside the requests.
+    looking: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -206,6 +208,10 @@ impl Catalog {
             Ok(_) if age < soon(self.recheck) => return true,
             Ok(title) => title.clone(),
         };
+        if age < self.recheck {
+            self.look_soon(kept, &title, now_ms);
+            return true;
+        }
         // One of those who ask looks; the others go on with what is there.
         if kept
             .looked_ms
@@ -216,21 +222,28 @@ impl Catalog {
         }
         let (stores, looked_at) = (self.stores.clone(), title.clone());
         let look = tokio::task::spawn_blocking(move || looked_at.is_current(&stores));
-        if age < self.recheck {
-            // Beside, and before it has to be: so who asks again and again never waits for it.
-            let (catalog, key) = (self.clone(), key.clone());
-            tokio::spawn(async move {
-                if !look.await.unwrap_or(false) {
-                    catalog.forget(&key, &title);
-                }
-            });
-            return true;
-        }
         let current = look.await.unwrap_or(false);
         if !current {
             self.forget(key, &title);
         }
         current
+    }
+
+    /// Looks beside the requests, before one has to wait for it: who asks all the time never does, if the
+    /// answer comes in time.
+    fn look_soon(self: &Arc<Self>, kept: &Kept, title: &Arc<Title>, now_ms: u64) {
+        if kept.looking.swap(true, Relaxed) {
+            return;
+        }
+        let (catalog, kept, title) = (self.clone(), kept.clone(), title.clone());
+        tokio::task::spawn_blocking(move || {
+            if title.is_current(&catalog.stores) {
+                kept.looked_ms.fetch_max(now_ms, Relaxed);
+            } else {
+                catalog.forget(&title.key, &title);
+            }
+            kept.looking.store(false, Relaxed);
+        });
     }
 
     fn forget(&self, key: &Key, old: &Arc<Title>) {
@@ -265,6 +278,7 @@ impl Catalog {
         Kept {
             outcome: outcome.map(Arc::new).map_err(Arc::new),
             looked_ms: Arc::new(AtomicU64::new(self.now_ms())),
+            looking: Arc::default(),
         }
     }
 

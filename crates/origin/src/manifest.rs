@@ -138,7 +138,8 @@ fn write(title: &Title, manifest: &Manifest) -> Result<Text, Error> {
     Ok(Text::new(
         content_type,
         SOON,
-        title.modified.clone(),
+        // Where keys are may change while the film does not.
+        title.modified.clone().filter(|_| title.seal.is_none()),
         text.into(),
     ))
 }

@@ -92,7 +92,8 @@ impl Packing {
         match what {
             What::AsIs(pieces) => {
                 let len: u64 = pieces.iter().map(Piece::len).sum();
-                let len = bounded(usize::try_from(len).unwrap_or(usize::MAX))?;
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let len = bounded(len, "is not encrypted", "wish for shorter ones")?;
                 let parts = pieces::read(&source, &pieces).await?;
                 let now = len <= PACK_NOW_BYTES_MAX;
                 work(now, move || copy(&parts, len, sealed.as_ref(), &arena)).await
@@ -168,7 +169,7 @@ impl Samples {
             let len = ts::packed_audio_len(self.codec()?, frames, bytes.sum());
             usize::try_from(len).unwrap_or(usize::MAX)
         };
-        bounded(len)
+        bounded(len, "is not packed", "ask for CMAF")
     }
 
     /// Packs what was read.
@@ -292,12 +293,10 @@ fn room(len: usize, sealed: Option<&Sealed>) -> usize {
     sealed.map_or(len, |_| seal::len(len as u64) as usize)
 }
 
-/// The length, if it may be packed.
-fn bounded(len: usize) -> Result<usize, Error> {
+/// The length, if so much is made at a time.
+fn bounded(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
     if len > PACKED_BYTES_MAX {
-        let what = format!(
-            "a segment of {len} bytes is not packed, over {PACKED_BYTES_MAX}; ask for CMAF"
-        );
+        let what = format!("a segment of {len} bytes {wrong}, over {PACKED_BYTES_MAX}; {remedy}");
         return Err(of_media(media::Error::new(Kind::TooLarge, what)));
     }
     Ok(len)

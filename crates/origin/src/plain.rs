@@ -13,7 +13,7 @@ use net::conditional::Validators;
 use net::{Body, Error};
 use quick_cache::sync::Cache;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::{Key, Object, Reason, Store};
 
@@ -77,6 +77,8 @@ struct Open {
     /// Whether it stands for a film that lies elsewhere.
     is_index: bool,
     looked_ms: Arc<AtomicU64>,
+    /// Whether it is looked at beside the requests; what that finds takes its place.
+    looking: Arc<AtomicBool>,
 }
 
 impl Files {
@@ -144,25 +146,16 @@ impl Files {
         if let Some(open) = self.open.get(key) {
             let looked_ms = open.looked_ms.load(Relaxed);
             if self.is_fresh(looked_ms, elapsed) && !open.object.changed() {
-                self.look_soon(key, &open, (looked_ms, elapsed));
+                let age = Duration::from_millis(elapsed.saturating_sub(looked_ms));
+                if age >= soon(self.recheck) && !open.looking.swap(true, Relaxed) {
+                    // Before it has to be, so that nobody who asks all the time waits for it.
+                    let (files, key) = (self.clone(), key.clone());
+                    tokio::spawn(async move { files.look(&key, elapsed).await.is_ok() });
+                }
                 return Ok(open);
             }
         }
         self.look(key, elapsed).await
-    }
-
-    /// Has one of those who ask begin to look again before it has to be, so that nobody who asks again
-    /// and again waits for it.
-    fn look_soon(self: &Arc<Self>, key: &Key, open: &Open, (looked_ms, now_ms): (u64, u64)) {
-        let age = Duration::from_millis(now_ms.saturating_sub(looked_ms));
-        let swap = || {
-            open.looked_ms
-                .compare_exchange(looked_ms, now_ms, Relaxed, Relaxed)
-        };
-        if age >= soon(self.recheck) && swap().is_ok() {
-            let (files, key) = (self.clone(), key.clone());
-            tokio::spawn(async move { files.look(&key, now_ms).await.is_ok() });
-        }
     }
 
     async fn look(&self, key: &Key, elapsed: u64) -> Result<Open, store::Error> {
@@ -190,8 +183,14 @@ impl Files {
                     object,
                     is_index,
                     looked_ms,
+                    looking: Arc::default(),
                 };
-                self.open.insert(key.clone(), open.clone());
+                // One that began to look later may have answered before.
+                let later = self.open.peek(key);
+                let later = later.filter(|later| later.looked_ms.load(Relaxed) > elapsed);
+                if later.is_none() {
+                    self.open.insert(key.clone(), open.clone());
+                }
                 Ok(open)
             }
             Err(error) => {

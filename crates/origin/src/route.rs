@@ -165,6 +165,7 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
         return Err(Bad::TooLong);
     }
     let path = path.strip_prefix('/').ok_or(Bad::Path(BadKey::Empty))?;
+    let spelled = path;
     let path = decode(path)?;
     if let Some(request) = own(&path) {
         return request;
@@ -176,7 +177,11 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
         return Err(Bad::Nothing);
     }
     if name == KEY {
-        return Ok(Request::Key(key(folder)?));
+        // In one spelling only, so that what stands before us can guard it by that.
+        let plain = query.is_none() && spelled.ends_with(KEY);
+        return plain
+            .then(|| Ok(Request::Key(key(folder)?)))
+            .ok_or(Bad::Nothing)?;
     }
     match manifest(folder, name, query)? {
         Some((title, manifest)) => {

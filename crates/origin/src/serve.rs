@@ -170,15 +170,20 @@ fn origin(
     })
 }
 
-/// What segments are encrypted with. The last line's end is not part of it.
+/// What segments are encrypted with. As a shell's `$(cat FILE)` has it: ends of lines at its end are no
+/// part of it, and nothing else that cannot be seen may be.
 fn secret(settings: &Settings) -> Result<Option<Secret>, Failed> {
     let Some(path) = &settings.aes_secret else {
         return Ok(None);
     };
     let failed = || Failed::cannot(path.display());
     let text = std::fs::read(path).map_err(failed())?;
-    let secret = text.strip_suffix(b"\n").unwrap_or(&text);
-    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
+    let secret = text.get(..text.len() - ends).unwrap_or_default();
+    if secret.iter().any(u8::is_ascii_control) {
+        let what = "a secret is one line of text, this has control characters in it";
+        return Err(failed()(io::Error::other(what)));
+    }
     if !SECRET_BYTES.contains(&secret.len()) {
         let (least, most) = SECRET_BYTES.into_inner();
         let what = format!(

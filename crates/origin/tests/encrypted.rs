@@ -204,6 +204,11 @@ fn ranges_heads_and_conditions_are_of_what_is_sent() {
 #[test]
 fn keys_of_another_server_are_named_and_not_given() {
     let secret = Secret::new(SECRET);
+    // By date alone nobody could tell that playlists name another place now.
+    let here = sealing(&secret, &[]);
+    let playlist = &playlists(&here, "film", "")[0];
+    assert_eq!(here.get(playlist).header("last-modified"), "");
+    assert_ne!(here.get(playlist).header("etag"), "");
     let server = sealing(&secret, &["--aes-key-url", "/keys?of={title}"]);
     let playlist = &playlists(&server, "film", "")[0];
     let text = server.text(playlist);
@@ -216,10 +221,10 @@ fn another_secret_gives_other_addresses() {
     let (one, other) = (Secret::new(SECRET), Secret::new("another secret of ours"));
     let (one, other) = (sealing(&one, &[]), sealing(&other, &[]));
     assert_ne!(playlists(&one, "film", ""), playlists(&other, "film", ""));
-    // The end of the secret's line is none of it, however it is written.
-    let dos = Secret::new("0123456789abcdef0123456789abcdef\r\n");
-    let dos = sealing(&dos, &[]);
-    assert_eq!(playlists(&one, "film", ""), playlists(&dos, "film", ""));
+    // The end of the secret's line is none of it.
+    let lines = Secret::new("0123456789abcdef0123456789abcdef\n\n");
+    let lines = sealing(&lines, &[]);
+    assert_eq!(playlists(&one, "film", ""), playlists(&lines, "film", ""));
 }
 
 #[test]
@@ -227,6 +232,8 @@ fn what_is_no_secret_is_said_at_the_start() {
     for (text, why) in [
         ("short\n", "a secret has 16 to 4096 bytes, this has 5"),
         (&"x".repeat(5000), "this has 5000"),
+        ("0123456789abcdef0123456789abcdef\r\n", "control characters"),
+        ("0123456789abcdef\0abcdef", "control characters"),
     ] {
         let secret = Secret::new(text);
         let path = secret.path();

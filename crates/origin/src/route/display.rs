@@ -74,9 +74,18 @@ pub fn folder(title: &Key) -> String {
     }
 }
 
-/// A title's path, escaped.
+/// A title's path with everything escaped that is not plain wherever a URL may hold it (RFC 3986 §2.3);
+/// `/` stays.
 pub fn escaped(title: &Key) -> String {
-    Escaped(title.as_str()).to_string()
+    let mut out = String::with_capacity(title.as_str().len());
+    for byte in title.as_str().bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(byte.into()),
+            b'-' | b'.' | b'_' | b'~' | b'/' => out.push(byte.into()),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
 }
 
 /// A path with everything escaped that a path segment may not hold (RFC 3986 §3.3); `/` stays.

@@ -110,6 +110,22 @@ fn what_urls_of_texts_mean() {
 }
 
 #[test]
+fn a_key_has_one_spelling() {
+    let guarded = |url: &str| url.ends_with("/.key");
+    assert!(guarded("/a%20b/.key") && read("/a%20b/.key").is_ok());
+    for url in [
+        "/a/%2Ekey",
+        "/a/.ke%79",
+        "/a/%2ekey",
+        "/a/.key?x",
+        "/a/.key?",
+        "/.k%65y",
+    ] {
+        assert_eq!(read(url), Err(Bad::Nothing), "{url}");
+    }
+}
+
+#[test]
 fn what_urls_of_media_mean() {
     for (url, request) in [
         (
