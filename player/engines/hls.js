@@ -44,7 +44,13 @@ const words = (data) => `hls.js: ${data.details}${data.response ? ` (${data.resp
 
 let recovered = 0;
 
+/** Nearer to the end than this nothing is left to wait for, in seconds. */
+const END = 0.2;
+
 function onError(hls, report, data) {
+  // After quick seeks hls.js (1.7) may cancel the end that it has queued, and never tell it again: all is
+  // held, and playback waits for the end of the track that is a few milliseconds shorter.
+  if (data.details === 'bufferStalledError' && hls.media?.duration - hls.media?.currentTime < END) hls.trigger(globalThis.Hls.Events.BUFFER_EOS, {});
   if (!data.fatal) {
     report.warn(words(data));
     return;

@@ -69,6 +69,21 @@ for (const [engine, variant] of engines) {
   });
 }
 
+// As seen once after three seeks: the end that hls.js had queued was cancelled, and not told again.
+test('a film whose end hls.js does not tell ends all the same', async (t) => {
+  if (!browser) return skip(t, 'browsers: no chromium here');
+  const prepare = (page) => page.addInitScript(() => {
+    const { prototype } = window.MediaSource;
+    const told = prototype.endOfStream;
+    prototype.endOfStream = function forgotten() { prototype.endOfStream = told; window.forgotten = true; };
+  });
+  const view = await openIn(browser, server, 'avc.mp4', 'player=hls', prepare);
+  await view.until('the end', ended);
+  assert.ok(await view.page.evaluate(() => window.forgotten));
+  assert.deepEqual([(await view.state()).errors, view.faults], [[], []]);
+  await view.page.close();
+});
+
 test('the library and a phone', async (t) => {
   if (!browser) return skip(t, 'browsers: no chromium here');
   const page = await browser.newPage({ viewport: { width: 390, height: 844 } });

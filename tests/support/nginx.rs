@@ -1,9 +1,12 @@
 //! An nginx of a test's own: what load is tested against, as it must not be tested against ours.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+#[path = "port.rs"]
+pub mod port;
 
 /// Ended when dropped.
 pub struct Nginx {
@@ -16,9 +19,7 @@ impl Nginx {
     /// line, `server` is more of its server block, in which PORT stands for the port. Its files, `access.log` among them, lie in
     /// `folder`. None, said aloud, where there is no nginx.
     pub fn of(folder: &Path, root: &Path, listen: &str, server: &str) -> Option<Nginx> {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = free.local_addr().unwrap();
-        drop(free);
+        let addr = SocketAddr::from(([127, 0, 0, 1], port::free()));
         let (dir, root) = (folder.display(), root.display());
         let server = server.replace("PORT", &addr.port().to_string());
         let config = format!(

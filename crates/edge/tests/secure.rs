@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../tests/support/port.rs"]
+mod port;
 mod support;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -32,8 +34,8 @@ impl Secure {
         let leaf = leaf.signed_by(&own, &authority).unwrap();
         fs::write(folder.join("leaf.pem"), leaf.pem()).unwrap();
         fs::write(folder.join("key.pem"), own.serialize_pem()).unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
-        let (address, dir): (SocketAddr, _) = (address.unwrap(), folder.display());
+        let address = SocketAddr::from(([127, 0, 0, 1], port::free()));
+        let dir = folder.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {dir}/{kind};"))
             .concat();

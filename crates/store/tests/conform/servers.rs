@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,12 +24,7 @@ pub fn skip(why: &str) {
 
 /// Ports that are free now. Whoever takes them may be too late; then the test begins again.
 pub fn ports(count: usize) -> Vec<u16> {
-    let held: Vec<_> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-        .collect();
-    held.iter()
-        .map(|port| port.local_addr().unwrap().port())
-        .collect()
+    (0..count).map(|_| crate::nginx::port::free()).collect()
 }
 
 /// Sends a request to a server of this machine, path as it is, and gives the status of its answer.

@@ -1,0 +1,22 @@
+//! Ports for servers that cannot be told to take a free one and to say which.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Below those that the kernel gives to connections and to whoever asks for port 0: else another test's
+/// server can have one of them before ours has begun, and our requests.
+const FIRST: u32 = 12_000;
+const COUNT: u32 = 18_000;
+
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+/// One that is free now, and that nobody else is likely to take.
+pub fn free() -> u16 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let chance = since.subsec_micros() + 7919 * TURN.fetch_add(1, Relaxed);
+    let ports = (0..COUNT).map(|n| FIRST + (chance.wrapping_add(n)) % COUNT);
+    let ports = ports.filter_map(|port| u16::try_from(port).ok());
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.into_iter().find(is_free).unwrap()
+}
