@@ -1,8 +1,8 @@
 //! What we know about a title, as JSON: for the page, and for whoever wonders.
 
-use crate::seal;
 use crate::title::Title;
 use media::codec::Media;
+use media::manifest::hls::encrypted_len;
 use media::presentation::{Presentation, Rendition};
 use net::Error;
 use serde::Serialize;
@@ -168,7 +168,7 @@ fn rendition<'a>(title: &'a Title, r: &'a Rendition, set: &str) -> Described<'a>
                 t: p.segment_start(r, n),
                 duration: p.segment_ticks(r, n),
                 bytes: match title.seal {
-                    Some(_) => seal::len(p.segment_len(r, n)),
+                    Some(_) => encrypted_len(p.segment_len(r, n)),
                     None => p.segment_len(r, n),
                 },
             })

@@ -7,11 +7,12 @@
 use crate::error;
 use crate::pieces::{self, Piece, Source};
 use crate::ready::Held;
-use crate::seal::{self, Sealed, Sealing};
+use crate::seal::{Sealed, Sealing};
 use crate::segment::no_segment;
 use bytes::Bytes;
 use media::codec::Codec;
 use media::error::Kind;
+use media::manifest::hls::encrypted_len;
 use media::plan::AccessUnits;
 use media::presentation::Presentation;
 use media::ts;
@@ -290,7 +291,7 @@ impl<'o> Out<'o> {
 
 /// Bytes that a segment takes when it is encrypted, if it is to be.
 fn room(len: usize, sealed: Option<&Sealed>) -> usize {
-    sealed.map_or(len, |_| seal::len(len as u64) as usize)
+    sealed.map_or(len, |_| encrypted_len(len as u64) as usize)
 }
 
 /// The length, if so much is made at a time.

@@ -9,6 +9,7 @@ use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipher
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
+use media::manifest::hls::encrypted_len;
 use net::Error;
 use std::sync::Arc;
 use store::Key;
@@ -51,11 +52,6 @@ pub(crate) struct Sealing {
     key: Arc<EncryptingKey>,
     iv: [u8; BLOCK],
     done: usize,
-}
-
-/// How many bytes so many become: at least one is padding.
-pub(crate) fn len(clear: u64) -> u64 {
-    (clear / BLOCK as u64 + 1).saturating_mul(BLOCK as u64)
 }
 
 impl Secret {
@@ -147,7 +143,7 @@ impl Sealing {
 
     /// Encrypts the rest, and says how long all of it is. `out` has room for the padding.
     pub(crate) fn end(mut self, out: &mut [u8], written: usize) -> Result<usize, Error> {
-        let len = len(written as u64) as usize;
+        let len = encrypted_len(written as u64) as usize;
         let padding = out.get_mut(written..len);
         let padding = padding.ok_or_else(|| Error::internal("no room for padding"))?;
         padding.fill(padding.len() as u8);
@@ -183,7 +179,7 @@ mod tests {
     /// Encrypted in steps.
     fn sealed(sealed: &Sealed, clear: &[u8], steps: &[usize]) -> Vec<u8> {
         let (mut out, mut sealing, mut written) = (clear.to_vec(), sealed.begin(), 0);
-        out.resize(len(clear.len() as u64) as usize, 0xee);
+        out.resize(encrypted_len(clear.len() as u64) as usize, 0xee);
         for step in steps {
             written = clear.len().min(written + step);
             sealing.advance(&mut out, written).unwrap();
@@ -247,7 +243,7 @@ mod tests {
             let seal = seal("a");
             let mut out = sealed(&seal.of(sequence), &clear, &steps);
             prop_assert_eq!(&out, &sealed(&seal.of(sequence), &clear, &[]));
-            prop_assert_eq!(out.len() as u64, len(clear.len() as u64));
+            prop_assert_eq!(out.len() as u64, encrypted_len(clear.len() as u64));
             let key = UnboundCipherKey::new(&AES_128, &seal.bytes).unwrap();
             let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).unwrap();
             let iv = u128::from(sequence).to_be_bytes();

@@ -13,8 +13,11 @@ use crate::codec::Codec;
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 use crate::ts::{self, FrameSize};
 
-/// PKCS#7 pads to whole blocks, and by one byte at least.
-const AES_BLOCK: u64 = 16;
+/// Bytes of a segment of so many encrypted with AES-128: PKCS#7 pads to whole blocks of 16, and by one
+/// byte at least (RFC 8216, 4.3.2.4).
+pub fn encrypted_len(clear: u64) -> u64 {
+    (clear / 16 + 1).saturating_mul(16)
+}
 
 /// How a rendition's segment files end, without the dot; `None` where the format cannot carry
 /// its codec.
@@ -55,7 +58,7 @@ fn bandwidth(presentation: &Presentation, rendition: &Rendition, packing: Packin
             encrypted: false,
         } => rendition.bandwidth,
         Packing { encrypted, .. } => presentation.bandwidth_of(rendition, |n| match encrypted {
-            true => (len(n) / AES_BLOCK + 1) * AES_BLOCK,
+            true => encrypted_len(len(n)),
             false => len(n),
         }),
     }
