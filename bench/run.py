@@ -173,13 +173,14 @@ class Nginx:
               client_body_temp_path {work}/t1; proxy_temp_path {work}/t2;
               fastcgi_temp_path {work}/t3; uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5;
               open_file_cache max=10000; types {{ video/mp4 m4s; }}
-              server {{ listen 127.0.0.1:{port} backlog=4096; root {ready}; {more} }}
+              server {{ listen 127.0.0.1:{port} backlog=4096; root {ready};
+                location = /ready {{ return 204; }} {more} }}
             }}"""
         )
         os.chmod(work, 0o755)
         self.process = subprocess.Popen(["taskset", "-c", "0", "nginx", "-c", str(config)])
         self.url = f"http://127.0.0.1:{port}"
-        wait_for(self.url, self.stop)
+        wait_for(self.url + "/ready", self.stop)
 
     def pids(self):
         main = self.process.pid
@@ -200,12 +201,9 @@ def free_port():
 
 
 def wait_for(url, stop=lambda: None):
-    """Until anything is answered, be it that there is nothing."""
     for _ in range(100):
         try:
             return get(url)
-        except urllib.error.HTTPError:
-            return None
         except OSError:
             time.sleep(0.05)
     stop()

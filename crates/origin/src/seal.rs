@@ -15,7 +15,7 @@ use std::sync::Arc;
 use store::Key;
 
 /// Bytes of a key, and of a block.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 /// Shortest and longest secret, in bytes.
 pub(crate) const SECRET_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
 /// A key's address from the folder of a rendition.
@@ -24,11 +24,10 @@ const HERE: &str = "../../.key";
 pub(crate) const TITLE: &str = "{title}";
 
 /// All that titles' keys come from.
-#[derive(Clone)]
 pub(crate) struct Secret {
     secret: hmac::Key,
     /// Where players ask for keys, if not here.
-    key_url: Option<Arc<str>>,
+    key_url: Option<String>,
 }
 
 /// How a title is encrypted.
@@ -41,7 +40,6 @@ pub(crate) struct Seal {
 }
 
 /// How one segment of it is.
-#[derive(Clone)]
 pub(crate) struct Sealed {
     key: Arc<EncryptingKey>,
     iv: [u8; BLOCK],
@@ -59,7 +57,7 @@ impl Secret {
     pub(crate) fn new(secret: &[u8], key_url: Option<&str>) -> Secret {
         Secret {
             secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
-            key_url: key_url.map(Arc::from),
+            key_url: key_url.map(str::to_owned),
         }
     }
 
