@@ -17,6 +17,7 @@ use media::plan::AccessUnits;
 use media::presentation::Presentation;
 use media::ts;
 use net::Error;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Arena, LocalFile, Object, Reason};
@@ -28,6 +29,12 @@ const PACK_NOW_BYTES_MAX: usize = 2 << 20;
 /// Read and packed at a time: with what becomes of it, it stays in a core's own cache. One sample may
 /// be longer.
 const BATCH_BYTES: u64 = 128 << 10;
+/// What a thread keeps of what it read into, so that the next segment needs no memory that is new.
+const SPARE_BYTES_MAX: usize = 2 * BATCH_BYTES as usize;
+
+thread_local! {
+    static BATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// A segment to be packed.
 pub(crate) struct Packing {
@@ -217,10 +224,13 @@ impl Samples {
 }
 
 fn pack(batches: &mut ts::Batches<'_>, file: &LocalFile, mut out: Out<'_>) -> Result<usize, Error> {
-    let mut buffer = Vec::new();
+    let mut buffer = BATCH.take();
     while let Some(batch) = batches.next(BATCH_BYTES) {
         let bytes = read(file, &batch.ranges, &mut buffer)?;
         out.write(|room| batches.write(&batch, &[bytes], room).map_err(of_media))?;
+    }
+    if buffer.len() <= SPARE_BYTES_MAX {
+        BATCH.set(buffer);
     }
     out.end()
 }

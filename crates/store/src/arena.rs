@@ -7,11 +7,14 @@
 //! with its last buffer. One that is kept for long may so hold a piece alone (its address space; the
 //! pages of the others are gone): how many there may be is bounded. What is gone of a huge page is
 //! free for others only once the kernel splits it, which it does when memory is short.
+//!
+//! A piece has one writer at a time. Two that began to write side by side, in one huge page, would
+//! each have the kernel clear one, of which it then throws one away.
 
 use crate::map::{Draft, Lot, Span};
 use bytes::Bytes;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Length of a piece of memory: address space only, until it is written to.
 const LOT_BYTES: usize = 64 << 20;
@@ -27,8 +30,8 @@ pub struct Arena {
 
 #[derive(Default)]
 struct Lots {
-    /// The one that is filled.
-    latest: Option<Arc<Lot>>,
+    /// Those that are filled, and that nobody writes to now; the last one was written to last.
+    open: Vec<Arc<Lot>>,
     all: Vec<Weak<Lot>>,
 }
 
@@ -42,12 +45,14 @@ pub struct Kept {
 struct Owner(Arc<Span>);
 
 impl Arena {
-    /// For buffers of so many bytes altogether; a few more pieces of memory than those need.
+    /// For buffers of so many bytes altogether; a few more pieces of memory than those need, and one
+    /// for each processor that may be writing.
     pub fn new(bytes: u64) -> Arena {
         let most = SPREAD * bytes.div_ceil(LOT_BYTES as u64).max(1);
+        let writers = std::thread::available_parallelism().map_or(1, usize::from);
         Arena {
             lots: Mutex::default(),
-            most: usize::try_from(most).unwrap_or(usize::MAX),
+            most: usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(writers)),
         }
     }
 
@@ -57,9 +62,9 @@ impl Arena {
     /// When there is no memory left, or old buffers hold as many pieces as there may be;
     /// `FileTooLarge` for over 64 MiB.
     pub fn keep<'a>(&self, parts: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<Kept> {
-        let mut draft = self.draft(parts.clone().map(<[u8]>::len).sum())?;
-        parts.for_each(|part| draft.push(part));
-        Ok(Kept::new(draft))
+        let len = parts.clone().map(<[u8]>::len).sum();
+        self.fill(len, |draft| parts.for_each(|part| draft.push(part)))
+            .map(|(draft, ())| Kept::new(draft))
     }
 
     /// Lets `write` make a buffer of up to `len` bytes in its place; it says how many it wrote.
@@ -71,41 +76,52 @@ impl Arena {
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> io::Result<Result<Kept, E>> {
-        let mut draft = self.draft(len)?;
-        Ok(write(draft.rest()).map(|len| {
+        let (mut draft, written) = self.fill(len, |draft| write(draft.rest()))?;
+        Ok(written.map(|len| {
             draft.fill(len);
             Kept::new(draft)
         }))
     }
 
-    fn draft(&self, len: usize) -> io::Result<Draft> {
+    /// Room for `len` bytes, that `write` has written to while nobody else wrote to that piece.
+    fn fill<T>(&self, len: usize, write: impl FnOnce(&mut Draft) -> T) -> io::Result<(Draft, T)> {
         if len > LOT_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut lots = self.lots.lock().unwrap_or_else(PoisonError::into_inner);
-        match lots.latest.as_ref().and_then(|lot| lot.draft(len)) {
-            Some(draft) => Ok(draft),
-            None => {
-                let lot = lots.another(self.most)?;
-                Ok(lot.draft(len).ok_or(io::ErrorKind::OutOfMemory)?)
-            }
-        }
+        let (lot, mut draft) = self.lots().draft(len, self.most)?;
+        let written = write(&mut draft);
+        // One whose writer panicked is not filled further, and goes with its last buffer.
+        self.lots().open.push(lot);
+        Ok((draft, written))
+    }
+
+    fn lots(&self) -> MutexGuard<'_, Lots> {
+        self.lots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Lots {
-    fn another(&mut self, most: usize) -> io::Result<Arc<Lot>> {
-        // What is full counts as long as buffers hold it, and no longer.
-        if let Some(full) = self.latest.take() {
-            full.settle();
+    /// A piece, for one writer, and room in it.
+    fn draft(&mut self, len: usize, most: usize) -> io::Result<(Arc<Lot>, Draft)> {
+        while let Some(lot) = self.open.pop() {
+            if let Some(draft) = lot.draft(len) {
+                return Ok((lot, draft));
+            }
+            // What is full counts as long as buffers hold it, and no longer.
+            lot.settle();
         }
+        let lot = self.another(most)?;
+        let draft = lot.draft(len).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok((lot, draft))
+    }
+
+    fn another(&mut self, most: usize) -> io::Result<Arc<Lot>> {
         self.all.retain(|lot| lot.strong_count() > 0);
         if self.all.len() >= most {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let lot = Arc::new(Lot::new(LOT_BYTES)?);
         self.all.push(Arc::downgrade(&lot));
-        self.latest = Some(lot.clone());
         Ok(lot)
     }
 }
@@ -222,17 +238,35 @@ mod tests {
     }
 
     #[test]
+    fn who_writes_at_the_same_time_writes_to_pieces_of_their_own() {
+        let arena = Arena::new(0);
+        let (mut inner, mut after) = (None, None);
+        let outer = arena.make(1, |_| {
+            inner = Some(keep(&arena, &[b"x"]));
+            after = Some(keep(&arena, &[b"y"]));
+            Ok::<_, ()>(1)
+        });
+        let (outer, inner, after) = (outer.unwrap().unwrap(), inner.unwrap(), after.unwrap());
+        let page = rustix::param::page_size();
+        let apart = outer.place().0.abs_diff(inner.place().0);
+        assert!(apart >= LOT_BYTES, "{apart}");
+        assert_eq!(after.place().0, inner.place().0 + page);
+        // The one that was written to last goes on.
+        assert_eq!(keep(&arena, &[b"z"]).place().0, outer.place().0 + page);
+    }
+
+    #[test]
     fn old_buffers_hold_no_more_pieces_than_there_may_be() {
         let arena = Arena::new(LOT_BYTES as u64);
         let rest = vec![1; LOT_BYTES - rustix::param::page_size()];
         let mut old = Vec::new();
         while let Ok(kept) = arena.keep([&b"x"[..]].into_iter()) {
             old.push(kept);
-            assert!(old.len() <= SPREAD as usize);
+            assert!(old.len() <= arena.most);
             // What fills the piece is gone at once, and holds nothing.
             arena.keep([&rest[..]].into_iter()).unwrap();
         }
-        assert_eq!(old.len(), SPREAD as usize);
+        assert_eq!(old.len(), arena.most);
         old.pop();
         assert!(arena.keep([&b"x"[..]].into_iter()).is_ok());
     }
