@@ -53,6 +53,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::header::HeaderValue;
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use net::body::Incoming;
 use net::{Body, Conn, Error, Shutdown};
@@ -91,21 +92,33 @@ type Answered = (Response<Body>, Ended);
 
 impl Edge {
     /// Answers one request, and sees to it that it is recorded.
-    pub(crate) async fn answer(
+    pub(crate) fn answer(
         self: Arc<Edge>,
         worker: usize,
         request: Request<Incoming>,
         conn: Conn,
+    ) -> impl Future<Output = Response<Body>> {
+        // Not in the future, which would keep room for it twice.
+        let (parts, mut body) = request.into_parts();
+        async move { self.answer_head(worker, &parts, &mut body, &conn).await }
+    }
+
+    async fn answer_head(
+        self: &Arc<Edge>,
+        worker: usize,
+        parts: &Parts,
+        body: &mut Incoming,
+        conn: &Conn,
     ) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let seen = self.observer.begin(&parts, &conn);
-        let received = Received::new(&parts, &self.settings, &self.instance, conn.client());
-        let (response, ended) = match received {
-            Ok(received) => self.steered(worker, received, body, &seen, &conn).await,
+        let seen = self.observer.begin(parts, conn);
+        // Looked at where it lies: moved, it would take room twice.
+        let mut received = Received::new(parts, &self.settings, &self.instance, conn.client());
+        let (response, ended) = match &mut received {
+            Ok(received) => self.steered(worker, received, body, &seen, conn).await,
             Err(Own::Health) => own(receive::short("ok\n")),
             Err(Own::Ready) => own(self.ready()),
             Err(Own::Metrics) => own(self.metrics()),
-            Err(Own::Wrong(response)) => own(*response),
+            Err(Own::Wrong(response)) => own(std::mem::take(response)),
         };
         let mut response = response;
         if ended.error.is_some() {
@@ -142,13 +155,13 @@ impl Edge {
     async fn steered(
         self: &Arc<Edge>,
         worker: usize,
-        mut received: Received<'_>,
-        body: Incoming,
+        received: &mut Received<'_>,
+        body: &mut Incoming,
         seen: &Seen,
         conn: &Conn,
     ) -> Answered {
-        let said = self.steer.said(&received);
-        let early = self.steer.early(&received, &said, conn);
+        let said = self.steer.said(received);
+        let early = self.steer.early(received, &said, conn);
         if let Some(delay) = early.delay {
             Box::pin(tokio::time::sleep(delay)).await;
         }
@@ -163,16 +176,16 @@ impl Edge {
             let response = deliver::error(&error, Outcome::Denied);
             (response, ended(Outcome::Denied, None, Some(error)))
         } else if received.changes() {
-            Box::pin(self.hand_over(worker, &received, body)).await
+            Box::pin(self.hand_over(worker, received, std::mem::take(body))).await
         } else if early.pass {
-            Box::pin(self.pass(worker, &received, Passing::Rule)).await
+            Box::pin(self.pass(worker, received, Passing::Rule)).await
         } else {
-            self.relay(worker, &received).await
+            self.relay(worker, received).await
         };
         let outcome = ended.outcome;
         ended.rule = self
             .steer
-            .late(&received, &said, conn, &mut response, outcome);
+            .late(received, &said, conn, &mut response, outcome);
         let response = self.steer.watch(seen, conn, response);
         ended.cmcd = said.record();
         (response, ended)

@@ -64,8 +64,8 @@ pub struct Observer {
 
 /// A request that is being answered.
 pub struct Seen {
-    began: Instant,
-    access: Option<Box<Access>>,
+    /// When it came and what goes into the record; nothing where nobody wants one.
+    noted: Option<(Instant, Box<Access>)>,
 }
 
 /// How it was answered.
@@ -79,14 +79,10 @@ pub struct Ended {
 }
 
 impl Seen {
-    /// When the request's header had been read.
-    pub fn began(&self) -> Instant {
-        self.began
-    }
-
-    /// The request's name, where it is to be recorded.
-    pub fn request_id(&self) -> Option<&Bounded> {
-        self.access.as_ref().map(|access| &access.request_id)
+    /// The request's name and when its header had been read, where it is to be recorded.
+    pub fn named(&self) -> Option<(&Bounded, Instant)> {
+        let (began, access) = self.noted.as_ref()?;
+        Some((&access.request_id, *began))
     }
 }
 
@@ -155,8 +151,7 @@ impl Observer {
     pub fn begin(&self, parts: &Parts, conn: &Conn) -> Seen {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         Seen {
-            began: Instant::now(),
-            access: wanted.then(|| Box::new(Access::of(parts, conn))),
+            noted: wanted.then(|| (Instant::now(), Box::new(Access::of(parts, conn)))),
         }
     }
 
@@ -181,24 +176,24 @@ impl Observer {
         }
         let status = response.status();
         let (mut head, body) = response.into_parts();
-        if let Some(access) = &seen.access
+        if let Some((_, access)) = &seen.noted
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
             head.headers.insert(REQUEST_ID, id);
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
-        let body = body.on_end(move |end| {
+        let body = body.on_end(seen.noted.is_some(), move |end| {
             traffic.request(kind, status);
             traffic.bytes(kind, end.bytes);
-            let Some(mut access) = seen.access else {
+            let Some((began, mut access)) = seen.noted else {
                 return;
             };
             access.status = status.as_u16();
             access.kind = KINDS.get(kind).copied().unwrap_or("relay");
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = micros(seen.began.elapsed());
-            access.first_byte_us = end.first_byte.map(|at| micros(at - seen.began));
+            access.total_us = micros(began.elapsed());
+            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
             let cut = end.error.as_ref().map(ToString::to_string);
             access.error = ended.error.map(|e| e.context).or(cut).map(Into::into);
             access.cached = (ended.outcome != Outcome::Own).then(|| Cached {

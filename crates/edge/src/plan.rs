@@ -34,7 +34,6 @@ pub fn plan(
     found: Option<&Entry>,
     variants: bool,
     resident: impl Fn(&crate::object::Object) -> Duration,
-    now: Instant,
 ) -> Plan {
     let absent = match found {
         Some(Entry::Object(object)) => {
@@ -47,7 +46,7 @@ pub fn plan(
                 Use::Ask(asking) => Plan::Fetch(Why::Kept(asking)),
             }
         }
-        Some(Entry::Apart { until, wholly }) if *until > now => {
+        Some(Entry::Apart { until, wholly }) if *until > Instant::now() => {
             if *wholly {
                 Plan::Pass(Passing::Apart)
             } else {

@@ -31,12 +31,12 @@ pub struct Received<'a> {
     pub query: &'a str,
     /// For how long a rule wants its answer to be kept.
     pub ttl: Option<Duration>,
-    /// Whose origins are asked; empty: those of all who name none.
-    pub pool: Arc<str>,
+    /// Whose origins are asked; none: those of all who name none.
+    pub pool: Option<Arc<str>>,
     /// Whose request it is.
     pub client: IpAddr,
     /// In lower case; empty: none was named.
-    pub host: String,
+    pub host: Cow<'a, str>,
     pub version: Version,
     /// User code will see the bytes of the answer (see [`net::Conn::touches_bytes`]).
     pub touched: bool,
@@ -111,7 +111,7 @@ impl<'a> Received<'a> {
             key,
             query: parts.uri.query().unwrap_or_default(),
             ttl: None,
-            pool: "".into(),
+            pool: None,
             client,
             host,
             version: parts.version,
@@ -128,7 +128,7 @@ impl<'a> Received<'a> {
     pub fn turn_to(&mut self, pool: Arc<str>) {
         let key = format!("{}\npool:{pool}", self.key);
         self.key = key.into();
-        self.pool = pool;
+        self.pool = Some(pool);
     }
 
     /// Only parts are wanted.
@@ -154,7 +154,7 @@ impl<'a> Received<'a> {
     pub fn passed_host(&self, settings: &Settings) -> Option<HeaderValue> {
         let wanted = settings.client_host && !self.host.is_empty();
         wanted
-            .then(|| HeaderValue::try_from(&self.host).ok())
+            .then(|| HeaderValue::try_from(&*self.host).ok())
             .flatten()
     }
 
@@ -185,7 +185,7 @@ impl<'a> Received<'a> {
         sign(&mut forward, instance);
         Ask {
             worker,
-            pool: Arc::clone(&self.pool),
+            pool: self.pool.clone().unwrap_or_default(),
             key,
             target: self.target.to_string(),
             request: self.headers.clone(),
@@ -204,13 +204,14 @@ impl<'a> Received<'a> {
 /// The host that a request names: that of an absolute target or of `:authority` goes before the
 /// Host header (RFC 9112 section 3.2.2), in the key as in what the origin is sent, so that nobody
 /// can be given what another host's origin answered.
-fn host(parts: &Parts) -> String {
+fn host(parts: &Parts) -> Cow<'_, str> {
     let named = parts.uri.authority().map(|authority| authority.as_str());
     let header = || parts.headers.get(header::HOST)?.to_str().ok();
-    named
-        .or_else(header)
-        .unwrap_or_default()
-        .to_ascii_lowercase()
+    let host = named.or_else(header).unwrap_or_default();
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => host.to_ascii_lowercase().into(),
+        false => host.into(),
+    }
 }
 
 /// A word for the people who run it.

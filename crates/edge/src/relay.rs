@@ -16,11 +16,13 @@ use http::header::{HeaderMap, HeaderValue};
 use net::Error;
 use net::body::Incoming;
 use std::sync::Arc;
-use std::time::Instant;
 use store::cache::{Joined, Lead};
 
 /// How often a request looks again after what it followed turned out to be of no use to it.
 const ROUNDS_MAX: usize = 3;
+
+/// What is kept for a request, see [`Edge::lookup`].
+type Looked = (Option<Key>, Option<Entry>, bool);
 
 impl Edge {
     /// What a hit does not need is boxed: each connection has room for its request's future, all the time.
@@ -34,17 +36,15 @@ impl Edge {
             return Box::pin(self.pass(worker, received, Passing::Method)).await;
         }
         for _ in 0..ROUNDS_MAX {
-            let (key, found, variants) = self.recalled(received).await;
+            let (key, found, variants) = match self.lookup(received) {
+                looked if self.may_recall(received, &looked) => {
+                    Box::pin(self.recalled(received, looked)).await
+                }
+                looked => looked,
+            };
             let resident = |object: &Object| object.resident();
             let (method, said) = (received.method, &received.said);
-            match plan(
-                method,
-                said,
-                found.as_ref(),
-                variants,
-                resident,
-                Instant::now(),
-            ) {
+            match plan(method, said, found.as_ref(), variants, resident) {
                 Plan::Refuse => return own(deliver::refusal()),
                 Plan::Pass(why) => return Box::pin(self.pass(worker, received, why)).await,
                 Plan::Fetch(why) => {
@@ -73,8 +73,14 @@ impl Edge {
                     if outcome == Outcome::Stale(Stale::WhileRevalidate) {
                         self.refresh(worker, received, key.clone(), &object);
                     }
-                    let delivered = self.deliver(worker, received, &object, outcome, None);
-                    if let Some(answered) = delivered.await {
+                    let answered = match object.parts {
+                        None => delivered(received, &object, (outcome, None), None),
+                        Some(_) => {
+                            let deliver = self.deliver(worker, received, &object, outcome, None);
+                            Box::pin(deliver).await
+                        }
+                    };
+                    if let Some(answered) = answered {
                         let primary = || Key::from(received.key.as_ref());
                         self.used(&object, || key.unwrap_or_else(primary));
                         return answered;
@@ -85,23 +91,29 @@ impl Edge {
         Box::pin(self.pass(worker, received, Passing::NotShared)).await
     }
 
-    /// As [`Edge::lookup`], with what is on disk brought back.
-    async fn recalled(&self, received: &Received<'_>) -> (Option<Key>, Option<Entry>, bool) {
+    /// Brings back what is on disk, where that is what [`Edge::lookup`] came to.
+    async fn recalled(&self, received: &Received<'_>, mut looked: Looked) -> Looked {
         for _ in 0..ROUNDS_MAX {
-            let (key, found, variants) = self.lookup(received);
-            let name = key.as_ref().map_or(received.key.as_ref(), Key::as_str);
-            if found.is_some() || !self.disk.has(name) {
-                return (key, found, variants);
+            if !self.may_recall(received, &looked) {
+                break;
             }
+            let key = looked.0;
             let key = key.unwrap_or_else(|| Key::from(received.key.as_ref()));
-            Box::pin(self.recall(&key)).await;
+            self.recall(&key).await;
+            looked = self.lookup(received);
         }
-        self.lookup(received)
+        looked
+    }
+
+    /// Whether disk may have what memory has not.
+    fn may_recall(&self, received: &Received<'_>, (key, found, _): &Looked) -> bool {
+        let name = key.as_ref().map_or(received.key.as_ref(), Key::as_str);
+        found.is_none() && self.disk.has(name)
     }
 
     /// What is kept for a request, the key it is (or would be) kept by, and whether there are
     /// variants of its URL.
-    fn lookup(&self, received: &Received<'_>) -> (Option<Key>, Option<Entry>, bool) {
+    fn lookup(&self, received: &Received<'_>) -> Looked {
         match self.memory.get(received.key.as_ref()) {
             Some(Entry::Varies(varies)) => {
                 let key = Key::from(received.key.as_ref()).variant(&varies.names, received.headers);
@@ -245,24 +257,10 @@ impl Edge {
         outcome: Outcome,
         upstream_us: Option<u64>,
     ) -> Option<Answered> {
-        let (method, headers) = (received.method, received.headers);
         let mut blocks = None;
-        if let Some(parts) = &object.parts
-            && let Some(first) = deliver::first(method, headers, object)
-        {
-            let primary = Key::from(received.key.as_ref());
-            let ask = received.ask(worker, primary, None, &self.settings, &self.instance);
-            let ask = Arc::new(ask);
-            match Box::pin(self.block(&ask, object, first / parts.block)).await {
-                Ok(first) => {
-                    blocks = Some(Blocks {
-                        edge: self.clone(),
-                        ask,
-                        object: object.clone(),
-                        first: Some(first),
-                        touched: received.touched,
-                    });
-                }
+        if object.parts.is_some() {
+            match Box::pin(self.blocks(worker, received, object)).await {
+                Ok(found) => blocks = found,
                 Err(Missing::Changed) => return None,
                 Err(Missing::Failed(error)) => {
                     let response = deliver::error(&error, outcome);
@@ -273,8 +271,30 @@ impl Edge {
                 }
             }
         }
-        let response = deliver::object(method, headers, object, outcome, blocks, received.touched)?;
-        Some((response, ended(outcome, upstream_us, None)))
+        delivered(received, object, (outcome, upstream_us), blocks)
+    }
+
+    /// The parts that a request wants of an object that is kept in parts, the first of them brought.
+    async fn blocks(
+        self: &Arc<Edge>,
+        worker: usize,
+        received: &Received<'_>,
+        object: &Arc<Object>,
+    ) -> Result<Option<Blocks>, Missing> {
+        let first = deliver::first(received.method, received.headers, object);
+        let (Some(parts), Some(first)) = (&object.parts, first) else {
+            return Ok(None);
+        };
+        let primary = Key::from(received.key.as_ref());
+        let ask = Arc::new(received.ask(worker, primary, None, &self.settings, &self.instance));
+        let first = self.block(&ask, object, first / parts.block).await?;
+        Ok(Some(Blocks {
+            edge: self.clone(),
+            ask,
+            object: object.clone(),
+            first: Some(first),
+            touched: received.touched,
+        }))
     }
 
     /// Asks for a stale object anew, in nobody's time.
@@ -357,6 +377,18 @@ impl Edge {
     }
 }
 
+/// An answer from an object. `None`: look again, it is of no use any more.
+fn delivered(
+    received: &Received<'_>,
+    object: &Arc<Object>,
+    (outcome, upstream_us): (Outcome, Option<u64>),
+    blocks: Option<Blocks>,
+) -> Option<Answered> {
+    let (method, headers) = (received.method, received.headers);
+    let response = deliver::object(method, headers, object, outcome, blocks, received.touched)?;
+    Some((response, ended(outcome, upstream_us, None)))
+}
+
 fn question<'a>(
     worker: usize,
     received: &'a Received<'_>,
@@ -365,7 +397,7 @@ fn question<'a>(
 ) -> Question<'a> {
     Question {
         worker,
-        pool: &received.pool,
+        pool: received.pool.as_deref().unwrap_or_default(),
         method: received.method,
         target: &received.target,
         headers,

@@ -73,11 +73,11 @@ impl Watcher {
         if recorder.is_none() && short.is_some_and(|len| len < BYTES_MIN) {
             return response;
         }
-        let name = seen.request_id().map(|request_id| Name {
+        let name = seen.named().map(|(request_id, began)| Name {
             request_id: request_id.clone(),
             connection: conn.id(),
             request: conn.request,
-            began: seen.began(),
+            began,
         });
         let (rtt, delivery) = (self.rtt.clone(), self.delivery.clone());
         let watch = conn.watch();
@@ -97,7 +97,7 @@ impl Watcher {
             (recorder, name, sent)
         });
         response.map(|body| {
-            body.on_end(move |end| {
+            body.on_end(false, move |end| {
                 if sampled.is_none() && end.bytes < BYTES_MIN {
                     return;
                 }

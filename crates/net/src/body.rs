@@ -157,16 +157,22 @@ impl Body {
     }
 
     /// Calls `hook` once, when the last byte was written to the connection or the body was dropped
-    /// before that. Call it on a whole body; a second hook replaces nothing, both are called.
+    /// before that. Call it on a whole body; a second hook replaces nothing, both are called. When the
+    /// first byte left is only looked at if it is to be `timed`.
     #[must_use]
-    pub fn on_end(mut self, hook: impl FnOnce(&End) + Send + Sync + 'static) -> Body {
+    pub fn on_end(mut self, timed: bool, hook: impl FnOnce(&End) + Send + Sync + 'static) -> Body {
         let inner = self.progress.take();
         let expected = if self.is_unsized() {
             u64::MAX
         } else {
             self.len()
         };
-        self.progress = Some(Arc::new(Progress::new(expected, inner, Box::new(hook))));
+        self.progress = Some(Arc::new(Progress::new(
+            expected,
+            timed,
+            inner,
+            Box::new(hook),
+        )));
         self
     }
 

@@ -244,9 +244,8 @@ pub(crate) fn watch(recorder: Recorder) -> Watch {
 
 /// A request that is being answered.
 pub(crate) struct Seen {
-    began: Instant,
-    /// What goes into the record; nothing where nobody wants one.
-    access: Option<Box<Access>>,
+    /// When it came and what goes into the record; nothing where nobody wants one.
+    noted: Option<(Instant, Box<Access>)>,
 }
 
 impl Observer {
@@ -304,10 +303,8 @@ impl Observer {
     /// A request has come.
     pub(crate) fn begin(&self, parts: &http::request::Parts, conn: &Conn) -> Seen {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
-        let access = wanted.then(|| Box::new(Access::of(parts, conn)));
         Seen {
-            began: Instant::now(),
-            access,
+            noted: wanted.then(|| (Instant::now(), Box::new(Access::of(parts, conn)))),
         }
     }
 
@@ -327,23 +324,23 @@ impl Observer {
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let (mut response, body) = response.into_parts();
-        if let Some(access) = &seen.access
+        if let Some((_, access)) = &seen.noted
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
             response.headers.insert(REQUEST_ID, id);
         }
-        let body = body.on_end(move |end| {
+        let body = body.on_end(seen.noted.is_some(), move |end| {
             traffic.request(kind as usize, status);
             traffic.bytes(kind as usize, end.bytes);
-            let Some(mut access) = seen.access else {
+            let Some((began, mut access)) = seen.noted else {
                 return;
             };
             access.status = status.as_u16();
             access.kind = kind.name();
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = micros(seen.began.elapsed());
-            access.first_byte_us = end.first_byte.map(|at| micros(at - seen.began));
+            access.total_us = micros(began.elapsed());
+            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
             let cut = end.error.as_ref().map(|cut| cut.to_string());
             access.error = error.map(|e| e.context).or(cut).map(Into::into);
             log(&access);

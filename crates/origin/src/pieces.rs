@@ -73,15 +73,15 @@ pub(crate) fn cut(pieces: &[Piece], range: &Range<u64>) -> Vec<Piece> {
 /// Makes a body of pieces. Its first bytes are there when this returns, so that what is wrong can
 /// still be said with a status.
 pub(crate) async fn body(source: Source, pieces: Arc<[Piece]>) -> Result<Body, Error> {
+    // What waits for a network is boxed: those who do not would keep room for it.
     if !source.behind.is_empty() {
-        return several::body(source, &pieces)
-            .await
-            .map_err(|e| error::of_store(&e));
+        let body = Box::pin(several::body(source, &pieces)).await;
+        return body.map_err(|e| error::of_store(&e));
     }
     if !source.touched
         && let Object::Remote(object) = &*source.object
     {
-        let straight = straight::body(object, &pieces, source.reason).await;
+        let straight = Box::pin(straight::body(object, &pieces, source.reason)).await;
         if let Some(body) = straight.map_err(|e| error::of_store(&e))? {
             return Ok(body);
         }
@@ -95,7 +95,10 @@ async fn one(source: Source, pieces: Arc<[Piece]>) -> Result<Body, store::Error>
         Object::Local(file) => local::body(source.local(file), pieces).await,
         // What we made ourselves has nothing to wait for.
         Object::Remote(_) if ranges(&pieces).next().is_none() => Ok(made(&pieces)),
-        Object::Remote(object) => remote::body(object, &pieces, source.near(), source.reason).await,
+        Object::Remote(object) => {
+            let body = remote::body(object, &pieces, source.near(), source.reason);
+            Box::pin(body).await
+        }
     }
 }
 

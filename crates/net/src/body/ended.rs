@@ -14,7 +14,7 @@ pub struct End {
     pub bytes: u64,
     /// All bytes that the body promised were taken.
     pub complete: bool,
-    /// When the first byte was taken, if any was.
+    /// When the first byte was taken, if any was and it was to be timed.
     pub first_byte: Option<Instant>,
     /// Why the source failed, if it did; an incomplete body without an error means that the client
     /// went away or was cut.
@@ -27,6 +27,8 @@ type Hook = Box<dyn FnOnce(&End) + Send + Sync>;
 pub(super) struct Progress {
     expected: AtomicU64,
     sent: AtomicU64,
+    /// Whether anybody wants to know of the first byte: to read the clock costs something.
+    timed: bool,
     first_byte: OnceLock<Instant>,
     error: OnceLock<Cut>,
     /// A hook set earlier on the same body.
@@ -35,10 +37,16 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(expected: u64, inner: Option<Arc<Progress>>, hook: Hook) -> Progress {
+    pub(super) fn new(
+        expected: u64,
+        timed: bool,
+        inner: Option<Arc<Progress>>,
+        hook: Hook,
+    ) -> Progress {
         Progress {
             expected: AtomicU64::new(expected),
             sent: AtomicU64::new(0),
+            timed,
             first_byte: OnceLock::new(),
             error: OnceLock::new(),
             inner,
@@ -47,7 +55,7 @@ impl Progress {
     }
 
     pub(super) fn sent(&self, count: u64) {
-        if count > 0 {
+        if self.timed && count > 0 {
             self.first_byte.get_or_init(Instant::now);
         }
         self.sent.fetch_add(count, Ordering::Relaxed);

@@ -12,7 +12,7 @@ fn watched(body: Body) -> (Body, Arc<Mutex<Vec<End>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let teller = Arc::clone(&told);
     (
-        body.on_end(move |end| teller.lock().unwrap().push(end.clone())),
+        body.on_end(true, move |end| teller.lock().unwrap().push(end.clone())),
         told,
     )
 }
