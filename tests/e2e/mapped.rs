@@ -4,6 +4,7 @@
 use crate::support::{Folder, Server};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// No period of pages or packets, so that a byte from another place shows.
 fn noise(seed: u32, len: usize) -> Vec<u8> {
@@ -98,4 +99,33 @@ fn pipelined_ranges_of_two_files_do_not_mix() {
         let got = answer(&mut reader, to - from);
         assert!(got == files[n % 2].1[*from..*to], "answer {n} differs");
     }
+}
+
+/// A call that the signal ended early was taken for a full socket, which then never told that it had
+/// room: the answer stood still until its client was taken to be stalled.
+#[test]
+fn what_was_being_sent_when_the_process_was_stopped_goes_on() {
+    let dir = Folder::new();
+    let [(name, bytes), _] = library(&dir);
+    let server = Server::of(&dir.0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let client = || {
+            let mut stream = server.connect();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            while !done.load(Ordering::Relaxed) {
+                ask(&mut stream, name, 1, bytes.len());
+                assert!(answer(&mut reader, bytes.len() - 1) == bytes[1..]);
+            }
+        };
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(client)).collect();
+        for _ in 0..200 {
+            server.signal("STOP");
+            server.signal("CONT");
+        }
+        done.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().expect("an answer stands still");
+        }
+    });
 }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 /// Bytes that are not copied.
@@ -38,7 +39,7 @@ impl Part<'_> {
 pub(super) struct Sent {
     /// Bytes.
     pub(super) count: usize,
-    /// It took less than it was offered: it will say when there is room again.
+    /// It said that it is full: it will say when there is room again.
     pub(super) full: bool,
 }
 
@@ -81,9 +82,9 @@ pub(super) fn send(socket: BorrowedFd<'_>, parts: &[Part<'_>], more: bool) -> io
         });
         match turn {
             Ok((filled, taken)) => {
-                count += taken;
-                if taken < filled {
-                    return Ok(Sent { count, full: true });
+                count += taken.count;
+                if taken.count < filled {
+                    return Ok(Sent { count, ..taken });
                 }
             }
             Err(error) if count == 0 => return Err(error),
@@ -104,19 +105,38 @@ fn send_alone(
     mut offset: u64,
     len: usize,
 ) -> io::Result<Sent> {
-    match rustix::fs::sendfile(socket, file, Some(&mut offset), len)? {
-        0 => Err(cut()),
-        count => Ok(Sent {
-            count,
-            full: count < len && !ends_at(file, offset),
-        }),
+    let send = |left| rustix::fs::sendfile(socket, file, Some(&mut offset), left);
+    match until_full(len, send)? {
+        Sent { count: 0, .. } => Err(cut()),
+        sent => Ok(sent),
     }
 }
 
-/// Whether less was sent because there is no more: then no room in the socket is to be waited for.
-fn ends_at(file: BorrowedFd<'_>, offset: u64) -> bool {
-    let stat = rustix::fs::fstat(file);
-    stat.is_ok_and(|stat| u64::try_from(stat.st_size).is_ok_and(|len| len <= offset))
+/// Calls `send` with what is left of `len` bytes until none are, or it says itself that the socket is
+/// full, or that there is nothing more to send. A call that sent less than it was asked to says neither:
+/// a signal (`SIGSTOP`, a debugger, a frozen container) ends it early, and a socket that is not full
+/// never tells that it has room.
+///
+/// # Errors
+/// What the first call fails with; it is said again at the next one where bytes were sent before.
+pub(super) fn until_full(
+    len: usize,
+    mut send: impl FnMut(usize) -> rustix::io::Result<usize>,
+) -> io::Result<Sent> {
+    let mut sent = Sent::default();
+    while sent.count < len {
+        match send(len - sent.count) {
+            Ok(0) => break,
+            Ok(count) => sent.count += count,
+            Err(Errno::INTR) => {}
+            Err(error) if sent.count == 0 => return Err(error.into()),
+            Err(error) => {
+                sent.full = error == Errno::AGAIN;
+                break;
+            }
+        }
+    }
+    Ok(sent)
 }
 
 /// Parts not gathered yet; of the first one, `done` bytes are.
@@ -146,7 +166,8 @@ impl Pipe {
                     filled += count;
                     rest.done += count;
                 }
-                Err(rustix::io::Errno::AGAIN) if filled > 0 => break,
+                Err(Errno::AGAIN) if filled > 0 => break,
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             if rest.done == part.len() {
@@ -174,14 +195,15 @@ impl Pipe {
         }
     }
 
-    fn empty(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<usize> {
+    fn empty(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<Sent> {
         let more = if more {
             SpliceFlags::MORE
         } else {
             SpliceFlags::empty()
         };
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
-        Ok(splice(&self.read, None, socket, None, filled, flags)?)
+        let send = |left| splice(&self.read, None, socket, None, left, flags);
+        until_full(filled, send)
     }
 }
 
@@ -212,6 +234,21 @@ mod tests {
         let sent = send(socket.as_fd(), &[part(0)], false).unwrap();
         assert_eq!((sent.count, sent.full), (70_000, false));
         assert!(send(socket.as_fd(), &[part(70_000)], false).is_err());
+    }
+
+    #[test]
+    fn what_a_signal_ends_early_is_no_full_socket() {
+        let told = [Ok(65_000), Err(Errno::INTR), Ok(35_000)];
+        let mut told = told.into_iter();
+        let sent = until_full(100_000, |_| told.next().unwrap()).unwrap();
+        assert_eq!((sent.count, sent.full), (100_000, false));
+        let mut told = [Ok(65_000), Err(Errno::AGAIN)].into_iter();
+        let sent = until_full(100_000, |_| told.next().unwrap()).unwrap();
+        assert_eq!((sent.count, sent.full), (65_000, true));
+        let mut told = [Ok(65_000), Err(Errno::PIPE)].into_iter();
+        let sent = until_full(100_000, |_| told.next().unwrap()).unwrap();
+        assert_eq!((sent.count, sent.full), (65_000, false));
+        assert!(until_full(1, |_| Err(Errno::PIPE)).is_err());
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::gather::Sent;
+use super::gather::{Sent, until_full};
+use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 /// Longest slice that stands for bytes in a pipe.
@@ -72,21 +73,16 @@ impl Piped {
             SpliceFlags::empty()
         };
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
-        let (wanted, mut count) = (self.stand_in().len(), 0);
-        while count < wanted {
-            match splice(&*self.pipe, None, socket, None, wanted - count, flags) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(taken) => count += taken,
-                Err(error) if count == 0 => return Err(error.into()),
-                // It is full, or says what is wrong again at the next call.
-                Err(_) => break,
+        let (pipe, wanted) = (self.pipe.clone(), self.stand_in().len());
+        let sent = until_full(wanted, |left| {
+            match splice(&*pipe, None, socket, None, left, flags)? {
+                // There is less in it than was said.
+                0 => Err(Errno::PIPE),
+                count => Ok(count),
             }
-        }
-        self.left -= count;
-        Ok(Sent {
-            count,
-            full: count < wanted,
-        })
+        })?;
+        self.left -= sent.count;
+        Ok(sent)
     }
 }
 
