@@ -274,7 +274,7 @@ def load(target, rate, seconds, connections, cores="1", *flags):
         sys.exit(f"{target}: {output.stderr[-2000:]}")
     told = json.loads(output.stdout)
     if told["summary"]["errors"]:
-        sys.exit(f"{target}: {told['summary']['errors']} errors, such as {told['examples'][:1]}")
+        sys.exit(f"{target}: {told['summary']['errors']} errors: {told['examples']}")
     return told
 
 
