@@ -1,12 +1,11 @@
 //! The head of an answer as text (RFC 9112 sections 4 and 6.3).
 
 use std::cell::Cell;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING};
 use http::response::Parts;
 use http::{HeaderValue, StatusCode};
-use rustix::time::{ClockId, clock_gettime};
 
 /// How a client knows where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +100,8 @@ fn date() -> [u8; 29] {
     thread_local! {
         static WRITTEN: Cell<(u64, [u8; 29])> = const { Cell::new((u64::MAX, [0; 29])) };
     }
-    // Some milliseconds late, and read in no time.
-    let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-    let now = u64::try_from(now).unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since.as_ref().map_or(0, Duration::as_secs);
     let (second, mut text) = WRITTEN.get();
     if second != now {
         let written = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
