@@ -18,6 +18,7 @@ pub use self::ended::End;
 use self::ended::Progress;
 pub use self::incoming::Incoming;
 use crate::conn::{InFlight, Mapped};
+use crate::headers::Fields;
 
 mod arriving;
 mod chunk;
@@ -77,6 +78,8 @@ pub struct Body {
     in_flight: Option<InFlight>,
     /// Whose mapped pages are among the bytes.
     file: Option<Mapped>,
+    /// Fields of the answer's head that are not in its map.
+    fields: Option<Fields>,
 }
 
 impl Body {
@@ -184,6 +187,19 @@ impl Body {
         self
     }
 
+    /// Says these fields in the head of the answer, beside those of its map, which must not have
+    /// them too: nobody sees them there until the answer leaves.
+    #[must_use]
+    pub fn with_fields(mut self, fields: Fields) -> Body {
+        self.fields = Some(fields);
+        self
+    }
+
+    /// The fields that are not in the map of the answer's head; they are only said once.
+    pub(crate) fn take_fields(&mut self) -> Option<Fields> {
+        self.fields.take()
+    }
+
     /// Keeps `guard` until the response has left.
     pub(crate) fn guarded(mut self, guard: InFlight) -> Body {
         if let Some(file) = &self.file {
@@ -216,6 +232,7 @@ impl Body {
             progress: None,
             in_flight: None,
             file: None,
+            fields: None,
         }
     }
 

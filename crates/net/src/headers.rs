@@ -5,6 +5,14 @@ use http::{Response, StatusCode};
 
 use crate::Body;
 
+pub use self::fields::Fields;
+pub(crate) use self::fields::write;
+pub use self::spare::done_with;
+pub(crate) use self::spare::spare;
+
+mod fields;
+mod spare;
+
 /// Why a request failed: `side; reason`.
 pub const ERROR: HeaderName = HeaderName::from_static("headwater-error");
 

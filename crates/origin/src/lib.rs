@@ -83,7 +83,11 @@ impl Origin {
     ) -> impl Future<Output = Response<Body>> + use<B> {
         // Not in the future, which would keep room for it: we read no request's body.
         let (parts, _) = request.into_parts();
-        async move { self.answer_head(&parts, &conn).await }
+        async move {
+            let response = self.answer_head(&parts, &conn).await;
+            headers::done_with(parts.headers);
+            response
+        }
     }
 
     async fn answer_head(&self, parts: &Parts, conn: &Conn) -> Response<Body> {

@@ -15,6 +15,7 @@ use media::manifest::{Format, hls};
 use media::presentation::{Presentation, Rendition};
 use net::conditional::{Modified, Validators};
 use net::encoding::{self, Coding};
+use net::headers::Fields;
 use net::{Body, Error, Mapped, headers};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -48,7 +49,7 @@ pub(crate) struct Text {
 struct Coded {
     facts: Facts,
     /// The head of an answer with all of it.
-    head: HeaderMap,
+    head: Fields,
     bytes: Bytes,
     /// What the bytes are, where the kernel can send them by itself.
     mapped: Option<Mapped>,

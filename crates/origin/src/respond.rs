@@ -6,6 +6,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use net::conditional::{Validators, evaluate};
 use net::encoding::Coding;
+use net::headers::Fields;
 use net::range::{Multipart, Wanted};
 use net::{Body, Error, headers, range};
 use std::ops::Range;
@@ -35,7 +36,7 @@ impl Ask<'_> {
     /// Answers with text that is in memory, or with a part of it. Ranges count over the coding
     /// that is sent (RFC 9110 section 14.1); several at once get the whole, which is small.
     /// `whole` is the head of a whole answer, as [`Facts::whole`] makes it.
-    pub(crate) fn text(&self, facts: &Facts, whole: &HeaderMap, bytes: &Bytes) -> Response<Body> {
+    pub(crate) fn text(&self, facts: &Facts, whole: &Fields, bytes: &Bytes) -> Response<Body> {
         if let Some(response) = self.condition(facts) {
             return response;
         }
@@ -46,9 +47,7 @@ impl Ask<'_> {
             Wanted::Whole => None,
         };
         let Some([one]) = one else {
-            let mut response = Response::new(Body::full(bytes.clone()));
-            *response.headers_mut() = whole.clone();
-            return response;
+            return Response::new(Body::full(bytes.clone()).with_fields(whole.clone()));
         };
         // Within the text's length, which is a usize.
         let part = bytes.slice(one.start as usize..one.end as usize);
@@ -115,10 +114,10 @@ fn accept_ranges(headers: &mut HeaderMap) {
 
 impl Facts {
     /// What the head of an answer with all of it says.
-    pub(crate) fn whole(&self) -> HeaderMap {
+    pub(crate) fn whole(&self) -> Fields {
         let mut response = self.response(StatusCode::OK, Body::empty());
         accept_ranges(response.headers_mut());
-        std::mem::take(response.headers_mut())
+        Fields::new(std::mem::take(response.headers_mut()))
     }
 
     fn response(&self, status: StatusCode, body: Body) -> Response<Body> {

@@ -91,7 +91,10 @@ where
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let answer = |request: Request<_>| self.answer(request.map(Incoming::from), shared);
+        let answer = |request: Request<_>| {
+            let answer = self.answer(request.map(Incoming::from), shared);
+            async move { answer.await.map(in_map) }
+        };
         let service = service_fn(answer);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
         let mut told = false;
@@ -206,6 +209,15 @@ fn finish(
     }
     in_flight.answered();
     response.map(|body| if head { body.silenced() } else { body }.guarded(in_flight))
+}
+
+/// With all fields of its head where others look for them.
+fn in_map(mut response: Response<Body>) -> Response<Body> {
+    if let Some(fields) = response.body_mut().take_fields() {
+        let own = std::mem::replace(response.headers_mut(), fields.map().clone());
+        response.headers_mut().extend(own);
+    }
+    response
 }
 
 /// Says that there is no room, without waiting for a request.

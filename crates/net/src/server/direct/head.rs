@@ -7,6 +7,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING}
 use http::response::Parts;
 use http::{HeaderValue, StatusCode};
 
+use crate::headers::{Fields, write as field};
+
 /// How a client knows where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -43,10 +45,21 @@ impl Framing {
     }
 }
 
-/// Writes it to `out`. Returns whether it says that the connection ends, as it does if `last`.
-pub(super) fn write(out: &mut Vec<u8>, parts: &Parts, framing: Framing, last: bool) -> bool {
+/// Writes it to `out`, with `fields` beside those of `parts`. Returns whether it says that the connection ends, as it does if `last`.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    parts: &Parts,
+    fields: Option<&Fields>,
+    framing: Framing,
+    last: bool,
+) -> bool {
     let (mut said, mut closes, mut dated) = (false, last, false);
     status(out, parts.status);
+    if let Some(fields) = fields {
+        let twice = |name| fields.map().contains_key(name);
+        debug_assert!(!parts.headers.keys().any(twice), "a field is said twice");
+        out.extend_from_slice(fields.text());
+    }
     for (name, value) in &parts.headers {
         match *name {
             // What frames the body is ours to say, but of one that is not sent.
@@ -80,14 +93,6 @@ fn status(out: &mut Vec<u8>, status: StatusCode) {
     for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
-}
-
-fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 fn is_close(value: &HeaderValue) -> bool {

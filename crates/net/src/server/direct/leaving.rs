@@ -11,8 +11,8 @@ use http_body::Body as _;
 use tokio::io::AsyncWrite;
 
 use super::head::{self, Framing};
-use super::request::recycle;
 use crate::conn::Io;
+use crate::headers::done_with;
 use crate::{Body, Chunk};
 
 /// Buffers a write, as many as `hyper` gives at a time.
@@ -43,11 +43,11 @@ pub(super) struct Leaving {
 impl Leaving {
     /// An answer, to HEAD if `head`.
     pub(super) fn new(response: Response<Body>, head: bool, last: bool) -> Leaving {
-        let (parts, body) = response.into_parts();
+        let (parts, mut body) = response.into_parts();
         let framing = Framing::of(head, parts.status, body.size_hint().exact());
-        let mut before = SPARE.take();
-        let last = head::write(&mut before, &parts, framing, last);
-        recycle(parts.headers);
+        let (fields, mut before) = (body.take_fields(), SPARE.take());
+        let last = head::write(&mut before, &parts, fields.as_ref(), framing, last);
+        done_with(parts.headers);
         let sent = matches!(framing, Framing::Length(_) | Framing::Chunked);
         let body = if sent { body } else { body.silenced() };
         Leaving {

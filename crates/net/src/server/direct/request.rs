@@ -1,28 +1,14 @@
 //! The head of a plain request.
 
-use std::cell::Cell;
-
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, Uri};
+use http::{Method, Request, Uri};
 
 use crate::body::Incoming;
+use crate::headers::spare;
 
 /// Fields of a head; players send some ten.
 const FIELDS_MAX: usize = 32;
-
-thread_local! {
-    /// An empty map with room in it.
-    static FIELDS: Cell<HeaderMap> = Cell::default();
-}
-
-/// Gives a map that is done with, so that the next request needs none of its own.
-pub(super) fn recycle(mut fields: HeaderMap) {
-    if fields.capacity() <= 2 * FIELDS_MAX {
-        fields.clear();
-        FIELDS.set(fields);
-    }
-}
 
 /// The request that `bytes` begin with and its length, where it is a plain one and there as a whole.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
@@ -41,7 +27,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
         let from = part.as_ptr().addr() - bytes.as_ptr().addr();
         head.slice(from..from + part.len())
     };
-    let mut map = FIELDS.take();
+    let mut map = spare();
     for field in &*parsed.headers {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         if !plain(&name, field.value) {

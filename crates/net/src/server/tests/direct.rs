@@ -45,6 +45,7 @@ fn answers_are_the_same_byte_for_byte() {
             "/status/404",
             "/status/416",
             "/fields",
+            "/written",
             "/last",
             "/full/3?a=b&%20",
             "http://x/full/10",
@@ -54,6 +55,17 @@ fn answers_are_the_same_byte_for_byte() {
             let request = format!("{method} {path}");
             let [direct, other] = WAYS.map(|way| all(&server, &request, way));
             assert_eq!(direct, other, "{request}");
+        }
+    }
+}
+
+#[test]
+fn fields_that_are_written_already_are_said() {
+    let server = start(Limits::default());
+    for way in WAYS {
+        let all = all(&server, "GET /written", way);
+        for field in ["etag: \"a\"\r\n", "x-a: 1\r\n", "x-b: 2\r\n"] {
+            assert_eq!(all.matches(field).count(), 1, "{field}: {all}");
         }
     }
 }

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use tokio::sync::Notify;
 
 use crate::body::Incoming;
+use crate::headers::Fields;
 use crate::metrics::Metrics;
 use crate::server::{Certificates, Connections, Limits, Listen, Server, Shutdown, Tls};
 use crate::{Body, Chunk, Conn};
@@ -148,6 +149,14 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         "fields" => {
             let fields = [("x-a", "1"), ("X-b", ""), ("x-a", "2"), ("vary", "Origin")];
             return made(StatusCode::OK, &fields);
+        }
+        "written" => {
+            let mut response = made(StatusCode::OK, &[("etag", "\"a\""), ("x-a", "1")]);
+            let map = std::mem::take(response.headers_mut());
+            response
+                .headers_mut()
+                .insert("x-b", HeaderValue::from_static("2"));
+            return response.map(|body| body.with_fields(Fields::new(map)));
         }
         "last" => {
             return made(
