@@ -65,7 +65,7 @@ def main():
 
 def arguments():
     parser = round_arguments(__doc__)
-    parser.set_defaults(seconds=2)
+    parser.set_defaults(rounds=4, seconds=2)
     congestion.add_argument(parser)
     args = parser.parse_args()
     congestion.enter(args.congestion)
