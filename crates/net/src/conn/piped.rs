@@ -73,9 +73,9 @@ impl Piped {
             SpliceFlags::empty()
         };
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
-        let (pipe, wanted) = (self.pipe.clone(), self.stand_in().len());
+        let (pipe, wanted) = (&*self.pipe, self.stand_in().len());
         let sent = until_full(wanted, |left| {
-            match splice(&*pipe, None, socket, None, left, flags)? {
+            match splice(pipe, None, socket, None, left, flags)? {
                 // There is less in it than was said.
                 0 => Err(Errno::PIPE),
                 count => Ok(count),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 
-/// Fields of a head that many answers carry alike, written down once: what small answers need most
-/// after the kernel is a copy of a map and a walk through it.
+/// Fields of a head that many answers carry alike, written down once, which spares small answers
+/// a copy of a map and a walk through it.
 #[derive(Debug, Clone)]
 pub struct Fields(Arc<Written>);
 
