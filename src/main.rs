@@ -46,6 +46,7 @@ fn command() -> Command {
         .subcommand(
             Command::new("completions")
                 .about("Print what makes a shell complete headwater's words")
+                .after_help("Examples:\n  source <(headwater completions bash)\n  headwater completions fish > ~/.config/fish/completions/headwater.fish")
                 .arg(shell),
         )
 }

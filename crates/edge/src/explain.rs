@@ -17,6 +17,9 @@ pub fn command() -> Command {
     };
     Command::new("explain")
         .about("Say which rule would apply to a request, and why")
+        .after_help(
+            "Example:\n  headwater edge explain http://edge/film/1.m4s --client 10.1.2.3 --config edge.toml",
+        )
         .arg(
             Arg::new("url")
                 .value_name("URL")

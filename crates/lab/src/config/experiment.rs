@@ -94,6 +94,7 @@ pub(super) fn commands() -> [Command; 3] {
         validate,
         Command::new("list")
             .about("List the experiments of a folder")
+            .after_help("Example:\n  headwater lab list experiments")
             .arg(folder.help("Where documents lie")),
     ]
 }
