@@ -1,79 +1,92 @@
-//! One thing that is done with a film of so many hours, so many times: `hot JOB HOURS TIMES` prints
-//! nothing, for `bench/callgrind.py` to count; `hot JOB HOURS TIMES ms` prints the median of
-//! milliseconds, for `bench/table.py`. Jobs are in `JOBS`.
+//! Runs one job on a generated film, for counting and timing.
+//!
+//! `hot JOB HOURS TIMES` prints nothing; `bench/callgrind.py` counts its instructions. `hot JOB
+//! HOURS TIMES ms` prints the median in milliseconds for `bench/table.py`. `JOBS` lists the jobs.
 
-// The muxer of the tests, which knows its crate by these names.
+// The muxer of the tests refers to its crate by these names.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
-use media::manifest::dash::{self, Template};
-use media::manifest::{Format, hls};
-use media::plan::AccessUnits;
-use media::presentation::{Presentation, Rules};
+use media::manifest::dash::{self, SegmentAddressing};
+use media::manifest::{SegmentFormat, hls};
+use media::plan::SegmentAccessUnits;
+use media::presentation::{PackagingRules, Presentation};
 use media::{bytes, index, ts};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use testing::{Layout, MuxTrack, Muxed, progressive, row};
+use testing::{MuxTrack, MuxedFile, ProgressiveLayout, mux_progressive, sample_row};
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/index/testing/mod.rs"]
 mod testing;
 
-type Work = Box<dyn Fn()>;
-/// Makes the material of a film of so many hours.
-type Make = fn(u32) -> media::Result<Work>;
+type JobRun = Box<dyn Fn()>;
+/// Prepares a job for a film of this many hours.
+type JobSetup = fn(u32) -> media::Result<JobRun>;
 
-/// What can be done, and with what: the making of the material is counted too, but once.
-const JOBS: &[(&str, Make)] = &[
-    ("index", index_of),
-    ("cut", cut_of),
+/// The jobs. Their preparation is counted too, but only once.
+const JOBS: &[(&str, JobSetup)] = &[
+    ("index", prepare_index),
+    ("cut", prepare_cut),
     ("playlist", |hours| {
-        with_ladder(hours, |p| {
+        prepare_ladder(hours, |p| {
             let rendition = p.renditions.first();
-            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf, None)));
+            black_box(
+                rendition.and_then(|r| hls::write_media_playlist(p, r, SegmentFormat::Cmaf, None)),
+            );
         })
     }),
     ("multivariant", |hours| {
-        with_ladder(hours, |p| {
-            drop(black_box(hls::multivariant(p, Format::Cmaf, false)))
+        prepare_ladder(hours, |p| {
+            drop(black_box(hls::write_multivariant_playlist(
+                p,
+                SegmentFormat::Cmaf,
+                false,
+            )))
         })
     }),
     ("mpd", |hours| {
-        with_ladder(hours, |p| drop(black_box(dash::mpd(p, Template::Time))))
+        prepare_ladder(hours, |p| {
+            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+        })
     }),
     ("cold-playlist", |hours| {
-        cold(hours, |p| {
+        prepare_cold(hours, |p| {
             let rendition = p.renditions.first();
-            black_box(rendition.and_then(|r| hls::media(p, r, Format::Cmaf, None)));
+            black_box(
+                rendition.and_then(|r| hls::write_media_playlist(p, r, SegmentFormat::Cmaf, None)),
+            );
         })
     }),
     ("cold-mpd", |hours| {
-        cold(hours, |p| drop(black_box(dash::mpd(p, Template::Time))))
+        prepare_cold(hours, |p| {
+            drop(black_box(dash::write_mpd(p, SegmentAddressing::Time)))
+        })
     }),
-    ("first-segment", |hours| segment_of(hours, |_| 0)),
+    ("first-segment", |hours| prepare_segment(hours, |_| 0)),
     ("last-segment", |hours| {
-        segment_of(hours, |segments| segments - 1)
+        prepare_segment(hours, |segments| segments - 1)
     }),
-    ("ts", transport_stream),
+    ("ts", prepare_transport_stream),
 ];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
     let (Some(name), Some(hours), Some(times)) = (words.first(), number(1), number(2)) else {
-        return told("hot JOB HOURS TIMES [ms]");
+        return fail_with("hot JOB HOURS TIMES [ms]");
     };
     let Some((_, make)) = JOBS.iter().find(|(job, _)| job == name) else {
-        return told(&format!("no job is called {name}"));
+        return fail_with(&format!("no job is called {name}"));
     };
     let work = match make(hours) {
         Ok(work) => work,
-        Err(error) => return told(&format!("{name}: {error}")),
+        Err(error) => return fail_with(&format!("{name}: {error}")),
     };
     if words.get(3).is_some_and(|unit| unit == "ms") {
-        let mut ms: Vec<f64> = (0..times).map(|_| timed(&work)).collect();
+        let mut ms: Vec<f64> = (0..times).map(|_| time_run_ms(&work)).collect();
         ms.sort_by(f64::total_cmp);
         println!("{:.4}", ms.get(ms.len() / 2).copied().unwrap_or(0.0));
     } else {
@@ -82,12 +95,12 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn told(what: &str) -> ExitCode {
-    eprintln!("{what}");
+fn fail_with(message: &str) -> ExitCode {
+    eprintln!("{message}");
     ExitCode::FAILURE
 }
 
-fn timed(work: &Work) -> f64 {
+fn time_run_ms(work: &JobRun) -> f64 {
     let started = Instant::now();
     work();
     started.elapsed().as_secs_f64() * 1e3
@@ -95,124 +108,132 @@ fn timed(work: &Work) -> f64 {
 
 // ── jobs ─────────────────────────────────────────────────────────────────────────────────────
 
-fn index_of(hours: u32) -> media::Result<Work> {
-    let muxed = film(hours, 1);
-    build(&muxed)?;
-    Ok(Box::new(move || drop(black_box(build(&muxed)))))
+fn prepare_index(hours: u32) -> media::Result<JobRun> {
+    let muxed = build_film(hours, 1);
+    index_muxed(&muxed)?;
+    Ok(Box::new(move || drop(black_box(index_muxed(&muxed)))))
 }
 
-fn cut_of(hours: u32) -> media::Result<Work> {
-    cold(hours, |_| ())
+fn prepare_cut(hours: u32) -> media::Result<JobRun> {
+    prepare_cold(hours, |_| ())
 }
 
-/// Indexes are in memory; nothing else is.
-fn cold(hours: u32, text: impl Fn(&Presentation) + 'static) -> media::Result<Work> {
-    let files = ladder(hours)?;
-    cut(&files)?;
+/// Prepares a job that starts with nothing but the indexes in memory.
+fn prepare_cold(hours: u32, text: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
+    let files = build_ladder(hours)?;
+    cut_ladder(&files)?;
     Ok(Box::new(move || {
-        if let Ok(presentation) = cut(&files) {
+        if let Ok(presentation) = cut_ladder(&files) {
             text(black_box(&presentation));
         }
     }))
 }
 
-fn with_ladder(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Result<Work> {
-    let presentation = cut(&ladder(hours)?)?;
+fn prepare_ladder(hours: u32, work: impl Fn(&Presentation) + 'static) -> media::Result<JobRun> {
+    let presentation = cut_ladder(&build_ladder(hours)?)?;
     Ok(Box::new(move || work(&presentation)))
 }
 
-fn segment_of(hours: u32, which: fn(usize) -> usize) -> media::Result<Work> {
-    let presentation = cut(&[Arc::new(build(&film(hours, 1))?)])?;
+fn prepare_segment(hours: u32, which: fn(usize) -> usize) -> media::Result<JobRun> {
+    let presentation = cut_ladder(&[Arc::new(index_muxed(&build_film(hours, 1))?)])?;
     Ok(Box::new(move || {
         for rendition in &presentation.renditions {
-            let n = which(rendition.segments());
+            let n = which(rendition.segment_count());
             let at = presentation.segment_start(rendition, n);
-            let found = presentation.segment_at(rendition, at);
-            black_box(found.map(|n| presentation.segment(rendition, n)));
+            let found = presentation.find_segment(rendition, at);
+            black_box(found.map(|n| presentation.plan_segment(rendition, n)));
         }
     }))
 }
 
-/// The built-in film's pictures, as one segment of a megabyte.
-fn transport_stream(_: u32) -> media::Result<Work> {
+/// Prepares the built-in film's video as one segment of about a megabyte.
+fn prepare_transport_stream(_: u32) -> media::Result<JobRun> {
     let file = include_bytes!("../../../media/demo/video-540p.mp4");
     let mut indexer = Indexer::new(file.len() as u64);
-    while let Some(range) = indexer.need() {
+    while let Some(range) = indexer.needed_range() {
         indexer.feed(&file[range.start as usize..range.end as usize])?;
     }
-    let rules = Rules { segment_ms: 60_000 };
+    let rules = PackagingRules {
+        segment_duration_ms: 60_000,
+    };
     let presentation = Presentation::new(vec![Arc::new(indexer.finish()?)], &rules)?;
-    let units = presentation.units(&presentation.renditions[0], 0);
+    let units = presentation.segment_access_units(&presentation.renditions[0], 0);
     let codec = presentation
         .track(&presentation.renditions[0])
         .codec
         .clone();
-    let len = ts::Batches::new(&codec, &units)?.len_max();
+    let len = ts::BatchedMuxer::new(&codec, &units)?.len_max();
     let out = RefCell::new(vec![0; len]);
-    batched(&codec, &units, file, &mut out.borrow_mut())?;
+    mux_in_batches(&codec, &units, file, &mut out.borrow_mut())?;
     Ok(Box::new(move || {
-        let len = batched(&codec, &units, file, &mut out.borrow_mut());
+        let len = mux_in_batches(&codec, &units, file, &mut out.borrow_mut());
         drop(black_box(len));
     }))
 }
 
-/// As `serve` makes it of a file of its machine.
-fn batched(
+/// Muxes as `serve` does for a local file.
+fn mux_in_batches(
     codec: &Codec,
-    units: &AccessUnits,
+    units: &SegmentAccessUnits,
     file: &[u8],
     out: &mut [u8],
 ) -> media::Result<usize> {
-    let mut batches = ts::Batches::new(codec, units)?;
+    let mut batches = ts::BatchedMuxer::new(codec, units)?;
     let mut len = 0;
-    while let Some(batch) = batches.next(128 << 10) {
-        let ranges = batch.ranges.iter();
+    while let Some(batch) = batches.next_batch(128 << 10) {
+        let ranges = batch.source_ranges.iter();
         let parts: Vec<&[u8]> = ranges
             .map(|range| &file[range.start as usize..range.end as usize])
             .collect();
-        len += batches.write(&batch, &parts, &mut out[len..])?;
+        len += batches.write_batch(&batch, &parts, &mut out[len..])?;
     }
     Ok(len)
 }
 
-// ── material, the same in every run ──────────────────────────────────────────────────────────
+// ── material, equal in every run ──────────────────────────────────────────────────────────
 
-fn cut(files: &[Arc<Index>]) -> media::Result<Presentation> {
-    Presentation::new(files.to_vec(), &Rules { segment_ms: 6000 })
+fn cut_ladder(files: &[Arc<Index>]) -> media::Result<Presentation> {
+    Presentation::new(
+        files.to_vec(),
+        &PackagingRules {
+            segment_duration_ms: 6000,
+        },
+    )
 }
 
-/// A film in eight renditions of pictures, each file with the sound.
-fn ladder(hours: u32) -> media::Result<Vec<Arc<Index>>> {
-    let files = (1..=8).map(|weight| build(&film(hours, weight)).map(Arc::new));
+/// Builds a ladder of eight video renditions. Each file also contains the audio.
+fn build_ladder(hours: u32) -> media::Result<Vec<Arc<Index>>> {
+    let files = (1..=8).map(|weight| index_muxed(&build_film(hours, weight)).map(Arc::new));
     files.collect()
 }
 
-fn build(muxed: &Muxed) -> media::Result<Index> {
+fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
-    while let Some(range) = indexer.need() {
-        indexer.feed(&muxed.read(range))?;
+    while let Some(range) = indexer.needed_range() {
+        indexer.feed(&muxed.read_range(range))?;
     }
     indexer.finish()
 }
 
-/// 25 pictures a second with two B-frames between P-frames, a key frame each 2 s, and sound;
-/// interleaved by half a second.
-fn film(hours: u32, weight: u32) -> Muxed {
+/// Builds a film with 25 frames per second, two B-frames between P-frames, a key frame every 2 s,
+/// and audio; interleaved every half second.
+fn build_film(hours: u32, weight: u32) -> MuxedFile {
     let cts = |n: u32| [2, 5, 2, 0, 1].get(n as usize % 5).copied().unwrap_or(0) * 512;
     let size = |n: u32| weight * (600 + n.wrapping_mul(2_654_435_761) % 9_000);
-    let pictures = (0..hours * 90_000).map(|n| row(512, cts(n), size(n), n.is_multiple_of(50)));
+    let pictures =
+        (0..hours * 90_000).map(|n| sample_row(512, cts(n), size(n), n.is_multiple_of(50)));
     let sound =
-        (0..hours * 168_750).map(|n| row(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
+        (0..hours * 168_750).map(|n| sample_row(1024, 0, 300 + n.wrapping_mul(40_503) % 200, true));
     let tracks = [
         MuxTrack::video(1, pictures.collect()),
         MuxTrack::audio(2, sound.collect()),
     ];
     let round = [(0, 12), (1, 23)];
     let rounds = (0..hours * 90_000 / 12).flat_map(|_| round);
-    let layout = Layout {
-        wide: true,
+    let layout = ProgressiveLayout {
+        is_64_bit: true,
         chunks: rounds.collect(),
-        ..Layout::default()
+        ..ProgressiveLayout::default()
     };
-    progressive(&tracks, &layout)
+    mux_progressive(&tracks, &layout)
 }

@@ -1,25 +1,27 @@
-//! A slice reader whose first error sticks, and helpers to write big-endian boxes.
+//! A big-endian reader with a sticky error, and functions that write boxes.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
-/// Reads big-endian values from a slice. After the first read past the end every read gives
-/// zero, and [`Reader::done`] says so; so parsing code stays straight.
+/// Reads big-endian values from a slice.
+///
+/// After the first read past the end, every read returns zero and [`ByteReader::check_complete`]
+/// fails. Parsers therefore check once, after the last field.
 #[derive(Debug, Clone)]
-pub struct Reader<'a> {
+pub struct ByteReader<'a> {
     rest: &'a [u8],
-    short: bool,
+    is_truncated: bool,
 }
 
-impl<'a> Reader<'a> {
-    /// Reads from the start of `bytes`.
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader {
+impl<'a> ByteReader<'a> {
+    /// Creates a reader at the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader {
             rest: bytes,
-            short: false,
+            is_truncated: false,
         }
     }
 
-    /// The next `n` bytes, or an empty slice if there are fewer.
+    /// Reads `n` bytes, or returns an empty slice if fewer remain.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         match self.rest.split_at_checked(n) {
             Some((head, rest)) => {
@@ -27,69 +29,72 @@ impl<'a> Reader<'a> {
                 head
             }
             None => {
-                self.short = true;
+                self.is_truncated = true;
                 self.rest = &[];
                 &[]
             }
         }
     }
 
-    /// The next `N` bytes, or zeros.
-    pub fn array<const N: usize>(&mut self) -> [u8; N] {
+    /// Reads `N` bytes, or returns zeros if fewer remain.
+    pub fn read_array<const N: usize>(&mut self) -> [u8; N] {
         self.take(N).try_into().unwrap_or([0; N])
     }
 
-    /// Passes over `n` bytes.
+    /// Skips `n` bytes.
     pub fn skip(&mut self, n: usize) {
         self.take(n);
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> u8 {
-        self.array::<1>()[0]
+        self.read_array::<1>()[0]
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     pub fn u16(&mut self) -> u16 {
-        u16::from_be_bytes(self.array())
+        u16::from_be_bytes(self.read_array())
     }
 
-    /// Three bytes.
+    /// Reads three bytes.
     pub fn u24(&mut self) -> u32 {
-        let [a, b, c] = self.array();
+        let [a, b, c] = self.read_array();
         u32::from_be_bytes([0, a, b, c])
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     pub fn u32(&mut self) -> u32 {
-        u32::from_be_bytes(self.array())
+        u32::from_be_bytes(self.read_array())
     }
 
-    /// Four bytes, signed.
+    /// Reads four bytes as a signed number.
     pub fn i32(&mut self) -> i32 {
-        i32::from_be_bytes(self.array())
+        i32::from_be_bytes(self.read_array())
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub fn u64(&mut self) -> u64 {
-        u64::from_be_bytes(self.array())
+        u64::from_be_bytes(self.read_array())
     }
 
-    /// All that is left.
-    pub fn rest(&self) -> &'a [u8] {
+    /// The bytes that were not read yet.
+    pub fn remaining(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// Returns whether no bytes remain.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Fails if any read went past the end.
-    pub fn done(&self) -> Result<()> {
-        if self.short {
+    /// Checks that no read went past the end.
+    ///
+    /// # Errors
+    /// `Truncated` if one did.
+    pub fn check_complete(&self) -> Result<()> {
+        if self.is_truncated {
             return Err(Error::new(
-                Kind::Truncated,
+                ErrorKind::Truncated,
                 "the box is shorter than its fields",
             ));
         }
@@ -97,9 +102,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends one box to `out`: size, `name`, and what `body` writes.
+/// Appends one box to `out`: size, `name`, and the content that `body` writes.
 ///
-/// The size field is patched afterwards; a box of 4 GiB or more cannot be written this way.
+/// The size is patched afterwards, so a box of 4 GiB or more cannot be written this way.
 pub fn write_box(out: &mut Vec<u8>, name: &[u8; 4], body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -109,7 +114,7 @@ pub fn write_box(out: &mut Vec<u8>, name: &[u8; 4], body: impl FnOnce(&mut Vec<u
     out[start..start + 4].copy_from_slice(&size.to_be_bytes());
 }
 
-/// Appends one full box (ISO/IEC 14496-12, 4.2.2): a box that opens with version and flags.
+/// Appends one full box: a box that starts with version and flags (ISO/IEC 14496-12, 4.2.2).
 pub fn write_full_box(
     out: &mut Vec<u8>,
     name: &[u8; 4],
@@ -128,12 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_short_read_sticks() {
-        let mut reader = Reader::new(&[1, 2, 3]);
+    fn the_first_short_read_is_reported_at_the_end() {
+        let mut reader = ByteReader::new(&[1, 2, 3]);
         assert_eq!(reader.u16(), 0x0102);
         assert_eq!(reader.u32(), 0);
         assert_eq!(reader.u8(), 0);
-        assert!(reader.done().is_err());
+        assert!(reader.check_complete().is_err());
     }
 
     #[test]

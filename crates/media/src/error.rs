@@ -1,81 +1,83 @@
-//! What was wrong with a file, in which box, at which byte.
+//! Errors of a media file or manifest, with the box or line and the byte offset.
 
 use std::fmt;
 
-/// Result of anything that reads media.
+/// Result of every function that reads media.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a file cannot be packaged. Always the file's fault, never the reader's.
+/// The reason why a file cannot be packaged. The file is always at fault, never the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of fault it is.
-    pub kind: Kind,
-    /// The box it was found in, outermost first, such as `moov/trak/mdia`; empty if none.
-    pub place: String,
-    /// Offset in the file, in bytes, where that is known.
-    pub at: Option<u64>,
-    /// What is wrong, and what to do about it, as one sentence without a full stop.
-    pub what: String,
+    /// Class of the error.
+    pub kind: ErrorKind,
+    /// Location of the error: the boxes, outermost first, such as `moov/trak/mdia`; or a line or
+    /// element of a manifest, such as `line 4`. Empty if unknown.
+    pub location: String,
+    /// Offset in the file, in bytes, if known.
+    pub byte_offset: Option<u64>,
+    /// Cause and, after a semicolon or colon, the remedy. Lower case, no final period.
+    pub message: String,
 }
 
-/// Kinds of fault, by what the owner of the file can do about it.
+/// Classes of error, by what the owner of the file can do about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The file ends before something it declares.
     Truncated,
-    /// The bytes contradict the standard or themselves.
+    /// The bytes contradict the standard or each other.
     Malformed,
-    /// Legal, but something we do not package (a codec, an encryption, a fancy edit list).
+    /// The file is legal but uses a feature that is not packaged: a codec, encryption, several
+    /// edits.
     Unsupported,
-    /// A bound of ours was passed; the bound is in the message.
+    /// A limit of this crate is exceeded. The message contains the limit.
     TooLarge,
-    /// Well-formed, but there is nothing to play in it.
+    /// The file is well-formed but contains nothing to play.
     Empty,
 }
 
 impl Error {
-    /// A fault of `kind`, not yet placed.
-    pub fn new(kind: Kind, what: impl Into<String>) -> Error {
+    /// Creates an error without a location.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
-            place: String::new(),
-            at: None,
-            what: what.into(),
+            location: String::new(),
+            byte_offset: None,
+            message: message.into(),
         }
     }
 
-    /// The bytes contradict the standard.
-    pub fn malformed(what: impl Into<String>) -> Error {
-        Error::new(Kind::Malformed, what)
+    /// Creates a [`ErrorKind::Malformed`] error: the bytes contradict the standard.
+    pub fn malformed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Malformed, message)
     }
 
-    /// Legal, but we do not package it.
-    pub fn unsupported(what: impl Into<String>) -> Error {
-        Error::new(Kind::Unsupported, what)
+    /// Creates an [`ErrorKind::Unsupported`] error: legal, but not packaged.
+    pub fn unsupported(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unsupported, message)
     }
 
-    /// The same fault, inside one more box.
-    pub fn inside(mut self, name: [u8; 4]) -> Error {
-        let name = fourcc(name);
-        self.place = if self.place.is_empty() {
+    /// Adds an enclosing box to the location.
+    pub fn in_box(mut self, name: [u8; 4]) -> Error {
+        let name = format_fourcc(name);
+        self.location = if self.location.is_empty() {
             name
         } else {
-            format!("{name}/{}", self.place)
+            format!("{name}/{}", self.location)
         };
         self
     }
 
-    /// The same fault, at byte `at` of the file, unless a closer place is known.
-    pub fn at(mut self, at: u64) -> Error {
-        self.at.get_or_insert(at);
+    /// Sets the byte offset, unless a more exact offset is already set.
+    pub fn at_byte(mut self, at: u64) -> Error {
+        self.byte_offset.get_or_insert(at);
         self
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        match (self.place.as_str(), self.at) {
+        f.write_str(&self.message)?;
+        match (self.location.as_str(), self.byte_offset) {
             ("", None) => Ok(()),
             ("", Some(at)) => write!(f, " (at byte {at})"),
             (place, None) => write!(f, " (in {place})"),
@@ -86,7 +88,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A four-letter code as people write it; bytes that cannot be printed become `\xNN`.
-pub fn fourcc(code: [u8; 4]) -> String {
+/// Formats a four-letter code for messages. Unprintable bytes become `\xNN`.
+pub fn format_fourcc(code: [u8; 4]) -> String {
     code.escape_ascii().to_string()
 }

@@ -1,14 +1,14 @@
-//! Tracks and indexes made by hand, for tests of what comes after the index.
+//! Hand-made tracks and indexes for tests of the modules behind the index.
 
-use crate::codec::{Cicp, Codec, Media, vectors};
-use crate::index::{Index, Sample, SamplesBuilder, Track};
+use crate::codec::{CicpColor, Codec, MediaFormat, sample_entry_vectors};
+use crate::index::{Index, Sample, SampleTableBuilder, Track};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A sample as tests write it: (duration, cts, size, sync). Offsets are made up: contiguous.
-pub(crate) type Row = (u32, i32, u32, bool);
+/// A sample: (duration, composition offset, size, is sync). Offsets are assigned contiguously.
+pub(crate) type FixtureRow = (u32, i32, u32, bool);
 
-fn parse(hex: &str) -> Codec {
+fn parse_hex_entry(hex: &str) -> Codec {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).expect("ASCII");
@@ -18,12 +18,12 @@ fn parse(hex: &str) -> Codec {
     Codec::parse(&entry).expect("a sample entry as FFmpeg writes it")
 }
 
-/// AVC; the manifests' facts say the size given.
-pub(crate) fn avc(width: u32, height: u32) -> Codec {
-    let mut codec = parse(vectors::AVC);
-    if let Media::Video(video) = &mut codec.media {
+/// AVC with this size and BT.709 colour.
+pub(crate) fn avc_codec(width: u32, height: u32) -> Codec {
+    let mut codec = parse_hex_entry(sample_entry_vectors::AVC);
+    if let MediaFormat::Video(video) = &mut codec.format {
         (video.width, video.height) = (width, height);
-        video.color = Some(Cicp {
+        video.color = Some(CicpColor {
             primaries: 1,
             transfer: 1,
             matrix: 1,
@@ -34,32 +34,32 @@ pub(crate) fn avc(width: u32, height: u32) -> Codec {
 }
 
 /// HEVC with PQ and BT.2020.
-pub(crate) fn hevc() -> Codec {
-    parse(vectors::HVC1_PQ)
+pub(crate) fn hevc_pq_codec() -> Codec {
+    parse_hex_entry(sample_entry_vectors::HVC1_PQ)
 }
 
-pub(crate) fn aac() -> Codec {
-    parse(vectors::AAC)
+pub(crate) fn aac_codec() -> Codec {
+    parse_hex_entry(sample_entry_vectors::AAC)
 }
 
-pub(crate) fn ac3() -> Codec {
-    parse(vectors::AC3)
+pub(crate) fn ac3_codec() -> Codec {
+    parse_hex_entry(sample_entry_vectors::AC3)
 }
 
-pub(crate) fn opus() -> Codec {
-    parse(vectors::OPUS)
+pub(crate) fn opus_codec() -> Codec {
+    parse_hex_entry(sample_entry_vectors::OPUS)
 }
 
-pub(crate) fn track(codec: Codec, timescale: u32, origin: i64, rows: &[Row]) -> Track {
-    let mut samples = SamplesBuilder::default();
+pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[FixtureRow]) -> Track {
+    let mut samples = SampleTableBuilder::default();
     let mut offset = 48;
-    for (duration, cts, size, sync) in rows.iter().copied() {
+    for (duration, composition_offset, size, sync) in rows.iter().copied() {
         samples.push(Sample {
             dts: 0,
             duration,
-            cts,
+            composition_offset,
             size,
-            sync,
+            is_sync: sync,
             offset,
         });
         offset += u64::from(size);
@@ -69,45 +69,50 @@ pub(crate) fn track(codec: Codec, timescale: u32, origin: i64, rows: &[Row]) -> 
         timescale,
         language: "und".into(),
         name: None,
-        enabled: true,
+        is_enabled: true,
         codec,
         samples: samples.finish(),
-        origin,
-        shown_until: None,
-        matrix: crate::bmff::tkhd::UPRIGHT,
+        presentation_offset: origin,
+        presentation_end: None,
+        matrix: crate::bmff::tkhd::IDENTITY_MATRIX,
     }
 }
 
-/// Video of 25 pictures a second with a key frame every `gop` of them, B-frames in between, and
-/// an edit list that takes their delay back.
-pub(crate) fn video(seconds: u32, gop: u32, size: u32) -> Track {
-    let rows: Vec<Row> = (0..seconds * 25)
+/// Video with 25 frames per second, a key frame every `gop` frames, B-frames in between, and an
+/// edit list that compensates for their delay.
+pub(crate) fn build_video_track(seconds: u32, gop: u32, size: u32) -> Track {
+    let rows: Vec<FixtureRow> = (0..seconds * 25)
         .map(|n| {
-            let cts = [2, 5, 2, 0, 1][(n % gop % 5) as usize] * 512;
+            let composition_offset = [2, 5, 2, 0, 1][(n % gop % 5) as usize] * 512;
             let key = n % gop == 0;
-            (512, cts, if key { size * 8 } else { size + n % 7 }, key)
+            (
+                512,
+                composition_offset,
+                if key { size * 8 } else { size + n % 7 },
+                key,
+            )
         })
         .collect();
-    track(avc(1280, 720), 12_800, -1024, &rows)
+    build_track(avc_codec(1280, 720), 12_800, -1024, &rows)
 }
 
 /// AAC at 48 kHz with the usual 1024 ticks of priming.
-pub(crate) fn audio(seconds: u32, size: u32) -> Track {
-    let rows: Vec<Row> = (0..seconds * 48_000 / 1024 + 1)
+pub(crate) fn build_audio_track(seconds: u32, size: u32) -> Track {
+    let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024 + 1)
         .map(|n| (1024, 0, size + n % 3, true))
         .collect();
-    track(aac(), 48_000, -1024, &rows)
+    build_track(aac_codec(), 48_000, -1024, &rows)
 }
 
-pub(crate) fn index(tracks: Vec<Track>) -> Arc<Index> {
+pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
     let fingerprint = tracks.iter().fold(7, |sum, track| {
-        sum * 31 + track.samples.bytes(0..u32::MAX) + track.samples.end()
+        sum * 31 + track.samples.byte_count(0..u32::MAX) + track.samples.total_duration()
     });
     Arc::new(Index {
         tracks,
         file_len: 1 << 30,
         fingerprint,
-        media_state: None,
+        media_version: None,
         notes: Vec::new(),
     })
 }
@@ -124,12 +129,12 @@ prop_compose! {
         rows in proptest::collection::vec((0u32..=3, -3i32..6, 0u32..900, prop_oneof![7 => Just(false), 1 => Just(true)]), 4..250),
     ) -> Track {
         let tick = (u64::from(timescale) * frame.0 / frame.1) as u32;
-        let rows: Vec<Row> = rows.iter().enumerate().map(|(n, (duration, cts, size, sync))| {
+        let rows: Vec<FixtureRow> = rows.iter().enumerate().map(|(n, (duration, composition_offset, size, sync))| {
             let duration = if varying > 0 { tick * duration } else { tick };
             let last = n + 1 == rows.len();
-            (duration + u32::from(last), cts * tick as i32, *size, *sync || n == leading)
+            (duration + u32::from(last), composition_offset * tick as i32, *size, *sync || n == leading)
         }).collect();
-        track(avc(640, 360), timescale, origin, &rows)
+        build_track(avc_codec(640, 360), timescale, origin, &rows)
     }
 }
 
@@ -142,15 +147,15 @@ prop_compose! {
         language in prop_oneof![Just("und"), Just("eng"), Just("fr"), Just("\"x")],
         sizes in proptest::collection::vec(0u32..900, 1..400),
     ) -> Track {
-        let rows: Vec<Row> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
-        let mut track = track(aac(), timescale, origin, &rows);
+        let rows: Vec<FixtureRow> = sizes.iter().map(|size| (duration, 0, *size, true)).collect();
+        let mut track = build_track(aac_codec(), timescale, origin, &rows);
         track.language = language.into();
         track
     }
 }
 
-/// Any legal title: a few video tracks, a few audio tracks, in one file or more. Lengths are
-/// near enough to each other, being short.
+/// Any legal title: a few video and audio tracks in one file or several. The tracks are short, so
+/// their lengths are similar enough.
 pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
     let videos = proptest::collection::vec(any_video(), 0..4);
     let audios = proptest::collection::vec(any_audio(), 0..3);
@@ -161,8 +166,11 @@ pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
         .prop_map(|(videos, audios, together)| {
             let tracks: Vec<Track> = videos.into_iter().chain(audios).collect();
             match together {
-                true => vec![index(tracks)],
-                false => tracks.into_iter().map(|track| index(vec![track])).collect(),
+                true => vec![build_index(tracks)],
+                false => tracks
+                    .into_iter()
+                    .map(|track| build_index(vec![track]))
+                    .collect(),
             }
         })
 }

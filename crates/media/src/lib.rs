@@ -1,18 +1,19 @@
-//! Bytes in, bytes out: films as tables, and what players are told about them.
+//! Packaging of films without I/O: sample tables, segments and manifests.
 //!
-//! The journey of a film, in the order data flows:
+//! The data flows through four modules:
 //!
-//! 1. [`index`]: [`index::Indexer`] asks for byte ranges of one file and is fed them, until it
-//!    can give an [`index::Index`]: per track, compact tables of samples.
+//! 1. [`index`]: [`index::Indexer`] requests byte ranges of one file and receives them until it can
+//!    build an [`index::Index`]: compact sample tables for each track.
 //! 2. [`presentation`]: the indexes of a title's files plus rules become a
 //!    [`presentation::Presentation`]: renditions on one grid of segment boundaries.
-//! 3. [`plan`]: a segment (rendition, n) becomes a [`plan::Plan`]: head bytes that we make and
-//!    source ranges, with the exact length, before any media byte is read.
+//! 3. [`plan`]: a segment (rendition, n) becomes a [`plan::Plan`]: generated head bytes and source
+//!    ranges. The exact length is known before any media byte is read.
 //! 4. [`manifest`]: HLS playlists and DASH MPDs of a presentation.
 //!
-//! Beside it, [`mp4`]: index MP4s, which keep an index as a file, and progressive MP4s made of one.
+//! Beside them, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
+//! reads and writes server manifests, and [`ts`] muxes transport streams and packed audio.
 //!
-//! What is *not* here: no IO, no clock, no threads, no async. Whoever calls brings the bytes.
+//! This crate has no I/O, no clock, no threads and no async code. The caller supplies the bytes.
 
 pub mod bmff;
 pub mod bytes;

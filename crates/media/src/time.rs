@@ -1,15 +1,15 @@
-//! Exact times: the only file that converts between timescales.
+//! Exact times. Only this file converts between timescales.
 
 use std::cmp::Ordering;
 
 /// A time or duration as a fraction of seconds: `ticks / timescale`. Never rounded.
 ///
-/// `timescale` is never zero (the indexer refuses such files).
+/// `timescale` is never zero: the indexer refuses such files.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
-    /// How many ticks; negative before the start of the film.
+    /// Number of ticks; negative before the start of the film.
     pub ticks: i64,
-    /// Ticks a second.
+    /// Ticks per second.
     pub timescale: u32,
 }
 
@@ -20,7 +20,7 @@ impl Time {
         timescale: 1,
     };
 
-    /// `ticks / timescale` seconds. A timescale of zero is taken as one.
+    /// Creates a time of `ticks / timescale` seconds. A timescale of zero becomes one.
     pub fn new(ticks: i64, timescale: u32) -> Time {
         Time {
             ticks,
@@ -28,14 +28,14 @@ impl Time {
         }
     }
 
-    /// A time in milliseconds.
+    /// Creates a time from milliseconds.
     pub fn from_ms(ms: i64) -> Time {
         Time::new(ms, 1000)
     }
 
-    /// The nearest tick of `timescale`, halves away from zero.
+    /// Returns the nearest tick of `timescale`; halves are rounded away from zero.
     pub fn round_to(self, timescale: u32) -> i64 {
-        // Nearly always 64 bits are enough, and dividing them is many times faster.
+        // 64 bits are nearly always enough, and a 64-bit division is many times faster.
         let half = i64::from(self.timescale / 2);
         let away = if self.ticks < 0 { -half } else { half };
         let scaled = self.ticks.checked_mul(timescale.into());
@@ -45,33 +45,33 @@ impl Time {
         let scaled = self.ticks as i128 * timescale as i128;
         let half = self.timescale as i128 / 2;
         let away = if scaled < 0 { -half } else { half };
-        clamp((scaled + away) / self.timescale as i128)
+        clamp_to_i64((scaled + away) / self.timescale as i128)
     }
 
-    /// The last tick of `timescale` that is not after this time.
+    /// Returns the last tick of `timescale` that is not after this time.
     pub fn floor_to(self, timescale: u32) -> i64 {
         let scaled = self.ticks as i128 * timescale as i128;
-        clamp(scaled.div_euclid(self.timescale as i128))
+        clamp_to_i64(scaled.div_euclid(self.timescale as i128))
     }
 
-    /// The first tick of `timescale` that is not before this time.
+    /// Returns the first tick of `timescale` that is not before this time.
     pub fn ceil_to(self, timescale: u32) -> i64 {
         let scaled = self.ticks as i128 * timescale as i128;
-        clamp(-(-scaled).div_euclid(self.timescale as i128))
+        clamp_to_i64(-(-scaled).div_euclid(self.timescale as i128))
     }
 
-    /// For people and for limits only; never for arithmetic on the timeline.
-    pub fn seconds(self) -> f64 {
+    /// Returns seconds as a float, for messages and limits only. Timeline arithmetic stays exact.
+    pub fn as_seconds_f64(self) -> f64 {
         self.ticks as f64 / self.timescale as f64
     }
 
-    /// Nanoseconds, rounded to nearest: for printing decimals.
-    pub fn nanos(self) -> i64 {
+    /// Returns nanoseconds, rounded to the nearest, for printing decimals.
+    pub fn as_nanos(self) -> i64 {
         self.round_to(1_000_000_000)
     }
 }
 
-fn clamp(value: i128) -> i64 {
+fn clamp_to_i64(value: i128) -> i64 {
     value.clamp(i64::MIN as i128, i64::MAX as i128) as i64
 }
 
@@ -96,7 +96,7 @@ impl Ord for Time {
     }
 }
 
-/// The greatest common divisor; `gcd(0, n)` is `n`.
+/// Returns the greatest common divisor; `gcd(0, n)` is `n`.
 pub fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_is_exact_and_symmetric() {
+    fn rounding_is_exact_and_symmetric_around_zero() {
         let third = Time::new(1, 3);
         assert_eq!(
             (third.floor_to(10), third.round_to(10), third.ceil_to(10)),
@@ -134,7 +134,7 @@ mod tests {
             for ticks in [ticks, ticks >> 32, ticks >> 48] {
                 let twice = 2 * ticks as i128 * to as i128;
                 let rounded = (twice.abs() + from as i128) / (2 * from as i128) * twice.signum();
-                proptest::prop_assert_eq!(Time::new(ticks, from).round_to(to), clamp(rounded));
+                proptest::prop_assert_eq!(Time::new(ticks, from).round_to(to), clamp_to_i64(rounded));
             }
         }
     }

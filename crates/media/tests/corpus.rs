@@ -1,4 +1,4 @@
-//! Replays what fuzzing kept, so that what was once found stays fixed.
+//! Replays the fuzzing corpus, so that fixed bugs stay fixed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -15,8 +15,8 @@ mod references;
 #[path = "../../../fuzz/bodies/ts.rs"]
 mod ts;
 
-/// Runs `body` on each file of a target's corpus.
-fn replay(target: &str, body: impl Fn(&[u8])) {
+/// Runs `body` on each file in the corpus of `target`.
+fn replay_corpus(target: &str, body: impl Fn(&[u8])) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let mut seen = 0;
     for entry in std::fs::read_dir(root.join(target)).unwrap() {
@@ -28,31 +28,31 @@ fn replay(target: &str, body: impl Fn(&[u8])) {
 }
 
 #[test]
-fn boxes_corpus() {
-    replay("boxes", boxes::run);
+fn the_boxes_corpus_is_replayed() {
+    replay_corpus("boxes", boxes::run);
 }
 
 #[test]
-fn indexer_corpus() {
-    replay("indexer", indexer::run);
+fn the_indexer_corpus_is_replayed() {
+    replay_corpus("indexer", indexer::run);
 }
 
 #[test]
-fn hls_corpus() {
-    replay("hls", manifest::run_hls);
+fn the_hls_corpus_is_replayed() {
+    replay_corpus("hls", manifest::run_hls);
 }
 
 #[test]
-fn mpd_corpus() {
-    replay("mpd", manifest::run_mpd);
+fn the_mpd_corpus_is_replayed() {
+    replay_corpus("mpd", manifest::run_mpd);
 }
 
 #[test]
-fn references_corpus() {
-    replay("references", references::run);
+fn the_references_corpus_is_replayed() {
+    replay_corpus("references", references::run);
 }
 
 #[test]
-fn ts_corpus() {
-    replay("ts", ts::run);
+fn the_ts_corpus_is_replayed() {
+    replay_corpus("ts", ts::run);
 }

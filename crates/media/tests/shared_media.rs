@@ -1,12 +1,12 @@
-//! Real files of others, where they are at hand: what the indexer makes of them.
+//! Indexes real files of other encoders, if they are available.
 
 #![allow(clippy::unwrap_used)]
 
 use media::index::{Index, index_bytes};
 use std::path::Path;
 
-/// The index of a shared file; `None`, said aloud, where it is not there.
-fn index(name: &str) -> Option<media::Result<Index>> {
+/// Indexes a shared file. Prints a message and returns `None` if it is missing.
+fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = here
         .ancestors()
@@ -18,12 +18,12 @@ fn index(name: &str) -> Option<media::Result<Index>> {
     found.map(|bytes| index_bytes(&bytes))
 }
 
-/// Codec, language, timescale, origin, samples, sync samples, ticks, bytes.
-type Facts = (&'static str, &'static str, u32, i64, u32, usize, u64, u64);
+/// Codec, language, timescale, presentation offset, samples, sync samples, ticks, bytes.
+type TrackFacts = (&'static str, &'static str, u32, i64, u32, usize, u64, u64);
 
 #[test]
-fn facts_that_ffprobe_agrees_with() {
-    let files: [(&str, &[Facts]); 5] = [
+fn indexed_facts_agree_with_ffprobe() {
+    let files: [(&str, &[TrackFacts]); 5] = [
         ("bbb_prog_10s.mp4", BBB_PROG),
         ("prog_8s.mp4", PROG_8S),
         ("bbb5s_aac_sidx.mp4", BBB_AAC),
@@ -31,23 +31,23 @@ fn facts_that_ffprobe_agrees_with() {
         ("opus.mp4", OPUS),
     ];
     for (name, facts) in files {
-        let Some(index) = index(name) else {
+        let Some(index) = index_shared_file(name) else {
             continue;
         };
         let index = index.unwrap();
         assert_eq!(index.notes, [], "{name}");
         let found = index.tracks.iter().map(|track| {
             let samples = &track.samples;
-            let (codec, language) = (track.codec.string.as_str(), track.language.as_str());
+            let (codec, language) = (track.codec.codec_string.as_str(), track.language.as_str());
             (
                 codec,
                 language,
                 track.timescale,
-                track.origin,
+                track.presentation_offset,
                 samples.len(),
                 samples.sync_samples().count(),
-                samples.end(),
-                samples.bytes(0..samples.len()),
+                samples.total_duration(),
+                samples.byte_count(0..samples.len()),
             )
         });
         assert_eq!(found.collect::<Vec<_>>(), facts, "{name}");
@@ -56,22 +56,22 @@ fn facts_that_ffprobe_agrees_with() {
 
 #[test]
 fn a_file_of_subtitles_alone_is_refused_with_its_code() {
-    if let Some(index) = index("stpp_prog.mp4") {
+    if let Some(index) = index_shared_file("stpp_prog.mp4") {
         let error = index.unwrap_err();
-        assert_eq!(error.kind, media::error::Kind::Unsupported);
-        assert!(error.what.contains("subt"), "{error}");
+        assert_eq!(error.kind, media::error::ErrorKind::Unsupported);
+        assert!(error.message.contains("subt"), "{error}");
     }
 }
 
-const BBB_PROG: &[Facts] = &[
+const BBB_PROG: &[TrackFacts] = &[
     ("avc1.64000D", "und", 12288, -1024, 238, 6, 121856, 286706),
     ("mp4a.40.2", "und", 44100, -1024, 428, 428, 437614, 120247),
 ];
-const PROG_8S: &[Facts] = &[
+const PROG_8S: &[TrackFacts] = &[
     ("mp4a.40.2", "und", 48000, 0, 375, 375, 384000, 48752),
     ("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386),
 ];
-const BBB_AAC: &[Facts] = &[("mp4a.40.2", "eng", 48000, 0, 235, 235, 240640, 79082)];
-/// Its language code is 0, which says English in QuickTime files only.
-const V300: &[Facts] = &[("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386)];
-const OPUS: &[Facts] = &[("opus", "mon", 48000, -312, 50, 50, 48000, 16000)];
+const BBB_AAC: &[TrackFacts] = &[("mp4a.40.2", "eng", 48000, 0, 235, 235, 240640, 79082)];
+/// Its language code is 0, which means English in QuickTime files only.
+const V300: &[TrackFacts] = &[("avc1.64001E", "und", 90000, 0, 240, 8, 720000, 134386)];
+const OPUS: &[TrackFacts] = &[("opus", "mon", 48000, -312, 50, 50, 48000, 16000)];

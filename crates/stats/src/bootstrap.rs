@@ -1,25 +1,29 @@
-//! Intervals by resampling: no assumption about how values scatter.
+//! Bootstrap intervals, which assume no distribution.
 
 use crate::{Random, quantile};
 
-/// Samples drawn from the sample.
+/// Number of resamples.
 const RESAMPLES: usize = 4000;
-/// Fewer values than this say nothing about their scatter.
+/// Minimum number of values for an interval.
 const LEAST: usize = 3;
 
-/// What a quantity of the sample lies in with 95 % confidence.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// 2.5 % of resamples lie below.
+pub struct ConfidenceInterval {
+    /// 2.5 % of the resamples are below.
     pub low: f64,
-    /// 2.5 % lie above.
+    /// 2.5 % of the resamples are above.
     pub high: f64,
 }
 
-/// The percentile interval of a quantity (Efron 1979). Each value stands for one round: what was
-/// measured together is to be brought down to one value first. Of few values it is somewhat too
-/// narrow (the tests simulate it). None below three values.
-pub fn interval(values: &[f64], quantity: impl Fn(&[f64]) -> f64, seed: u64) -> Option<Interval> {
+/// Returns the percentile interval of a statistic (Efron 1979). Each value represents one round:
+/// reduce dependent measurements to one value first. The interval of few values is slightly too
+/// narrow (the tests simulate it). Returns `None` below three values.
+pub fn bootstrap_interval(
+    values: &[f64],
+    quantity: impl Fn(&[f64]) -> f64,
+    seed: u64,
+) -> Option<ConfidenceInterval> {
     if values.len() < LEAST {
         return None;
     }
@@ -27,20 +31,20 @@ pub fn interval(values: &[f64], quantity: impl Fn(&[f64]) -> f64, seed: u64) -> 
     let mut drawn = vec![0.0; values.len()];
     let quantities: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            draw(values, &mut drawn, &mut random);
+            draw_resample(values, &mut drawn, &mut random);
             quantity(&drawn)
         })
         .collect();
-    Some(middle(&quantities))
+    Some(percentile_interval(&quantities))
 }
 
-/// The same of the difference between two samples' quantities, each drawn by itself.
-pub(crate) fn difference(
+/// Returns the interval of the difference of two samples, resampled independently.
+pub(crate) fn difference_interval(
     a: &[f64],
     b: &[f64],
     quantity: impl Fn(&[f64]) -> f64,
     seed: u64,
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     if a.len() < LEAST || b.len() < LEAST {
         return None;
     }
@@ -48,24 +52,24 @@ pub(crate) fn difference(
     let (mut of_a, mut of_b) = (vec![0.0; a.len()], vec![0.0; b.len()]);
     let quantities: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            draw(a, &mut of_a, &mut random);
-            draw(b, &mut of_b, &mut random);
+            draw_resample(a, &mut of_a, &mut random);
+            draw_resample(b, &mut of_b, &mut random);
             quantity(&of_a) - quantity(&of_b)
         })
         .collect();
-    Some(middle(&quantities))
+    Some(percentile_interval(&quantities))
 }
 
-/// As many values, each any of the sample's.
-fn draw(values: &[f64], drawn: &mut [f64], random: &mut Random) {
+/// Draws with replacement.
+fn draw_resample(values: &[f64], drawn: &mut [f64], random: &mut Random) {
     for place in drawn {
         let number = random.below(values.len() as u64) as usize;
         *place = values.get(number).copied().unwrap_or(f64::NAN);
     }
 }
 
-fn middle(quantities: &[f64]) -> Interval {
-    Interval {
+fn percentile_interval(quantities: &[f64]) -> ConfidenceInterval {
+    ConfidenceInterval {
         low: quantile(quantities, 0.025),
         high: quantile(quantities, 0.975),
     }
@@ -76,17 +80,17 @@ mod tests {
     use super::*;
     use crate::mean;
 
-    /// Around 10, with a deviation of 2: a sum of twelve evens (Irwin-Hall).
-    fn normal(random: &mut Random) -> f64 {
+    /// Mean 10, standard deviation 2: a sum of twelve uniform numbers (Irwin-Hall).
+    fn draw_normal(random: &mut Random) -> f64 {
         10.0 + 2.0 * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)
     }
 
-    /// Of this many samples, the share whose interval holds the truth.
-    fn coverage(n: usize, samples: u64, draw: fn(&mut Random) -> f64, truth: f64) -> f64 {
+    /// Returns the share of simulated samples whose interval contains the truth.
+    fn measure_coverage(n: usize, samples: u64, draw: fn(&mut Random) -> f64, truth: f64) -> f64 {
         let holds = |seed| {
             let mut random = Random::of(77, seed);
             let values: Vec<f64> = (0..n).map(|_| draw(&mut random)).collect();
-            let found = interval(&values, mean, seed).unwrap();
+            let found = bootstrap_interval(&values, mean, seed).unwrap();
             (found.low..=found.high).contains(&truth)
         };
         (0..samples).filter(|seed| holds(*seed)).count() as f64 / samples as f64
@@ -94,21 +98,24 @@ mod tests {
 
     #[test]
     fn intervals_cover_as_they_say() {
-        let few = coverage(10, 200, normal, 10.0);
+        let few = measure_coverage(10, 200, draw_normal, 10.0);
         assert!((0.85..0.97).contains(&few), "{few}");
-        let many = coverage(40, 200, normal, 10.0);
+        let many = measure_coverage(40, 200, draw_normal, 10.0);
         assert!((0.90..0.985).contains(&many), "{many}");
-        // Lop-sided, as response times are.
-        let skewed = coverage(40, 200, Random::exponential, 1.0);
+        // Skewed, as response times are.
+        let skewed = measure_coverage(40, 200, Random::exponential, 1.0);
         assert!((0.87..0.985).contains(&skewed), "{skewed}");
     }
 
     #[test]
     fn an_interval_repeats_and_needs_three_values() {
         let values = [1.0, 2.0, 4.0];
-        assert_eq!(interval(&values, mean, 5), interval(&values, mean, 5));
-        assert_eq!(interval(&values[..2], mean, 5), None);
-        let flat = interval(&[3.0; 9], mean, 1).unwrap();
+        assert_eq!(
+            bootstrap_interval(&values, mean, 5),
+            bootstrap_interval(&values, mean, 5)
+        );
+        assert_eq!(bootstrap_interval(&values[..2], mean, 5), None);
+        let flat = bootstrap_interval(&[3.0; 9], mean, 1).unwrap();
         assert_eq!((flat.low, flat.high), (3.0, 3.0));
     }
 }

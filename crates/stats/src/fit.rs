@@ -1,23 +1,23 @@
-//! A straight line through measurements.
+//! Linear regression.
 
 use crate::mean;
 
 /// `y = intercept + slope · x` by least squares.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
-    /// y where x is 0.
+pub struct LinearFit {
+    /// y at x = 0.
     pub intercept: f64,
-    /// y for each x.
+    /// Change of y per x.
     pub slope: f64,
-    /// The share of y's scatter that the line explains.
+    /// Share of the variance of y that the line explains.
     pub r_squared: f64,
-    /// y less the line, in the order given.
+    /// Residuals in the order of the points.
     pub residuals: Vec<f64>,
 }
 
-impl Fit {
-    /// None with fewer than three points, or where x does not vary.
-    pub fn of(points: &[(f64, f64)]) -> Option<Fit> {
+impl LinearFit {
+    /// Returns `None` for fewer than three points, or if x is constant.
+    pub fn from_points(points: &[(f64, f64)]) -> Option<LinearFit> {
         if points.len() < 3 || points.iter().any(|(x, y)| !(x * y).is_finite()) {
             return None;
         }
@@ -40,7 +40,7 @@ impl Fit {
             .map(|(x, y)| y - intercept - slope * x)
             .collect();
         let left: f64 = residuals.iter().map(|residual| residual * residual).sum();
-        Some(Fit {
+        Some(LinearFit {
             intercept,
             slope,
             r_squared: if yy == 0.0 { 1.0 } else { 1.0 - left / yy },
@@ -53,7 +53,7 @@ impl Fit {
 mod tests {
     use super::*;
 
-    /// NIST's reference data set Norris: y and x, and what is certified of them.
+    /// NIST's reference data set Norris: y and x.
     const NORRIS: [(f64, f64); 36] = [
         (0.1, 0.2),
         (338.8, 337.4),
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn certified_values() {
-        let fit = Fit::of(&NORRIS.map(|(y, x)| (x, y))).unwrap();
+        let fit = LinearFit::from_points(&NORRIS.map(|(y, x)| (x, y))).unwrap();
         assert!(
             (fit.intercept - -0.262_323_073_774_029).abs() < 1e-10,
             "{fit:?}"
@@ -110,10 +110,16 @@ mod tests {
 
     #[test]
     fn no_line_without_a_spread() {
-        assert_eq!(Fit::of(&[(1.0, 1.0), (2.0, 2.0)]), None);
-        assert_eq!(Fit::of(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
-        assert_eq!(Fit::of(&[(1.0, 1.0), (2.0, f64::NAN), (3.0, 3.0)]), None);
-        let flat = Fit::of(&[(1.0, 4.0), (2.0, 4.0), (3.0, 4.0)]).unwrap();
+        assert_eq!(LinearFit::from_points(&[(1.0, 1.0), (2.0, 2.0)]), None);
+        assert_eq!(
+            LinearFit::from_points(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]),
+            None
+        );
+        assert_eq!(
+            LinearFit::from_points(&[(1.0, 1.0), (2.0, f64::NAN), (3.0, 3.0)]),
+            None
+        );
+        let flat = LinearFit::from_points(&[(1.0, 4.0), (2.0, 4.0), (3.0, 4.0)]).unwrap();
         assert_eq!(
             (flat.slope, flat.intercept, flat.r_squared),
             (0.0, 4.0, 1.0)

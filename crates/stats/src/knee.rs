@@ -1,13 +1,13 @@
-//! Where a server stops keeping up with a ramp.
+//! Detects the load at which a server no longer keeps up.
 
-/// Achieved below this share of offered: over the knee.
+/// Minimum share of the offered load that a server achieves below the knee.
 const SHARE_MIN: f64 = 0.98;
-/// A tail this many times that of the first point: over the knee.
+/// Maximum latency tail below the knee, relative to the first point.
 const TAIL_FACTOR_MAX: f64 = 3.0;
 
-/// The first of these (offered, achieved, tail of the latency), in order of growing load, where less
-/// than 98 % of what was offered was achieved, or the tail is beyond three times the first one's.
-pub fn knee(points: impl IntoIterator<Item = (f64, f64, f64)>) -> Option<usize> {
+/// Returns the first point (offered, achieved, latency tail), in order of increasing load, with
+/// less than 98 % of the offered load achieved, or a tail above three times the first one.
+pub fn find_knee(points: impl IntoIterator<Item = (f64, f64, f64)>) -> Option<usize> {
     let mut base = None;
     points.into_iter().position(|(offered, achieved, tail)| {
         let base = *base.get_or_insert(tail);
@@ -26,15 +26,15 @@ mod tests {
             (200.0, 199.0, 6.0),
             (300.0, 280.0, 9.0),
         ];
-        assert_eq!(knee(by_rate), Some(2));
+        assert_eq!(find_knee(by_rate), Some(2));
         let by_tail = [
             (100.0, 100.0, 5.0),
             (200.0, 200.0, 15.0),
             (300.0, 300.0, 15.1),
         ];
-        assert_eq!(knee(by_tail), Some(2));
-        assert_eq!(knee([(10.0, 9.0, 1.0)]), Some(0));
-        assert_eq!(knee([(10.0, 10.0, 1.0)]), None);
-        assert_eq!(knee([]), None);
+        assert_eq!(find_knee(by_tail), Some(2));
+        assert_eq!(find_knee([(10.0, 9.0, 1.0)]), Some(0));
+        assert_eq!(find_knee([(10.0, 10.0, 1.0)]), None);
+        assert_eq!(find_knee([]), None);
     }
 }

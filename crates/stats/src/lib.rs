@@ -1,11 +1,11 @@
-//! What measurements say, and how surely: pure arithmetic over numbers that others measured.
+//! Statistics of measurements: pure arithmetic.
 //!
-//! [`Summary`] of one sample, [`interval`]s by bootstrap, [`Ratio`] of pairs that were measured in
-//! the same rounds, a straight line's [`Fit`], the [`knee`] of a ramp; [`random`] is what seeds
-//! decide everywhere.
+//! [`SampleSummary`] summarizes one sample, [`bootstrap_interval`] computes confidence intervals,
+//! [`PairedRatio`] compares pairs of the same rounds, [`LinearFit`] fits a line, and [`find_knee`]
+//! finds the knee of a ramp. [`random`] provides seeded random numbers.
 //!
-//! What is *not* here: no IO, no clock, no chance but from a seed. The same numbers always say the
-//! same.
+//! This crate has no IO, no clock, and no randomness except from a seed: equal input gives equal
+//! results.
 
 mod bootstrap;
 mod fit;
@@ -14,9 +14,9 @@ pub mod random;
 mod ratio;
 mod sample;
 
-pub use bootstrap::{Interval, interval};
-pub use fit::Fit;
-pub use knee::knee;
+pub use bootstrap::{ConfidenceInterval, bootstrap_interval};
+pub use fit::LinearFit;
+pub use knee::find_knee;
 pub use random::Random;
-pub use ratio::{Ratio, unpaired};
-pub use sample::{Summary, mean, median, quantile};
+pub use ratio::{PairedRatio, unpaired_ratio};
+pub use sample::{SampleSummary, mean, median, quantile};

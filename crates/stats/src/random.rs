@@ -1,32 +1,32 @@
-//! Numbers that a seed decides, the same in every version: SplitMix64 (Steele, Lea, Flood 2014).
+//! Seeded random numbers, equal in every version: SplitMix64 (Steele, Lea, Flood 2014).
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The stream of a seed's `n`th decision, whoever takes it.
+    /// Creates the stream of a seed's `n`th decision.
     pub fn of(seed: u64, n: u64) -> Random {
-        Random(mix(seed ^ mix(n)))
+        Random(mix_bits(seed ^ mix_bits(n)))
     }
 
-    /// 64 even bits.
+    /// 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        mix_bits(self.0)
     }
 
-    /// Below `bound`, evenly (to one part in 2^64/bound); 0 where the bound is 0.
+    /// Uniform below `bound` (to one part in 2^64/bound); 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// In [0, 1).
+    /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -37,7 +37,7 @@ impl Random {
     }
 }
 
-fn mix(mut z: u64) -> u64 {
+fn mix_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -1,37 +1,37 @@
-//! One sample in a few numbers.
+//! Summary of one sample.
 
-use crate::{Interval, interval};
+use crate::{ConfidenceInterval, bootstrap_interval};
 
-/// A sample: what it is around, and how it scatters.
+/// Location and scatter of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
-    /// How many values.
+pub struct SampleSummary {
+    /// Number of values.
     pub n: usize,
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: f64,
     /// 95 % bootstrap interval of the mean; none below three values.
-    pub interval: Option<Interval>,
-    /// The standard deviation of the sample (n − 1).
+    pub interval: Option<ConfidenceInterval>,
+    /// Sample standard deviation (n − 1).
     pub deviation: f64,
-    /// The middle value.
+    /// Median.
     pub median: f64,
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
 }
 
-impl Summary {
-    /// None of an empty sample, or where a value is no number.
-    pub fn of(values: &[f64], seed: u64) -> Option<Summary> {
+impl SampleSummary {
+    /// Returns `None` for an empty sample, or if a value is not finite.
+    pub fn from_values(values: &[f64], seed: u64) -> Option<SampleSummary> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
-        Some(Summary {
+        Some(SampleSummary {
             n: values.len(),
             mean: mean(values),
-            interval: interval(values, mean, seed),
-            deviation: deviation(values),
+            interval: bootstrap_interval(values, mean, seed),
+            deviation: standard_deviation(values),
             median: median(values),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -39,18 +39,17 @@ impl Summary {
     }
 }
 
-/// The arithmetic mean; NaN of nothing.
+/// Arithmetic mean; NaN without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The middle value, or the mean of the two in the middle; NaN of nothing.
+/// Median: the middle value, or the mean of the two in the middle; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The value that this share of the sample does not exceed, between neighbours in proportion
-/// (Hyndman and Fan 1996, definition 7); NaN of nothing.
+/// Quantile with linear interpolation (Hyndman and Fan 1996, definition 7); NaN without values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -63,7 +62,7 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-fn deviation(values: &[f64]) -> f64 {
+fn standard_deviation(values: &[f64]) -> f64 {
     let middle = mean(values);
     let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
     match values.len() {
@@ -78,13 +77,17 @@ mod tests {
 
     #[test]
     fn known_numbers() {
-        let summary = Summary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0], 1).unwrap();
+        let summary =
+            SampleSummary::from_values(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0], 1).unwrap();
         assert_eq!((summary.n, summary.mean, summary.median), (8, 5.0, 4.5));
         assert!((summary.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!((summary.min, summary.max), (2.0, 9.0));
-        assert_eq!(Summary::of(&[], 1), None);
-        assert_eq!(Summary::of(&[1.0, f64::NAN], 1), None);
-        assert_eq!(Summary::of(&[1.0], 1).unwrap().deviation, 0.0);
+        assert_eq!(SampleSummary::from_values(&[], 1), None);
+        assert_eq!(SampleSummary::from_values(&[1.0, f64::NAN], 1), None);
+        assert_eq!(
+            SampleSummary::from_values(&[1.0], 1).unwrap().deviation,
+            0.0
+        );
     }
 
     #[test]

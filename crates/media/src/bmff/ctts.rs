@@ -1,23 +1,25 @@
 //! `ctts`: composition offsets (8.6.1.3).
 
-use super::table::{entries, word};
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::{entry_u32, read_entries};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Reads the body of the box: runs of (samples, offset in ticks).
+/// Parses the body: runs of (samples, composition offset in ticks).
 ///
-/// Offsets are taken as signed in version 0 too: QuickTime and others write negative ones
+/// Offsets are read as signed in version 0 too. QuickTime and other writers store negative offsets
 /// there, and no real offset needs the 32nd bit.
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than it claims.
+/// `Truncated` if there are fewer runs than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, i32)> + Clone + '_> {
-    let mut reader = Reader::new(body);
-    version_and_flags(&mut reader);
+    let mut reader = ByteReader::new(body);
+    read_version_and_flags(&mut reader);
     let count = reader.u32();
-    let runs = entries::<8>(&mut reader, count)?;
-    Ok(runs.iter().map(|run| (word(run, 0), word(run, 4) as i32)))
+    let runs = read_entries::<8>(&mut reader, count)?;
+    Ok(runs
+        .iter()
+        .map(|run| (entry_u32(run, 0), entry_u32(run, 4) as i32)))
 }
 
 #[cfg(test)]

@@ -1,82 +1,96 @@
-//! `dref`: where a track's media lies (8.7.2).
+//! `dref`: the file that contains a track's media (8.7.2).
 
-use super::{Children, Mp4Box, version_and_flags};
-use crate::bytes::{Reader, write_full_box};
-use crate::error::{Error, Kind, Result, fourcc};
+use super::{BoxIterator, Mp4Box, read_version_and_flags};
+use crate::bytes::{ByteReader, write_full_box};
+use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
-/// Where the media of a sample entry lies.
+/// The file that contains the media of a sample entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Location {
-    /// In this very file.
-    Here,
-    /// In the file of this name: a relative reference or a URL, as it is written.
-    Named(String),
+pub enum MediaLocation {
+    /// The file that contains the box itself.
+    SameFile,
+    /// Another file: a relative reference or a URL, exactly as written.
+    External(String),
 }
 
-/// Longest name, in bytes.
+/// Maximum length of an external name, in bytes.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Where the media is that entry `index`, from 1, speaks of. An entry that is missing or too
-/// short is taken to mean this very file, as is QuickTime's `alis` that says so.
+/// Returns the location named by entry `index`, counted from 1.
+///
+/// A missing or truncated entry means the same file, and so does QuickTime's `alis` with the
+/// self-reference flag.
 ///
 /// # Errors
-/// What is wrong with an entry's size or name; `Unsupported` for other kinds of reference.
-pub fn location(dref: &Mp4Box<'_>, index: u16) -> Result<Location> {
-    let mut reader = Reader::new(dref.body);
-    version_and_flags(&mut reader);
+/// `Malformed` or `TooLarge` for an invalid name, an error in a box size, `Unsupported` for other
+/// kinds of reference.
+pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
+    let mut reader = ByteReader::new(dref.body);
+    read_version_and_flags(&mut reader);
     reader.u32();
-    reader.done()?;
+    reader.check_complete()?;
     let wanted = usize::from(index.max(1)) - 1;
-    let Some(entry) = Children::new(reader.rest(), dref.body_at() + 8).nth(wanted) else {
-        return Ok(Location::Here);
+    let Some(entry) = BoxIterator::new(reader.remaining(), dref.body_offset() + 8).nth(wanted)
+    else {
+        return Ok(MediaLocation::SameFile);
     };
     let entry = entry?;
-    let mut reader = Reader::new(entry.body);
-    let (_, flags) = version_and_flags(&mut reader);
-    if reader.done().is_err() || flags & 1 != 0 {
-        return Ok(Location::Here);
+    let mut reader = ByteReader::new(entry.body);
+    let (_, flags) = read_version_and_flags(&mut reader);
+    if reader.check_complete().is_err() || flags & 1 != 0 {
+        return Ok(MediaLocation::SameFile);
     }
     let name = match &entry.name {
-        b"url " => terminated(reader.rest()).0,
-        // A name first (which we cannot look up), then where to find it.
-        b"urn " => terminated(terminated(reader.rest()).1).0,
+        b"url " => split_at_nul(reader.remaining()).0,
+        // A URN comes first, which cannot be resolved, and then its location.
+        b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
-            let what = format!("a reference to other files of kind {}", fourcc(*other));
-            return Err(Error::unsupported(what).inside(*b"dref").at(entry.at));
+            let message = format!(
+                "unsupported kind of reference to other files: {}",
+                format_fourcc(*other)
+            );
+            return Err(Error::unsupported(message)
+                .in_box(*b"dref")
+                .at_byte(entry.offset));
         }
     };
-    named(name).map_err(|error| error.inside(entry.name).inside(*b"dref").at(entry.at))
+    parse_external_name(name).map_err(|error| {
+        error
+            .in_box(entry.name)
+            .in_box(*b"dref")
+            .at_byte(entry.offset)
+    })
 }
 
-fn named(bytes: &[u8]) -> Result<Location> {
+fn parse_external_name(bytes: &[u8]) -> Result<MediaLocation> {
     if bytes.len() > NAME_BYTES_MAX {
-        let what = format!(
-            "a name of {} bytes; at most {NAME_BYTES_MAX} are read",
+        let message = format!(
+            "a file name of {} bytes; at most {NAME_BYTES_MAX} are read",
             bytes.len()
         );
-        return Err(Error::new(Kind::TooLarge, what));
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     match std::str::from_utf8(bytes) {
-        Ok("") => Err(Error::malformed("a reference to another file names none")),
-        Ok(name) => Ok(Location::Named(name.to_owned())),
+        Ok("") => Err(Error::malformed("a reference to another file has no name")),
+        Ok(name) => Ok(MediaLocation::External(name.to_owned())),
         Err(_) => Err(Error::malformed("a reference to another file is not UTF-8")),
     }
 }
 
-/// Bytes up to the first NUL, and those after it.
-fn terminated(bytes: &[u8]) -> (&[u8], &[u8]) {
+/// Splits `bytes` at the first NUL, which is dropped.
+fn split_at_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0);
     let end = end.unwrap_or(bytes.len());
     (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
 }
 
-/// Appends a dref box with one entry.
-pub fn write(out: &mut Vec<u8>, location: &Location) {
+/// Appends a `dref` box with one entry (8.7.2).
+pub fn write_dref(out: &mut Vec<u8>, location: &MediaLocation) {
     write_full_box(out, b"dref", 0, 0, |out| {
         out.extend_from_slice(&1u32.to_be_bytes());
         match location {
-            Location::Here => write_full_box(out, b"url ", 0, 1, |_| ()),
-            Location::Named(name) => write_full_box(out, b"url ", 0, 0, |out| {
+            MediaLocation::SameFile => write_full_box(out, b"url ", 0, 1, |_| ()),
+            MediaLocation::External(name) => write_full_box(out, b"url ", 0, 0, |out| {
                 out.extend(name.bytes().filter(|byte| *byte != 0));
                 out.push(0);
             }),
@@ -88,7 +102,7 @@ pub fn write(out: &mut Vec<u8>, location: &Location) {
 mod tests {
     use super::*;
 
-    fn entries(kinds: &[(&[u8; 4], u32, &[u8])]) -> Vec<u8> {
+    fn build_dref(kinds: &[(&[u8; 4], u32, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         write_full_box(&mut bytes, b"dref", 0, 0, |out| {
             out.extend((kinds.len() as u32).to_be_bytes());
@@ -99,51 +113,54 @@ mod tests {
         bytes
     }
 
-    fn at(bytes: &[u8], index: u16) -> Result<Location> {
-        location(&Mp4Box::first(bytes, 0).unwrap(), index)
+    fn find_in(bytes: &[u8], index: u16) -> Result<MediaLocation> {
+        find_location(&Mp4Box::parse_first(bytes, 0).unwrap(), index)
     }
 
     #[test]
-    fn here_or_elsewhere() {
-        let named = |name: &str| Ok(Location::Named(name.to_owned()));
-        let bytes = entries(&[
+    fn entries_name_the_same_file_or_another() {
+        let named = |name: &str| Ok(MediaLocation::External(name.to_owned()));
+        let bytes = build_dref(&[
             (b"url ", 1, b""),
             (b"url ", 0, b"http://a/b.mp4\0"),
             (b"url ", 0, b"no end.mp4"),
             (b"urn ", 0, b"urn:x\0where.mp4\0"),
             (b"alis", 1, b""),
         ]);
-        assert_eq!(at(&bytes, 0), Ok(Location::Here));
-        assert_eq!(at(&bytes, 1), Ok(Location::Here));
-        assert_eq!(at(&bytes, 2), named("http://a/b.mp4"));
-        assert_eq!(at(&bytes, 3), named("no end.mp4"));
-        assert_eq!(at(&bytes, 4), named("where.mp4"));
-        assert_eq!(at(&bytes, 5), Ok(Location::Here));
-        assert_eq!(at(&bytes, 6), Ok(Location::Here));
+        assert_eq!(find_in(&bytes, 0), Ok(MediaLocation::SameFile));
+        assert_eq!(find_in(&bytes, 1), Ok(MediaLocation::SameFile));
+        assert_eq!(find_in(&bytes, 2), named("http://a/b.mp4"));
+        assert_eq!(find_in(&bytes, 3), named("no end.mp4"));
+        assert_eq!(find_in(&bytes, 4), named("where.mp4"));
+        assert_eq!(find_in(&bytes, 5), Ok(MediaLocation::SameFile));
+        assert_eq!(find_in(&bytes, 6), Ok(MediaLocation::SameFile));
     }
 
     #[test]
-    fn what_names_nothing_is_refused() {
+    fn references_without_a_valid_name_are_refused() {
         let long = [b'a'; NAME_BYTES_MAX + 1];
         for (kind, body, expected) in [
-            (b"url ", &b""[..], Kind::Malformed),
-            (b"url ", b"\0", Kind::Malformed),
-            (b"url ", b"\xff\0", Kind::Malformed),
-            (b"urn ", b"urn:x\0", Kind::Malformed),
-            (b"url ", &long, Kind::TooLarge),
-            (b"alis", b"alias", Kind::Unsupported),
+            (b"url ", &b""[..], ErrorKind::Malformed),
+            (b"url ", b"\0", ErrorKind::Malformed),
+            (b"url ", b"\xff\0", ErrorKind::Malformed),
+            (b"urn ", b"urn:x\0", ErrorKind::Malformed),
+            (b"url ", &long, ErrorKind::TooLarge),
+            (b"alis", b"alias", ErrorKind::Unsupported),
         ] {
-            let error = at(&entries(&[(kind, 0, body)]), 1).unwrap_err();
+            let error = find_in(&build_dref(&[(kind, 0, body)]), 1).unwrap_err();
             assert_eq!(error.kind, expected, "{error}");
         }
     }
 
     #[test]
-    fn round_trip() {
-        for location in [Location::Here, Location::Named("../a film.mp4".into())] {
+    fn written_locations_are_read_back() {
+        for location in [
+            MediaLocation::SameFile,
+            MediaLocation::External("../a film.mp4".into()),
+        ] {
             let mut bytes = Vec::new();
-            write(&mut bytes, &location);
-            assert_eq!(at(&bytes, 1), Ok(location));
+            write_dref(&mut bytes, &location);
+            assert_eq!(find_in(&bytes, 1), Ok(location));
         }
     }
 }

@@ -1,18 +1,18 @@
 //! `elng`: extended language tag (8.4.6).
 
-use super::{hdlr::text, version_and_flags};
-use crate::bytes::Reader;
+use super::{hdlr::decode_text, read_version_and_flags};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Reads the body of the box: a BCP 47 tag such as `pt-BR`; `None` if it is not one.
+/// Parses the body: a BCP 47 tag such as `pt-BR`; `None` if the tag is invalid.
 ///
 /// # Errors
-/// `Truncated` if it is too short.
+/// `Truncated` if the body is too short.
 pub fn parse(body: &[u8]) -> Result<Option<String>> {
-    let mut reader = Reader::new(body);
-    version_and_flags(&mut reader);
-    reader.done()?;
-    let tag = text(reader.rest());
+    let mut reader = ByteReader::new(body);
+    read_version_and_flags(&mut reader);
+    reader.check_complete()?;
+    let tag = decode_text(reader.remaining());
     let legal = (2..=35).contains(&tag.len())
         && tag.split('-').all(|part| {
             (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags() {
+    fn only_well_formed_tags_are_read() {
         assert_eq!(parse(b"\0\0\0\0pt-BR\0").unwrap().as_deref(), Some("pt-BR"));
         assert_eq!(parse(b"\0\0\0\0de").unwrap().as_deref(), Some("de"));
         assert_eq!(parse(b"\0\0\0\0\"><script>\0"), Ok(None));

@@ -1,45 +1,48 @@
 //! `elst`: edit list (8.6.6).
 
-use super::table::{entries, word};
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::{entry_u32, read_entries};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// One edit: a stretch of the film's timeline.
+/// One edit: a part of the movie's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edit {
-    /// Its length, in ticks of the movie header; 0: to the end of the media.
+pub struct EditListEntry {
+    /// Length in ticks of the movie header; 0 means until the end of the media.
     pub duration: u64,
-    /// Where in the media it begins, in ticks of the track; -1: nothing is shown.
+    /// Start in the media, in ticks of the track; -1 is an empty edit, which shows nothing.
     pub media_time: i64,
-    /// Speed as 16.16; 0 holds a picture still.
+    /// Playback speed as a 16.16 number; 0 holds one picture.
     pub rate: u32,
 }
 
-/// Reads the body of the box.
+/// Parses the body of versions 0 and 1.
 ///
 /// # Errors
-/// `Truncated` if there are fewer entries than it claims.
-pub fn parse(body: &[u8]) -> Result<Vec<Edit>> {
-    let mut reader = Reader::new(body);
-    let wide = version_and_flags(&mut reader).0 == 1;
+/// `Truncated` if there are fewer entries than declared.
+pub fn parse(body: &[u8]) -> Result<Vec<EditListEntry>> {
+    let mut reader = ByteReader::new(body);
+    let wide = read_version_and_flags(&mut reader).0 == 1;
     let count = reader.u32();
     if wide {
-        let edits = entries::<20>(&mut reader, count)?.iter().map(|entry| {
-            let long = |at| (u64::from(word(entry, at)) << 32) | u64::from(word(entry, at + 4));
-            Edit {
+        let edits = read_entries::<20>(&mut reader, count)?.iter().map(|entry| {
+            let long =
+                |at| (u64::from(entry_u32(entry, at)) << 32) | u64::from(entry_u32(entry, at + 4));
+            EditListEntry {
                 duration: long(0),
                 media_time: long(8) as i64,
-                rate: word(entry, 16),
+                rate: entry_u32(entry, 16),
             }
         });
         return Ok(edits.collect());
     }
-    let edits = entries::<12>(&mut reader, count)?.iter().map(|entry| Edit {
-        duration: u64::from(word(entry, 0)),
-        media_time: i64::from(word(entry, 4) as i32),
-        rate: word(entry, 8),
-    });
+    let edits = read_entries::<12>(&mut reader, count)?
+        .iter()
+        .map(|entry| EditListEntry {
+            duration: u64::from(entry_u32(entry, 0)),
+            media_time: i64::from(entry_u32(entry, 4) as i32),
+            rate: entry_u32(entry, 8),
+        });
     Ok(edits.collect())
 }
 
@@ -48,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions() {
-        let expected = [Edit {
+    fn both_versions_are_parsed() {
+        let expected = [EditListEntry {
             duration: 5,
             media_time: -1,
             rate: 0x10000,

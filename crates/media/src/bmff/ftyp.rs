@@ -1,30 +1,30 @@
 //! `ftyp`: file type and compatibility (4.3).
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// What a file says it follows.
+/// The specification that a file declares to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ftyp {
-    /// The brand it was made for.
-    pub major: [u8; 4],
+    /// `major_brand`.
+    pub major_brand: [u8; 4],
 }
 
 impl Ftyp {
-    /// Reads the body of the box. Compatible brands are not looked at.
+    /// Parses the body. Compatible brands are ignored.
     ///
     /// # Errors
-    /// `Truncated` if it is too short.
+    /// `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Ftyp> {
-        let mut reader = Reader::new(body);
-        let major = reader.array();
-        reader.done()?;
-        Ok(Ftyp { major })
+        let mut reader = ByteReader::new(body);
+        let major = reader.read_array();
+        reader.check_complete()?;
+        Ok(Ftyp { major_brand: major })
     }
 
-    /// Whether it is a QuickTime file, where some boxes differ.
+    /// Returns whether this is a QuickTime file, where some boxes differ.
     pub fn is_quicktime(&self) -> bool {
-        self.major == *b"qt  "
+        self.major_brand == *b"qt  "
     }
 }
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brands() {
+    fn the_major_brand_decides_on_quicktime() {
         let quick = Ftyp::parse(b"qt  \0\0\x02\0qt  ").unwrap();
         assert!(quick.is_quicktime());
         assert!(!Ftyp::parse(b"isom\0\0\x02\0qt  ").unwrap().is_quicktime());

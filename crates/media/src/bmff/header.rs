@@ -1,49 +1,55 @@
-//! The header of a box (4.2.2): 32-bit, 64-bit and to-the-end sizes.
+//! Box headers with 32-bit, 64-bit and to-the-end sizes (4.2.2).
 
-use crate::bytes::Reader;
-use crate::error::{Error, Kind, Result, fourcc};
+use crate::bytes::ByteReader;
+use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
 /// Name and size of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct BoxHeader {
     /// Four-letter code.
     pub name: [u8; 4],
-    /// Bytes of the header itself: 8, or 16 where the size has 64 bits.
-    pub len: u64,
+    /// Bytes of the header: 8, or 16 for a 64-bit size.
+    pub header_len: u64,
     /// Bytes of the whole box, header included.
-    pub size: u64,
+    pub box_size: u64,
 }
 
-impl Header {
-    /// Reads the header that `bytes` begin with, in a container (or file) that ends `left` bytes
-    /// after its start. `None`: more bytes are needed to tell.
+impl BoxHeader {
+    /// Parses the header at the start of `bytes`.
+    ///
+    /// `left` is the number of bytes from there to the end of the container or file; a size of 0
+    /// takes all of them. `None` means that more bytes are needed.
     ///
     /// # Errors
     /// `Malformed` if the size is smaller than the header.
-    pub fn read(bytes: &[u8], left: u64) -> Result<Option<Header>> {
-        let mut reader = Reader::new(bytes);
-        let (short, name) = (reader.u32(), reader.array());
+    pub fn parse(bytes: &[u8], left: u64) -> Result<Option<BoxHeader>> {
+        let mut reader = ByteReader::new(bytes);
+        let (short, name) = (reader.u32(), reader.read_array());
         let (len, size) = match short {
             0 => (8, left),
             1 => (16, reader.u64()),
             size => (8, u64::from(size)),
         };
-        if reader.done().is_err() {
+        if reader.check_complete().is_err() {
             return Ok(None);
         }
         if size < len {
-            let name = fourcc(name);
-            let what = format!("box {name} says it is {size} bytes, less than its own header");
-            return Err(Error::malformed(what));
+            let name = format_fourcc(name);
+            let message = format!("box {name} declares {size} bytes, less than its own header");
+            return Err(Error::malformed(message));
         }
-        Ok(Some(Header { name, len, size }))
+        Ok(Some(BoxHeader {
+            name,
+            header_len: len,
+            box_size: size,
+        }))
     }
 
-    /// The error for a box that is longer than the `left` bytes there are.
-    pub fn overrun(&self, left: u64) -> Error {
-        let (name, size) = (fourcc(self.name), self.size);
-        let what = format!("box {name} says it is {size} bytes, but only {left} are left");
-        Error::new(Kind::Truncated, what)
+    /// Creates the error for a box that is longer than the `left` bytes of its container.
+    pub fn overrun_error(&self, left: u64) -> Error {
+        let (name, size) = (format_fourcc(self.name), self.box_size);
+        let message = format!("box {name} declares {size} bytes, but only {left} are left");
+        Error::new(ErrorKind::Truncated, message)
     }
 }
 
@@ -52,11 +58,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_size() {
-        let read = |bytes: &[u8]| Header::read(bytes, 1000);
+    fn every_form_of_size_is_parsed() {
+        let read = |bytes: &[u8]| BoxHeader::parse(bytes, 1000);
         let some = |name: &[u8; 4], len, size| {
             let name = *name;
-            Ok(Some(Header { name, len, size }))
+            Ok(Some(BoxHeader {
+                name,
+                header_len: len,
+                box_size: size,
+            }))
         };
         assert_eq!(read(b"\0\0\0\x08free"), some(b"free", 8, 8));
         assert_eq!(read(b"\0\0\0\0mdat"), some(b"mdat", 8, 1000));

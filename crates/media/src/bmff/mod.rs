@@ -1,8 +1,8 @@
-//! ISO base media file format (ISO/IEC 14496-12): one box, one file, named by its four letters.
+//! ISO base media file format (ISO/IEC 14496-12): one file per box, named by its four letters.
 //!
-//! Everything here reads from slices and copies nothing; big tables are iterators over the
-//! bytes of their box. Who needs a box asks for it by its path, so nothing recurses; the one
-//! walk over all boxes, [`outline`], is bounded by [`DEPTH_MAX`] and [`OUTLINE_MAX`].
+//! Parsers read from slices and copy nothing. Large tables are iterators over the bytes of their
+//! box. Callers look up boxes by path, so nothing recurses. The only walk over all boxes,
+//! [`list_boxes`], is bounded by [`BOX_DEPTH_MAX`] and [`OUTLINE_BOXES_MAX`].
 
 pub mod ctts;
 pub mod dref;
@@ -29,64 +29,66 @@ pub mod trex;
 pub mod trun;
 pub mod udta;
 
-pub use header::Header;
-pub use outline::{DEPTH_MAX, Line, OUTLINE_MAX, outline};
+pub use header::BoxHeader;
+pub use outline::{BOX_DEPTH_MAX, OUTLINE_BOXES_MAX, OutlineEntry, list_boxes};
 
-use crate::bytes::Reader;
-use crate::error::{Error, Kind, Result, fourcc};
+use crate::bytes::ByteReader;
+use crate::error::{Error, ErrorKind, Result, format_fourcc};
 
-/// One box in memory: its name, what is inside, and where that lies in the file.
+/// One box in memory, with its offset in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Mp4Box<'a> {
     /// Four-letter code.
     pub name: [u8; 4],
-    /// Everything after the header.
+    /// Content after the header.
     pub body: &'a [u8],
-    /// Everything, header included.
-    pub whole: &'a [u8],
-    /// Offset of the header in the file.
-    pub at: u64,
+    /// The whole box, header included.
+    pub bytes: &'a [u8],
+    /// Offset of the header in the file, in bytes.
+    pub offset: u64,
 }
 
 impl<'a> Mp4Box<'a> {
-    /// Reads the box that `bytes` begin with; `at` is where they lie in the file.
+    /// Parses the box at the start of `bytes`, which are at byte `at` of the file.
     ///
     /// # Errors
     /// `Truncated` if the box is longer than `bytes`, `Malformed` if its size is impossible.
-    pub fn first(bytes: &'a [u8], at: u64) -> Result<Mp4Box<'a>> {
+    pub fn parse_first(bytes: &'a [u8], at: u64) -> Result<Mp4Box<'a>> {
         let left = bytes.len() as u64;
-        let header = Header::read(bytes, left)
-            .map_err(|error| error.at(at))?
-            .ok_or_else(|| Error::new(Kind::Truncated, "a box header is cut short").at(at))?;
-        let whole = usize::try_from(header.size)
+        let header = BoxHeader::parse(bytes, left)
+            .map_err(|error| error.at_byte(at))?
+            .ok_or_else(|| {
+                Error::new(ErrorKind::Truncated, "a box header is truncated").at_byte(at)
+            })?;
+        let whole = usize::try_from(header.box_size)
             .ok()
             .and_then(|size| bytes.get(..size))
-            .ok_or_else(|| header.overrun(left).at(at))?;
+            .ok_or_else(|| header.overrun_error(left).at_byte(at))?;
         Ok(Mp4Box {
             name: header.name,
-            body: whole.get(header.len as usize..).unwrap_or_default(),
-            whole,
-            at,
+            body: whole.get(header.header_len as usize..).unwrap_or_default(),
+            bytes: whole,
+            offset: at,
         })
     }
 
-    /// Offset of the body in the file.
-    pub fn body_at(&self) -> u64 {
-        self.at + (self.whole.len() - self.body.len()) as u64
+    /// Offset of the body in the file, in bytes.
+    pub fn body_offset(&self) -> u64 {
+        self.offset + (self.bytes.len() - self.body.len()) as u64
     }
 
-    /// The boxes inside, in order.
-    pub fn children(&self) -> Children<'a> {
-        Children::new(self.body, self.body_at())
+    /// Iterates over the child boxes in order.
+    pub fn children(&self) -> BoxIterator<'a> {
+        BoxIterator::new(self.body, self.body_offset())
     }
 
-    /// The first box called `name` inside.
+    /// Returns the first child called `name`.
     ///
     /// # Errors
-    /// If a box before it is broken.
-    pub fn find(&self, name: &[u8; 4]) -> Result<Option<Mp4Box<'a>>> {
+    /// An error in a box before it.
+    pub fn find_child(&self, name: &[u8; 4]) -> Result<Option<Mp4Box<'a>>> {
         for child in self.children() {
-            let child = child.map_err(|error| error.inside(self.name))?;
+            let child = child.map_err(|error| error.in_box(self.name))?;
             if child.name == *name {
                 return Ok(Some(child));
             }
@@ -94,61 +96,64 @@ impl<'a> Mp4Box<'a> {
         Ok(None)
     }
 
-    /// The first box called `name` inside, which the standard says is there.
+    /// Returns the first child called `name`, which the standard requires.
     ///
     /// # Errors
-    /// `Malformed` if there is none.
-    pub fn need(&self, name: &[u8; 4]) -> Result<Mp4Box<'a>> {
-        let missing = || Error::malformed(format!("there is no {} box", fourcc(*name)));
-        let found = self.find(name)?;
-        found.ok_or_else(|| missing().inside(self.name).at(self.at))
+    /// `Malformed` if it is missing; an error in a box before it.
+    pub fn require_child(&self, name: &[u8; 4]) -> Result<Mp4Box<'a>> {
+        let missing = || Error::malformed(format!("there is no {} box", format_fourcc(*name)));
+        let found = self.find_child(name)?;
+        found.ok_or_else(|| missing().in_box(self.name).at_byte(self.offset))
     }
 
-    /// Parses the body with `parse`; an error says that it is in this box.
+    /// Parses the body with `parse` and adds this box to the location of its error.
     ///
     /// # Errors
-    /// Those of `parse`.
-    pub fn read<T>(&self, parse: impl FnOnce(&'a [u8]) -> Result<T>) -> Result<T> {
-        parse(self.body).map_err(|error| error.inside(self.name).at(self.at))
+    /// The errors of `parse`.
+    pub fn parse_body<T>(&self, parse: impl FnOnce(&'a [u8]) -> Result<T>) -> Result<T> {
+        parse(self.body).map_err(|error| error.in_box(self.name).at_byte(self.offset))
     }
 }
 
-/// The boxes in a slice, in order; ends at the first error.
+/// Iterates over the boxes of a slice in order. Stops after the first error.
 #[derive(Debug, Clone)]
-pub struct Children<'a> {
-    rest: &'a [u8],
-    at: u64,
+pub struct BoxIterator<'a> {
+    remaining: &'a [u8],
+    offset: u64,
 }
 
-impl<'a> Children<'a> {
-    /// The boxes in `bytes`, which lie at `at` in the file.
-    pub fn new(bytes: &'a [u8], at: u64) -> Children<'a> {
-        Children { rest: bytes, at }
+impl<'a> BoxIterator<'a> {
+    /// Creates an iterator over `bytes`, which are at byte `at` of the file.
+    pub fn new(bytes: &'a [u8], at: u64) -> BoxIterator<'a> {
+        BoxIterator {
+            remaining: bytes,
+            offset: at,
+        }
     }
 }
 
-impl<'a> Iterator for Children<'a> {
+impl<'a> Iterator for BoxIterator<'a> {
     type Item = Result<Mp4Box<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // QuickTime ends some containers with four zero bytes.
-        if self.rest.len() < 8 && self.rest.iter().all(|byte| *byte == 0) {
+        // Some QuickTime containers end with four zero bytes.
+        if self.remaining.len() < 8 && self.remaining.iter().all(|byte| *byte == 0) {
             return None;
         }
-        let found = Mp4Box::first(self.rest, self.at);
+        let found = Mp4Box::parse_first(self.remaining, self.offset);
         match &found {
             Ok(child) => {
-                self.rest = self.rest.get(child.whole.len()..).unwrap_or_default();
-                self.at += child.whole.len() as u64;
+                self.remaining = self.remaining.get(child.bytes.len()..).unwrap_or_default();
+                self.offset += child.bytes.len() as u64;
             }
-            Err(_) => self.rest = &[],
+            Err(_) => self.remaining = &[],
         }
         Some(found)
     }
 }
 
-/// Version and flags, which open every full box (4.2.2).
-pub fn version_and_flags(reader: &mut Reader<'_>) -> (u8, u32) {
+/// Reads version and flags, which start every full box (4.2.2).
+pub fn read_version_and_flags(reader: &mut ByteReader<'_>) -> (u8, u32) {
     (reader.u8(), reader.u24())
 }
 
@@ -157,7 +162,7 @@ mod tests {
     use super::*;
     use crate::bytes::write_box;
 
-    fn nest(names: &[&[u8; 4]]) -> Vec<u8> {
+    fn nest_boxes(names: &[&[u8; 4]]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for name in names.iter().rev() {
             let inner = std::mem::take(&mut bytes);
@@ -167,16 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn children_know_where_they_lie() {
-        let mut body = nest(&[b"free"]);
-        body.extend(nest(&[b"trak", b"tkhd"]));
+    fn children_report_their_offsets() {
+        let mut body = nest_boxes(&[b"free"]);
+        body.extend(nest_boxes(&[b"trak", b"tkhd"]));
         let mut bytes = Vec::new();
         write_box(&mut bytes, b"moov", |out| out.extend_from_slice(&body));
-        let moov = Mp4Box::first(&bytes, 100).unwrap();
-        let trak = moov.need(b"trak").unwrap();
-        assert_eq!((trak.at, trak.body_at(), trak.body.len()), (116, 124, 8));
-        assert_eq!(trak.need(b"tkhd").unwrap().at, 124);
-        let error = moov.need(b"mvhd").unwrap_err();
+        let moov = Mp4Box::parse_first(&bytes, 100).unwrap();
+        let trak = moov.require_child(b"trak").unwrap();
+        assert_eq!(
+            (trak.offset, trak.body_offset(), trak.body.len()),
+            (116, 124, 8)
+        );
+        assert_eq!(trak.require_child(b"tkhd").unwrap().offset, 124);
+        let error = moov.require_child(b"mvhd").unwrap_err();
         assert_eq!(
             error.to_string(),
             "there is no mvhd box (in moov, at byte 100)"
@@ -184,22 +192,22 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_box_that_overruns_is_named_with_its_place() {
-        let mut bytes = nest(&[b"moov", b"trak"]);
+    fn an_overlong_inner_box_is_named_with_its_offset() {
+        let mut bytes = nest_boxes(&[b"moov", b"trak"]);
         bytes[11] = 200;
-        let moov = Mp4Box::first(&bytes, 0).unwrap();
-        let error = moov.need(b"tkhd").unwrap_err();
-        assert_eq!(error.kind, Kind::Truncated);
-        assert_eq!(error.at, Some(8));
-        assert!(error.what.contains("trak"), "{error}");
+        let moov = Mp4Box::parse_first(&bytes, 0).unwrap();
+        let error = moov.require_child(b"tkhd").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Truncated);
+        assert_eq!(error.byte_offset, Some(8));
+        assert!(error.message.contains("trak"), "{error}");
     }
 
     #[test]
-    fn quicktime_may_end_a_container_with_zeros() {
-        let mut bytes = nest(&[b"free"]);
+    fn zeros_may_end_a_quicktime_container() {
+        let mut bytes = nest_boxes(&[b"free"]);
         bytes.extend_from_slice(&[0; 4]);
-        assert_eq!(Children::new(&bytes, 0).filter(Result::is_ok).count(), 1);
+        assert_eq!(BoxIterator::new(&bytes, 0).filter(Result::is_ok).count(), 1);
         bytes.push(1);
-        assert!(Children::new(&bytes, 0).any(|child| child.is_err()));
+        assert!(BoxIterator::new(&bytes, 0).any(|child| child.is_err()));
     }
 }

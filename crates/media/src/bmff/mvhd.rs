@@ -1,26 +1,26 @@
 //! `mvhd`: movie header (8.2.2).
 
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Facts of the whole film.
+/// Timescale and duration of the whole movie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mvhd {
-    /// Ticks a second of durations in edit lists; a broken file may say 0.
+    /// Ticks per second of the durations in edit lists; 0 in broken files.
     pub timescale: u32,
-    /// In those ticks; 0 or all ones where not known.
+    /// Duration in these ticks; 0 or all ones if unknown.
     pub duration: u64,
 }
 
 impl Mvhd {
-    /// Reads the body of the box.
+    /// Parses the body of versions 0 and 1.
     ///
     /// # Errors
-    /// `Truncated` if it is too short.
+    /// `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Mvhd> {
-        let mut reader = Reader::new(body);
-        let wide = version_and_flags(&mut reader).0 == 1;
+        let mut reader = ByteReader::new(body);
+        let wide = read_version_and_flags(&mut reader).0 == 1;
         reader.skip(if wide { 16 } else { 8 });
         let timescale = reader.u32();
         let duration = if wide {
@@ -28,7 +28,7 @@ impl Mvhd {
         } else {
             u64::from(reader.u32())
         };
-        reader.done()?;
+        reader.check_complete()?;
         Ok(Mvhd {
             timescale,
             duration,
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions() {
+    fn both_versions_are_parsed() {
         let mut narrow = vec![0; 20];
         narrow[14..16].copy_from_slice(&600u16.to_be_bytes());
         narrow[19] = 7;

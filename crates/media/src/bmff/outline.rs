@@ -1,63 +1,63 @@
-//! All boxes of a slice as a list of lines, for people and for golden tests.
+//! A flat list of all boxes in a slice, for reports and golden tests.
 
-use super::Children;
-use crate::error::{Error, Kind, Result};
+use super::BoxIterator;
+use crate::error::{Error, ErrorKind, Result};
 
-/// How deep boxes may nest. Real files stay under 12.
-pub const DEPTH_MAX: usize = 16;
+/// Maximum nesting depth of boxes. Real files stay under 12.
+pub const BOX_DEPTH_MAX: usize = 16;
 
-/// How many boxes an outline may have.
-pub const OUTLINE_MAX: usize = 100_000;
+/// Maximum number of boxes in an outline.
+pub const OUTLINE_BOXES_MAX: usize = 100_000;
 
 /// One box of an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
-    /// How many boxes it is in.
+pub struct OutlineEntry {
+    /// Number of enclosing boxes.
     pub depth: usize,
     /// Four-letter code.
     pub name: [u8; 4],
-    /// Offset of its header in the file.
-    pub at: u64,
-    /// Bytes, header included.
+    /// Offset of the header in the file, in bytes.
+    pub offset: u64,
+    /// Bytes of the whole box, header included.
     pub size: u64,
 }
 
-/// Boxes that hold nothing but boxes.
+/// Boxes that contain only boxes.
 const CONTAINERS: [&[u8; 4]; 14] = [
     b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl", b"mvex", b"moof", b"traf",
     b"mfra", b"tref", b"udta", b"sinf",
 ];
 
-/// Lists all boxes in `bytes`, which lie at `at` in the file, outermost first.
+/// Lists all boxes in `bytes`, which are at byte `at` of the file, outermost first.
 ///
 /// # Errors
-/// `TooLarge` beyond [`DEPTH_MAX`] or [`OUTLINE_MAX`]; else what is wrong with a box's size.
-pub fn outline(bytes: &[u8], at: u64) -> Result<Vec<Line>> {
+/// `TooLarge` over [`BOX_DEPTH_MAX`] or [`OUTLINE_BOXES_MAX`]; an error in a box size.
+pub fn list_boxes(bytes: &[u8], at: u64) -> Result<Vec<OutlineEntry>> {
     let mut lines = Vec::new();
-    list(bytes, at, 0, &mut lines)?;
+    append_boxes(bytes, at, 0, &mut lines)?;
     Ok(lines)
 }
 
-fn list(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<Line>) -> Result<()> {
-    for child in Children::new(bytes, at) {
+fn append_boxes(bytes: &[u8], at: u64, depth: usize, lines: &mut Vec<OutlineEntry>) -> Result<()> {
+    for child in BoxIterator::new(bytes, at) {
         let child = child?;
-        if depth >= DEPTH_MAX {
-            let what = format!("boxes are nested more than {DEPTH_MAX} deep");
-            return Err(Error::new(Kind::TooLarge, what).at(child.at));
+        if depth >= BOX_DEPTH_MAX {
+            let message = format!("boxes are nested more than {BOX_DEPTH_MAX} deep");
+            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(child.offset));
         }
-        if lines.len() >= OUTLINE_MAX {
-            let what = format!("there are more than {OUTLINE_MAX} boxes");
-            return Err(Error::new(Kind::TooLarge, what).at(child.at));
+        if lines.len() >= OUTLINE_BOXES_MAX {
+            let message = format!("there are more than {OUTLINE_BOXES_MAX} boxes");
+            return Err(Error::new(ErrorKind::TooLarge, message).at_byte(child.offset));
         }
-        lines.push(Line {
+        lines.push(OutlineEntry {
             depth,
             name: child.name,
-            at: child.at,
-            size: child.whole.len() as u64,
+            offset: child.offset,
+            size: child.bytes.len() as u64,
         });
         if CONTAINERS.contains(&&child.name) {
-            list(child.body, child.body_at(), depth + 1, lines)
-                .map_err(|error| error.inside(child.name))?;
+            append_boxes(child.body, child.body_offset(), depth + 1, lines)
+                .map_err(|error| error.in_box(child.name))?;
         }
     }
     Ok(())
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::bytes::write_box;
 
-    fn nest(depth: usize) -> Vec<u8> {
+    fn nest_moov_boxes(depth: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..depth {
             let inner = std::mem::take(&mut bytes);
@@ -78,17 +78,17 @@ mod tests {
     }
 
     #[test]
-    fn lists_boxes_with_depth_and_place() {
-        let lines = outline(&nest(3), 10).unwrap();
-        let flat: Vec<_> = lines.iter().map(|l| (l.depth, l.at, l.size)).collect();
+    fn boxes_are_listed_with_depth_and_offset() {
+        let lines = list_boxes(&nest_moov_boxes(3), 10).unwrap();
+        let flat: Vec<_> = lines.iter().map(|l| (l.depth, l.offset, l.size)).collect();
         assert_eq!(flat, [(0, 10, 24), (1, 18, 16), (2, 26, 8)]);
     }
 
     #[test]
     fn a_thousand_boxes_deep_is_an_error_that_names_the_bound() {
-        let error = outline(&nest(1000), 0).unwrap_err();
-        assert_eq!(error.kind, Kind::TooLarge);
-        assert!(error.what.contains("16"), "{error}");
-        assert!(outline(&nest(16), 0).is_ok());
+        let error = list_boxes(&nest_moov_boxes(1000), 0).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooLarge);
+        assert!(error.message.contains("16"), "{error}");
+        assert!(list_boxes(&nest_moov_boxes(16), 0).is_ok());
     }
 }

@@ -1,46 +1,46 @@
 //! `sidx`: segment index (8.16.3).
 
-use super::table::{entries, word};
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::{entry_u32, read_entries};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Where the stretches of a file that follow lie in time and bytes.
+/// Times and byte ranges of the subsegments that follow in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sidx {
-    /// `reference_ID`: the track it speaks of.
-    pub track: u32,
-    /// Ticks a second.
+    /// `reference_ID`: the track that is indexed.
+    pub reference_id: u32,
+    /// Ticks per second.
     pub timescale: u32,
-    /// When the first reference is first shown, in ticks.
-    pub earliest: u64,
-    /// Bytes from the end of this box to the first reference.
+    /// Presentation time of the first subsegment, in ticks.
+    pub earliest_presentation_time: u64,
+    /// Bytes from the end of this box to the first subsegment.
     pub first_offset: u64,
-    /// The stretches, one after another.
-    pub references: Vec<Reference>,
+    /// The references, in file order.
+    pub references: Vec<SidxReference>,
 }
 
-/// One stretch of the file.
+/// One subsegment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reference {
-    /// Whether it is another sidx; else it is media.
+pub struct SidxReference {
+    /// Whether the reference points to another `sidx` instead of media.
     pub is_index: bool,
-    /// Bytes.
-    pub size: u32,
-    /// Ticks.
-    pub duration: u32,
-    /// Whether it starts with a stream access point.
+    /// `referenced_size`, in bytes.
+    pub referenced_bytes: u32,
+    /// Duration in ticks.
+    pub subsegment_duration: u32,
+    /// Whether the subsegment starts with a stream access point.
     pub starts_with_sap: bool,
 }
 
 impl Sidx {
-    /// Reads the body of the box.
+    /// Parses the body of versions 0 and 1.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer references than it claims.
+    /// `Truncated` if there are fewer references than declared.
     pub fn parse(body: &[u8]) -> Result<Sidx> {
-        let mut reader = Reader::new(body);
-        let (version, _) = version_and_flags(&mut reader);
+        let mut reader = ByteReader::new(body);
+        let (version, _) = read_version_and_flags(&mut reader);
         let (track, timescale) = (reader.u32(), reader.u32());
         let mut long = || match version {
             0 => u64::from(reader.u32()),
@@ -49,17 +49,17 @@ impl Sidx {
         let (earliest, first_offset) = (long(), long());
         reader.skip(2);
         let count = u32::from(reader.u16());
-        let references = entries::<12>(&mut reader, count)?.iter();
-        let references = references.map(|entry| Reference {
-            is_index: word(entry, 0) >> 31 == 1,
-            size: word(entry, 0) & (u32::MAX >> 1),
-            duration: word(entry, 4),
-            starts_with_sap: word(entry, 8) >> 31 == 1,
+        let references = read_entries::<12>(&mut reader, count)?.iter();
+        let references = references.map(|entry| SidxReference {
+            is_index: entry_u32(entry, 0) >> 31 == 1,
+            referenced_bytes: entry_u32(entry, 0) & (u32::MAX >> 1),
+            subsegment_duration: entry_u32(entry, 4),
+            starts_with_sap: entry_u32(entry, 8) >> 31 == 1,
         });
         Ok(Sidx {
-            track,
+            reference_id: track,
             timescale,
-            earliest,
+            earliest_presentation_time: earliest,
             first_offset,
             references: references.collect(),
         })
@@ -71,16 +71,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions() {
+    fn both_versions_are_parsed() {
         let expected = Sidx {
-            track: 1,
+            reference_id: 1,
             timescale: 2,
-            earliest: 3,
+            earliest_presentation_time: 3,
             first_offset: 4,
-            references: vec![Reference {
+            references: vec![SidxReference {
                 is_index: true,
-                size: 5,
-                duration: 6,
+                referenced_bytes: 5,
+                subsegment_duration: 6,
                 starts_with_sap: true,
             }],
         };

@@ -1,34 +1,34 @@
-//! `stsc`: how many samples each chunk holds (8.7.4).
+//! `stsc`: number of samples in each chunk (8.7.4).
 
-use super::table::{entries, word};
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::{entry_u32, read_entries};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Chunks from one on, until the next run begins.
+/// Consecutive chunks with the same number of samples. The run lasts until the next one starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct ChunkRun {
     /// Number of the first chunk, from 1.
     pub first_chunk: u32,
-    /// Samples in each.
-    pub samples: u32,
-    /// Which sample entry they use, from 1.
-    pub description: u32,
+    /// Samples in each chunk.
+    pub samples_per_chunk: u32,
+    /// `sample_description_index`: the sample entry, counted from 1.
+    pub description_index: u32,
 }
 
-/// Reads the body of the box.
+/// Parses the body.
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than it claims.
-pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = Run> + Clone + '_> {
-    let mut reader = Reader::new(body);
-    version_and_flags(&mut reader);
+/// `Truncated` if there are fewer runs than declared.
+pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = ChunkRun> + Clone + '_> {
+    let mut reader = ByteReader::new(body);
+    read_version_and_flags(&mut reader);
     let count = reader.u32();
-    let runs = entries::<12>(&mut reader, count)?;
-    Ok(runs.iter().map(|run| Run {
-        first_chunk: word(run, 0),
-        samples: word(run, 4),
-        description: word(run, 8),
+    let runs = read_entries::<12>(&mut reader, count)?;
+    Ok(runs.iter().map(|run| ChunkRun {
+        first_chunk: entry_u32(run, 0),
+        samples_per_chunk: entry_u32(run, 4),
+        description_index: entry_u32(run, 8),
     }))
 }
 
@@ -37,13 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs() {
+    fn runs_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\x0a\0\0\0\x02";
         let runs: Vec<_> = parse(body).unwrap().collect();
-        let expected = Run {
+        let expected = ChunkRun {
             first_chunk: 1,
-            samples: 10,
-            description: 2,
+            samples_per_chunk: 10,
+            description_index: 2,
         };
         assert_eq!(runs, [expected]);
         assert!(parse(&body[..19]).is_err());

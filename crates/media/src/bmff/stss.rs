@@ -1,19 +1,19 @@
 //! `stss`: sync samples (8.6.2).
 
-use super::table::entries;
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::read_entries;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Reads the body of the box: numbers of the sync samples, from 1.
+/// Parses the body: numbers of the sync samples, counted from 1.
 ///
 /// # Errors
-/// `Truncated` if there are fewer than it claims.
+/// `Truncated` if there are fewer numbers than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = u32> + Clone + '_> {
-    let mut reader = Reader::new(body);
-    version_and_flags(&mut reader);
+    let mut reader = ByteReader::new(body);
+    read_version_and_flags(&mut reader);
     let count = reader.u32();
-    let numbers = entries::<4>(&mut reader, count)?;
+    let numbers = read_entries::<4>(&mut reader, count)?;
     Ok(numbers.iter().map(|number| u32::from_be_bytes(*number)))
 }
 
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn sample_numbers_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x02\0\0\0\x01\0\0\0\x31";
         assert_eq!(parse(body).unwrap().collect::<Vec<_>>(), [1, 49]);
         assert!(parse(&body[..15]).is_err());

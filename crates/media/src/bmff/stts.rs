@@ -1,20 +1,22 @@
 //! `stts`: decoding times as runs of equal durations (8.6.1.2).
 
-use super::table::{entries, word};
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use super::table::{entry_u32, read_entries};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Reads the body of the box: runs of (samples, ticks each).
+/// Parses the body: runs of (samples, ticks per sample).
 ///
 /// # Errors
-/// `Truncated` if there are fewer runs than it claims.
+/// `Truncated` if there are fewer runs than declared.
 pub fn parse(body: &[u8]) -> Result<impl Iterator<Item = (u32, u32)> + Clone + '_> {
-    let mut reader = Reader::new(body);
-    version_and_flags(&mut reader);
+    let mut reader = ByteReader::new(body);
+    read_version_and_flags(&mut reader);
     let count = reader.u32();
-    let runs = entries::<8>(&mut reader, count)?;
-    Ok(runs.iter().map(|run| (word(run, 0), word(run, 4))))
+    let runs = read_entries::<8>(&mut reader, count)?;
+    Ok(runs
+        .iter()
+        .map(|run| (entry_u32(run, 0), entry_u32(run, 4))))
 }
 
 #[cfg(test)]
@@ -22,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs() {
+    fn runs_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x02\0\0\0\x05\0\0\x02\0\0\0\0\x01\0\0\0\x07";
         let runs: Vec<_> = parse(body).unwrap().collect();
         assert_eq!(runs, [(5, 512), (1, 7)]);

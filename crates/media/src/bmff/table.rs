@@ -1,27 +1,27 @@
 //! Tables of fixed-size entries, read in place.
 
-use crate::bytes::Reader;
-use crate::error::{Error, Kind, Result};
+use crate::bytes::ByteReader;
+use crate::error::{Error, ErrorKind, Result};
 
-/// Takes `count` entries of `N` bytes from `reader`, checked against what is there before
-/// anything is allocated.
-pub(super) fn entries<'a, const N: usize>(
-    reader: &mut Reader<'a>,
+/// Takes `count` entries of `N` bytes from `reader`. Compares the count with the available bytes
+/// before anything is allocated.
+pub(super) fn read_entries<'a, const N: usize>(
+    reader: &mut ByteReader<'a>,
     count: u32,
 ) -> Result<&'a [[u8; N]]> {
-    reader.done()?;
-    let (all, _) = reader.rest().as_chunks::<N>();
+    reader.check_complete()?;
+    let (all, _) = reader.remaining().as_chunks::<N>();
     let found = all.get(..count as usize).ok_or_else(|| {
         let room = all.len();
-        let what = format!("it claims {count} entries, but has room for {room}");
-        Error::new(Kind::Truncated, what)
+        let message = format!("{count} entries are declared, but there is room for {room}");
+        Error::new(ErrorKind::Truncated, message)
     })?;
     reader.skip(count as usize * N);
     Ok(found)
 }
 
-/// A big-endian word of an entry.
-pub(super) fn word<const N: usize>(entry: &[u8; N], at: usize) -> u32 {
+/// Returns the big-endian 32-bit word at byte `at` of an entry.
+pub(super) fn entry_u32<const N: usize>(entry: &[u8; N], at: usize) -> u32 {
     let word = entry.get(at..at + 4).and_then(|word| word.try_into().ok());
     u32::from_be_bytes(word.unwrap_or_default())
 }
@@ -32,11 +32,11 @@ mod tests {
 
     #[test]
     fn more_entries_than_bytes_is_an_error_before_any_allocation() {
-        let mut reader = Reader::new(&[0, 0, 0, 1, 0, 0, 0, 2, 9]);
-        let error = entries::<4>(&mut reader, u32::MAX).unwrap_err();
-        assert!(error.what.contains("4294967295") && error.what.contains("room for 2"));
-        let two = entries::<4>(&mut reader, 2).unwrap();
-        assert_eq!((word(&two[0], 0), word(&two[1], 0)), (1, 2));
-        assert_eq!(reader.rest(), [9]);
+        let mut reader = ByteReader::new(&[0, 0, 0, 1, 0, 0, 0, 2, 9]);
+        let error = read_entries::<4>(&mut reader, u32::MAX).unwrap_err();
+        assert!(error.message.contains("4294967295") && error.message.contains("room for 2"));
+        let two = read_entries::<4>(&mut reader, 2).unwrap();
+        assert_eq!((entry_u32(&two[0], 0), entry_u32(&two[1], 0)), (1, 2));
+        assert_eq!(reader.remaining(), [9]);
     }
 }

@@ -1,20 +1,20 @@
-//! `tfdt`: decode time of a track fragment's first sample (8.8.12).
+//! `tfdt`: decode time of the first sample of a track fragment (8.8.12).
 
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Reads the body of the box: ticks of the track.
+/// Parses the body: a decode time in ticks of the track.
 ///
 /// # Errors
-/// `Truncated` if it is too short.
+/// `Truncated` if the body is too short.
 pub fn parse(body: &[u8]) -> Result<u64> {
-    let mut reader = Reader::new(body);
-    let time = match version_and_flags(&mut reader).0 {
+    let mut reader = ByteReader::new(body);
+    let time = match read_version_and_flags(&mut reader).0 {
         0 => u64::from(reader.u32()),
         _ => reader.u64(),
     };
-    reader.done()?;
+    reader.check_complete()?;
     Ok(time)
 }
 
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions() {
+    fn both_versions_are_parsed() {
         assert_eq!(parse(b"\0\0\0\0\xff\0\0\0"), Ok(0xff00_0000));
         assert_eq!(parse(b"\x01\0\0\0\0\0\0\x01\0\0\0\0"), Ok(1 << 32));
         assert!(parse(b"\x01\0\0\0\0\0\0\x01").is_err());

@@ -1,49 +1,49 @@
 //! `tfhd`: track fragment header (8.8.7).
 
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// Whose fragment it is, and its defaults; `None`: as the track's `trex` says.
+/// Track and sample defaults of a fragment. `None` means the default of the track's `trex`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tfhd {
     /// `track_ID`.
-    pub track: u32,
-    /// Where in the file data offsets count from.
+    pub track_id: u32,
+    /// Byte of the file that data offsets are relative to.
     pub base_data_offset: Option<u64>,
-    /// Sample entry, from 1.
-    pub description: Option<u32>,
-    /// Ticks of a sample.
-    pub duration: Option<u32>,
-    /// Bytes of a sample.
-    pub size: Option<u32>,
-    /// Flags of a sample.
-    pub flags: Option<u32>,
-    /// Whether data offsets count from the moof box, where there is no base data offset.
+    /// `sample_description_index`: the sample entry, counted from 1.
+    pub description_index: Option<u32>,
+    /// Duration of a sample, in ticks.
+    pub default_sample_duration: Option<u32>,
+    /// Size of a sample, in bytes.
+    pub default_sample_size: Option<u32>,
+    /// Flags of a sample (8.8.3.1).
+    pub default_sample_flags: Option<u32>,
+    /// Whether data offsets are relative to the `moof` box if there is no base data offset.
     pub base_is_moof: bool,
 }
 
 impl Tfhd {
-    /// Reads the body of the box.
+    /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if it is too short.
+    /// `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Tfhd> {
-        let mut reader = Reader::new(body);
-        let (_, flags) = version_and_flags(&mut reader);
+        let mut reader = ByteReader::new(body);
+        let (_, flags) = read_version_and_flags(&mut reader);
         let track = reader.u32();
         let base_data_offset = (flags & 1 != 0).then(|| reader.u64());
         let mut field = |bit: u32| (flags & bit != 0).then(|| reader.u32());
         let tfhd = Tfhd {
-            track,
+            track_id: track,
             base_data_offset,
-            description: field(2),
-            duration: field(8),
-            size: field(0x10),
-            flags: field(0x20),
+            description_index: field(2),
+            default_sample_duration: field(8),
+            default_sample_size: field(0x10),
+            default_sample_flags: field(0x20),
             base_is_moof: flags & 0x02_0000 != 0,
         };
-        reader.done()?;
+        reader.check_complete()?;
         Ok(tfhd)
     }
 }
@@ -53,12 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_and_none() {
+    fn all_fields_or_none_may_be_present() {
         let none = Tfhd::parse(b"\0\x02\0\0\0\0\0\x07").unwrap();
         assert_eq!(
             none,
             Tfhd {
-                track: 7,
+                track_id: 7,
                 base_is_moof: true,
                 ..Tfhd::default()
             }
@@ -66,12 +66,12 @@ mod tests {
         let body =
             b"\0\0\0\x3b\0\0\0\x07\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
         let all = Tfhd {
-            track: 7,
+            track_id: 7,
             base_data_offset: Some(1 << 32),
-            description: Some(2),
-            duration: Some(3),
-            size: Some(4),
-            flags: Some(5),
+            description_index: Some(2),
+            default_sample_duration: Some(3),
+            default_sample_size: Some(4),
+            default_sample_flags: Some(5),
             base_is_moof: false,
         };
         assert_eq!(Tfhd::parse(body), Ok(all));

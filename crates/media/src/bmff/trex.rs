@@ -1,40 +1,40 @@
-//! `trex`: defaults for the fragments of a track (8.8.3).
+//! `trex`: sample defaults for the fragments of a track (8.8.3).
 
-use super::version_and_flags;
-use crate::bytes::Reader;
+use super::read_version_and_flags;
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// What fragments take where they say nothing themselves.
+/// Sample defaults for fragments that contain no values of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trex {
     /// `track_ID`.
-    pub track: u32,
-    /// Sample entry, from 1.
-    pub description: u32,
-    /// Ticks of a sample.
-    pub duration: u32,
-    /// Bytes of a sample.
-    pub size: u32,
-    /// Flags of a sample.
-    pub flags: u32,
+    pub track_id: u32,
+    /// `default_sample_description_index`, counted from 1.
+    pub description_index: u32,
+    /// Duration of a sample, in ticks.
+    pub default_sample_duration: u32,
+    /// Size of a sample, in bytes.
+    pub default_sample_size: u32,
+    /// Flags of a sample (8.8.3.1).
+    pub default_sample_flags: u32,
 }
 
 impl Trex {
-    /// Reads the body of the box.
+    /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if it is too short.
+    /// `Truncated` if the body is too short.
     pub fn parse(body: &[u8]) -> Result<Trex> {
-        let mut reader = Reader::new(body);
-        version_and_flags(&mut reader);
+        let mut reader = ByteReader::new(body);
+        read_version_and_flags(&mut reader);
         let trex = Trex {
-            track: reader.u32(),
-            description: reader.u32(),
-            duration: reader.u32(),
-            size: reader.u32(),
-            flags: reader.u32(),
+            track_id: reader.u32(),
+            description_index: reader.u32(),
+            default_sample_duration: reader.u32(),
+            default_sample_size: reader.u32(),
+            default_sample_flags: reader.u32(),
         };
-        reader.done()?;
+        reader.check_complete()?;
         Ok(trex)
     }
 }
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields() {
+    fn all_fields_are_parsed() {
         let body = b"\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\x01\x01\0\0";
         let expected = Trex {
-            track: 1,
-            description: 2,
-            duration: 3,
-            size: 4,
-            flags: 0x0101_0000,
+            track_id: 1,
+            description_index: 2,
+            default_sample_duration: 3,
+            default_sample_size: 4,
+            default_sample_flags: 0x0101_0000,
         };
         assert_eq!(Trex::parse(body), Ok(expected));
         assert!(Trex::parse(&body[..23]).is_err());

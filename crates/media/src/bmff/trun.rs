@@ -1,91 +1,97 @@
 //! `trun`: a run of samples in a fragment (8.8.8).
 
-use super::version_and_flags;
-use crate::bytes::Reader;
-use crate::error::{Error, Kind, Result};
+use super::read_version_and_flags;
+use crate::bytes::ByteReader;
+use crate::error::{Error, ErrorKind, Result};
 
-/// A run of samples whose bytes follow each other.
+/// A run of samples with contiguous bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trun<'a> {
-    /// How many samples.
-    pub count: u32,
-    /// Where its bytes begin, from the fragment's base; `None`: where the last run ended.
+    /// Number of samples.
+    pub sample_count: u32,
+    /// Offset of the first byte from the fragment's base; `None` means that it follows the previous
+    /// run.
     pub data_offset: Option<i32>,
-    /// Flags of the first sample, instead of the default.
-    pub first_flags: Option<u32>,
-    present: u32,
-    rows: &'a [u8],
+    /// Flags of the first sample, in place of the default.
+    pub first_sample_flags: Option<u32>,
+    field_flags: u32,
+    sample_bytes: &'a [u8],
 }
 
-/// What a run says of one sample; `None`: the default.
+/// The fields of one sample in a run. `None` means the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Row {
-    /// Ticks.
+pub struct TrunSample {
+    /// Duration in ticks.
     pub duration: Option<u32>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u32>,
-    /// Flags.
+    /// Flags (8.8.3.1).
     pub flags: Option<u32>,
-    /// Composition offset in ticks; signed in version 0 too, as writers do in practice.
-    pub cts: i32,
+    /// Composition offset in ticks. Read as signed in version 0 too, because writers store negative
+    /// offsets there.
+    pub composition_offset: i32,
 }
 
-const FIELDS: [u32; 4] = [0x100, 0x200, 0x400, 0x800];
+const SAMPLE_FIELD_FLAGS: [u32; 4] = [0x100, 0x200, 0x400, 0x800];
 
 impl<'a> Trun<'a> {
-    /// Reads the body of the box.
+    /// Parses the body.
     ///
     /// # Errors
-    /// `Truncated` if there are fewer samples than it claims.
+    /// `Truncated` if there are fewer samples than declared.
     pub fn parse(body: &'a [u8]) -> Result<Trun<'a>> {
-        let mut reader = Reader::new(body);
-        let (_, present) = version_and_flags(&mut reader);
+        let mut reader = ByteReader::new(body);
+        let (_, present) = read_version_and_flags(&mut reader);
         let count = reader.u32();
         let data_offset = (present & 1 != 0).then(|| reader.i32());
         let first_flags = (present & 4 != 0).then(|| reader.u32());
-        reader.done()?;
+        reader.check_complete()?;
         let run = Trun {
-            count,
+            sample_count: count,
             data_offset,
-            first_flags,
-            present,
-            rows: reader.rest(),
+            first_sample_flags: first_flags,
+            field_flags: present,
+            sample_bytes: reader.remaining(),
         };
-        let room = run.rows.len() as u64;
-        let wanted = u64::from(count) * run.row_len() as u64;
+        let room = run.sample_bytes.len() as u64;
+        let wanted = u64::from(count) * run.bytes_per_sample() as u64;
         if wanted > room {
-            let what = format!("it claims {count} samples in {wanted} bytes, but has {room}");
-            return Err(Error::new(Kind::Truncated, what));
+            let message = format!(
+                "{count} samples in {wanted} bytes are declared, but there are {room} bytes"
+            );
+            return Err(Error::new(ErrorKind::Truncated, message));
         }
         Ok(run)
     }
 
-    fn row_len(&self) -> usize {
-        let fields = FIELDS.iter().filter(|field| self.present & **field != 0);
+    fn bytes_per_sample(&self) -> usize {
+        let fields = SAMPLE_FIELD_FLAGS
+            .iter()
+            .filter(|field| self.field_flags & **field != 0);
         fields.count() * 4
     }
 
-    /// Bytes of all samples together, where those without a size have `default`.
-    pub fn bytes(&self, default: u32) -> u64 {
-        if self.present & 0x200 == 0 {
-            return u64::from(self.count) * u64::from(default);
+    /// Sum of the sample sizes, in bytes. Samples without a size count as `default`.
+    pub fn total_bytes(&self, default: u32) -> u64 {
+        if self.field_flags & 0x200 == 0 {
+            return u64::from(self.sample_count) * u64::from(default);
         }
-        self.rows()
+        self.samples()
             .map(|row| u64::from(row.size.unwrap_or(0)))
             .sum()
     }
 
-    /// What it says of each sample, in order.
-    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
-        let mut reader = Reader::new(self.rows);
-        let present = self.present;
-        (0..self.count).map(move |_| {
+    /// Iterates over the fields of each sample, in order.
+    pub fn samples(&self) -> impl Iterator<Item = TrunSample> + '_ {
+        let mut reader = ByteReader::new(self.sample_bytes);
+        let present = self.field_flags;
+        (0..self.sample_count).map(move |_| {
             let mut field = |bit: u32| (present & bit != 0).then(|| reader.u32());
-            Row {
+            TrunSample {
                 duration: field(0x100),
                 size: field(0x200),
                 flags: field(0x400),
-                cts: field(0x800).unwrap_or(0) as i32,
+                composition_offset: field(0x800).unwrap_or(0) as i32,
             }
         })
     }
@@ -96,27 +102,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_and_none() {
+    fn all_fields_or_none_may_be_present() {
         let body = b"\x01\0\x0f\x05\0\0\0\x01\xff\xff\xff\xfe\x02\0\0\0\
             \0\0\0\x01\0\0\0\x02\0\0\0\x03\xff\xff\xff\xff";
         let run = Trun::parse(body).unwrap();
-        assert_eq!((run.count, run.data_offset), (1, Some(-2)));
-        assert_eq!(run.first_flags, Some(0x0200_0000));
-        let row = Row {
+        assert_eq!((run.sample_count, run.data_offset), (1, Some(-2)));
+        assert_eq!(run.first_sample_flags, Some(0x0200_0000));
+        let row = TrunSample {
             duration: Some(1),
             size: Some(2),
             flags: Some(3),
-            cts: -1,
+            composition_offset: -1,
         };
-        assert_eq!(run.rows().collect::<Vec<_>>(), [row]);
-        assert_eq!(run.bytes(9), 2);
+        assert_eq!(run.samples().collect::<Vec<_>>(), [row]);
+        assert_eq!(run.total_bytes(9), 2);
         assert!(Trun::parse(&body[..31]).is_err());
         let bare = Trun::parse(b"\0\0\0\0\0\0\0\x03").unwrap();
-        assert_eq!(bare.rows().collect::<Vec<_>>(), [Row::default(); 3]);
-        assert_eq!(bare.bytes(9), 27);
+        assert_eq!(
+            bare.samples().collect::<Vec<_>>(),
+            [TrunSample::default(); 3]
+        );
+        assert_eq!(bare.total_bytes(9), 27);
         let many = Trun::parse(b"\0\0\0\0\xff\xff\xff\xff").unwrap();
         assert_eq!(
-            many.bytes(u32::MAX),
+            many.total_bytes(u32::MAX),
             u64::from(u32::MAX) * u64::from(u32::MAX)
         );
     }

@@ -1,26 +1,28 @@
-//! `udta`: user data (8.10.1); of it, the name of a track.
+//! `udta`: user data (8.10.1). Only the name of a track is read.
 
-use super::{Mp4Box, hdlr::text};
-use crate::bytes::Reader;
+use super::{Mp4Box, hdlr::decode_text};
+use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// The track's name: a `name` box (plain text, some writers open it with version and flags), or
-/// QuickTime's `©nam` (length, language, text).
+/// Returns the track's name from a `name` box or QuickTime's `©nam`.
+///
+/// `name` contains plain text, and some writers put version and flags in front. `©nam` contains
+/// length, language and text.
 ///
 /// # Errors
-/// What is wrong with the size of a box inside.
-pub fn name(udta: &Mp4Box<'_>) -> Result<Option<String>> {
-    if let Some(found) = udta.find(b"name")? {
+/// An error in the size of a child box.
+pub fn find_track_name(udta: &Mp4Box<'_>) -> Result<Option<String>> {
+    if let Some(found) = udta.find_child(b"name")? {
         let body = found.body.strip_prefix(&[0; 4]).unwrap_or(found.body);
-        return Ok(Some(text(body)).filter(|name| !name.is_empty()));
+        return Ok(Some(decode_text(body)).filter(|name| !name.is_empty()));
     }
-    let Some(found) = udta.find(b"\xa9nam")? else {
+    let Some(found) = udta.find_child(b"\xa9nam")? else {
         return Ok(None);
     };
-    let mut reader = Reader::new(found.body);
+    let mut reader = ByteReader::new(found.body);
     let len = reader.u16();
     reader.u16();
-    let name = text(reader.take(usize::from(len)));
+    let name = decode_text(reader.take(usize::from(len)));
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
@@ -29,27 +31,27 @@ mod tests {
     use super::*;
     use crate::bytes::write_box;
 
-    fn named(kind: &[u8; 4], body: &[u8]) -> Option<String> {
+    fn read_name(kind: &[u8; 4], body: &[u8]) -> Option<String> {
         let mut bytes = Vec::new();
         write_box(&mut bytes, b"udta", |out| {
             write_box(out, kind, |out| out.extend_from_slice(body));
         });
-        name(&Mp4Box::first(&bytes, 0).unwrap()).unwrap()
+        find_track_name(&Mp4Box::parse_first(&bytes, 0).unwrap()).unwrap()
     }
 
     #[test]
-    fn every_form_of_name() {
-        assert_eq!(named(b"name", b"Director").as_deref(), Some("Director"));
+    fn every_form_of_name_is_read() {
+        assert_eq!(read_name(b"name", b"Director").as_deref(), Some("Director"));
         assert_eq!(
-            named(b"name", b"\0\0\0\0Director\0").as_deref(),
+            read_name(b"name", b"\0\0\0\0Director\0").as_deref(),
             Some("Director")
         );
         assert_eq!(
-            named(b"\xa9nam", b"\0\x03\x15\xc7Cut").as_deref(),
+            read_name(b"\xa9nam", b"\0\x03\x15\xc7Cut").as_deref(),
             Some("Cut")
         );
-        assert_eq!(named(b"\xa9nam", b"\0\x09\x15\xc7Cut"), None);
-        assert_eq!(named(b"name", b"\0"), None);
-        assert_eq!(named(b"titl", b"x"), None);
+        assert_eq!(read_name(b"\xa9nam", b"\0\x09\x15\xc7Cut"), None);
+        assert_eq!(read_name(b"name", b"\0"), None);
+        assert_eq!(read_name(b"titl", b"x"), None);
     }
 }

@@ -1,54 +1,59 @@
 //! AC-3 in ac-3 entries: `AC3SpecificBox` (ETSI TS 102 366, F.4).
 
-use super::audio_entry::AudioEntry;
-use super::bits::Bits;
-use super::{Audio, AudioCoding, Codec, Media, channels};
+use super::audio_sample_entry::AudioSampleEntry;
+use super::bit_reader::BitReader;
+use super::{AudioCoding, AudioFormat, Codec, MediaFormat, channel_configuration};
 use crate::error::{Error, Result};
 
-/// Samples a second by `fscod` (4.4.1.3).
+/// Samples per second by `fscod` (4.4.1.3).
 const RATES: [u32; 3] = [48_000, 44_100, 32_000];
 
-/// An ac-3 entry.
-pub fn parse(entry: &AudioEntry<'_>) -> Result<Codec> {
-    let body = entry.children.need(b"dac3", entry.code)?;
-    let mut bits = Bits::new(body);
-    let fscod = bits.u(2);
+/// Parses an `ac-3` entry.
+pub fn parse(entry: &AudioSampleEntry<'_>) -> Result<Codec> {
+    let body = entry.children.require_body(b"dac3", entry.code)?;
+    let mut bits = BitReader::new(body);
+    let fscod = bits.read_bits(2);
     bits.skip(5 + 3); // bsid, bsmod
-    let map = channel_map(bits.u8(3), bits.bit());
-    if bits.short() {
-        return Err(Error::malformed("the dac3 box is cut off"));
+    let map = channel_map_of_acmod(bits.read_u8(3), bits.read_bit());
+    if bits.is_past_end() {
+        return Err(Error::malformed("the dac3 box is truncated"));
     }
-    let sample_rate = sample_rate(fscod, entry)?;
-    let count = channels::dolby_count(map);
+    let sample_rate = resolve_sample_rate(fscod, entry)?;
+    let count = channel_configuration::count_dolby_channels(map);
     let sample_entry = entry.write((*b"dac3", body), count, sample_rate);
-    Ok(codec(
+    Ok(build_audio_codec(
         entry.code,
         sample_entry,
         "ac-3",
-        Audio {
+        AudioFormat {
             coding: AudioCoding::Ac3,
             sample_rate,
-            channels: count,
+            channel_count: count,
             hls_channels: count.to_string(),
-            dash_channels: channels::dolby(map),
-            aac_config: Vec::new(),
+            dash_channel_configuration: channel_configuration::dolby_configuration(map),
+            audio_specific_config: Vec::new(),
         },
     ))
 }
 
-/// A codec of sound with a fixed codec string.
-pub fn codec(fourcc: [u8; 4], sample_entry: Vec<u8>, string: &str, audio: Audio) -> Codec {
+/// Builds an audio codec with a fixed codec string.
+pub fn build_audio_codec(
+    fourcc: [u8; 4],
+    sample_entry: Vec<u8>,
+    string: &str,
+    audio: AudioFormat,
+) -> Codec {
     Codec {
         fourcc,
         sample_entry,
-        string: string.to_owned(),
-        supplemental: None,
-        media: Media::Audio(audio),
+        codec_string: string.to_owned(),
+        supplemental_codecs: None,
+        format: MediaFormat::Audio(audio),
     }
 }
 
-/// Samples a second by `fscod`; a reserved code leaves it to the entry.
-pub fn sample_rate(fscod: u32, entry: &AudioEntry<'_>) -> Result<u32> {
+/// Returns samples per second by `fscod`. A reserved code falls back to the rate of the entry.
+pub fn resolve_sample_rate(fscod: u32, entry: &AudioSampleEntry<'_>) -> Result<u32> {
     match (RATES.get(fscod as usize), entry.sample_rate) {
         (Some(rate), _) => Ok(*rate),
         (None, 0) => Err(Error::malformed("a reserved sampling rate code")),
@@ -56,9 +61,9 @@ pub fn sample_rate(fscod: u32, entry: &AudioEntry<'_>) -> Result<u32> {
     }
 }
 
-/// Loudspeakers by `acmod` (4.4.2.3) and `lfeon`, as a channel map (Table E.1.4): from the
-/// highest bit L, C, R, Ls, Rs; bit 7 Cs; bit 15 LFE.
-pub fn channel_map(acmod: u8, lfe: bool) -> u16 {
+/// Returns the channel map (Table E.1.4) of `acmod` (4.4.2.3) and `lfeon`: from the highest bit L,
+/// C, R, Ls, Rs; bit 7 Cs; bit 15 LFE.
+pub fn channel_map_of_acmod(acmod: u8, lfe: bool) -> u16 {
     const MAPS: [u16; 8] = [
         0xa000, 0x4000, 0xa000, 0xe000, 0xa100, 0xe100, 0xb800, 0xf800,
     ];

@@ -1,51 +1,51 @@
 //! HEVC: `HEVCDecoderConfigurationRecord` (ISO/IEC 14496-15, 8.3.3) and its codec string
 //! (annex E.3).
 
-use super::avc::length_bytes;
-use super::visual_entry::VisualEntry;
-use super::{Codec, Nal, hevc_sps, visual};
-use crate::bytes::Reader;
-use crate::error::{Error, Result, fourcc};
+use super::avc::parse_length_field_bytes;
+use super::visual_sample_entry::VisualSampleEntry;
+use super::{Codec, NalFormat, build_video_codec, hevc_sps};
+use crate::bytes::ByteReader;
+use crate::error::{Error, Result, format_fourcc};
 use std::fmt::Write;
 
-/// NAL unit types of the parameter sets, in the order a decoder wants them: VPS, SPS, PPS.
+/// NAL unit types of the parameter sets in decoder order: VPS, SPS, PPS.
 const PARAMETER_SETS: [u8; 3] = [32, 33, 34];
 
-/// An hvc1, hev1, dvh1 or dvhe entry.
-pub fn parse(entry: &VisualEntry<'_>) -> Result<Codec> {
-    let body = entry.children.need(b"hvcC", entry.code)?;
+/// Parses an `hvc1`, `hev1`, `dvh1` or `dvhe` entry.
+pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
+    let body = entry.children.require_body(b"hvcC", entry.code)?;
     let code = match &entry.code {
         b"dvh1" => *b"hvc1",
         b"dvhe" => *b"hev1",
         code => *code,
     };
-    let inside = |error: Error| error.inside(*b"hvcC");
-    let mut reader = Reader::new(body);
-    let string = read_string(&mut reader, code).map_err(inside)?;
-    let nal = read_sets(&mut reader).map_err(inside)?;
+    let inside = |error: Error| error.in_box(*b"hvcC");
+    let mut reader = ByteReader::new(body);
+    let string = read_codec_string(&mut reader, code).map_err(inside)?;
+    let nal = read_parameter_sets(&mut reader).map_err(inside)?;
     let is_sps = |set: &&Vec<u8>| set.first().is_some_and(|head| head >> 1 & 63 == 33);
     let sps = nal.parameter_sets.iter().find(is_sps);
-    let sps = sps.and_then(|set| hevc_sps::read(set));
-    Ok(visual(entry, string, sps, Some(nal)))
+    let sps = sps.and_then(|set| hevc_sps::parse_sps(set));
+    Ok(build_video_codec(entry, string, sps, Some(nal)))
 }
 
-/// Reads the profile, tier and level, and writes them as annex E.3 says.
-fn read_string(reader: &mut Reader<'_>, code: [u8; 4]) -> Result<String> {
+/// Reads profile, tier and level, and formats them according to annex E.3.
+fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<String> {
     if reader.u8() != 1 {
-        let what = "the version of the HEVC configuration is not 1";
-        return Err(Error::malformed(what));
+        let message = "the version of the HEVC configuration is not 1";
+        return Err(Error::malformed(message));
     }
     let profile = reader.u8();
     let compatibility = reader.u32().reverse_bits();
-    let constraints: [u8; 6] = reader.array();
+    let constraints: [u8; 6] = reader.read_array();
     let level = reader.u8();
-    reader.done()?;
+    reader.check_complete()?;
     let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
     let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
     let idc = profile & 31;
     let mut string = format!(
         "{}.{space}{idc}.{compatibility:X}.{tier}{level}",
-        fourcc(code)
+        format_fourcc(code)
     );
     let kept = constraints
         .iter()
@@ -57,27 +57,27 @@ fn read_string(reader: &mut Reader<'_>, code: [u8; 4]) -> Result<String> {
     Ok(string)
 }
 
-/// Reads the rest of the record: what Annex B needs.
-fn read_sets(reader: &mut Reader<'_>) -> Result<Nal> {
+/// Reads the rest of the record: NAL unit lengths and parameter sets.
+fn read_parameter_sets(reader: &mut ByteReader<'_>) -> Result<NalFormat> {
     reader.skip(8); // spatial segmentation, parallelism, chroma, depths, average frame rate
-    let length_bytes = length_bytes(reader.u8())?;
+    let length_bytes = parse_length_field_bytes(reader.u8())?;
     let mut sets: Vec<(u8, Vec<u8>)> = Vec::new();
     for _ in 0..reader.u8() {
         let kind = reader.u8() & 63;
         for _ in 0..reader.u16() {
             let size = reader.u16();
             let set = reader.take(usize::from(size));
-            reader.done()?;
+            reader.check_complete()?;
             if PARAMETER_SETS.contains(&kind) {
                 sets.push((kind, set.to_vec()));
             }
         }
     }
-    reader.done()?;
+    reader.check_complete()?;
     sets.sort_by_key(|(kind, _)| *kind);
-    Ok(Nal {
-        hevc: true,
-        length_bytes,
+    Ok(NalFormat {
+        is_hevc: true,
+        length_field_bytes: length_bytes,
         parameter_sets: sets.into_iter().map(|(_, set)| set).collect(),
     })
 }

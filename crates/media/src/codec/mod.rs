@@ -1,82 +1,82 @@
-//! What a track is coded with: the sample entry we serve, its RFC 6381 string, and the facts
-//! that manifests state.
+//! Codecs of tracks: the served sample entry, the RFC 6381 string, and the facts for manifests.
 
 mod aac;
 mod ac3;
-mod asc;
-mod audio_entry;
+mod audio_sample_entry;
+mod audio_specific_config;
 mod av1;
 mod av1_sequence;
 mod avc;
-mod bits;
-mod channels;
-mod color;
-mod dovi;
+mod bit_reader;
+mod channel_configuration;
+mod color_and_aspect;
+mod dolby_vision;
 mod eac3;
-mod entry;
 mod esds;
 mod flac;
 mod hevc;
 mod hevc_sps;
 mod opus;
+mod sample_entry;
+#[cfg(test)]
+pub(crate) mod sample_entry_vectors;
 #[cfg(test)]
 pub(crate) mod tests;
-#[cfg(test)]
-pub(crate) mod vectors;
-mod visual_entry;
+mod visual_sample_entry;
 mod vp9;
 mod vvc;
 
-pub use asc::AudioSpecificConfig;
+pub use audio_specific_config::AudioSpecificConfig;
 
-use crate::error::{Error, Result, fourcc};
-use audio_entry::AudioEntry;
-use color::Sps;
-use visual_entry::VisualEntry;
+use crate::error::{Error, Result, format_fourcc};
+use audio_sample_entry::AudioSampleEntry;
+use color_and_aspect::SequenceParameters;
+use visual_sample_entry::VisualSampleEntry;
 
-/// A track's coding. Made from a sample entry of the stsd box by [`Codec::parse`].
+/// The codec of a track. [`Codec::parse`] builds it from a sample entry of the `stsd` box.
 #[derive(Debug, Clone)]
 pub struct Codec {
-    /// Four-letter code of the sample entry that we write.
+    /// Four-letter code of the served sample entry.
     pub fourcc: [u8; 4],
-    /// The whole sample entry box that our init segments carry: verbatim from the source, or
-    /// brought into ISO form where the source is QuickTime.
+    /// The whole sample entry box of init segments: verbatim from the source, or converted to ISO
+    /// form if the source is QuickTime.
     pub sample_entry: Vec<u8>,
     /// RFC 6381 `codecs` value, such as `avc1.64001F`.
-    pub string: String,
-    /// HLS `SUPPLEMENTAL-CODECS` value, such as `dvh1.08.07/db4h`, where the source says so.
-    pub supplemental: Option<String>,
-    /// What kind of media, and its facts.
-    pub media: Media,
+    pub codec_string: String,
+    /// HLS `SUPPLEMENTAL-CODECS` value, such as `dvh1.08.07/db4h`, if the source has one (RFC
+    /// 8216bis, 4.4.6.2).
+    pub supplemental_codecs: Option<String>,
+    /// Format of the video or audio.
+    pub format: MediaFormat,
 }
 
-/// Facts by kind of media.
+/// Format by kind of media.
 #[derive(Debug, Clone)]
-pub enum Media {
-    /// Pictures.
-    Video(Video),
-    /// Sound.
-    Audio(Audio),
+pub enum MediaFormat {
+    /// A video track.
+    Video(VideoFormat),
+    /// An audio track.
+    Audio(AudioFormat),
 }
 
-/// Facts of a video track.
+/// Format of a video track.
 #[derive(Debug, Clone)]
-pub struct Video {
-    /// Pixels, as decoded and cropped.
+pub struct VideoFormat {
+    /// Width in pixels, decoded and cropped.
     pub width: u32,
-    /// Pixels, as decoded and cropped.
+    /// Height in pixels, decoded and cropped.
     pub height: u32,
-    /// Sample (pixel) aspect ratio; (1, 1) when not said.
+    /// Sample (pixel) aspect ratio; (1, 1) if unspecified.
     pub sar: (u32, u32),
-    /// Colour, where the sample entry or the decoder configuration says.
-    pub color: Option<Cicp>,
-    /// How pictures are stored, where TS needs it (AVC and HEVC only).
-    pub nal: Option<Nal>,
+    /// Colour, if the sample entry or the decoder configuration specifies it.
+    pub color: Option<CicpColor>,
+    /// Storage format of NAL units (AVC and HEVC only), for transport streams.
+    pub nal: Option<NalFormat>,
 }
 
 /// Colour after ISO/IEC 23091-2 (coding-independent code points).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cicp {
+pub struct CicpColor {
     /// `ColourPrimaries`: 1 is BT.709, 9 is BT.2020.
     pub primaries: u8,
     /// `TransferCharacteristics`: 1 is BT.709, 16 is PQ, 18 is HLG.
@@ -87,35 +87,35 @@ pub struct Cicp {
     pub full_range: bool,
 }
 
-/// What turns length-prefixed NAL units into a byte stream (Annex B).
+/// Parameters that convert length-prefixed NAL units to a byte stream (Annex B).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nal {
-    /// Whether units are HEVC's; else AVC's.
-    pub hevc: bool,
+pub struct NalFormat {
+    /// Whether the units are HEVC; otherwise AVC.
+    pub is_hevc: bool,
     /// Bytes of each length field: 1, 2 or 4.
-    pub length_bytes: u8,
-    /// Parameter sets in the order a decoder wants them (VPS, SPS, PPS), without start codes.
+    pub length_field_bytes: u8,
+    /// Parameter sets without start codes, in decoder order (VPS, SPS, PPS).
     pub parameter_sets: Vec<Vec<u8>>,
 }
 
-/// Facts of an audio track.
+/// Format of an audio track.
 #[derive(Debug, Clone)]
-pub struct Audio {
-    /// Which coding.
+pub struct AudioFormat {
+    /// The audio coding.
     pub coding: AudioCoding,
-    /// Samples a second, as a decoder puts out (for HE-AAC: after SBR).
+    /// Samples per second at the output of a decoder (for HE-AAC: after SBR).
     pub sample_rate: u32,
     /// Loudspeaker channels, LFE included.
-    pub channels: u32,
+    pub channel_count: u32,
     /// HLS `CHANNELS`: `2`, `6`, or `16/JOC` for Atmos in E-AC-3.
     pub hls_channels: String,
     /// DASH `AudioChannelConfiguration`: scheme and value.
-    pub dash_channels: (&'static str, String),
+    pub dash_channel_configuration: (&'static str, String),
     /// `AudioSpecificConfig` (ISO/IEC 14496-3) for AAC; empty otherwise.
-    pub aac_config: Vec<u8>,
+    pub audio_specific_config: Vec<u8>,
 }
 
-/// Audio codings by how they are framed, which is what groups, TS and packed audio depend on.
+/// Audio codings by framing, which decides groups, TS and packed audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AudioCoding {
     /// AAC of any profile.
@@ -133,15 +133,16 @@ pub enum AudioCoding {
 }
 
 impl Codec {
-    /// Reads one sample entry: the whole box with its header, as it lies in stsd.
+    /// Parses one sample entry: the whole box with its header, as stored in `stsd` (ISO/IEC
+    /// 14496-12, 8.5.2).
     ///
     /// # Errors
-    /// `Unsupported`, naming the four-letter code, for what we do not package (encrypted
-    /// entries included); `Malformed` or `Truncated` where the entry or its configuration is broken.
+    /// `Unsupported`, with the four-letter code, for entries that are not packaged (encrypted
+    /// entries included); `Malformed` or `Truncated` if the entry or its configuration is broken.
     pub fn parse(entry: &[u8]) -> Result<Codec> {
-        let (code, body) = entry::open(entry)?;
-        let visual = || VisualEntry::read(code, body);
-        let audio = || AudioEntry::read(code, body);
+        let (code, body) = sample_entry::split_sample_entry(entry)?;
+        let visual = || VisualSampleEntry::parse(code, body);
+        let audio = || AudioSampleEntry::parse(code, body);
         let codec = match &code {
             b"avc1" | b"avc3" | b"dva1" | b"dvav" => visual().and_then(|entry| avc::parse(&entry)),
             b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => visual().and_then(|entry| hevc::parse(&entry)),
@@ -154,30 +155,30 @@ impl Codec {
             b"fLaC" => audio().and_then(|entry| flac::parse(&entry)),
             b"mp4a" => audio().and_then(|entry| aac::parse(&entry)),
             b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
-            _ => return Err(refuse(code)),
+            _ => return Err(unsupported_codec_error(code)),
         };
-        codec.map_err(|error| error.inside(code))
+        codec.map_err(|error| error.in_box(code))
     }
 
-    /// Pictures, if it is video.
-    pub fn video(&self) -> Option<&Video> {
-        match &self.media {
-            Media::Video(video) => Some(video),
-            Media::Audio(_) => None,
+    /// Returns the video format; `None` for audio.
+    pub fn video(&self) -> Option<&VideoFormat> {
+        match &self.format {
+            MediaFormat::Video(video) => Some(video),
+            MediaFormat::Audio(_) => None,
         }
     }
 
-    /// Sound, if it is audio.
-    pub fn audio(&self) -> Option<&Audio> {
-        match &self.media {
-            Media::Audio(audio) => Some(audio),
-            Media::Video(_) => None,
+    /// Returns the audio format; `None` for video.
+    pub fn audio(&self) -> Option<&AudioFormat> {
+        match &self.format {
+            MediaFormat::Audio(audio) => Some(audio),
+            MediaFormat::Video(_) => None,
         }
     }
 
-    /// Appends the sample entry, for a track whose dref has one entry, whatever the source's had
-    /// (`data_reference_index`, ISO/IEC 14496-12, 8.5.2.2).
-    pub(crate) fn write_entry(&self, out: &mut Vec<u8>) {
+    /// Appends the sample entry with `data_reference_index` 1 (ISO/IEC 14496-12, 8.5.2.2), because
+    /// the `dref` of a served track has one entry.
+    pub(crate) fn write_sample_entry(&self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&self.sample_entry);
         if let Some(index) = out.get_mut(at + 14..at + 16) {
@@ -185,35 +186,42 @@ impl Codec {
         }
     }
 
-    /// Bytes of heap, roughly.
+    /// Approximate heap memory, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        self.sample_entry.len() * 2 + self.string.len()
+        self.sample_entry.len() * 2 + self.codec_string.len()
     }
 }
 
-/// Puts together what every video entry has in common. `sps` and `color` come from the decoder
-/// configuration; the entry's own boxes go before them, but for the size, which the pictures know.
-fn visual(entry: &VisualEntry<'_>, string: String, sps: Option<Sps>, nal: Option<Nal>) -> Codec {
-    let dolby = dovi::strings(entry);
+/// Builds the codec of a video entry.
+///
+/// `sps` comes from the decoder configuration. The entry's own boxes override it, except for the
+/// size: parameter sets know the decoded pictures.
+fn build_video_codec(
+    entry: &VisualSampleEntry<'_>,
+    string: String,
+    sps: Option<SequenceParameters>,
+    nal: Option<NalFormat>,
+) -> Codec {
+    let dolby = dolby_vision::read_codec_strings(entry);
     Codec {
         fourcc: entry.code,
         sample_entry: entry.write(),
-        string: dolby.main.unwrap_or(string),
-        supplemental: dolby.supplemental,
-        media: Media::Video(Video {
+        codec_string: dolby.main_codec_string.unwrap_or(string),
+        supplemental_codecs: dolby.supplemental_codecs,
+        format: MediaFormat::Video(VideoFormat {
             width: sps.map_or(entry.width, |sps| sps.width),
             height: sps.map_or(entry.height, |sps| sps.height),
-            sar: color::sar(&entry.children, sps.and_then(|sps| sps.sar)),
-            color: color::color(&entry.children, sps.and_then(|sps| sps.color)),
+            sar: color_and_aspect::resolve_sar(&entry.children, sps.and_then(|sps| sps.sar)),
+            color: color_and_aspect::resolve_color(&entry.children, sps.and_then(|sps| sps.color)),
             nal,
         }),
     }
 }
 
-/// Why the entry `code` is not packaged, and what its owner can do.
-fn refuse(code: [u8; 4]) -> Error {
+/// Creates the error for an entry that is not packaged, with a remedy.
+fn unsupported_codec_error(code: [u8; 4]) -> Error {
     let hint = match &code {
-        b"encv" | b"enca" => "is already encrypted; give the clear file",
+        b"encv" | b"enca" => "is already encrypted; use the unencrypted file",
         b"mp4v" | b"s263" | b"ap4h" | b"apch" | b"apcn" | b"apcs" | b"apco" | b"jpeg" | b"mjpa" => {
             "cannot be played by browsers; encode the video as AVC, HEVC or AV1"
         }
@@ -221,7 +229,7 @@ fn refuse(code: [u8; 4]) -> Error {
         | b"dtsc" | b"dtse" | b"dtsh" | b"dtsl" | b"mlpa" => {
             "cannot be played by browsers; encode the audio as AAC, or as FLAC without loss"
         }
-        _ => "is not among the codecs that are packaged",
+        _ => "is not a supported codec",
     };
-    Error::unsupported(format!("codec {} {hint}", fourcc(code)))
+    Error::unsupported(format!("codec {} {hint}", format_fourcc(code)))
 }

@@ -1,15 +1,15 @@
-//! Sample entries of real files and what must be read from them.
+//! Sample entries of real files and the facts that must be parsed from them.
 
 mod aac;
 mod quicktime;
 
-use super::vectors::*;
+use super::sample_entry_vectors::*;
 use super::*;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use proptest::prelude::*;
 
-/// Bytes of a hexadecimal vector.
-pub fn bytes(hex: &str) -> Vec<u8> {
+/// Decodes a hexadecimal vector.
+pub fn decode_hex(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
     digits
@@ -18,15 +18,15 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-fn parse(hex: &str) -> Codec {
-    Codec::parse(&bytes(hex)).unwrap()
+fn parse_hex(hex: &str) -> Codec {
+    Codec::parse(&decode_hex(hex)).unwrap()
 }
 
 /// Codec string, size, pixel shape and colour of a video entry.
-type Seen<'a> = (&'a str, u32, u32, (u32, u32), Option<(u8, u8, u8, bool)>);
+type VideoFacts<'a> = (&'a str, u32, u32, (u32, u32), Option<(u8, u8, u8, bool)>);
 
 #[rustfmt::skip]
-const VIDEO: [(&str, Seen<'_>); 11] = [
+const VIDEO: [(&str, VideoFacts<'_>); 11] = [
     (AVC, ("avc1.64000C", 320, 180, (1, 1), None)),
     (AVC_QUICKTIME, ("avc1.64000C", 320, 180, (1, 1), None)),
     (AVC_PQ_SAR, ("avc1.64000C", 320, 182, (4, 3), Some((9, 16, 9, false)))),
@@ -41,43 +41,49 @@ const VIDEO: [(&str, Seen<'_>); 11] = [
 ];
 
 #[test]
-fn video_facts() {
+fn video_entries_give_their_facts() {
     for (hex, seen) in VIDEO {
-        let codec = parse(hex);
+        let codec = parse_hex(hex);
         assert_eq!(
-            (seen_of(&codec), codec.supplemental.as_deref()),
+            (video_facts_of(&codec), codec.supplemental_codecs.as_deref()),
             (seen, None)
         );
     }
 }
 
 #[test]
-fn parameter_sets_say_what_the_entry_does_not() {
+fn parameter_sets_replace_missing_boxes() {
     for hex in [AVC_PQ_SAR, HVC1_PQ, HEV1_422, AV1_HLG] {
-        let whole = parse(hex);
-        let mut entry = bytes(hex);
+        let whole = parse_hex(hex);
+        let mut entry = decode_hex(hex);
         for name in [b"pasp", b"colr"] {
             if let Some(at) = entry.windows(4).position(|four| four == name) {
                 entry[at..at + 4].copy_from_slice(b"free");
             }
         }
         let codec = Codec::parse(&entry).unwrap();
-        assert_eq!(seen_of(&codec), seen_of(&whole));
+        assert_eq!(video_facts_of(&codec), video_facts_of(&whole));
     }
 }
 
-fn seen_of(codec: &Codec) -> Seen<'_> {
+fn video_facts_of(codec: &Codec) -> VideoFacts<'_> {
     let video = codec.video().unwrap();
     let color = video.color;
     let color = color.map(|c| (c.primaries, c.transfer, c.matrix, c.full_range));
-    (&codec.string, video.width, video.height, video.sar, color)
+    (
+        &codec.codec_string,
+        video.width,
+        video.height,
+        video.sar,
+        color,
+    )
 }
 
 const CICP: &str = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
 const DOLBY: &str = "tag:dolby.com,2014:dash:audio_channel_configuration:2011";
 
 /// Entry, coding, codec string, HLS channels, scheme and value of DASH channels; all at 48 kHz.
-type Heard = (
+type AudioFacts = (
     &'static str,
     AudioCoding,
     &'static str,
@@ -87,7 +93,7 @@ type Heard = (
 );
 
 #[rustfmt::skip]
-const AUDIO: [Heard; 13] = [
+const AUDIO: [AudioFacts; 13] = [
     (AAC, AudioCoding::Aac, "mp4a.40.2", "1", CICP, "1"),
     (AAC_QUICKTIME, AudioCoding::Aac, "mp4a.40.2", "1", CICP, "1"),
     (AAC_51, AudioCoding::Aac, "mp4a.40.2", "6", CICP, "6"),
@@ -104,21 +110,28 @@ const AUDIO: [Heard; 13] = [
 ];
 
 #[test]
-fn audio_facts() {
+fn audio_entries_give_their_facts() {
     for (hex, coding, string, hls, scheme, value) in AUDIO {
-        let codec = parse(hex);
+        let codec = parse_hex(hex);
         let audio = codec.audio().unwrap();
-        assert_eq!((audio.coding, codec.string.as_str()), (coding, string));
+        assert_eq!(
+            (audio.coding, codec.codec_string.as_str()),
+            (coding, string)
+        );
         assert_eq!(
             (audio.sample_rate, audio.hls_channels.as_str()),
             (48_000, hls)
         );
-        assert_eq!(audio.dash_channels, (scheme, value.to_owned()), "{string}");
+        assert_eq!(
+            audio.dash_channel_configuration,
+            (scheme, value.to_owned()),
+            "{string}"
+        );
     }
 }
 
 #[test]
-fn iso_entries_stay_as_they_are() {
+fn iso_entries_are_written_verbatim() {
     for hex in [
         AVC,
         AVC_PQ_SAR,
@@ -139,31 +152,31 @@ fn iso_entries_stay_as_they_are() {
         OPUS_51,
         FLAC,
     ] {
-        assert_eq!(parse(hex).sample_entry, bytes(hex));
+        assert_eq!(parse_hex(hex).sample_entry, decode_hex(hex));
     }
 }
 
 #[test]
-fn what_annex_b_needs() {
-    let codec = parse(AVC);
+fn annex_b_parameters_are_read() {
+    let codec = parse_hex(AVC);
     let nal = codec.video().unwrap().nal.clone().unwrap();
-    assert!(!nal.hevc);
-    assert_eq!(nal.length_bytes, 4);
+    assert!(!nal.is_hevc);
+    assert_eq!(nal.length_field_bytes, 4);
     let types: Vec<u8> = nal.parameter_sets.iter().map(|set| set[0] & 31).collect();
     assert_eq!(types, [7, 8]);
 }
 
 #[test]
-fn refusals_name_the_code_and_a_way_out() {
-    let error = Codec::parse(&bytes(PCM_QUICKTIME)).unwrap_err();
-    assert_eq!(error.kind, Kind::Unsupported);
+fn refused_codecs_are_named_with_a_remedy() {
+    let error = Codec::parse(&decode_hex(PCM_QUICKTIME)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unsupported);
     assert!(
-        error.what.contains("sowt") && error.what.contains("AAC"),
+        error.message.contains("sowt") && error.message.contains("AAC"),
         "{error}"
     );
     let error = Codec::parse(b"\0\0\0\x08encv").unwrap_err();
-    assert!(error.what.contains("encrypted"), "{error}");
-    let mut dts = bytes(AAC);
+    assert!(error.message.contains("encrypted"), "{error}");
+    let mut dts = decode_hex(AAC);
     let at = dts
         .windows(2)
         .position(|pair| pair == [0x40, 0x15])
@@ -171,15 +184,15 @@ fn refusals_name_the_code_and_a_way_out() {
     dts[at] = 0xa9;
     let error = Codec::parse(&dts).unwrap_err();
     assert_eq!(
-        (error.kind, error.place.as_str()),
-        (Kind::Unsupported, "mp4a")
+        (error.kind, error.location.as_str()),
+        (ErrorKind::Unsupported, "mp4a")
     );
-    assert!(error.what.contains("0xa9"), "{error}");
+    assert!(error.message.contains("0xa9"), "{error}");
 }
 
-/// The entry with one more box at its end.
+/// Appends one more box to an entry.
 fn with_box(hex: &str, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
-    let mut entry = bytes(hex);
+    let mut entry = decode_hex(hex);
     crate::bytes::write_box(&mut entry, name, |out| out.extend_from_slice(body));
     let size = entry.len() as u32;
     entry[..4].copy_from_slice(&size.to_be_bytes());
@@ -187,7 +200,7 @@ fn with_box(hex: &str, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn dolby_vision_is_main_or_supplemental() {
+fn dolby_vision_strings_are_main_or_supplemental() {
     // code of the entry, profile, level, compatibility → codec string, supplemental
     let hevc = "hvc1.2.4.L60.90";
     let cases = [
@@ -233,7 +246,10 @@ fn dolby_vision_is_main_or_supplemental() {
         entry[4..8].copy_from_slice(code);
         let codec = Codec::parse(&entry).unwrap();
         assert_eq!(
-            (codec.string.as_str(), codec.supplemental.as_deref()),
+            (
+                codec.codec_string.as_str(),
+                codec.supplemental_codecs.as_deref()
+            ),
             (string, supplemental)
         );
         assert_eq!(codec.sample_entry, entry);
@@ -241,7 +257,7 @@ fn dolby_vision_is_main_or_supplemental() {
 }
 
 #[test]
-fn eac3_with_rear_surrounds_and_with_objects() {
+fn eac3_reports_rear_surrounds_and_objects() {
     let cases: [(&[u8], &str, &str); 3] = [
         (
             &[0x0e, 0x00, 0x20, 0x0f, 0x00, 0x01, 0x10],
@@ -252,13 +268,16 @@ fn eac3_with_rear_surrounds_and_with_objects() {
         (&[0x0e, 0x00, 0x20, 0x0e, 0x03, 0x00], "6", "F802"),
     ];
     for (body, hls, dash) in cases {
-        let mut entry = bytes(EAC3)[..36].to_vec();
+        let mut entry = decode_hex(EAC3)[..36].to_vec();
         crate::bytes::write_box(&mut entry, b"dec3", |out| out.extend_from_slice(body));
         entry[3] = entry.len() as u8;
         let codec = Codec::parse(&entry).unwrap();
         let audio = codec.audio().unwrap();
         assert_eq!(
-            (audio.hls_channels.as_str(), audio.dash_channels.1.as_str()),
+            (
+                audio.hls_channels.as_str(),
+                audio.dash_channel_configuration.1.as_str()
+            ),
             (hls, dash)
         );
     }
@@ -274,12 +293,12 @@ const ALL: [&str; 26] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn broken_entries_never_panic_and_what_is_read_reads_back(
+    fn broken_entries_never_panic_and_parsed_ones_round_trip(
         which in 0..ALL.len(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {
-        let mut entry = bytes(ALL[which]);
+        let mut entry = decode_hex(ALL[which]);
         for (at, value) in changes {
             let at = at.index(entry.len());
             entry[at] = value;
@@ -291,7 +310,7 @@ proptest! {
         }
         if let Ok(codec) = Codec::parse(&entry) {
             let again = Codec::parse(&codec.sample_entry).unwrap();
-            prop_assert_eq!(again.string, codec.string);
+            prop_assert_eq!(again.codec_string, codec.codec_string);
             prop_assert_eq!(again.sample_entry, codec.sample_entry);
         }
     }

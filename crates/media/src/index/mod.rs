@@ -1,64 +1,65 @@
-//! The index of one media file: per track, compact tables of samples and where they lie.
+//! The index of one media file: compact sample tables for each track.
 
-mod ahead;
-mod builder;
-mod chunks;
-mod column;
-mod draft;
-mod durations;
-mod edit;
-#[cfg(test)]
-mod faults;
+mod chunk_table;
+mod column_builder;
+mod duration_table;
+mod early_tracks;
+mod edit_list;
+mod external_references;
 mod fingerprint;
 mod fragment;
-mod mark;
-mod movie;
-mod packed;
-mod reader;
-mod references;
-mod samples;
-mod sizes;
-mod table;
+mod indexer;
+#[cfg(test)]
+mod malformed_files;
+mod movie_draft;
+mod packed_integers;
+mod sample_table;
+mod sample_table_builder;
+mod size_table;
+mod source_record;
+mod stbl;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod track;
+mod track_draft;
 
-pub use builder::SamplesBuilder;
-pub(crate) use edit::TIME_MAX;
-pub(crate) use mark::Mark;
-pub use packed::Packed;
-pub use reader::{Indexer, index_bytes};
-pub use references::References;
-pub use samples::{Sample, Samples};
+pub(crate) use edit_list::EDIT_TIME_MAX;
+pub use external_references::ExternalReferences;
+pub use indexer::{Indexer, index_bytes};
+pub use packed_integers::PackedIntegers;
+pub use sample_table::{Sample, SampleTable};
+pub use sample_table_builder::SampleTableBuilder;
+pub(crate) use source_record::SourceRecord;
 
 use crate::codec::Codec;
 use crate::time::Time;
 
-/// Everything needed to package one file, without reading it again for metadata.
+/// Everything that is needed to package one file without reading its metadata again.
 #[derive(Debug, Clone)]
 pub struct Index {
     /// Tracks that can be packaged, in file order. Never empty.
     pub tracks: Vec<Track>,
-    /// Size of the file in bytes, as it was when indexed.
+    /// Size of the file in bytes at the time of indexing.
     pub file_len: u64,
-    /// Hash of all metadata bytes (moov, moofs): changes when any sample's size, time or place does.
+    /// Hash of all metadata bytes (`moov` and `moof` boxes). It changes with the size, time or
+    /// offset of any sample.
     pub fingerprint: u64,
-    /// What tells the media from other media of the same length, where whoever brought the metadata
-    /// knew it: an index MP4 keeps it, so that other media in the same place is noticed.
-    pub media_state: Option<MediaState>,
-    /// Things a player may stumble over, found while indexing, for people to read.
-    pub notes: Vec<Note>,
+    /// Version of the media, if the caller knows it. An index MP4 stores it, so that replaced media
+    /// of the same length is detected.
+    pub media_version: Option<MediaVersion>,
+    /// Findings that may trouble a player, for reports.
+    pub notes: Vec<IndexNote>,
 }
 
-/// What tells media from other media of the same length.
+/// Distinguishes media from other media of the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MediaState {
+pub enum MediaVersion {
     /// A hash of some of its bytes.
-    Bytes(u64),
-    /// A hash of the entity tag that its storage gives it.
-    Tag(u64),
+    ContentHash(u64),
+    /// A hash of its entity tag in storage.
+    EntityTagHash(u64),
 }
 
 /// One track of a file.
@@ -66,57 +67,59 @@ pub enum MediaState {
 pub struct Track {
     /// `track_ID` of the tkhd box.
     pub id: u32,
-    /// Ticks a second of every time in this track; never zero.
+    /// Ticks per second of every time in this track; never zero.
     pub timescale: u32,
-    /// ISO 639-2/T code or a BCP 47 tag from elng; `und` if not said.
+    /// ISO 639-2/T code, or a BCP 47 tag from `elng`; `und` if unspecified.
     pub language: String,
-    /// Name given by whoever made the file (`udta/name`, or hdlr when it is not a stock phrase).
+    /// Name that the author gave (`udta/name`, or `hdlr` unless it is a stock phrase).
     pub name: Option<String>,
-    /// Whether the tkhd enabled flag is set: the file's idea of a default track.
-    pub enabled: bool,
-    /// What it is coded with, and how its init segment describes it.
+    /// Whether the enabled flag of `tkhd` is set, which marks a default track.
+    pub is_enabled: bool,
+    /// The codec and its init segment entry.
     pub codec: Codec,
-    /// The samples that the edit list keeps. Never empty. Their dts begin at 0.
-    pub samples: Samples,
-    /// Presentation time of a decode time of 0, in ticks, with the edit list resolved:
-    /// a sample is shown at `dts + cts + origin`. Negative for priming, positive for a late start.
-    pub origin: i64,
-    /// Where the edit list ends what is shown, on the same timeline, in ticks; `None`: with the
-    /// last sample. Segments show whole samples all the same.
-    pub shown_until: Option<i64>,
-    /// How the picture is turned (the matrix of tkhd), as phones write it.
+    /// The samples that the edit list keeps. Never empty. Decode times start at 0.
+    pub samples: SampleTable,
+    /// Presentation time of decode time 0, in ticks, with the edit list applied.
+    ///
+    /// A sample is shown at `dts + composition_offset + presentation_offset`. Negative for priming,
+    /// positive for a late start.
+    pub presentation_offset: i64,
+    /// End of the presentation according to the edit list, in ticks; `None` means the last sample.
+    /// Segments contain whole samples anyway.
+    pub presentation_end: Option<i64>,
+    /// Rotation and mirroring of the picture (the matrix of `tkhd`), as phones write it.
     pub matrix: [i32; 9],
 }
 
-/// Something legal but unfortunate in a file.
+/// A legal but unfortunate property of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// The track it concerns.
-    pub track: u32,
-    /// When in the track, in its own ticks, where it makes sense.
-    pub at: Option<u64>,
-    /// What it is, as one sentence.
-    pub what: String,
+pub struct IndexNote {
+    /// `track_ID` of the track; 0 for the whole file.
+    pub track_id: u32,
+    /// Time in the track, in its ticks, if it is meaningful.
+    pub time_ticks: Option<u64>,
+    /// Description as one sentence.
+    pub message: String,
 }
 
 impl Track {
-    /// When sample `n` is shown, on the film's own timeline.
-    pub fn shown(&self, n: u32) -> Time {
+    /// Returns the presentation time of sample `n` on the film's own timeline.
+    pub fn presentation_time(&self, n: u32) -> Time {
         let sample = self.samples.get(n);
         Time::new(
-            sample.dts as i64 + i64::from(sample.cts) + self.origin,
+            sample.dts as i64 + i64::from(sample.composition_offset) + self.presentation_offset,
             self.timescale,
         )
     }
 
-    /// Length of all samples together.
+    /// Sum of all sample durations.
     pub fn duration(&self) -> Time {
-        Time::new(self.samples.end() as i64, self.timescale)
+        Time::new(self.samples.total_duration() as i64, self.timescale)
     }
 }
 
 impl Index {
-    /// Bytes of memory that this index holds, for cache budgets.
+    /// Memory of this index in bytes, for cache budgets.
     pub fn heap_bytes(&self) -> usize {
         let tracks = self.tracks.iter().map(|track| {
             size_of::<Track>() + track.samples.heap_bytes() + track.codec.heap_bytes()

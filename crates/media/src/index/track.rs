@@ -1,121 +1,145 @@
-//! A trak box: what the track is, and its samples where they are not in fragments.
+//! Parsing of a `trak` box: the track and its samples, unless they are in fragments.
 
-use super::draft::{Draft, Entry};
-use super::table::read_stbl;
-use crate::bmff::dref::{self, Location};
+use super::stbl::read_stbl;
+use super::track_draft::{DraftSampleEntry, TrackDraft};
+use crate::bmff::dref::{self, MediaLocation};
 use crate::bmff::hdlr::Hdlr;
 use crate::bmff::mdhd::Mdhd;
 use crate::bmff::tkhd::Tkhd;
 use crate::bmff::{Mp4Box, elng, elst, stsd, udta};
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::codec::Codec;
-use crate::error::{Error, Kind, Result, fourcc};
+use crate::error::{Error, ErrorKind, Result, format_fourcc};
 use std::ops::Range;
 
-/// What became of a track.
-pub(super) enum Parsed {
-    /// It can be packaged.
-    Draft(Box<Draft>),
-    /// It cannot, and why.
-    Skipped { id: u32, why: String },
-    /// Its media lies in a file that is not being indexed.
-    Elsewhere,
+/// Maximum number of tracks of a file.
+pub(super) const TRACKS_MAX: usize = 1000;
+
+/// Outcome of parsing a track.
+pub(super) enum TrakOutcome {
+    /// The track can be packaged.
+    Draft(Box<TrackDraft>),
+    /// The track is left out for this reason.
+    Skipped { id: u32, reason: String },
+    /// The media is in a file that is not being indexed.
+    OtherFile,
 }
 
 /// The file whose media is being indexed.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
-    /// What references to it say.
-    pub location: Location,
-    /// Its length in bytes.
+pub(super) struct MediaSource {
+    /// Its location in references.
+    pub location: MediaLocation,
+    /// Length of the file, in bytes.
     pub len: u64,
-    /// Where in it the moov lies, in which no sample can; empty where that is in another file.
-    pub metadata: Range<u64>,
+    /// Byte range of the `moov`, which no sample may overlap; empty if the `moov` is in another
+    /// file.
+    pub moov_range: Range<u64>,
 }
 
-impl Source {
-    /// The file that is being read itself, whose moov lies at `metadata`.
-    pub fn own(len: u64, metadata: Range<u64>) -> Source {
-        Source {
-            location: Location::Here,
+impl MediaSource {
+    /// Creates a source for the file itself, whose `moov` is at `metadata`.
+    pub fn same_file(len: u64, metadata: Range<u64>) -> MediaSource {
+        MediaSource {
+            location: MediaLocation::SameFile,
             len,
-            metadata,
+            moov_range: metadata,
         }
     }
 
-    /// Another file.
-    pub fn other(location: Location, len: u64) -> Source {
-        Source {
+    /// Creates a source for another file.
+    pub fn external_file(location: MediaLocation, len: u64) -> MediaSource {
+        MediaSource {
             location,
             len,
-            metadata: 0..0,
+            moov_range: 0..0,
         }
     }
 }
 
-/// Reads a trak box.
-pub(super) fn read_trak(trak: &Mp4Box<'_>, quicktime: bool, source: &Source) -> Result<Parsed> {
-    let tkhd = trak.need(b"tkhd")?.read(Tkhd::parse)?;
-    let mdia = trak.need(b"mdia")?;
-    let within = |error: Error| error.inside(*b"mdia");
-    let hdlr = mdia.need(b"hdlr")?.read(Hdlr::parse).map_err(within)?;
-    if hdlr.kind != *b"vide" && hdlr.kind != *b"soun" {
-        let why = format!("{} is neither audio nor video", fourcc(hdlr.kind));
-        return Ok(Parsed::Skipped { id: tkhd.id, why });
+/// Parses a `trak` box.
+pub(super) fn read_trak(
+    trak: &Mp4Box<'_>,
+    is_quicktime: bool,
+    source: &MediaSource,
+) -> Result<TrakOutcome> {
+    let tkhd = trak.require_child(b"tkhd")?.parse_body(Tkhd::parse)?;
+    let mdia = trak.require_child(b"mdia")?;
+    let within = |error: Error| error.in_box(*b"mdia");
+    let hdlr = mdia
+        .require_child(b"hdlr")?
+        .parse_body(Hdlr::parse)
+        .map_err(within)?;
+    if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
+        let reason = format!(
+            "{} is neither audio nor video",
+            format_fourcc(hdlr.handler_type)
+        );
+        return Ok(TrakOutcome::Skipped {
+            id: tkhd.track_id,
+            reason,
+        });
     }
-    let mdhd = mdia.need(b"mdhd")?;
-    let mdhd = (mdhd.at, mdhd.read(Mdhd::parse).map_err(within)?);
-    let minf = mdia.need(b"minf")?;
-    let within = |error: Error| error.inside(*b"minf").inside(*b"mdia");
+    let mdhd = mdia.require_child(b"mdhd")?;
+    let mdhd = (mdhd.offset, mdhd.parse_body(Mdhd::parse).map_err(within)?);
+    let minf = mdia.require_child(b"minf")?;
+    let within = |error: Error| error.in_box(*b"minf").in_box(*b"mdia");
     let entries = read_entries(&minf, source).map_err(within)?;
-    if entries.iter().all(|entry| entry.elsewhere) {
-        return Ok(Parsed::Elsewhere);
+    if entries.iter().all(|entry| entry.is_external) {
+        return Ok(TrakOutcome::OtherFile);
     }
-    if let Some(why) = unsupported(&entries) {
-        return Ok(Parsed::Skipped { id: tkhd.id, why });
+    if let Some(reason) = unsupported_reason(&entries) {
+        return Ok(TrakOutcome::Skipped {
+            id: tkhd.track_id,
+            reason,
+        });
     }
     if mdhd.1.timescale == 0 {
-        let error = Error::malformed(format!("track {} has a timescale of 0", tkhd.id));
-        return Err(error.inside(*b"mdhd").inside(*b"mdia").at(mdhd.0));
+        let error = Error::malformed(format!("track {} has a timescale of 0", tkhd.track_id));
+        return Err(error.in_box(*b"mdhd").in_box(*b"mdia").at_byte(mdhd.0));
     }
-    let mut draft = Draft::new(tkhd, mdhd.1.timescale, entries);
-    draft.is_video = hdlr.kind == *b"vide";
+    let mut draft = TrackDraft::new(tkhd, mdhd.1.timescale, entries);
+    draft.is_video = hdlr.handler_type == *b"vide";
     draft.file_len = source.len;
-    draft.language = language(&mdia, &mdhd.1, quicktime)?;
-    draft.name = name(trak, hdlr)?;
-    if let Some(edts) = trak.find(b"edts")?
-        && let Some(elst) = edts.find(b"elst")?
+    draft.language = read_language(&mdia, &mdhd.1, is_quicktime)?;
+    draft.name = read_track_name(trak, hdlr)?;
+    if let Some(edts) = trak.find_child(b"edts")?
+        && let Some(elst) = edts.find_child(b"elst")?
     {
         draft.edits = elst
-            .read(elst::parse)
-            .map_err(|error| error.inside(*b"edts"))?;
+            .parse_body(elst::parse)
+            .map_err(|error| error.in_box(*b"edts"))?;
     }
-    let stbl = minf.need(b"stbl").map_err(|error| error.inside(*b"mdia"))?;
-    read_stbl(&stbl, &mut draft, source.metadata.clone())
-        .map_err(|error| within(error.inside(*b"stbl")))?;
-    Ok(Parsed::Draft(Box::new(draft)))
+    let stbl = minf
+        .require_child(b"stbl")
+        .map_err(|error| error.in_box(*b"mdia"))?;
+    read_stbl(&stbl, &mut draft, source.moov_range.clone())
+        .map_err(|error| within(error.in_box(*b"stbl")))?;
+    Ok(TrakOutcome::Draft(Box::new(draft)))
 }
 
-/// The sample entries, each with what it means or why we do not package it.
-fn read_entries(minf: &Mp4Box<'_>, source: &Source) -> Result<Vec<Entry>> {
-    let within = |error: Error| error.inside(*b"stsd").inside(*b"stbl");
-    let (found, dref) = described(minf)?;
-    let mut entries: Vec<Entry> = Vec::new();
+/// Parses the sample entries, each with its codec or the reason why it is not packaged.
+fn read_entries(minf: &Mp4Box<'_>, source: &MediaSource) -> Result<Vec<DraftSampleEntry>> {
+    let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
+    let (found, dref) = find_sample_entries(minf)?;
+    let mut entries: Vec<DraftSampleEntry> = Vec::new();
     for entry in &found {
-        let bytes = entry.whole.to_vec();
+        let bytes = entry.bytes.to_vec();
         let codec = match entries.iter().find(|known| known.bytes == bytes) {
             Some(known) => known.codec.clone(),
             None => parse_entry(entry, dref.as_ref(), source),
         };
-        let elsewhere = location(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
+        let elsewhere = entry_location(entry, dref.as_ref()).is_ok_and(|at| at != source.location);
         match &codec {
-            Err(error) if error.kind != Kind::Unsupported => {
-                return Err(within(error.clone().inside(entry.name).at(entry.at)));
+            Err(error) if error.kind != ErrorKind::Unsupported => {
+                return Err(within(
+                    error.clone().in_box(entry.name).at_byte(entry.offset),
+                ));
             }
-            _ => entries.push(Entry {
+            _ => entries.push(DraftSampleEntry {
                 bytes,
                 codec,
-                elsewhere,
+                is_external: elsewhere,
             }),
         }
     }
@@ -125,93 +149,99 @@ fn read_entries(minf: &Mp4Box<'_>, source: &Source) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The sample entries of a track, and its dref box.
-fn described<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option<Mp4Box<'a>>)> {
-    let stbl = minf.need(b"stbl")?;
-    let within = |error: Error| error.inside(*b"stsd").inside(*b"stbl");
-    let found = stsd::parse(&stbl.need(b"stsd")?).map_err(within)?;
-    let dref = match minf.find(b"dinf")? {
-        Some(dinf) => dinf.find(b"dref")?,
+/// Returns the sample entries of a track, and its `dref` box.
+fn find_sample_entries<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option<Mp4Box<'a>>)> {
+    let stbl = minf.require_child(b"stbl")?;
+    let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
+    let found = stsd::parse(&stbl.require_child(b"stsd")?).map_err(within)?;
+    let dref = match minf.find_child(b"dinf")? {
+        Some(dinf) => dinf.find_child(b"dref")?,
         None => None,
     };
     Ok((found, dref))
 }
 
-fn parse_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>, source: &Source) -> Result<Codec> {
-    if location(entry, dref)? != source.location {
-        let code = fourcc(entry.name);
-        let what = format!("the media of its {code} samples lies in another file");
-        return Err(Error::unsupported(what));
+fn parse_entry(
+    entry: &Mp4Box<'_>,
+    dref: Option<&Mp4Box<'_>>,
+    source: &MediaSource,
+) -> Result<Codec> {
+    if entry_location(entry, dref)? != source.location {
+        let code = format_fourcc(entry.name);
+        let message = format!("the media of the {code} samples is in another file");
+        return Err(Error::unsupported(message));
     }
-    Codec::parse(entry.whole)
+    Codec::parse(entry.bytes)
 }
 
-/// Where the media lies that a sample entry describes.
-fn location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<Location> {
-    let mut reader = Reader::new(entry.body);
+/// Returns the location of the media of a sample entry.
+fn entry_location(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>) -> Result<MediaLocation> {
+    let mut reader = ByteReader::new(entry.body);
     reader.skip(6);
     let reference = reader.u16();
-    dref.map_or(Ok(Location::Here), |dref| dref::location(dref, reference))
+    dref.map_or(Ok(MediaLocation::SameFile), |dref| {
+        dref::find_location(dref, reference)
+    })
 }
 
-/// Adds to `found` where the media of a trak box lies, if it is a track that we package.
-pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<Location>) -> Result<()> {
-    let mdia = trak.need(b"mdia")?;
-    let hdlr = mdia.need(b"hdlr")?.read(Hdlr::parse)?;
-    if hdlr.kind != *b"vide" && hdlr.kind != *b"soun" {
+/// Adds the locations of a `trak` box to `found`, if the track can be packaged.
+pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -> Result<()> {
+    let mdia = trak.require_child(b"mdia")?;
+    let hdlr = mdia.require_child(b"hdlr")?.parse_body(Hdlr::parse)?;
+    if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
         return Ok(());
     }
-    let (entries, dref) = described(&mdia.need(b"minf")?)?;
+    let (entries, dref) = find_sample_entries(&mdia.require_child(b"minf")?)?;
     for entry in &entries {
-        match location(entry, dref.as_ref()) {
+        match entry_location(entry, dref.as_ref()) {
             Ok(location) if !found.contains(&location) => found.push(location),
             Ok(_) => {}
-            Err(error) if error.kind == Kind::Unsupported => {}
+            Err(error) if error.kind == ErrorKind::Unsupported => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
 }
 
-/// Why no entry can be packaged, if so, naming their codes.
-fn unsupported(entries: &[Entry]) -> Option<String> {
-    let whys: Vec<String> = entries
+/// Returns the reason why no entry can be packaged, with the codes; `None` if one can be.
+fn unsupported_reason(entries: &[DraftSampleEntry]) -> Option<String> {
+    let reasons: Vec<String> = entries
         .iter()
         .map_while(|entry| entry.codec.as_ref().err())
-        .map(|error| error.what.clone())
+        .map(|error| error.message.clone())
         .collect();
-    (whys.len() == entries.len()).then(|| {
-        let mut whys = whys;
-        whys.dedup();
-        whys.join(", ")
+    (reasons.len() == entries.len()).then(|| {
+        let mut reasons = reasons;
+        reasons.dedup();
+        reasons.join(", ")
     })
 }
 
-fn language(mdia: &Mp4Box<'_>, mdhd: &Mdhd, quicktime: bool) -> Result<String> {
-    let tag = match mdia.find(b"elng")? {
-        Some(elng) => elng.read(elng::parse)?,
+fn read_language(mdia: &Mp4Box<'_>, mdhd: &Mdhd, is_quicktime: bool) -> Result<String> {
+    let tag = match mdia.find_child(b"elng")? {
+        Some(elng) => elng.parse_body(elng::parse)?,
         None => None,
     };
-    let language = tag.or_else(|| mdhd.language(quicktime));
+    let language = tag.or_else(|| mdhd.decode_language(is_quicktime));
     Ok(language.unwrap_or_else(|| "und".to_owned()))
 }
 
-fn name(trak: &Mp4Box<'_>, hdlr: Hdlr) -> Result<Option<String>> {
-    let given = match trak.find(b"udta")? {
-        // User data is free-form: what cannot be read is no reason to refuse the film.
-        Some(udta) => udta::name(&udta).unwrap_or(None),
+fn read_track_name(trak: &Mp4Box<'_>, hdlr: Hdlr) -> Result<Option<String>> {
+    let given = match trak.find_child(b"udta")? {
+        // User data has no fixed format, so unreadable user data does not refuse the film.
+        Some(udta) => udta::find_track_name(&udta).unwrap_or(None),
         None => None,
     };
     Ok([given.unwrap_or_default(), hdlr.name]
         .into_iter()
-        .find(|name| is_given(name)))
+        .find(|name| is_user_given_name(name)))
 }
 
-/// Longest track name that is kept, in bytes.
-const NAME_MAX: usize = 200;
+/// Maximum length of a track name, in bytes. Longer names are dropped.
+const NAME_BYTES_MAX: usize = 200;
 
-/// Whether a person gave this name, rather than the program that wrote the file.
-fn is_given(name: &str) -> bool {
+/// Returns whether a person chose this name, instead of the program that wrote the file.
+fn is_user_given_name(name: &str) -> bool {
     const STOCK: [&str; 15] = [
         "handler",
         "handle",
@@ -233,7 +263,7 @@ fn is_given(name: &str) -> bool {
     !matches!(
         &*lower,
         "" | "vide" | "soun" | "video" | "audio" | "sound" | "und"
-    ) && name.len() <= NAME_MAX
+    ) && name.len() <= NAME_BYTES_MAX
         && !name.contains(char::is_control)
         && !name.contains(char::REPLACEMENT_CHARACTER)
         && !STOCK.iter().any(|stock| lower.contains(stock))
@@ -244,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stock_names_are_not_given() {
+    fn stock_handler_names_are_dropped() {
         let stock = [
             "VideoHandler",
             "SoundHandler",
@@ -261,10 +291,10 @@ mod tests {
             "a\nb",
         ];
         for name in stock {
-            assert!(!is_given(name), "{name}");
+            assert!(!is_user_given_name(name), "{name}");
         }
         for name in ["Director's commentary", "Stereo", "Deutsch (5.1)"] {
-            assert!(is_given(name), "{name}");
+            assert!(is_user_given_name(name), "{name}");
         }
     }
 }

@@ -1,43 +1,43 @@
-//! Server manifests (`.ism`): SMIL documents that name the files of a title, as Unified's,
-//! Microsoft's and FFmpeg's tools write them.
+//! Server manifests (`.ism`): SMIL documents that list the files of a title, as the tools of
+//! Unified, Microsoft and FFmpeg write them.
 
 mod read;
 mod write;
 
-pub use read::{SOURCES_MAX, TEXT_BYTES_MAX, read};
-pub use write::write;
+pub use read::{SERVER_MANIFEST_BYTES_MAX, SMIL_TRACKS_MAX, parse_server_manifest};
+pub use write::write_server_manifest;
 
-/// A track that a server manifest names.
+/// A track in a server manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// `src`: the file it is in, as it is written: relative to the manifest, or a URL.
+pub struct SmilTrack {
+    /// `src`: its file, exactly as written: relative to the manifest, or a URL.
     pub src: String,
-    /// By the name of the element.
-    pub kind: Kind,
-    /// `systemLanguage`, where it says more than `und`.
+    /// Kind of track, from the name of the element.
+    pub kind: SmilTrackKind,
+    /// `systemLanguage`, unless it is empty or `und`.
     pub language: Option<String>,
-    /// `trackID`: which track of the file; `None`: all of this kind.
-    pub track: Option<u32>,
+    /// `trackID` in the file; `None` means all tracks of this kind.
+    pub track_id: Option<u32>,
 }
 
 /// Kinds of track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Pictures.
+pub enum SmilTrackKind {
+    /// A video track.
     Video,
-    /// Sound.
+    /// An audio track.
     Audio,
     /// Subtitles and other text.
     Text,
 }
 
-impl Kind {
-    /// The name of the element.
-    pub fn element(self) -> &'static str {
+impl SmilTrackKind {
+    /// Returns the name of the SMIL element.
+    pub fn element_name(self) -> &'static str {
         match self {
-            Kind::Video => "video",
-            Kind::Audio => "audio",
-            Kind::Text => "textstream",
+            SmilTrackKind::Video => "video",
+            SmilTrackKind::Audio => "audio",
+            SmilTrackKind::Text => "textstream",
         }
     }
 }
@@ -48,13 +48,18 @@ mod tests {
     use crate::fixtures;
     use proptest::prelude::*;
 
-    fn source(src: &str, kind: Kind, language: Option<&str>, track: Option<u32>) -> Source {
+    fn smil_track(
+        src: &str,
+        kind: SmilTrackKind,
+        language: Option<&str>,
+        track: Option<u32>,
+    ) -> SmilTrack {
         let (src, language) = (src.to_owned(), language.map(str::to_owned));
-        Source {
+        SmilTrack {
             src,
             kind,
             language,
-            track,
+            track_id: track,
         }
     }
 
@@ -83,23 +88,34 @@ mod tests {
 </smil>"#;
 
     #[test]
-    fn as_unified_writes_it() {
+    fn manifests_of_unified_are_parsed() {
         let expected = [
-            source("tos-aac-64k.cmfa", Kind::Audio, Some("eng"), Some(1)),
-            source("tos & more.cmfv", Kind::Video, None, Some(2)),
-            source("tos-en.cmft", Kind::Text, Some("eng"), None),
+            smil_track(
+                "tos-aac-64k.cmfa",
+                SmilTrackKind::Audio,
+                Some("eng"),
+                Some(1),
+            ),
+            smil_track("tos & more.cmfv", SmilTrackKind::Video, None, Some(2)),
+            smil_track("tos-en.cmft", SmilTrackKind::Text, Some("eng"), None),
         ];
-        assert_eq!(read(UNIFIED.as_bytes()).unwrap(), expected);
+        assert_eq!(parse_server_manifest(UNIFIED.as_bytes()).unwrap(), expected);
     }
 
     #[test]
-    fn as_others_write_it() {
-        // Microsoft's: another namespace, attributes in elements, UTF-16 with a byte order mark.
+    fn manifests_of_other_tools_are_parsed() {
+        // Microsoft's manifests have another namespace, attributes in elements, and UTF-16 with a
+        // byte order mark.
         let text = r#"<?xml version="1.0" encoding="utf-16"?><smil><head><meta name="formats"
             content="mp4-v3"/></head><body><switch><video src="f_1.mp4" systemBitrate="1"
             systemLanguage="fra"><param name="trackID" value="1"/><param name="role"
             value="alternate"/></video><img src="x.jpg"/></switch></body></smil>"#;
-        let expected = [source("f_1.mp4", Kind::Video, Some("fra"), Some(1))];
+        let expected = [smil_track(
+            "f_1.mp4",
+            SmilTrackKind::Video,
+            Some("fra"),
+            Some(1),
+        )];
         for big in [false, true] {
             let mark = [0xfeff].into_iter().chain(text.encode_utf16());
             let bytes: Vec<u8> = mark
@@ -111,22 +127,25 @@ mod tests {
                     }
                 })
                 .collect();
-            assert_eq!(read(&bytes).unwrap(), expected);
+            assert_eq!(parse_server_manifest(&bytes).unwrap(), expected);
         }
-        // FFmpeg's name no file: the live stream itself.
+        // FFmpeg's manifests contain no file, because they describe the live stream itself.
         let live = r#"<smil xmlns="http://www.w3.org/2001/SMIL20/Language"><body><switch>
             <video systemBitrate="1"><param name="trackID" value="1"/></video></switch></body></smil>"#;
-        assert!(read(live.as_bytes()).is_err());
+        assert!(parse_server_manifest(live.as_bytes()).is_err());
     }
 
     #[test]
-    fn what_is_no_server_manifest_says_why() {
+    fn invalid_manifests_are_refused_with_a_reason() {
         let clips =
             r#"<smil><body><seq><video src="a.mp4"/><video src="b.mp4"/></seq></body></smil>"#;
         let one = r#"<video src="a.mp4"/>"#;
-        let many = format!("<smil><body>{}</body></smil>", one.repeat(SOURCES_MAX + 1));
+        let many = format!(
+            "<smil><body>{}</body></smil>",
+            one.repeat(SMIL_TRACKS_MAX + 1)
+        );
         let bomb = "<!DOCTYPE smil [<!ENTITY a 'b'>]><smil><body>&a;</body></smil>";
-        for (text, what) in [
+        for (text, message) in [
             ("", "not XML"),
             ("<html/>", "begins with html"),
             ("<smil><body/></smil>", "names no file"),
@@ -134,27 +153,30 @@ mod tests {
             (&many, "at most"),
             (bomb, "not XML"),
         ] {
-            let error = read(text.as_bytes()).unwrap_err();
-            assert!(error.what.contains(what), "{error}");
+            let error = parse_server_manifest(text.as_bytes()).unwrap_err();
+            assert!(error.message.contains(message), "{error}");
         }
-        let long = vec![b' '; TEXT_BYTES_MAX + 1];
-        assert_eq!(read(&long).unwrap_err().kind, crate::error::Kind::TooLarge);
+        let long = vec![b' '; SERVER_MANIFEST_BYTES_MAX + 1];
+        assert_eq!(
+            parse_server_manifest(&long).unwrap_err().kind,
+            crate::error::ErrorKind::TooLarge
+        );
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(files in fixtures::any_title(), name in "[^\0- \u{fffe}\u{ffff}]{1,20}") {
+        fn written_manifests_are_parsed_back(files in fixtures::any_title(), name in "[^\0- \u{fffe}\u{ffff}]{1,20}") {
             let names: Vec<String> = (0..files.len()).map(|n| format!("{name}{n}")).collect();
             let both = names.iter().map(String::as_str).zip(files.iter().map(|file| &**file));
-            let text = write(both);
-            let found = read(text.as_bytes()).unwrap();
+            let text = write_server_manifest(both);
+            let found = parse_server_manifest(text.as_bytes()).unwrap();
             let tracks = names.iter().zip(&files).flat_map(|(name, file)| {
                 file.tracks.iter().map(move |track| (name, track))
             });
-            let expected: Vec<Source> = tracks.map(|(name, track)| {
-                let kind = if track.codec.video().is_some() { Kind::Video } else { Kind::Audio };
+            let expected: Vec<SmilTrack> = tracks.map(|(name, track)| {
+                let kind = if track.codec.video().is_some() { SmilTrackKind::Video } else { SmilTrackKind::Audio };
                 let language = Some(track.language.as_str()).filter(|language| *language != "und");
-                source(name, kind, language, Some(track.id))
+                smil_track(name, kind, language, Some(track.id))
             }).collect();
             prop_assert_eq!(found, expected);
         }

@@ -1,80 +1,86 @@
-//! Reading server manifests, tolerantly: of a SMIL document only the files and tracks count.
+//! Tolerant parsing of server manifests: only the files and tracks of a SMIL document matter.
 
-use super::{Kind, Source};
-use crate::error::{Error, Kind as Fault, Result};
-use crate::xml::{self, Element};
+use super::{SmilTrack, SmilTrackKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::xml::{self, XmlElement};
 use std::borrow::Cow;
 
-/// Longest server manifest that is read, in bytes.
-pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Most tracks that it may name.
-pub const SOURCES_MAX: usize = 256;
+/// Maximum size of a server manifest, in bytes.
+pub const SERVER_MANIFEST_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of tracks in a server manifest.
+pub const SMIL_TRACKS_MAX: usize = 256;
 
-/// The tracks that a server manifest names, in its order.
+/// Parses a server manifest into its tracks, in order.
 ///
 /// # Errors
-/// `TooLarge` past [`TEXT_BYTES_MAX`] and [`SOURCES_MAX`]; `Malformed` for what is no SMIL;
-/// `Unsupported` for playlists of clips; `Empty` where no file is named.
-pub fn read(bytes: &[u8]) -> Result<Vec<Source>> {
-    if bytes.len() > TEXT_BYTES_MAX {
-        let what = format!("it is over {TEXT_BYTES_MAX} bytes long");
-        return Err(Error::new(Fault::TooLarge, what));
+/// `TooLarge` over [`SERVER_MANIFEST_BYTES_MAX`] or [`SMIL_TRACKS_MAX`]; `Malformed` if the
+/// document is not SMIL; `Unsupported` for a sequence of clips; `Empty` if no file is listed.
+pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
+    if bytes.len() > SERVER_MANIFEST_BYTES_MAX {
+        let message = format!("a server manifest of more than {SERVER_MANIFEST_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let text = text(bytes)?;
-    let root = xml::parse(&text)?;
+    let text = decode_text(bytes)?;
+    let root = xml::parse_document(&text)?;
     if root.name != "smil" {
-        let what = format!("it is no SMIL document: it begins with {}", root.name);
-        return Err(Error::malformed(what));
+        let message = format!("not a SMIL document: it begins with {}", root.name);
+        return Err(Error::malformed(message));
     }
     let mut sources = Vec::new();
-    collect(&root, &mut sources)?;
+    collect_tracks(&root, &mut sources)?;
     if sources.is_empty() {
-        let what = "it names no file (no element with a src)";
-        return Err(Error::new(Fault::Empty, what));
+        let message = "the server manifest names no file (no element with a src)";
+        return Err(Error::new(ErrorKind::Empty, message));
     }
     Ok(sources)
 }
 
-/// Adds what an element and those in it name. Trees are no deeper than `xml` reads them.
-fn collect(element: &Element, sources: &mut Vec<Source>) -> Result<()> {
+/// Adds the tracks of an element and its children. The XML parser bounds the depth.
+fn collect_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<()> {
     if element.name == "seq" && element.children.len() > 1 {
-        let what = "it plays one clip after another; only a title's own files are served";
-        return Err(Error::unsupported(what));
+        let message = "the server manifest plays one clip after another; only the files of one title are served";
+        return Err(Error::unsupported(message));
     }
-    sources.extend(source(element));
-    if sources.len() > SOURCES_MAX {
-        let what = format!("it names over {SOURCES_MAX} tracks; at most those are read");
-        return Err(Error::new(Fault::TooLarge, what));
+    sources.extend(parse_track(element));
+    if sources.len() > SMIL_TRACKS_MAX {
+        let message = format!(
+            "the server manifest names more than {SMIL_TRACKS_MAX} tracks; at most {SMIL_TRACKS_MAX} are read"
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     element
         .children
         .iter()
-        .try_for_each(|child| collect(child, sources))
+        .try_for_each(|child| collect_tracks(child, sources))
 }
 
-fn source(element: &Element) -> Option<Source> {
-    let kind = [Kind::Video, Kind::Audio, Kind::Text]
-        .into_iter()
-        .find(|kind| kind.element() == element.name)?;
-    let src = element.get("src").filter(|src| !src.is_empty())?;
-    let language = element.get("systemLanguage");
+fn parse_track(element: &XmlElement) -> Option<SmilTrack> {
+    let kind = [
+        SmilTrackKind::Video,
+        SmilTrackKind::Audio,
+        SmilTrackKind::Text,
+    ]
+    .into_iter()
+    .find(|kind| kind.element_name() == element.name)?;
+    let src = element.attribute("src").filter(|src| !src.is_empty())?;
+    let language = element.attribute("systemLanguage");
     let language = language.filter(|language| !matches!(*language, "" | "und"));
-    Some(Source {
+    Some(SmilTrack {
         src: src.to_owned(),
         kind,
         language: language.map(str::to_owned),
-        track: param(element, "trackID").and_then(|id| id.parse().ok()),
+        track_id: find_param(element, "trackID").and_then(|id| id.parse().ok()),
     })
 }
 
-fn param<'a>(element: &'a Element, wanted: &str) -> Option<&'a str> {
-    let mut params = element.all("param");
-    let found = params.find(|param| param.get("name") == Some(wanted))?;
-    found.get("value")
+fn find_param<'a>(element: &'a XmlElement, wanted: &str) -> Option<&'a str> {
+    let mut params = element.children_named("param");
+    let found = params.find(|param| param.attribute("name") == Some(wanted))?;
+    found.attribute("value")
 }
 
-/// UTF-8, or UTF-16 that says so by its byte order mark.
-fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
+/// Decodes UTF-8, or UTF-16 with a byte order mark.
+fn decode_text(bytes: &[u8]) -> Result<Cow<'_, str>> {
     let wide = |unit: fn([u8; 2]) -> u16, bytes: &[u8]| {
         let (pairs, rest) = bytes.as_chunks::<2>();
         let units = pairs.iter().map(|pair| unit(*pair));
@@ -83,13 +89,17 @@ fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
             .ok();
         text.filter(|_| rest.is_empty())
             .map(Cow::Owned)
-            .ok_or_else(|| Error::malformed("it is not the UTF-16 that it claims to be"))
+            .ok_or_else(|| {
+                Error::malformed(
+                    "the server manifest has a UTF-16 byte order mark but is not UTF-16",
+                )
+            })
     };
     match bytes {
         [0xff, 0xfe, rest @ ..] => wide(u16::from_le_bytes, rest),
         [0xfe, 0xff, rest @ ..] => wide(u16::from_be_bytes, rest),
         [0xef, 0xbb, 0xbf, rest @ ..] | rest => std::str::from_utf8(rest)
             .map(Cow::Borrowed)
-            .map_err(|_| Error::malformed("it is neither UTF-8 nor UTF-16")),
+            .map_err(|_| Error::malformed("the server manifest is neither UTF-8 nor UTF-16")),
     }
 }

@@ -1,17 +1,17 @@
-//! Writing server manifests, as Unified's tools do.
+//! Writing of server manifests in the form of Unified's tools.
 
-use super::Kind;
-use crate::codec::{Audio, AudioCoding, Codec, Media, Video};
+use super::SmilTrackKind;
+use crate::codec::{AudioCoding, AudioFormat, Codec, MediaFormat, VideoFormat};
 use crate::index::{Index, Track};
 use std::fmt::{self, Display, Write};
 
-/// A server manifest of these files: the `src` by which it names each, and what is in it.
-pub fn write<'a>(files: impl Iterator<Item = (&'a str, &'a Index)>) -> String {
+/// Writes a server manifest of files, given as the `src` of each and its index.
+pub fn write_server_manifest<'a>(files: impl Iterator<Item = (&'a str, &'a Index)>) -> String {
     let mut out = String::from(HEAD);
     for (src, index) in files {
         for track in &index.tracks {
-            // Writing to a string does not fail.
-            let _ = element(&mut out, src, track);
+            // Writing to a string cannot fail.
+            let _ = write_track(&mut out, src, track);
         }
     }
     out.push_str("    </switch>\n  </body>\n</smil>\n");
@@ -27,89 +27,96 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="utf-8"?>
     <switch>
 "#;
 
-fn element(out: &mut String, src: &str, track: &Track) -> fmt::Result {
+fn write_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
     let codec = &track.codec;
-    let kind = match &codec.media {
-        Media::Video(_) => Kind::Video,
-        Media::Audio(_) => Kind::Audio,
+    let kind = match &codec.format {
+        MediaFormat::Video(_) => SmilTrackKind::Video,
+        MediaFormat::Audio(_) => SmilTrackKind::Audio,
     };
-    let name = kind.element();
+    let name = kind.element_name();
     writeln!(
         out,
         r#"      <{name} src="{}" systemBitrate="{}" systemLanguage="{}">"#,
-        Escaped(src),
-        bitrate(track),
-        Escaped(&track.language)
+        XmlAttributeText(src),
+        mean_bitrate(track),
+        XmlAttributeText(&track.language)
     )?;
-    param(out, "trackID", track.id)?;
-    param(out, "timescale", track.timescale)?;
-    param(out, "FourCC", Escaped(&four_letters(codec)))?;
-    match &codec.media {
-        Media::Video(video) => visual(out, video)?,
-        Media::Audio(audio) => sound(out, audio)?,
+    write_param(out, "trackID", track.id)?;
+    write_param(out, "timescale", track.timescale)?;
+    write_param(out, "FourCC", XmlAttributeText(&smooth_fourcc(codec)))?;
+    match &codec.format {
+        MediaFormat::Video(video) => write_video_params(out, video)?,
+        MediaFormat::Audio(audio) => write_audio_params(out, audio)?,
     }
     writeln!(out, "      </{name}>")
 }
 
-fn visual(out: &mut String, video: &Video) -> fmt::Result {
+fn write_video_params(out: &mut String, video: &VideoFormat) -> fmt::Result {
     if let Some(nal) = &video.nal {
         let sets = nal.parameter_sets.iter();
-        let data: String = sets.map(|set| format!("00000001{}", Hex(set))).collect();
-        param(out, "CodecPrivateData", data)?;
+        let data: String = sets
+            .map(|set| format!("00000001{}", HexBytes(set)))
+            .collect();
+        write_param(out, "CodecPrivateData", data)?;
     }
-    param(out, "MaxWidth", video.width)?;
-    param(out, "MaxHeight", video.height)
+    write_param(out, "MaxWidth", video.width)?;
+    write_param(out, "MaxHeight", video.height)
 }
 
-fn sound(out: &mut String, audio: &Audio) -> fmt::Result {
+fn write_audio_params(out: &mut String, audio: &AudioFormat) -> fmt::Result {
     if audio.coding == AudioCoding::Aac {
-        param(out, "CodecPrivateData", Hex(&audio.aac_config))?;
+        write_param(
+            out,
+            "CodecPrivateData",
+            HexBytes(&audio.audio_specific_config),
+        )?;
         // WAVE_FORMAT_RAW_AAC1
-        param(out, "AudioTag", 255)?;
+        write_param(out, "AudioTag", 255)?;
     }
-    param(out, "Channels", audio.channels)?;
-    param(out, "SamplingRate", audio.sample_rate)
+    write_param(out, "Channels", audio.channel_count)?;
+    write_param(out, "SamplingRate", audio.sample_rate)
 }
 
-fn param(out: &mut String, name: &str, value: impl Display) -> fmt::Result {
+fn write_param(out: &mut String, name: &str, value: impl Display) -> fmt::Result {
     writeln!(
         out,
         r#"        <param name="{name}" value="{value}" valuetype="data"/>"#
     )
 }
 
-/// As Smooth Streaming names codings: `AVC1`, `AACL`; else the sample entry's code.
-fn four_letters(codec: &Codec) -> String {
+/// Returns the Smooth Streaming name of the coding: `AVC1`, `AACL`, or the code of the sample
+/// entry.
+fn smooth_fourcc(codec: &Codec) -> String {
     match &codec.fourcc {
         b"avc1" | b"avc3" => "AVC1".to_owned(),
         b"mp4a" => "AACL".to_owned(),
-        other => crate::error::fourcc(*other),
+        other => crate::error::format_fourcc(*other),
     }
 }
 
-/// Bits a second of all samples.
-fn bitrate(track: &Track) -> u64 {
+/// Returns the mean bitrate of all samples, in bits per second.
+fn mean_bitrate(track: &Track) -> u64 {
     let bits = track
         .samples
-        .bytes(0..track.samples.len())
+        .byte_count(0..track.samples.len())
         .saturating_mul(8);
-    let ticks = u128::from(track.samples.end().max(1));
+    let ticks = u128::from(track.samples.total_duration().max(1));
     let rate = u128::from(bits) * u128::from(track.timescale) / ticks;
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-struct Hex<'a>(&'a [u8]);
+struct HexBytes<'a>(&'a [u8]);
 
-impl Display for Hex<'_> {
+impl Display for HexBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
     }
 }
 
-/// Text in an attribute. What XML 1.0 cannot hold becomes U+FFFD.
-struct Escaped<'a>(&'a str);
+/// Text in an attribute. Characters that XML 1.0 cannot contain become U+FFFD.
+struct XmlAttributeText<'a>(&'a str);
 
-impl Display for Escaped<'_> {
+impl Display for XmlAttributeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| match c {
             '&' => f.write_str("&amp;"),

@@ -1,38 +1,42 @@
-//! DASH MPDs (ISO/IEC 23009-1), as text. The order of elements is the schema's.
+//! Writing of DASH MPDs (ISO/IEC 23009-1). The order of elements follows the schema.
 
 mod sets;
 
-use super::text::{Xml, XmlDuration};
+use super::text::{XmlDuration, XmlText};
 use super::url;
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
-use sets::{Set, sets};
+use sets::{AdaptationSet, group_into_sets};
 use std::fmt::Write;
 
-/// How segments are addressed.
+/// Addressing of segments in a `SegmentTemplate` (ISO/IEC 23009-1, 5.3.9.4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Template {
-    /// `$Time$`: by name.
+pub enum SegmentAddressing {
+    /// `$Time$`: by start time.
     #[default]
     Time,
-    /// `$Number$`: by place, from 1.
+    /// `$Number$`: by number, counted from 1.
     Number,
 }
 
-/// The MPD of a presentation: static, one period, SegmentTimeline.
-pub fn mpd(presentation: &Presentation, template: Template) -> String {
+/// Writes the MPD of a presentation: static, one period, SegmentTimeline.
+pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> String {
     let mut out = String::with_capacity(2048 + 1024 * presentation.renditions.len());
     let longest = presentation.renditions.iter().flat_map(|rendition| {
-        let ticks = (0..rendition.segments()).map(|n| presentation.segment_ticks(rendition, n));
+        let ticks = (0..rendition.segment_count())
+            .map(|n| presentation.segment_duration_ticks(rendition, n));
         let timescale = presentation.track(rendition).timescale;
         ticks.max().map(|ticks| Time::new(ticks as i64, timescale))
     });
     let longest = longest.max().unwrap_or(Time::ZERO);
-    let sets = sets(presentation);
-    let supplemental = presentation
-        .renditions
-        .iter()
-        .any(|rendition| presentation.track(rendition).codec.supplemental.is_some());
+    let sets = group_into_sets(presentation);
+    let supplemental = presentation.renditions.iter().any(|rendition| {
+        presentation
+            .track(rendition)
+            .codec
+            .supplemental_codecs
+            .is_some()
+    });
     out.push_str(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"",
     );
@@ -46,83 +50,89 @@ pub fn mpd(presentation: &Presentation, template: Template) -> String {
         XmlDuration(longest),
         XmlDuration(longest),
     );
-    let _ = writeln!(out, "  <BaseURL>{}/</BaseURL>", presentation.set_name());
+    let _ = writeln!(
+        out,
+        "  <BaseURL>{}/</BaseURL>",
+        presentation.segment_set_name()
+    );
     out.push_str("  <Period id=\"1\" start=\"PT0S\">\n");
     for (id, set) in sets.iter().enumerate() {
-        adaptation_set(&mut out, presentation, template, id + 1, set);
+        write_adaptation_set(&mut out, presentation, template, id + 1, set);
     }
     out.push_str("  </Period>\n</MPD>\n");
     out
 }
 
-fn adaptation_set(
+fn write_adaptation_set(
     out: &mut String,
     presentation: &Presentation,
-    template: Template,
+    template: SegmentAddressing,
     id: usize,
-    set: &Set,
+    set: &AdaptationSet,
 ) {
-    set.open(out, presentation, id);
+    set.write_start(out, presentation, id);
     let shared = set
         .renditions
         .windows(2)
-        .all(|pair| same_timeline(presentation, pair[0], pair[1]));
+        .all(|pair| has_same_timeline(presentation, pair[0], pair[1]));
     if shared {
-        segment_template(out, presentation, template, set.renditions[0], "      ");
+        write_segment_template(out, presentation, template, set.renditions[0], "      ");
     }
     for rendition in &set.renditions {
-        set.representation(out, presentation, rendition);
+        set.write_representation(out, presentation, rendition);
         if shared {
             out.push_str("/>\n");
         } else {
             out.push_str(">\n");
-            segment_template(out, presentation, template, rendition, "        ");
+            write_segment_template(out, presentation, template, rendition, "        ");
             out.push_str("      </Representation>\n");
         }
     }
     out.push_str("    </AdaptationSet>\n");
 }
 
-/// Whether one SegmentTimeline says the truth of both.
-fn same_timeline(presentation: &Presentation, a: &Rendition, b: &Rendition) -> bool {
+/// Returns whether one SegmentTimeline is correct for both renditions.
+fn has_same_timeline(presentation: &Presentation, a: &Rendition, b: &Rendition) -> bool {
     let timescale = |r| presentation.track(r).timescale;
     let starts = |r, n| presentation.segment_start(r, n);
     timescale(a) == timescale(b)
-        && a.segments() == b.segments()
-        && (0..=a.segments()).all(|n| starts(a, n) == starts(b, n))
+        && a.segment_count() == b.segment_count()
+        && (0..=a.segment_count()).all(|n| starts(a, n) == starts(b, n))
 }
 
-fn segment_template(
+fn write_segment_template(
     out: &mut String,
     presentation: &Presentation,
-    template: Template,
+    template: SegmentAddressing,
     rendition: &Rendition,
     indent: &str,
 ) {
     let timescale = presentation.track(rendition).timescale;
     let _ = write!(out, "{indent}<SegmentTemplate timescale=\"{timescale}\"");
-    let offset = presentation.zero.round_to(timescale);
+    let offset = presentation.presentation_time_offset.round_to(timescale);
     if offset != 0 {
         let _ = write!(out, " presentationTimeOffset=\"{offset}\"");
     }
     let media = match template {
-        Template::Time => url::TIME_TEMPLATE,
-        Template::Number => url::NUMBER_TEMPLATE,
+        SegmentAddressing::Time => url::TIME_TEMPLATE,
+        SegmentAddressing::Number => url::NUMBER_TEMPLATE,
     };
     let _ = write!(
         out,
         " initialization=\"{}\" media=\"{media}\"",
         url::INIT_TEMPLATE
     );
-    if template == Template::Number {
+    if template == SegmentAddressing::Number {
         out.push_str(" startNumber=\"1\"");
     }
     let _ = writeln!(out, ">\n{indent}  <SegmentTimeline>");
     let mut n = 0;
-    while n < rendition.segments() {
-        let ticks = presentation.segment_ticks(rendition, n);
+    while n < rendition.segment_count() {
+        let ticks = presentation.segment_duration_ticks(rendition, n);
         let mut end = n + 1;
-        while end < rendition.segments() && presentation.segment_ticks(rendition, end) == ticks {
+        while end < rendition.segment_count()
+            && presentation.segment_duration_ticks(rendition, end) == ticks
+        {
             end += 1;
         }
         let _ = write!(out, "{indent}    <S");
@@ -142,7 +152,7 @@ fn segment_template(
     );
 }
 
-/// ` name="value"`, with the value made safe.
-fn attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = write!(out, " {name}=\"{}\"", Xml(&value.to_string()));
+/// Writes ` name="value"` with the value escaped.
+fn write_attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    let _ = write!(out, " {name}=\"{}\"", XmlText(&value.to_string()));
 }

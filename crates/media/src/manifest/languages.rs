@@ -1,6 +1,6 @@
-//! The languages of ISO 639-1, as data.
+//! Table of the languages of ISO 639-1.
 
-/// ISO 639-1 code, ISO 639-2/T code, ISO 639-2/B code where it differs, English name.
+/// ISO 639-1 code, ISO 639-2/T code, ISO 639-2/B code if it differs, English name.
 pub(super) const LANGUAGES: &[(&str, &str, &str, &str)] = &[
     ("aa", "aar", "", "Afar"),
     ("ab", "abk", "", "Abkhazian"),

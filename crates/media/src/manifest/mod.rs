@@ -1,24 +1,24 @@
-//! HLS playlists and DASH MPDs: written of our own titles, and read as any origin writes them.
+//! HLS playlists and DASH MPDs: writing them for presentations, and parsing those of any origin.
 
 pub mod dash;
 pub mod hls;
 pub mod read;
 pub mod url;
 
-mod audio;
-mod facts;
-mod language;
+mod audio_groups;
+mod language_tag;
 mod languages;
 #[cfg(test)]
 mod tests;
 mod text;
+mod track_facts;
 
-/// How HLS segments are wrapped.
+/// Container format of HLS segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Format {
+pub enum SegmentFormat {
     /// CMAF: fragmented MP4.
     #[default]
     Cmaf,
-    /// Transport streams for video, packed audio beside them.
+    /// Transport streams for video, and packed audio.
     Ts,
 }

@@ -1,13 +1,13 @@
-//! Text from files, made safe to print.
+//! Text from files, escaped for manifests.
 
 use crate::time::Time;
 use std::fmt::{Display, Formatter, Result, Write};
 
-/// As an HLS quoted-string's content (RFC 8216, 4.2), which has no escapes: what it may not
-/// contain is replaced.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+/// The content of an HLS quoted-string (RFC 8216, 4.2). It has no escapes, so forbidden characters
+/// are replaced.
+pub(super) struct QuotedString<'a>(pub(super) &'a str);
 
-impl Display for Quoted<'_> {
+impl Display for QuotedString<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         self.0.chars().try_for_each(|c| match c {
             '"' => f.write_char('\''),
@@ -17,10 +17,10 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// As XML 1.0 text or attribute value; characters that XML cannot carry are left out.
-pub(super) struct Xml<'a>(pub(super) &'a str);
+/// XML 1.0 text or attribute value. Characters that XML cannot contain are dropped.
+pub(super) struct XmlText<'a>(pub(super) &'a str);
 
-impl Display for Xml<'_> {
+impl Display for XmlText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         self.0.chars().try_for_each(|c| match c {
             '&' => f.write_str("&amp;"),
@@ -34,12 +34,12 @@ impl Display for Xml<'_> {
     }
 }
 
-/// As an XML Schema duration in seconds, to the nanosecond, without trailing zeros.
+/// An XML Schema duration in seconds, to the nanosecond, without trailing zeros.
 pub(super) struct XmlDuration(pub(super) Time);
 
 impl Display for XmlDuration {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let nanos = self.0.nanos().max(0);
+        let nanos = self.0.as_nanos().max(0);
         write!(f, "PT{}", nanos / 1_000_000_000)?;
         let fraction = format!("{:09}", nanos % 1_000_000_000);
         match fraction.trim_end_matches('0') {
@@ -54,10 +54,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_breaks_out() {
+    fn hostile_text_is_escaped() {
         let nasty = "a\"b\r\n<c>&\u{0}\u{ffff}ü";
-        assert_eq!(Quoted(nasty).to_string(), "a'b  <c>& \u{ffff}ü");
-        assert_eq!(Xml(nasty).to_string(), "a&quot;b  &lt;c&gt;&amp; ü");
+        assert_eq!(QuotedString(nasty).to_string(), "a'b  <c>& \u{ffff}ü");
+        assert_eq!(XmlText(nasty).to_string(), "a&quot;b  &lt;c&gt;&amp; ü");
     }
 
     #[test]

@@ -1,58 +1,69 @@
-//! Every URL that manifests print. The origin's routes are the other half of this agreement.
+//! All URLs that manifests contain. The origin's routes are the counterpart.
 //!
-//! All are relative: a title can be moved, or mounted under any prefix, with its manifests.
+//! All are relative, so a title can be moved or mounted under any prefix together with its
+//! manifests.
 
-use super::Format;
+use super::SegmentFormat;
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::{Display, Formatter, Result};
 
-/// Prints by a function: URLs are written into manifests without being built first.
-struct Url<F: Fn(&mut Formatter<'_>) -> Result>(F);
+/// Displays by calling a function, so that URLs are written without an intermediate string.
+struct DisplayFn<F: Fn(&mut Formatter<'_>) -> Result>(F);
 
-impl<F: Fn(&mut Formatter<'_>) -> Result> Display for Url<F> {
+impl<F: Fn(&mut Formatter<'_>) -> Result> Display for DisplayFn<F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         self.0(f)
     }
 }
 
-/// An HLS media playlist, from the multivariant one. It lies in the folder of its segments, so that
-/// each of them is but a name: of a long film that is most of the text.
-pub fn playlist(format: Format, title: &Presentation, rendition: &Rendition) -> impl Display {
+/// Returns the URL of an HLS media playlist, relative to the multivariant one.
+///
+/// The playlist is in the folder of its segments, so that each segment URL is a bare name. In a
+/// long film these are most of the text.
+pub fn playlist_url(
+    format: SegmentFormat,
+    title: &Presentation,
+    rendition: &Rendition,
+) -> impl Display {
     let name = match format {
-        Format::Cmaf => "hls",
-        Format::Ts => "ts",
+        SegmentFormat::Cmaf => "hls",
+        SegmentFormat::Ts => "ts",
     };
-    in_folder(title, rendition, name)
+    rendition_playlist_url(title, rendition, name)
 }
 
-/// An HLS I-frame playlist, from the multivariant one.
-pub fn iframes(title: &Presentation, rendition: &Rendition) -> impl Display {
-    in_folder(title, rendition, "keyframes")
+/// Returns the URL of an HLS I-frame playlist, relative to the multivariant one.
+pub fn iframe_playlist_url(title: &Presentation, rendition: &Rendition) -> impl Display {
+    rendition_playlist_url(title, rendition, "keyframes")
 }
 
-fn in_folder(title: &Presentation, rendition: &Rendition, name: &'static str) -> impl Display {
-    let set = title.set_name();
-    Url(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
+fn rendition_playlist_url(
+    title: &Presentation,
+    rendition: &Rendition,
+    name: &'static str,
+) -> impl Display {
+    let set = title.segment_set_name();
+    DisplayFn(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
 }
 
-/// An init segment in the folder of a rendition.
-pub const INIT: &str = "init.mp4";
+/// URL of an init segment, relative to the folder of its rendition.
+pub const INIT_SEGMENT: &str = "init.mp4";
 
-/// A media segment by its time, in such a folder.
-pub fn segment(time: u64, extension: &str) -> impl Display {
-    Url(move |f| write!(f, "{time}.{extension}"))
+/// Returns the URL of a media segment by its time, relative to that folder.
+pub fn segment_url(time: u64, extension: &str) -> impl Display {
+    DisplayFn(move |f| write!(f, "{time}.{extension}"))
 }
 
-/// The fragment of one key frame, in such a folder.
-pub fn key(time: u64) -> impl Display {
-    Url(move |f| write!(f, "key/{time}.m4s"))
+/// Returns the URL of a key frame's fragment, relative to that folder.
+pub fn key_frame_url(time: u64) -> impl Display {
+    DisplayFn(move |f| write!(f, "key/{time}.m4s"))
 }
 
-/// `SegmentTemplate@initialization`, from an MPD's BaseURL.
+/// `SegmentTemplate@initialization`, relative to the BaseURL of an MPD.
 pub const INIT_TEMPLATE: &str = "$RepresentationID$/init.mp4";
 
-/// `SegmentTemplate@media` with `$Time$`, from an MPD's BaseURL.
+/// `SegmentTemplate@media` with `$Time$`, relative to the BaseURL of an MPD.
 pub const TIME_TEMPLATE: &str = "$RepresentationID$/$Time$.m4s";
 
-/// `SegmentTemplate@media` with `$Number$`, from an MPD's BaseURL.
+/// `SegmentTemplate@media` with `$Number$`, relative to the BaseURL of an MPD.
 pub const NUMBER_TEMPLATE: &str = "$RepresentationID$/n/$Number$.m4s";

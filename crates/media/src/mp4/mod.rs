@@ -1,58 +1,60 @@
-//! Whole MP4 files written from indexes: index MP4s, whose samples lie in another file, and
-//! progressive ones, which bring them along.
+//! Whole MP4 files written from indexes: index MP4s, whose samples are in another file, and
+//! progressive MP4s, which include them.
 
-mod edits;
+mod edit_list;
 mod moov;
 mod progressive;
-mod tables;
+mod sample_table;
 #[cfg(test)]
 mod tests;
 
-pub use progressive::Progressive;
+pub use progressive::ProgressiveMp4;
 
-use crate::bmff::dref::Location;
+use crate::bmff::dref::MediaLocation;
 use crate::bytes::write_box;
 use crate::error::{Error, Result};
-use crate::index::{Index, Mark};
-use moov::{Movie, Trak};
-use tables::{Chunk, chunks};
+use crate::index::{Index, SourceRecord};
+use moov::{MovieWriter, TrakWriter};
+use sample_table::{FileChunk, collect_chunks};
 
-/// `isom` and nothing newer: all that is said here, its first version says.
+/// `isom` and no newer brand: its first version covers every written box.
 const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 
-/// An index MP4: the tables of `index`, and the name of its media in `dref`. Fragmented sources
-/// have become plain tables. [`crate::index::Indexer::take_references`] reads it back, to the
-/// same index.
+/// Writes an index MP4: the tables of `index`, and the name of its media in `dref` (ISO/IEC
+/// 14496-12, 8.7.2).
+///
+/// Fragmented sources become plain tables. [`crate::index::Indexer::take_references`] reads the
+/// file back to the same index.
 ///
 /// # Errors
-/// `Unsupported` where delays of tracks cannot all be said exactly in the movie's one clock.
-pub fn index_file(index: &Index, media: &str) -> Result<Vec<u8>> {
-    let location = Location::Named(media.to_owned());
-    let movie = Movie::new(index.tracks.iter());
+/// `Unsupported` if no movie timescale expresses the delays of all tracks exactly.
+pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
+    let location = MediaLocation::External(media.to_owned());
+    let movie = MovieWriter::new(index.tracks.iter());
     if !movie.is_exact() {
-        let what = "no movie timescale of 32 bits says when each of its tracks is shown";
-        return Err(Error::unsupported(what));
+        let message = "no 32-bit movie timescale expresses the times of all tracks exactly";
+        return Err(Error::unsupported(message));
     }
-    let chunks: Vec<Vec<Chunk>> = index
+    let chunks: Vec<Vec<FileChunk>> = index
         .tracks
         .iter()
-        .map(|track| chunks(&track.samples, u64::MAX))
+        .map(|track| collect_chunks(&track.samples, u64::MAX))
         .collect();
-    let traks: Vec<Trak<'_>> = index
+    let traks: Vec<TrakWriter<'_>> = index
         .tracks
         .iter()
         .zip(&chunks)
-        .map(|(track, chunks)| Trak {
+        .map(|(track, chunks)| TrakWriter {
             track,
-            id: track.id,
+            track_id: track.id,
             location: &location,
             chunks,
         })
         .collect();
-    let mark = Mark {
+    let mark = SourceRecord {
         file_len: index.file_len,
         fingerprint: index.fingerprint,
-        media_state: index.media_state,
+        media_state: index.media_version,
         notes: index.notes.clone(),
     };
     let mut out = FTYP.to_vec();

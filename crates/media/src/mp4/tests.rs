@@ -1,83 +1,89 @@
-//! What is written is read back as the same.
+//! Written files are read back to the same index.
 
-use super::{Progressive, index_file};
-use crate::bmff::dref::Location;
+use super::{ProgressiveMp4, write_index_mp4};
+use crate::bmff::dref::MediaLocation;
 use crate::fixtures;
 use crate::index::testing::{
-    Base, Fragment, Layout, MuxTrack, Muxed, fragmented, progressive, row,
+    MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
+    mux_progressive, sample_row,
 };
-use crate::index::{Index, Indexer, References, Sample, Track, index_bytes};
+use crate::index::{ExternalReferences, Index, Indexer, Sample, Track, index_bytes};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// The references of a file in memory.
-pub(crate) fn references(file: &[u8]) -> Option<References> {
+/// Reads the references of a file in memory.
+pub(crate) fn read_references(file: &[u8]) -> Option<ExternalReferences> {
     let mut indexer = Indexer::new(file.len() as u64);
-    while let Some(range) = indexer.need() {
-        // In parts, as they come over a network.
+    while let Some(range) = indexer.needed_range() {
+        // Feeds parts, as from a network.
         let (start, end) = (range.start as usize, range.end as usize);
         indexer.feed(&file[start..end.min(start + 300)]).unwrap();
     }
     indexer.take_references()
 }
 
-fn samples(track: &Track) -> Vec<Sample> {
+fn collect_samples(track: &Track) -> Vec<Sample> {
     track.samples.range(0..track.samples.len()).collect()
 }
 
-fn assert_same(a: &Track, b: &Track) {
-    assert_eq!(samples(a), samples(b));
+fn assert_same_track(a: &Track, b: &Track) {
+    assert_eq!(collect_samples(a), collect_samples(b));
     assert_eq!(
-        (a.id, a.timescale, a.enabled),
-        (b.id, b.timescale, b.enabled)
+        (a.id, a.timescale, a.is_enabled),
+        (b.id, b.timescale, b.is_enabled)
     );
     assert_eq!((&a.language, &a.name), (&b.language, &b.name));
-    assert_eq!((a.origin, a.shown_until), (b.origin, b.shown_until));
+    assert_eq!(
+        (a.presentation_offset, a.presentation_end),
+        (b.presentation_offset, b.presentation_end)
+    );
     assert_eq!(a.matrix, b.matrix);
     assert_eq!(a.codec.sample_entry, b.codec.sample_entry);
-    assert_eq!(a.codec.string, b.codec.string);
-    assert_eq!(a.samples.all_sync(), b.samples.all_sync());
+    assert_eq!(a.codec.codec_string, b.codec.codec_string);
+    assert_eq!(a.samples.is_all_sync(), b.samples.is_all_sync());
     assert_eq!(a.samples.heap_bytes(), b.samples.heap_bytes());
 }
 
 /// Writes an index MP4 of `index` and reads it back.
-fn again(index: &Index) -> Index {
-    let file = index_file(index, "../a film.mp4").unwrap();
-    let mut references = references(&file).expect("an index MP4");
+fn write_and_read_back(index: &Index) -> Index {
+    let file = write_index_mp4(index, "../a film.mp4").unwrap();
+    let mut references = read_references(&file).expect("an index MP4");
     assert_eq!(
-        references.places(),
-        [Location::Named("../a film.mp4".into())]
+        references.locations(),
+        [MediaLocation::External("../a film.mp4".into())]
     );
-    assert!(references.media_len().is_some());
-    references.index(0, index.file_len).unwrap()
+    assert!(references.recorded_media_len().is_some());
+    references.build_index(0, index.file_len).unwrap()
 }
 
-fn check(index: &Index) {
-    let back = again(index);
+fn assert_round_trip(index: &Index) {
+    let back = write_and_read_back(index);
     assert_eq!(back.tracks.len(), index.tracks.len());
     index
         .tracks
         .iter()
         .zip(&back.tracks)
-        .for_each(|(a, b)| assert_same(a, b));
+        .for_each(|(a, b)| assert_same_track(a, b));
     assert_eq!(back.file_len, index.file_len);
     assert_eq!(back.fingerprint, index.fingerprint);
     assert_eq!(back.notes, index.notes);
 }
 
-fn rows() -> impl Strategy<Value = Vec<Sample>> {
+fn any_rows() -> impl Strategy<Value = Vec<Sample>> {
     let duration = prop_oneof![6 => Just(512u32), 1 => 0u32..2000];
-    let cts = prop_oneof![3 => Just(0i32), 1 => -2000i32..2000];
+    let composition_offset = prop_oneof![3 => Just(0i32), 1 => -2000i32..2000];
     let sync = prop_oneof![1 => Just(true), 3 => Just(false)];
-    vec((duration, cts, 0u32..600, sync), 1..90).prop_map(|rows| {
-        let row = |(duration, cts, size, sync)| row(duration, cts, size, sync);
+    vec((duration, composition_offset, 0u32..600, sync), 1..90).prop_map(|rows| {
+        let row = |(duration, composition_offset, size, sync)| {
+            sample_row(duration, composition_offset, size, sync)
+        };
         rows.into_iter().map(row).collect()
     })
 }
 
-/// Duration in milliseconds and media time; sometimes an empty edit first.
-fn edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
+/// Duration in milliseconds and media time; sometimes after an empty edit.
+fn any_edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
     let shown = (0u32..4000, 0i32..30_000);
     prop_oneof![
         2 => Just(Vec::new()),
@@ -86,10 +92,13 @@ fn edits() -> impl Strategy<Value = Vec<(u32, i32)>> {
     ]
 }
 
-fn film() -> impl Strategy<Value = Vec<MuxTrack>> {
+fn any_film() -> impl Strategy<Value = Vec<MuxTrack>> {
     let sound = vec(1u32..400, 1..90);
-    (rows(), edits(), sound, edits()).prop_map(|(video, edits, sound, sound_edits)| {
-        let sound = sound.iter().map(|size| row(1024, 0, *size, true)).collect();
+    (any_rows(), any_edits(), sound, any_edits()).prop_map(|(video, edits, sound, sound_edits)| {
+        let sound = sound
+            .iter()
+            .map(|size| sample_row(1024, 0, *size, true))
+            .collect();
         let video = MuxTrack {
             edits,
             ..MuxTrack::video(7, video)
@@ -102,17 +111,17 @@ fn film() -> impl Strategy<Value = Vec<MuxTrack>> {
     })
 }
 
-/// The index of a muxed file, if its edit lists leave anything.
-fn indexed(muxed: &Muxed) -> Option<Index> {
-    index_bytes(&muxed.file()).ok()
+/// Returns the index of a muxed file, if its edit lists keep any sample.
+fn index_muxed(muxed: &MuxedFile) -> Option<Index> {
+    index_bytes(&muxed.to_bytes()).ok()
 }
 
-fn pieces(counts: &[u32]) -> Vec<Fragment> {
-    let one = |count: &u32| Fragment {
-        base: Base::Moof,
-        explicit: true,
-        tfdt: true,
-        stray: 0,
+fn build_fragments(counts: &[u32]) -> Vec<MuxFragment> {
+    let one = |count: &u32| MuxFragment {
+        offset_base: OffsetBase::Moof,
+        has_explicit_fields: true,
+        has_tfdt: true,
+        stray_boxes: 0,
         trafs: vec![(0, vec![*count]), (1, vec![*count])],
     };
     counts.iter().chain([&1000]).map(one).collect()
@@ -120,48 +129,49 @@ fn pieces(counts: &[u32]) -> Vec<Fragment> {
 
 proptest! {
     #[test]
-    fn an_index_mp4_is_the_index(
-        tracks in film(), chunks in vec((0usize..2, 1u32..9), 0..40), wide: bool
+    fn an_index_mp4_is_read_back_as_the_index(
+        tracks in any_film(), chunks in vec((0usize..2, 1u32..9), 0..40), wide: bool
     ) {
-        let layout = Layout { chunks, wide, ..Layout::default() };
-        if let Some(index) = indexed(&progressive(&tracks, &layout)) {
-            check(&index);
+        let layout = ProgressiveLayout { chunks, is_64_bit: wide, ..ProgressiveLayout::default() };
+        if let Some(index) = index_muxed(&mux_progressive(&tracks, &layout)) {
+            assert_round_trip(&index);
         }
     }
 
     #[test]
-    fn fragments_become_tables(
-        mut tracks in film(), counts in vec(1u32..30, 0..6), bases in any::<[u32; 2]>()
+    fn fragments_are_written_as_tables(
+        mut tracks in any_film(), counts in vec(1u32..30, 0..6), bases in any::<[u32; 2]>()
     ) {
-        tracks.iter_mut().zip(bases).for_each(|(track, base)| track.base = base.into());
-        if let Some(index) = indexed(&fragmented(&tracks, 0, &pieces(&counts))) {
-            check(&index);
+        tracks.iter_mut().zip(bases).for_each(|(track, base)| track.first_dts = base.into());
+        if let Some(index) = index_muxed(&mux_fragmented(&tracks, 0, &build_fragments(&counts))) {
+            assert_round_trip(&index);
         }
     }
 
     #[test]
     fn a_progressive_file_holds_the_same_samples(
-        tracks in film(), chunks in vec((0usize..2, 1u32..9), 0..40), two_files: bool
+        tracks in any_film(), chunks in vec((0usize..2, 1u32..9), 0..40), two_files: bool
     ) {
-        let layout = Layout { chunks, ..Layout::default() };
-        let Some(index) = indexed(&progressive(&tracks, &layout)) else { return Ok(()) };
+        let layout = ProgressiveLayout { chunks, ..ProgressiveLayout::default() };
+        let Some(index) = index_muxed(&mux_progressive(&tracks, &layout)) else { return Ok(()) };
         let index = Arc::new(index);
         let files = if two_files { vec![index.clone(), index.clone()] } else { vec![index.clone()] };
-        let made = Progressive::new(&files).unwrap();
-        // The media that the ranges bring: each byte says where it was.
-        let origin: Vec<u64> = made.ranges.iter().flat_map(|(_, range)| range.clone()).collect();
+        let made = ProgressiveMp4::new(&files).unwrap();
+        // Represents the media by the source offset of each byte.
+        let origin: Vec<u64> = made.source_ranges.iter().flat_map(|(_, range)| range.clone()).collect();
         prop_assert_eq!(made.len, (made.head.len() + origin.len()) as u64);
         let mut file = made.head.clone();
         file.resize(made.len as usize, 0);
         let back = index_bytes(&file).unwrap();
         prop_assert_eq!(back.tracks.len(), index.tracks.len() * files.len());
         for (a, b) in index.tracks.iter().cycle().zip(&back.tracks) {
-            // Signed offsets may show a picture only before it is decoded; no edit list says that.
-            if a.shown_until.is_none_or(|until| until > a.origin.max(0)) {
-                prop_assert_eq!((a.origin, a.shown_until), (b.origin, b.shown_until));
+            // Signed offsets may present a picture only before it is decoded, which no edit list
+            // expresses.
+            if a.presentation_end.is_none_or(|until| until > a.presentation_offset.max(0)) {
+                prop_assert_eq!((a.presentation_offset, a.presentation_end), (b.presentation_offset, b.presentation_end));
             }
-            for (a, b) in samples(a).iter().zip(samples(b)) {
-                prop_assert_eq!((a.dts, a.cts, a.size, a.sync), (b.dts, b.cts, b.size, b.sync));
+            for (a, b) in collect_samples(a).iter().zip(collect_samples(b)) {
+                prop_assert_eq!((a.dts, a.composition_offset, a.size, a.is_sync), (b.dts, b.composition_offset, b.size, b.is_sync));
                 let at = b.offset as usize - made.head.len();
                 let from = origin.get(at..at + b.size as usize).unwrap_or_default();
                 prop_assert!(from.iter().copied().eq(a.offset..a.offset + u64::from(a.size)));
@@ -170,15 +180,15 @@ proptest! {
     }
 }
 
-/// Hexadecimal with line breaks and spaces between.
-fn bytes(hex: &str) -> Vec<u8> {
+/// Decodes hexadecimal text with white space.
+fn decode_spaced_hex(hex: &str) -> Vec<u8> {
     let digits: String = hex.chars().filter(char::is_ascii_hexdigit).collect();
-    crate::index::testing::hex(&digits)
+    crate::index::testing::decode_hex(&digits)
 }
 
 #[test]
-fn every_codec_comes_back() {
-    use crate::codec::{Codec, vectors::*};
+fn every_codec_is_read_back() {
+    use crate::codec::{Codec, sample_entry_vectors::*};
     for hex in [
         AVC,
         AVC_PQ_SAR,
@@ -206,71 +216,74 @@ fn every_codec_comes_back() {
         AAC_PCE_QUAD,
         AAC_PCE_61,
     ] {
-        let codec = Codec::parse(&bytes(hex)).unwrap();
-        let mut track = fixtures::video(1, 25, 100);
+        let codec = Codec::parse(&decode_spaced_hex(hex)).unwrap();
+        let mut track = fixtures::build_video_track(1, 25, 100);
         if codec.audio().is_some() {
-            track = fixtures::audio(1, 100);
+            track = fixtures::build_audio_track(1, 100);
         }
         track.codec = codec;
         track.language = "zh-Hant".into();
         track.name = Some("Director's cut".into());
-        track.enabled = false;
-        check(&fixtures::index(vec![track]));
+        track.is_enabled = false;
+        assert_round_trip(&fixtures::build_index(vec![track]));
     }
 }
 
 #[test]
-fn times_that_no_movie_timescale_can_say_are_refused() {
+fn times_beyond_every_movie_timescale_are_refused() {
     let late = |timescale: u32, origin: i64| {
-        let mut track = fixtures::video(1, 25, 100);
-        (track.timescale, track.origin) = (timescale, origin);
+        let mut track = fixtures::build_video_track(1, 25, 100);
+        (track.timescale, track.presentation_offset) = (timescale, origin);
         track
     };
-    // Large primes: only one of them may be delayed.
-    let ok = fixtures::index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
-    check(&ok);
-    let both = fixtures::index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
-    assert!(index_file(&both, "x").is_err());
-    let never = fixtures::index(vec![late(1, 1 << 59), late(4_294_967_279, 7)]);
-    assert!(index_file(&never, "x").is_err());
+    // With large prime timescales, only one of them may be delayed.
+    let ok = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, -7)]);
+    assert_round_trip(&ok);
+    let both = fixtures::build_index(vec![late(4_294_967_291, 7), late(4_294_967_279, 7)]);
+    assert!(write_index_mp4(&both, "x").is_err());
+    let never = fixtures::build_index(vec![late(1, 1 << 59), late(4_294_967_279, 7)]);
+    assert!(write_index_mp4(&never, "x").is_err());
     assert!(
-        Progressive::new(&[both]).is_ok(),
+        ProgressiveMp4::new(&[both]).is_ok(),
         "a tick off does not matter there"
     );
 }
 
 #[test]
 fn media_of_another_length_is_refused() {
-    let index = fixtures::index(vec![fixtures::video(1, 25, 100)]);
-    let file = index_file(&index, "film.mp4").unwrap();
-    let mut references = references(&file).unwrap();
-    let error = references.index(0, index.file_len - 1).unwrap_err();
-    assert!(error.what.contains("index it again"), "{error}");
+    let index = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
+    let file = write_index_mp4(&index, "film.mp4").unwrap();
+    let mut references = read_references(&file).unwrap();
+    let error = references.build_index(0, index.file_len - 1).unwrap_err();
+    assert!(error.message.contains("index it again"), "{error}");
 }
 
 #[test]
-fn without_our_mark_samples_must_lie_within_the_media() {
-    let index = fixtures::index(vec![fixtures::video(1, 25, 100)]);
-    let file = index_file(&index, "film.mp4").unwrap();
+fn without_a_source_record_samples_must_fit_the_media() {
+    let index = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
+    let file = write_index_mp4(&index, "film.mp4").unwrap();
     let id = file.windows(4).position(|name| name == b"uuid").unwrap();
     let mut other = file.clone();
     other[id..id + 4].copy_from_slice(b"free");
-    let mut references = references(&other).unwrap();
-    assert!(references.media_len().is_none());
-    let whole = references.index(0, index.file_len).unwrap();
-    assert_same(&whole.tracks[0], &index.tracks[0]);
+    let mut references = read_references(&other).unwrap();
+    assert!(references.recorded_media_len().is_none());
+    let whole = references.build_index(0, index.file_len).unwrap();
+    assert_same_track(&whole.tracks[0], &index.tracks[0]);
     assert_ne!(whole.fingerprint, index.fingerprint);
-    let error = references.index(0, 1000).unwrap_err();
-    assert!(error.what.contains("the file ends at byte 1000"), "{error}");
+    let error = references.build_index(0, 1000).unwrap_err();
+    assert!(
+        error.message.contains("the file ends at byte 1000"),
+        "{error}"
+    );
 }
 
 #[test]
-fn a_file_of_several_places_gives_an_index_of_each() {
-    let one = fixtures::index(vec![fixtures::video(1, 25, 100)]);
-    let two = fixtures::index(vec![fixtures::audio(1, 100)]);
-    // As Unified's tools do it: the traks of both in one moov.
+fn a_file_of_several_locations_gives_an_index_for_each() {
+    let one = fixtures::build_index(vec![fixtures::build_video_track(1, 25, 100)]);
+    let two = fixtures::build_index(vec![fixtures::build_audio_track(1, 100)]);
+    // Unified's tools also put the `trak` boxes of both into one `moov`.
     let traks = |index: &Index, name: &str| {
-        let file = index_file(index, name).unwrap();
+        let file = write_index_mp4(index, name).unwrap();
         let at = file.windows(4).position(|name| name == b"trak").unwrap() - 4;
         let end = file.windows(4).position(|name| name == b"uuid").unwrap() - 4;
         (file[..at].to_vec(), file[at..end].to_vec())
@@ -280,14 +293,14 @@ fn a_file_of_several_places_gives_an_index_of_each() {
     file.extend(video.iter().chain(&audio));
     let moov = (file.len() - 24) as u32;
     file[24..28].copy_from_slice(&moov.to_be_bytes());
-    let mut references = references(&file).unwrap();
-    let named = |name: &str| Location::Named(name.to_owned());
+    let mut references = read_references(&file).unwrap();
+    let named = |name: &str| MediaLocation::External(name.to_owned());
     let places = [named("v.mp4"), named("https://media.example.com/a.mp4")];
-    assert_eq!(references.places(), places);
+    assert_eq!(references.locations(), places);
     for (n, index) in [&one, &two].into_iter().enumerate() {
-        let found = references.index(n, 1 << 30).unwrap();
+        let found = references.build_index(n, 1 << 30).unwrap();
         assert_eq!(found.tracks.len(), 1);
-        assert_same(&found.tracks[0], &index.tracks[0]);
+        assert_same_track(&found.tracks[0], &index.tracks[0]);
         assert!(found.notes.is_empty(), "{:?}", found.notes);
     }
 }

@@ -1,31 +1,32 @@
-//! Heads of media segments: styp, moof and the header of mdat (ISO/IEC 14496-12, 8.8).
+//! Heads of media segments: `styp`, `moof` and the header of `mdat` (ISO/IEC 14496-12, 8.8).
 
 use super::Plan;
 use crate::bytes::{write_box, write_full_box};
-use crate::index::{Sample, Samples};
+use crate::index::{Sample, SampleTable};
 use std::ops::Range;
 
-/// The only track of every segment and init segment.
+/// `track_ID` of the only track in every segment and init segment.
 pub(super) const TRACK_ID: u32 = 1;
 
 /// Consecutive samples that become one moof and one mdat.
-pub(super) struct Fragment<'a> {
-    pub(super) shape: Shape<'a>,
-    /// Served decode time of the first sample.
+pub(super) struct FragmentPlan<'a> {
+    pub(super) shape: FragmentShape<'a>,
+    /// Served decode time of the first sample, in ticks.
     pub(super) tfdt: u64,
-    pub(super) sequence: u32,
+    pub(super) sequence_number: u32,
 }
 
-/// What decides the length of a fragment.
-pub(super) struct Shape<'a> {
-    pub(super) samples: &'a Samples,
-    pub(super) range: Range<u32>,
-    /// Overrides the source's flags: decoding can start at every sample.
-    pub(super) all_sync: bool,
-    /// Added to composition offsets: the track's smallest is served as 0. FFmpeg takes a negative
-    /// one for a delay of the whole track, and shows its pictures that much after the sound.
-    pub(super) cts_shift: i64,
-    /// Overrides the source's durations.
+/// The properties that decide the length of a fragment.
+pub(super) struct FragmentShape<'a> {
+    pub(super) samples: &'a SampleTable,
+    pub(super) sample_range: Range<u32>,
+    /// Marks every sample as a sync sample, in place of the source's flags.
+    pub(super) is_all_sync: bool,
+    /// Added to composition offsets, so that the track's smallest is served as 0. FFmpeg treats a
+    /// negative offset as a delay of the whole track and shows its pictures that much after the
+    /// audio.
+    pub(super) composition_shift: i64,
+    /// Duration of each sample in ticks, in place of the source's.
     pub(super) duration: Option<u32>,
 }
 
@@ -34,19 +35,20 @@ const SYNC: u32 = 0x0200_0000;
 /// `sample_depends_on` = 1 and `sample_is_non_sync_sample`.
 const NON_SYNC: u32 = 0x0101_0000;
 
-/// What the samples of a fragment share is said once in tfhd, the rest a sample in trun.
-struct Layout {
+/// Fields that all samples share, stored once in `tfhd`. The others are stored per sample in
+/// `trun`.
+struct FragmentLayout {
     duration: Option<u32>,
     size: Option<u32>,
-    flags: Flags,
-    /// Whether all are shown when decoded.
-    no_cts: bool,
+    flags: SampleFlags,
+    /// Whether every sample is shown when it is decoded.
+    has_zero_offsets: bool,
 }
 
 #[derive(PartialEq, Eq)]
-enum Flags {
+enum SampleFlags {
     All(u32),
-    /// The first is a sync sample and the others are not.
+    /// Only the first sample is a sync sample.
     FirstSync,
     Each,
 }
@@ -55,43 +57,52 @@ const STYP: &[u8; 20] = b"\0\0\0\x14stypmsdh\0\0\0\0cmfs";
 const MFHD_LEN: u64 = 16;
 const TFDT_LEN: u64 = 20;
 
-impl Shape<'_> {
-    /// Length of head and samples together, by arithmetic.
+impl FragmentShape<'_> {
+    /// Returns the length of head and samples in bytes, by arithmetic.
     pub(super) fn len(&self) -> u64 {
-        let payload = self.samples.bytes(self.range.clone());
+        let payload = self.samples.byte_count(self.sample_range.clone());
         self.head_len(&self.layout(), payload) + payload
     }
 
-    fn layout(&self) -> Layout {
-        let count = self.range.end.saturating_sub(self.range.start);
+    fn layout(&self) -> FragmentLayout {
+        let count = self
+            .sample_range
+            .end
+            .saturating_sub(self.sample_range.start);
         let flags = match count {
-            _ if self.all_sync => Flags::All(SYNC),
-            count => match self.samples.sync_in(self.range.clone()) {
-                (sync, _) if sync == count => Flags::All(SYNC),
-                (0, _) => Flags::All(NON_SYNC),
-                (1, true) => Flags::FirstSync,
-                _ => Flags::Each,
+            _ if self.is_all_sync => SampleFlags::All(SYNC),
+            count => match self.samples.count_sync_samples(self.sample_range.clone()) {
+                (sync, _) if sync == count => SampleFlags::All(SYNC),
+                (0, _) => SampleFlags::All(NON_SYNC),
+                (1, true) => SampleFlags::FirstSync,
+                _ => SampleFlags::Each,
             },
         };
-        let range = || self.range.clone();
-        let cts = self.samples.shared_cts(range());
-        Layout {
+        let range = || self.sample_range.clone();
+        let composition_offset = self.samples.shared_composition_offset(range());
+        FragmentLayout {
             duration: self
                 .duration
                 .or_else(|| self.samples.shared_duration(range())),
             size: self.samples.shared_size(range()),
             flags,
-            no_cts: cts.is_some_and(|cts| self.served_cts(cts) == 0),
+            has_zero_offsets: composition_offset.is_some_and(|composition_offset| {
+                self.served_composition_offset(composition_offset) == 0
+            }),
         }
     }
 
-    fn served_cts(&self, cts: i32) -> u32 {
-        // In range, unless offsets span more than 32 bits can say.
-        (i64::from(cts) + self.cts_shift).clamp(0, u32::MAX.into()) as u32
+    fn served_composition_offset(&self, composition_offset: i32) -> u32 {
+        // Clamps only if the offsets span more than 32 bits.
+        (i64::from(composition_offset) + self.composition_shift).clamp(0, u32::MAX.into()) as u32
     }
 
-    fn head_len(&self, layout: &Layout, payload: u64) -> u64 {
-        let count = u64::from(self.range.end.saturating_sub(self.range.start));
+    fn head_len(&self, layout: &FragmentLayout, payload: u64) -> u64 {
+        let count = u64::from(
+            self.sample_range
+                .end
+                .saturating_sub(self.sample_range.start),
+        );
         let tfhd = 16 + 4 * u64::from(layout.tfhd_flags().count_ones() - 1);
         let first = u64::from(layout.trun_flags() & 0x4 != 0);
         let each = u64::from((layout.trun_flags() & 0xf00).count_ones());
@@ -101,47 +112,61 @@ impl Shape<'_> {
     }
 }
 
-impl Fragment<'_> {
-    pub(super) fn plan(&self, file: usize) -> Plan {
-        let payload = self.shape.samples.bytes(self.shape.range.clone());
+impl FragmentPlan<'_> {
+    pub(super) fn assemble_plan(&self, file: usize) -> Plan {
+        let payload = self
+            .shape
+            .samples
+            .byte_count(self.shape.sample_range.clone());
         let layout = self.shape.layout();
         let head_len = self.shape.head_len(&layout, payload);
         let mut head = Vec::with_capacity(head_len as usize);
-        let ranges = self.write(&mut head, &layout, head_len as u32);
+        let ranges = self.write_styp_and_moof(&mut head, &layout, head_len as u32);
         write_mdat_header(&mut head, payload);
         debug_assert_eq!(head.len() as u64, head_len);
         Plan {
-            file,
+            file_index: file,
             len: head.len() as u64 + payload,
             head,
-            ranges,
+            source_ranges: ranges,
         }
     }
 
-    /// Writes styp and moof, and gives the ranges of the source that the samples are in.
-    fn write(&self, out: &mut Vec<u8>, layout: &Layout, data_offset: u32) -> Vec<Range<u64>> {
+    /// Writes `styp` and `moof`, and returns the source ranges of the samples.
+    fn write_styp_and_moof(
+        &self,
+        out: &mut Vec<u8>,
+        layout: &FragmentLayout,
+        data_offset: u32,
+    ) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
-        let Shape { samples, range, .. } = &self.shape;
+        let FragmentShape {
+            samples,
+            sample_range: range,
+            ..
+        } = &self.shape;
         out.extend_from_slice(STYP);
-        // Counted from the start of moof.
+        // Relative to the start of `moof`.
         let data_offset = data_offset - STYP.len() as u32;
         write_box(out, b"moof", |out| {
-            write_full_box(out, b"mfhd", 0, 0, |out| put(out, self.sequence));
+            write_full_box(out, b"mfhd", 0, 0, |out| {
+                write_u32(out, self.sequence_number)
+            });
             write_box(out, b"traf", |out| {
                 layout.write_tfhd(out);
                 write_full_box(out, b"tfdt", 1, 0, |out| {
                     out.extend_from_slice(&self.tfdt.to_be_bytes());
                 });
-                // Version 0: offsets are unsigned, as all of ours are.
+                // Version 0 has unsigned offsets, and served offsets are never negative.
                 write_full_box(out, b"trun", 0, layout.trun_flags(), |out| {
-                    put(out, range.end.saturating_sub(range.start));
-                    put(out, data_offset);
-                    if layout.flags == Flags::FirstSync {
-                        put(out, SYNC);
+                    write_u32(out, range.end.saturating_sub(range.start));
+                    write_u32(out, data_offset);
+                    if layout.flags == SampleFlags::FirstSync {
+                        write_u32(out, SYNC);
                     }
                     for sample in samples.range(range.clone()) {
                         self.write_sample(out, layout, &sample);
-                        extend(&mut ranges, &sample);
+                        append_range(&mut ranges, &sample);
                     }
                 });
             });
@@ -149,60 +174,72 @@ impl Fragment<'_> {
         ranges
     }
 
-    fn write_sample(&self, out: &mut Vec<u8>, layout: &Layout, sample: &Sample) {
+    fn write_sample(&self, out: &mut Vec<u8>, layout: &FragmentLayout, sample: &Sample) {
         if layout.duration.is_none() {
-            put(out, sample.duration);
+            write_u32(out, sample.duration);
         }
         if layout.size.is_none() {
-            put(out, sample.size);
+            write_u32(out, sample.size);
         }
-        if layout.flags == Flags::Each {
-            put(out, if sample.sync { SYNC } else { NON_SYNC });
+        if layout.flags == SampleFlags::Each {
+            write_u32(out, if sample.is_sync { SYNC } else { NON_SYNC });
         }
-        if !layout.no_cts {
-            put(out, self.shape.served_cts(sample.cts));
+        if !layout.has_zero_offsets {
+            write_u32(
+                out,
+                self.shape
+                    .served_composition_offset(sample.composition_offset),
+            );
         }
     }
 }
 
-impl Layout {
+impl FragmentLayout {
     fn tfhd_flags(&self) -> u32 {
-        // default-base-is-moof, and which defaults are there.
+        // default-base-is-moof, and the bits of the present defaults.
         0x2_0000
             | if self.duration.is_some() { 0x8 } else { 0 }
             | if self.size.is_some() { 0x10 } else { 0 }
-            | if self.flags != Flags::Each { 0x20 } else { 0 }
+            | if self.flags != SampleFlags::Each {
+                0x20
+            } else {
+                0
+            }
     }
 
     fn write_tfhd(&self, out: &mut Vec<u8>) {
         write_full_box(out, b"tfhd", 0, self.tfhd_flags(), |out| {
-            put(out, TRACK_ID);
+            write_u32(out, TRACK_ID);
             let flags = match self.flags {
-                Flags::All(flags) => Some(flags),
-                Flags::FirstSync => Some(NON_SYNC),
-                Flags::Each => None,
+                SampleFlags::All(flags) => Some(flags),
+                SampleFlags::FirstSync => Some(NON_SYNC),
+                SampleFlags::Each => None,
             };
             for default in [self.duration, self.size, flags].into_iter().flatten() {
-                put(out, default);
+                write_u32(out, default);
             }
         });
     }
 
     fn trun_flags(&self) -> u32 {
-        // data-offset, and which fields there are a sample.
-        0x1 | if self.flags == Flags::FirstSync {
+        // data-offset-present, and the bits of the fields stored per sample.
+        0x1 | if self.flags == SampleFlags::FirstSync {
             0x4
         } else {
             0
         } | if self.duration.is_none() { 0x100 } else { 0 }
             | if self.size.is_none() { 0x200 } else { 0 }
-            | if self.flags == Flags::Each { 0x400 } else { 0 }
-            | if self.no_cts { 0 } else { 0x800 }
+            | if self.flags == SampleFlags::Each {
+                0x400
+            } else {
+                0
+            }
+            | if self.has_zero_offsets { 0 } else { 0x800 }
     }
 }
 
-/// Adds a sample's bytes, to the last range if they touch.
-pub(super) fn extend(ranges: &mut Vec<Range<u64>>, sample: &Sample) {
+/// Adds the bytes of a sample, merged into the last range if they are adjacent.
+pub(super) fn append_range(ranges: &mut Vec<Range<u64>>, sample: &Sample) {
     let end = sample.offset.saturating_add(sample.size.into());
     match ranges.last_mut() {
         _ if sample.size == 0 => {}
@@ -222,13 +259,13 @@ fn mdat_header_len(payload: u64) -> u64 {
 fn write_mdat_header(out: &mut Vec<u8>, payload: u64) {
     let header = mdat_header_len(payload);
     let short = u32::try_from(payload + header).ok().filter(|_| header == 8);
-    put(out, short.unwrap_or(1));
+    write_u32(out, short.unwrap_or(1));
     out.extend_from_slice(b"mdat");
     if header == 16 {
         out.extend_from_slice(&(payload + header).to_be_bytes());
     }
 }
 
-fn put(out: &mut Vec<u8>, value: u32) {
+fn write_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }

@@ -1,59 +1,63 @@
-//! What a rendition costs to stream: measured, never declared.
+//! Bandwidth of renditions, measured over their segments.
 
 use super::{Presentation, Rendition};
 
-/// Bits a second, over the segments as served (headers included).
+/// Bits per second over the served segments, headers included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bandwidth {
-    /// The largest over any run of segments that lasts between 0.5 and 1.5 target durations
+    /// The largest bit rate of any run of segments that lasts between 0.5 and 1.5 target durations
     /// (the "peak segment bit rate" of RFC 8216, 4.3.4.2).
     pub peak: u64,
-    /// All bytes over all time.
+    /// All bytes divided by the total duration.
     pub average: u64,
 }
 
 impl Presentation {
-    /// Bandwidth of a rendition whose segment `n` has `len(n)` bytes.
-    pub(crate) fn bandwidth_of(
+    /// Measures a rendition whose segment `n` has `len(n)` bytes.
+    pub(crate) fn measure_bandwidth(
         &self,
         rendition: &Rendition,
         len: impl Fn(usize) -> u64,
     ) -> Bandwidth {
-        let ticks = |n| self.segment_ticks(rendition, n);
-        let segments = (0..rendition.segments()).map(|n| (ticks(n), len(n)));
-        self.bandwidth_over(rendition, segments.collect())
+        let ticks = |n| self.segment_duration_ticks(rendition, n);
+        let segments = (0..rendition.segment_count()).map(|n| (ticks(n), len(n)));
+        self.measure_rendition_segments(rendition, segments.collect())
     }
 
-    /// Bandwidth of a video rendition's key frames, as trick play fetches them.
-    pub(crate) fn keys_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
+    /// Measures the key frames of a video rendition, as trick play fetches them.
+    pub(crate) fn measure_key_frame_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
         let mut segments: Vec<(u64, u64)> = Vec::new();
         let mut last = 0;
-        for key in self.keys(rendition).chain([u32::MAX]) {
+        for key in self.key_frames(rendition).chain([u32::MAX]) {
             let time = self.served_time(rendition, key);
             if let Some(before) = segments.last_mut() {
                 before.0 = time - last;
             }
             last = time;
             if key < u32::MAX {
-                segments.push((0, self.key_segment_len(rendition, key)));
+                segments.push((0, self.key_frame_len(rendition, key)));
             }
         }
-        self.bandwidth_over(rendition, segments)
+        self.measure_rendition_segments(rendition, segments)
     }
 
-    fn bandwidth_over(&self, rendition: &Rendition, segments: Vec<(u64, u64)>) -> Bandwidth {
+    fn measure_rendition_segments(
+        &self,
+        rendition: &Rendition,
+        segments: Vec<(u64, u64)>,
+    ) -> Bandwidth {
         let timescale = self.track(rendition).timescale;
-        let target = u64::from(self.target_duration) * u64::from(timescale);
-        measure(&segments, target, timescale)
+        let target = u64::from(self.target_duration_s) * u64::from(timescale);
+        measure_segments(&segments, target, timescale)
     }
 }
 
-/// How many runs are looked at from each segment on. Ordinary segments last about a target
-/// duration, so one or two fit; only odd titles with very short ones among long ones have more.
-const RUNS: usize = 16;
+/// Maximum number of runs measured from each segment. Ordinary segments last about a target
+/// duration, so one or two runs fit. Only titles that mix very short and long segments have more.
+const RUNS_MAX: usize = 16;
 
-/// Measures segments given as (ticks, bytes); `target` is the target duration in ticks.
-fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
+/// Measures segments given as (ticks, bytes). `target` is the target duration in ticks.
+fn measure_segments(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
     let sum = |segments: &[(u64, u64)]| {
         segments
             .iter()
@@ -61,7 +65,7 @@ fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
                 (ticks + segment.0, bytes + segment.1)
             })
     };
-    let average = rate(sum(segments), timescale);
+    let average = bits_per_second(sum(segments), timescale);
     let mut peak = (1, 0);
     let (mut end, mut run) = (0, (0u64, 0u64));
     for (first, segment) in segments.iter().enumerate() {
@@ -74,34 +78,34 @@ fn measure(segments: &[(u64, u64)], target: u64, timescale: u32) -> Bandwidth {
             .iter()
             .map(Some)
             .chain([None])
-            .take(RUNS)
+            .take(RUNS_MAX)
         {
             if longer.0 * 2 > target * 3 {
                 break;
             }
             if longer.0 * 2 >= target {
-                peak = larger(peak, longer);
+                peak = higher_bitrate_run(peak, longer);
             }
             longer = next.map_or(longer, |next| (longer.0 + next.0, longer.1 + next.1));
         }
         run = (run.0 - segment.0, run.1 - segment.1);
     }
     Bandwidth {
-        peak: rate(peak, timescale).max(average),
+        peak: bits_per_second(peak, timescale).max(average),
         average,
     }
 }
 
-/// The run with more bytes a tick. Exact, and without a division.
-fn larger(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+/// Returns the run with more bytes per tick, exactly and without a division.
+fn higher_bitrate_run(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     let product = |(_, bytes): (u64, u64), (ticks, _): (u64, u64)| {
         u128::from(bytes) * u128::from(ticks.max(1))
     };
     if product(b, a) > product(a, b) { b } else { a }
 }
 
-/// Bits a second, rounded up: a promise should not be short by a fraction.
-fn rate((ticks, bytes): (u64, u64), timescale: u32) -> u64 {
+/// Returns bits per second, rounded up: a declared bandwidth must not be too low.
+fn bits_per_second((ticks, bytes): (u64, u64), timescale: u32) -> u64 {
     let bits = bytes as u128 * 8 * u128::from(timescale);
     u64::try_from(bits.div_ceil(u128::from(ticks.max(1)))).unwrap_or(u64::MAX)
 }
@@ -115,7 +119,7 @@ mod tests {
     fn equal_segments_peak_at_the_largest() {
         let segments = [(6, 600), (6, 900), (6, 300)];
         assert_eq!(
-            measure(&segments, 6, 1),
+            measure_segments(&segments, 6, 1),
             Bandwidth {
                 peak: 1200,
                 average: 800
@@ -124,21 +128,21 @@ mod tests {
     }
 
     #[test]
-    fn a_short_segment_counts_only_with_its_neighbours() {
+    fn a_short_segment_is_measured_with_its_neighbours() {
         // The last second alone would be 8000 bit/s, but it is shorter than half the target.
         let segments = [(6, 600), (6, 600), (1, 1000)];
-        assert_eq!(measure(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
+        assert_eq!(measure_segments(&segments, 6, 1).peak, 1600 * 8 / 7 + 1);
     }
 
     #[test]
     fn a_title_shorter_than_half_the_target_peaks_at_its_average() {
-        assert_eq!(measure(&[(2, 100)], 6, 1).peak, 400);
-        assert_eq!(measure(&[], 6, 1), Bandwidth::default());
+        assert_eq!(measure_segments(&[(2, 100)], 6, 1).peak, 400);
+        assert_eq!(measure_segments(&[], 6, 1), Bandwidth::default());
     }
 
     proptest! {
         #[test]
-        fn equals_the_definition(
+        fn the_peak_equals_its_definition(
             segments in proptest::collection::vec((1u64..9, 0u64..1000), 0..30), target in 1u64..9
         ) {
             let mut expected = 0;
@@ -151,7 +155,7 @@ mod tests {
                     }
                 }
             }
-            let measured = measure(&segments, target, 1);
+            let measured = measure_segments(&segments, target, 1);
             prop_assert_eq!(measured.peak, expected.max(measured.average));
         }
     }

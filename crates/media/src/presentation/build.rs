@@ -1,95 +1,101 @@
-//! Building a presentation: choose tracks, shift them, cut them, measure them.
+//! Building a presentation: choose tracks, shift them, cut them and measure them.
 
-use super::grid::{self, Keys};
-use super::shift::Shift;
-use super::tracks::{self, Chosen};
-use super::{Bandwidth, Presentation, Rendition, Rules, names};
-use crate::error::{Error, Kind, Result};
+use super::segment_grid::{self, KeyFrameTimes};
+use super::served_tracks::{self, ServedTrack};
+use super::timeline_shift::TimelineShift;
+use super::{Bandwidth, PackagingRules, Presentation, Rendition, rendition_names};
+use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::time::Time;
 use std::sync::Arc;
 
-/// Most samples of one segment: bounds the head that we make of it to some 256 MiB. Only a film
-/// of days with a single key frame comes near.
+/// Maximum number of samples in a segment. It bounds the generated head to about 256 MiB. Only a
+/// film of days with a single key frame comes near.
 pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
-/// Raised whenever the bytes of segments change for the same index and rules, so that no cache
+/// Increased whenever the bytes of segments change for the same index and rules, so that no cache
 /// mixes old and new ones.
-const PACKAGING: u64 = 3;
+const PACKAGING_VERSION: u64 = 3;
 
-/// The bitrate that players should begin with: most lines carry it, and it looks decent.
+/// Bitrate of the first listed variant, in bits per second: most connections carry it, and it looks
+/// acceptable.
 const START_BITRATE: u64 = 2_000_000;
 
 /// A track on the served timeline.
-struct Shifted<'a> {
-    track: Chosen<'a>,
-    start: i64,
+struct ShiftedTrack<'a> {
+    served: ServedTrack<'a>,
+    start_ticks: i64,
 }
 
-pub(super) fn presentation(files: Vec<Arc<Index>>, rules: &Rules) -> Result<Presentation> {
-    tracks::check_lengths(&files)?;
-    let mut chosen = tracks::choose(&files)?;
-    sort(&mut chosen);
-    let shift = Shift::common(&chosen);
-    let mut shifted = Vec::with_capacity(chosen.len());
-    for track in &chosen {
-        let start = shift.start(track)?;
-        shifted.push(Shifted {
-            track: *track,
-            start,
+pub(super) fn build_presentation(
+    files: Vec<Arc<Index>>,
+    rules: &PackagingRules,
+) -> Result<Presentation> {
+    served_tracks::check_lengths(&files)?;
+    let mut served = served_tracks::choose_tracks(&files)?;
+    sort_for_manifests(&mut served);
+    let shift = TimelineShift::for_tracks(&served);
+    let mut shifted = Vec::with_capacity(served.len());
+    for track in &served {
+        let start = shift.track_start(track)?;
+        shifted.push(ShiftedTrack {
+            served: *track,
+            start_ticks: start,
         });
     }
-    let wish = i64::from(rules.segment_ms.max(1)) * 1_000_000;
-    let cuts = cut(&shifted, wish);
+    let target_ns = i64::from(rules.segment_duration_ms.max(1)) * 1_000_000;
+    let cuts = cut_tracks(&shifted, target_ns);
     check_sizes(&shifted, &cuts)?;
-    let names = names::names(&chosen);
+    let names = rendition_names::name_renditions(&served);
     let renditions: Vec<Rendition> = shifted
         .iter()
         .zip(names)
         .zip(cuts)
-        .map(|((shifted, name), cuts)| rendition(shifted, name, cuts))
+        .map(|((shifted, name), cuts)| build_rendition(shifted, name, cuts))
         .collect();
-    let zero = shift.zero();
-    let duration = duration(&shifted, zero);
-    let version = version(&files, rules);
+    let zero = shift.film_zero();
+    let duration = total_duration(&shifted, zero);
+    let version = hash_version(&files, rules);
     drop(shifted);
     let mut presentation = Presentation {
         files,
         renditions,
-        zero,
+        presentation_time_offset: zero,
         duration,
-        target_duration: 0,
-        segment_ms: rules.segment_ms,
-        version,
+        target_duration_s: 0,
+        segment_duration_ms: rules.segment_duration_ms,
+        version_hash: version,
     };
-    presentation.measure();
+    presentation.measure_renditions();
     Ok(presentation)
 }
 
-/// Video before audio; the start variant first, then from the highest bitrate down. Audio stays
-/// in the order of the files.
-fn sort(chosen: &mut [Chosen]) {
-    chosen.sort_by_cached_key(|track| {
+/// Sorts video before audio. The start variant comes first, then the others by falling bitrate.
+/// Audio keeps the order of the files.
+fn sort_for_manifests(served: &mut [ServedTrack]) {
+    served.sort_by_cached_key(|track| {
         let bitrate = if track.is_video() { track.bitrate } else { 0 };
         (!track.is_video(), std::cmp::Reverse(bitrate))
     });
-    let videos = chosen.partition_point(Chosen::is_video);
+    let videos = served.partition_point(ServedTrack::is_video);
     let start = (0..videos).min_by_key(|n| {
-        let track = &chosen[*n];
-        let widely_played = track.of.codec.string.starts_with("avc1");
+        let track = &served[*n];
+        let widely_played = track.track.codec.codec_string.starts_with("avc1");
         (!widely_played, track.bitrate.abs_diff(START_BITRATE))
     });
     if let Some(start) = start {
-        chosen[..=start].rotate_right(1);
+        served[..=start].rotate_right(1);
     }
 }
 
-/// Per track: its cuts, and its group.
-fn cut(tracks: &[Shifted], wish: i64) -> Vec<(Vec<u32>, usize)> {
-    let videos = tracks.partition_point(|shifted| shifted.track.is_video());
-    let (keys, samples): (Vec<Keys>, Vec<Vec<u32>>) =
-        tracks[..videos].iter().map(Shifted::keys).unzip();
-    let groups = grid::groups(&keys, wish);
+/// Returns the segment cuts and the switching group of each track.
+fn cut_tracks(tracks: &[ShiftedTrack], target_ns: i64) -> Vec<(Vec<u32>, usize)> {
+    let videos = tracks.partition_point(|shifted| shifted.served.is_video());
+    let (keys, samples): (Vec<KeyFrameTimes>, Vec<Vec<u32>>) = tracks[..videos]
+        .iter()
+        .map(ShiftedTrack::find_key_frames)
+        .unzip();
+    let groups = segment_grid::build_grids(&keys, target_ns);
     let mut cuts = vec![(Vec::new(), 0); tracks.len()];
     for (group, grid) in groups.iter().enumerate() {
         for (member, positions) in grid.members.iter().zip(&grid.cuts) {
@@ -97,100 +103,123 @@ fn cut(tracks: &[Shifted], wish: i64) -> Vec<(Vec<u32>, usize)> {
             cuts[*member] = (starts.chain([tracks[*member].len()]).collect(), group);
         }
     }
-    let first = tracks.iter().map(Shifted::begin).min().unwrap_or(0);
+    let first = tracks
+        .iter()
+        .map(ShiftedTrack::start_nanos)
+        .min()
+        .unwrap_or(0);
     let lead = groups.first().map(|grid| {
         let end = grid.members.iter().map(|n| keys[*n].end).max();
         (&grid.times[..], end.unwrap_or(first))
     });
-    let (times, beyond) = lead.unwrap_or((&[], first.saturating_add(wish)));
+    let (times, resume_ns) = lead.unwrap_or((&[], first.saturating_add(target_ns)));
     for n in videos..tracks.len() {
-        let own = tracks[n].follow(times, beyond, wish);
-        let alike = (videos..n).find(|m| tracks[*m].alike(&tracks[n]) && cuts[*m].0 == own);
+        let own_cuts = tracks[n].cut_along(times, resume_ns, target_ns);
+        let same_cuts =
+            (videos..n).find(|m| tracks[*m].has_same_timing(&tracks[n]) && cuts[*m].0 == own_cuts);
         let next = cuts[..n].iter().map(|cut| cut.1 + 1).max().unwrap_or(0);
-        let group = alike.map_or(next, |m| cuts[m].1);
-        cuts[n] = (own, group);
+        let group = same_cuts.map_or(next, |m| cuts[m].1);
+        cuts[n] = (own_cuts, group);
     }
     cuts
 }
 
-impl Shifted<'_> {
+impl ShiftedTrack<'_> {
     fn len(&self) -> u32 {
-        self.track.of.samples.len()
+        self.served.track.samples.len()
     }
 
-    /// Served time in nanoseconds of so many ticks after the time of sample 0.
-    fn nanos(&self, ticks: i64) -> i64 {
-        Time::new(self.start.saturating_add(ticks), self.track.of.timescale).nanos()
+    /// Returns the served time of a media time in ticks, in nanoseconds.
+    fn served_nanos(&self, ticks: i64) -> i64 {
+        Time::new(
+            self.start_ticks.saturating_add(ticks),
+            self.served.track.timescale,
+        )
+        .as_nanos()
     }
 
-    fn begin(&self) -> i64 {
-        self.nanos(self.track.of.samples.dts(self.track.first) as i64)
+    fn start_nanos(&self) -> i64 {
+        self.served_nanos(self.served.track.samples.dts(self.served.first_sample) as i64)
     }
 
-    fn end(&self) -> i64 {
-        self.nanos(self.track.of.samples.end() as i64)
+    fn end_nanos(&self) -> i64 {
+        self.served_nanos(self.served.track.samples.total_duration() as i64)
     }
 
-    /// The key frames that can begin a segment, as times and as sample numbers: both their
-    /// decode times and the times they are shown must rise, and something must come after.
-    fn keys(&self) -> (Keys, Vec<u32>) {
-        let samples = &self.track.of.samples;
-        let shift = i64::from(samples.cts(self.track.first));
+    /// Returns the key frames that can start a segment, as times and as sample numbers. Their
+    /// decode and presentation times must rise, and a later sample must exist.
+    fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
+        let samples = &self.served.track.samples;
+        let shift = i64::from(samples.composition_offset(self.served.first_sample));
         let (mut times, mut numbers) = (Vec::new(), Vec::new());
         let (mut last_time, mut last_dts) = (i64::MIN, None);
-        for n in samples.sync_samples().skip_while(|n| *n < self.track.first) {
+        for n in samples
+            .sync_samples()
+            .skip_while(|n| *n < self.served.first_sample)
+        {
             let dts = samples.dts(n);
-            let time = self.nanos(dts as i64 + i64::from(samples.cts(n)) - shift);
-            if time > last_time && last_dts.is_none_or(|last| dts > last) && dts < samples.end() {
+            let time =
+                self.served_nanos(dts as i64 + i64::from(samples.composition_offset(n)) - shift);
+            if time > last_time
+                && last_dts.is_none_or(|last| dts > last)
+                && dts < samples.total_duration()
+            {
                 times.push(time);
                 numbers.push(n);
                 (last_time, last_dts) = (time, Some(dts));
             }
         }
-        let end = self.end();
-        let frames = i64::from((self.len() - self.track.first).max(1));
-        let frame = (end - self.begin()) / frames;
-        (Keys { times, end, frame }, numbers)
+        let end = self.end_nanos();
+        let frames = i64::from((self.len() - self.served.first_sample).max(1));
+        let frame = (end - self.start_nanos()) / frames;
+        (
+            KeyFrameTimes {
+                times,
+                end,
+                frame_duration: frame,
+            },
+            numbers,
+        )
     }
 
-    /// Cuts at the frames nearest to `times`, then from the time `beyond` on every `wish`.
-    fn follow(&self, times: &[i64], beyond: i64, wish: i64) -> Vec<u32> {
-        let mut cuts = vec![self.track.first];
+    /// Cuts at the frames nearest to `times`, and every `target_ns` from the time `resume_ns` on.
+    fn cut_along(&self, times: &[i64], resume_ns: i64, target_ns: i64) -> Vec<u32> {
+        let mut cuts = vec![self.served.first_sample];
         times
             .iter()
             .for_each(|time| self.cut_near(*time, &mut cuts));
-        let end = self.end() - wish / grid::TAIL;
-        let mut time = beyond;
+        let end = self.end_nanos() - target_ns / segment_grid::TAIL_DIVISOR;
+        let mut time = resume_ns;
         while time < end {
             self.cut_near(time, &mut cuts);
             let next = self
+                .served
                 .track
-                .of
                 .samples
                 .dts(cuts[cuts.len() - 1].saturating_add(1));
-            // Where frames are longer than the wish, go on near the next one.
-            let steps = (self.nanos(next as i64) - time) / wish;
-            time = time.saturating_add(steps.max(1).saturating_mul(wish));
+            // Continues near the next frame if frames are longer than the target.
+            let steps = (self.served_nanos(next as i64) - time) / target_ns;
+            time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
         cuts.push(self.len());
         cuts
     }
 
     fn cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
-        let samples = &self.track.of.samples;
-        let n = self.nearest(time);
+        let samples = &self.served.track.samples;
+        let n = self.nearest_sample(time);
         let dts = samples.dts(n);
-        if dts > samples.dts(cuts[cuts.len() - 1]) && dts < samples.end() {
+        if dts > samples.dts(cuts[cuts.len() - 1]) && dts < samples.total_duration() {
             cuts.push(n);
         }
     }
 
-    /// The sample whose time is nearest to a served one; of two as near, the earlier.
-    fn nearest(&self, nanos: i64) -> u32 {
-        let samples = &self.track.of.samples;
-        let ticks = Time::new(nanos, 1_000_000_000).round_to(self.track.of.timescale);
-        let dts = ticks.saturating_sub(self.start).max(0) as u64;
-        let n = samples.at_dts(dts);
+    /// Returns the sample nearest to a served time; the earlier one of two equally near.
+    fn nearest_sample(&self, nanos: i64) -> u32 {
+        let samples = &self.served.track.samples;
+        let ticks = Time::new(nanos, 1_000_000_000).round_to(self.served.track.timescale);
+        let dts = ticks.saturating_sub(self.start_ticks).max(0) as u64;
+        let n = samples.sample_at_dts(dts);
         let later = n.saturating_add(1);
         let to_later = samples.dts(later).abs_diff(dts);
         if later < samples.len() && to_later < samples.dts(n).abs_diff(dts) {
@@ -200,31 +229,37 @@ impl Shifted<'_> {
         }
     }
 
-    /// Whether equal cuts mean equal times.
-    fn alike(&self, other: &Shifted) -> bool {
-        let (a, b) = (self.track.of, other.track.of);
-        (self.start, a.timescale) == (other.start, b.timescale)
+    /// Returns whether equal cuts mean equal times.
+    fn has_same_timing(&self, other: &ShiftedTrack) -> bool {
+        let (a, b) = (self.served.track, other.served.track);
+        (self.start_ticks, a.timescale) == (other.start_ticks, b.timescale)
             && a.samples.shared_duration(0..u32::MAX) == b.samples.shared_duration(0..u32::MAX)
     }
 }
 
-fn rendition(shifted: &Shifted, name: String, (cuts, group): (Vec<u32>, usize)) -> Rendition {
-    let samples = &shifted.track.of.samples;
-    let cts_shift = samples.cts(shifted.track.first).saturating_neg();
+fn build_rendition(
+    shifted: &ShiftedTrack,
+    name: String,
+    (cuts, group): (Vec<u32>, usize),
+) -> Rendition {
+    let samples = &shifted.served.track.samples;
+    let composition_shift = samples
+        .composition_offset(shifted.served.first_sample)
+        .saturating_neg();
     Rendition {
         name,
-        file: shifted.track.file,
-        track: shifted.track.track,
-        start: shifted.start,
-        cts_shift,
-        delay: shifted.track.delay(),
-        cuts,
-        group,
+        file_index: shifted.served.file_index,
+        track_index: shifted.served.track_index,
+        start_ticks: shifted.start_ticks,
+        composition_shift,
+        decode_delay: shifted.served.decode_delay(),
+        segment_cuts: cuts,
+        switching_group: group,
         bandwidth: Bandwidth::default(),
     }
 }
 
-fn check_sizes(tracks: &[Shifted], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
+fn check_sizes(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
     for (shifted, (cuts, _)) in tracks.iter().zip(cuts) {
         let largest = cuts
             .windows(2)
@@ -233,10 +268,10 @@ fn check_sizes(tracks: &[Shifted], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
             .unwrap_or(0);
         if largest > SEGMENT_SAMPLES_MAX {
             return Err(Error::new(
-                Kind::TooLarge,
+                ErrorKind::TooLarge,
                 format!(
-                    "track {} has {largest} samples between two key frames that can begin a segment; at most {SEGMENT_SAMPLES_MAX} are packaged",
-                    shifted.track.of.id
+                    "track {} has {largest} samples between two key frames that can start a segment; at most {SEGMENT_SAMPLES_MAX} are packaged",
+                    shifted.served.track.id
                 ),
             ));
         }
@@ -244,23 +279,23 @@ fn check_sizes(tracks: &[Shifted], cuts: &[(Vec<u32>, usize)]) -> Result<()> {
     Ok(())
 }
 
-/// From `zero` to the end of the longest track. Exact: zero is a whole number of ticks in every
-/// timescale.
-fn duration(tracks: &[Shifted], zero: Time) -> Time {
+/// Returns the time from `zero` to the end of the longest track. It is exact: zero is a whole
+/// number of ticks in every timescale.
+fn total_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
     let lengths = tracks.iter().map(|shifted| {
-        let timescale = shifted.track.of.timescale;
-        let end = shifted.start + shifted.track.of.samples.end() as i64;
+        let timescale = shifted.served.track.timescale;
+        let end = shifted.start_ticks + shifted.served.track.samples.total_duration() as i64;
         Time::new(end - zero.round_to(timescale), timescale)
     });
     lengths.max().unwrap_or(Time::ZERO)
 }
 
-/// FNV-1a over everything that decides the bytes of segments.
-fn version(files: &[Arc<Index>], rules: &Rules) -> u64 {
+/// Hashes everything that decides the bytes of segments, with FNV-1a.
+fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
     let facts = files
         .iter()
         .flat_map(|index| [index.fingerprint, index.file_len]);
-    let words = [PACKAGING, rules.segment_ms.into()]
+    let words = [PACKAGING_VERSION, rules.segment_duration_ms.into()]
         .into_iter()
         .chain(facts);
     let bytes = words.flat_map(u64::to_be_bytes);
@@ -270,23 +305,28 @@ fn version(files: &[Arc<Index>], rules: &Rules) -> u64 {
 }
 
 impl Presentation {
-    /// Fills in the target duration and the bandwidths.
-    fn measure(&mut self) {
-        let longest = self
-            .renditions
-            .iter()
-            .flat_map(|r| (0..r.segments()).map(|n| self.segment_time(r, n)).max());
-        // As playlists print it, with decimals that may be one unit too long.
+    /// Sets the target duration and the bandwidths.
+    fn measure_renditions(&mut self) {
+        let longest = self.renditions.iter().flat_map(|r| {
+            (0..r.segment_count())
+                .map(|n| self.listed_duration(r, n))
+                .max()
+        });
+        // Playlists print decimals that may be one unit too long.
         let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;
         let target = Time::new(printed, 1_000_000).round_to(1).max(1);
-        self.target_duration = u32::try_from(target).unwrap_or(u32::MAX);
-        let measured: Vec<Bandwidth> = self.renditions.iter().map(|r| self.measured(r)).collect();
+        self.target_duration_s = u32::try_from(target).unwrap_or(u32::MAX);
+        let measured: Vec<Bandwidth> = self
+            .renditions
+            .iter()
+            .map(|r| self.measure_cmaf_bandwidth(r))
+            .collect();
         for (rendition, bandwidth) in self.renditions.iter_mut().zip(measured) {
             rendition.bandwidth = bandwidth;
         }
     }
 
-    fn measured(&self, rendition: &Rendition) -> Bandwidth {
-        self.bandwidth_of(rendition, |n| self.segment_len(rendition, n))
+    fn measure_cmaf_bandwidth(&self, rendition: &Rendition) -> Bandwidth {
+        self.measure_bandwidth(rendition, |n| self.segment_len(rendition, n))
     }
 }

@@ -1,16 +1,16 @@
-//! Indexes plus rules become renditions on one grid of segment boundaries.
+//! Presentations: indexes plus rules become renditions on one grid of segment boundaries.
 
 mod bandwidth;
 mod build;
-mod grid;
 mod lookup;
-mod names;
 #[cfg(test)]
 mod properties;
-mod shift;
+mod rendition_names;
+mod segment_grid;
+mod served_tracks;
 #[cfg(test)]
 mod tests;
-mod tracks;
+mod timeline_shift;
 
 pub use bandwidth::Bandwidth;
 
@@ -19,117 +19,124 @@ use crate::index::{Index, Track};
 use crate::time::Time;
 use std::sync::Arc;
 
-/// How a title is cut.
+/// Rules for packaging a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// Wished segment length, in milliseconds. Zero is taken as one.
-    pub segment_ms: u32,
+pub struct PackagingRules {
+    /// Target segment duration in milliseconds. Zero becomes one.
+    pub segment_duration_ms: u32,
 }
 
-/// What a title looks like to players. Built once for a title and a set of rules, then only read.
+/// A title as players see it. It is built once for a title and its rules and then only read.
 #[derive(Debug, Clone)]
 pub struct Presentation {
     /// The title's files, in the order of their names.
     pub files: Vec<Arc<Index>>,
-    /// Video first, in the order manifests list them; then audio. Never empty.
+    /// Video in manifest order, then audio. Never empty.
     pub renditions: Vec<Rendition>,
-    /// Where the film's own time zero lies on the served timeline: tracks with priming are shown,
-    /// and reordered pictures decoded, before it. DASH says it as presentationTimeOffset; exact
-    /// in every timescale.
-    pub zero: Time,
-    /// From `zero` to the end of the longest rendition.
+    /// The film's own time zero on the served timeline.
+    ///
+    /// Priming and reordered pictures are decoded before it. DASH writes it as
+    /// presentationTimeOffset. It is exact in every timescale.
+    pub presentation_time_offset: Time,
+    /// Time from `presentation_time_offset` to the end of the longest rendition.
     pub duration: Time,
-    /// HLS `EXT-X-TARGETDURATION` of all playlists, in seconds: the longest segment, rounded.
-    pub target_duration: u32,
-    /// Wished segment length, in milliseconds.
-    pub segment_ms: u32,
-    /// Names this exact set of segments: hash of the files' fingerprints and the rules.
-    pub version: u64,
+    /// HLS `EXT-X-TARGETDURATION` of all playlists, in seconds: the longest segment, rounded (RFC
+    /// 8216, 4.3.3.1).
+    pub target_duration_s: u32,
+    /// Target segment duration in milliseconds.
+    pub segment_duration_ms: u32,
+    /// Identifies this set of segments: a hash of the files' fingerprints and the rules.
+    pub version_hash: u64,
 }
 
 /// One track as it is served.
 #[derive(Debug, Clone)]
 pub struct Rendition {
-    /// Its name in URLs and its Representation@id, after Unified Origin: `video=4500000`,
+    /// Name in URLs and Representation@id, as in Unified Origin: `video=4500000`,
     /// `audio_eng=128000`, `audio_eng_1=128000`. Unique in the presentation.
     pub name: String,
-    /// Which of [`Presentation::files`].
-    pub file: usize,
-    /// Which of its tracks (a position, not a track_ID).
-    pub track: usize,
-    /// Served time of the track's sample 0, in ticks; later ones add their durations. Segments
-    /// are named and listed by this time of their first sample, which is when it is shown; it is
-    /// decoded `delay` earlier. Where leading samples are not served (see `cuts`) it may be
-    /// negative.
-    pub start: i64,
-    /// Added to a sample's `cts`: from its time to when it is shown. 0 for the first sample
-    /// then; negative for B-frames.
-    pub cts_shift: i32,
-    /// How long before its time each sample is decoded, so that none is shown before it is
-    /// decoded, in ticks: the deepest reordering of the track.
-    pub delay: u32,
-    /// First sample of each segment, and the number of samples at the end: segment `n` holds
-    /// samples `cuts[n]..cuts[n + 1]`, never none. Video before its first sync sample cannot be
-    /// decoded and is left out, so `cuts[0]` need not be 0.
-    pub cuts: Vec<u32>,
-    /// Renditions of one group switch seamlessly: their segments begin at the same times.
-    pub group: usize,
-    /// Measured over its CMAF segments.
+    /// Index into [`Presentation::files`].
+    pub file_index: usize,
+    /// Index into the tracks of the file (not `track_ID`).
+    pub track_index: usize,
+    /// Served time of sample 0, in ticks. Later samples add their durations.
+    ///
+    /// Segments are named and listed by this time of their first sample, which is its presentation
+    /// time. The sample is decoded `decode_delay` earlier. Negative if leading samples are not
+    /// served (see `segment_cuts`).
+    pub start_ticks: i64,
+    /// Added to a sample's composition offset, in ticks. The result is 0 for the first sample and
+    /// may be negative for B-frames.
+    pub composition_shift: i32,
+    /// Ticks between decoding a sample and its served time: the deepest reordering of the track. No
+    /// sample is shown before it is decoded.
+    pub decode_delay: u32,
+    /// First sample of each segment, and the total number of samples at the end.
+    ///
+    /// Segment `n` contains samples `segment_cuts[n]..segment_cuts[n + 1]` and is never empty.
+    /// Video before the first sync sample cannot be decoded and is left out, so the first cut may
+    /// be above 0.
+    pub segment_cuts: Vec<u32>,
+    /// Renditions of one group switch seamlessly: their segments start at the same times.
+    pub switching_group: usize,
+    /// Bandwidth of the CMAF segments.
     pub bandwidth: Bandwidth,
 }
 
 impl Rendition {
-    /// How many segments.
-    pub fn segments(&self) -> usize {
-        self.cuts.len().saturating_sub(1)
+    /// Number of segments.
+    pub fn segment_count(&self) -> usize {
+        self.segment_cuts.len().saturating_sub(1)
     }
 
-    /// Ticks from a sample's served decode time to when it is shown; never negative for those of
-    /// the track.
-    pub(crate) fn served_cts(&self, cts: i32) -> i64 {
-        i64::from(cts) + i64::from(self.cts_shift) + i64::from(self.delay)
+    /// Returns the ticks from a sample's served decode time to its presentation; never negative for
+    /// samples of the track.
+    pub(crate) fn served_composition_offset(&self, composition_offset: i32) -> i64 {
+        i64::from(composition_offset)
+            + i64::from(self.composition_shift)
+            + i64::from(self.decode_delay)
     }
 }
 
 impl Presentation {
-    /// Cuts the title that `files` are the renditions of.
+    /// Builds the presentation of a title from the indexes of its files.
     ///
-    /// Video is listed with the rendition nearest to 2 Mbit/s first, since players begin with
-    /// the first one, then from the highest bitrate down; audio in the order of the files, each
-    /// track once, even if every file carries a copy.
+    /// The video rendition nearest to 2 Mbit/s is listed first, because players start with it. The
+    /// others follow by falling bitrate. Audio keeps the order of the files, and copies of one
+    /// audio track are listed once.
     ///
     /// # Errors
-    /// `Malformed` when lengths differ by more than 2 s and 5 % (the files are no renditions of
-    /// one title) or a video track has no sync sample; `Empty` when nothing lasts any time;
-    /// `TooLarge` past the bounds of `shift::LIMIT_HOURS` and `build::SEGMENT_SAMPLES_MAX`.
-    pub fn new(files: Vec<Arc<Index>>, rules: &Rules) -> Result<Presentation> {
-        build::presentation(files, rules)
+    /// `Malformed` if lengths differ by more than 2 s and 5 % (the files are not renditions of one
+    /// title) or if a video track has no sync sample; `Empty` if no track has a duration;
+    /// `TooLarge` over `TRACK_HOURS_MAX` or `SEGMENT_SAMPLES_MAX`.
+    pub fn new(files: Vec<Arc<Index>>, rules: &PackagingRules) -> Result<Presentation> {
+        build::build_presentation(files, rules)
     }
 
-    /// The track behind a rendition.
+    /// Returns the track of a rendition.
     pub fn track(&self, rendition: &Rendition) -> &Track {
-        &self.files[rendition.file].tracks[rendition.track]
+        &self.files[rendition.file_index].tracks[rendition.track_index]
     }
 
-    /// Names this exact set of segments in URLs, such as `6000-0123456789abcdef`.
-    pub fn set_name(&self) -> String {
-        format!("{}-{:016x}", self.segment_ms, self.version)
+    /// Returns the name of this segment set in URLs, such as `6000-0123456789abcdef`.
+    pub fn segment_set_name(&self) -> String {
+        format!("{}-{:016x}", self.segment_duration_ms, self.version_hash)
     }
 
-    /// The rendition of this name, and its place in [`Presentation::renditions`].
-    pub fn rendition(&self, name: &str) -> Option<(usize, &Rendition)> {
+    /// Finds a rendition by name, with its index in [`Presentation::renditions`].
+    pub fn find_rendition(&self, name: &str) -> Option<(usize, &Rendition)> {
         let mut renditions = self.renditions.iter().enumerate();
         renditions.find(|(_, rendition)| rendition.name == name)
     }
 
-    /// The renditions that show pictures, in order.
-    pub fn videos(&self) -> impl Iterator<Item = &Rendition> {
+    /// Iterates over the video renditions in order.
+    pub fn video_renditions(&self) -> impl Iterator<Item = &Rendition> {
         let is_video = |r: &&Rendition| self.track(r).codec.video().is_some();
         self.renditions.iter().filter(is_video)
     }
 
-    /// The renditions that sound, in order.
-    pub fn audios(&self) -> impl Iterator<Item = &Rendition> {
+    /// Iterates over the audio renditions in order.
+    pub fn audio_renditions(&self) -> impl Iterator<Item = &Rendition> {
         let is_audio = |r: &&Rendition| self.track(r).codec.audio().is_some();
         self.renditions.iter().filter(is_audio)
     }

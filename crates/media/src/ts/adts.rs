@@ -1,32 +1,32 @@
-//! ADTS headers (ISO/IEC 14496-3, 1.A.3.2), which say before each AAC frame what an
-//! `AudioSpecificConfig` says once.
+//! ADTS headers (ISO/IEC 14496-3, 1.A.3.2), which precede each AAC frame.
 
 use crate::codec::AudioSpecificConfig;
 use crate::error::{Error, Result};
 
 /// Bytes of a header without CRC.
-pub const HEADER: usize = 7;
-/// The longest frame with its header: the field has 13 bits.
-const FRAME_MAX: usize = (1 << 13) - 1;
+pub const ADTS_HEADER_BYTES: usize = 7;
+/// Maximum length of a frame with its header: the field has 13 bits.
+const FRAME_BYTES_MAX: usize = (1 << 13) - 1;
 
-/// What every header of a track has in common.
+/// The part that all headers of a track share.
 #[derive(Debug, Clone, Copy)]
-pub struct Adts {
+pub struct AdtsHeader {
     head: [u8; 4],
 }
 
-impl Adts {
-    /// Prepares headers; none where ADTS cannot say it: object types over 4 (such as xHE-AAC),
-    /// odd sampling rates, channels told by a program config element or beyond 7.1.
+impl AdtsHeader {
+    /// Prepares headers; `None` if ADTS cannot express the configuration.
     ///
-    /// SBR and PS stay implicit: the header tells of the core, as decoders expect.
-    pub fn new(config: &[u8]) -> Option<Adts> {
-        let asc = AudioSpecificConfig::read(config).ok()?;
-        let (object_type, channels) = (asc.object_type, asc.channel_config);
+    /// That concerns object types over 4 (such as xHE-AAC), unlisted sampling rates, channels of a
+    /// program config element and layouts beyond 7.1. SBR and PS stay implicit: the header
+    /// describes the core, as decoders expect.
+    pub fn new(config: &[u8]) -> Option<AdtsHeader> {
+        let asc = AudioSpecificConfig::parse(config).ok()?;
+        let (object_type, channels) = (asc.object_type, asc.channel_configuration);
         if !(1..=4).contains(&object_type) || !(1..=7).contains(&channels) {
             return None;
         }
-        let index = asc.rate_index()?;
+        let index = asc.core_sample_rate_index()?;
         let profile = object_type as u8 - 1;
         let head = [
             0xff,
@@ -34,22 +34,23 @@ impl Adts {
             profile << 6 | index << 2 | channels >> 2,
             channels << 6,
         ];
-        Some(Adts { head })
+        Some(AdtsHeader { head })
     }
 
     /// Writes the header of a frame of `size` bytes.
     ///
     /// # Errors
-    /// `Malformed` if the frame is longer than ADTS can say.
+    /// `Malformed` if the frame is longer than ADTS allows.
     pub fn write(&self, out: &mut Vec<u8>, size: usize) -> Result<()> {
-        let len = size.saturating_add(HEADER);
-        if len > FRAME_MAX {
-            let what = format!("an AAC frame of {size} bytes; ADTS has room for {FRAME_MAX}");
-            return Err(Error::malformed(what));
+        let len = size.saturating_add(ADTS_HEADER_BYTES);
+        if len > FRAME_BYTES_MAX {
+            let message =
+                format!("an AAC frame of {size} bytes; ADTS has room for {FRAME_BYTES_MAX}");
+            return Err(Error::malformed(message));
         }
         let [a, b, c, d] = self.head;
         let d = d | (len >> 11) as u8;
-        // Buffer fullness 0x7ff: not told; one raw data block.
+        // Buffer fullness 0x7ff is unspecified; one raw data block.
         out.extend_from_slice(&[a, b, c, d, (len >> 3) as u8, (len << 5) as u8 | 0x1f, 0xfc]);
         Ok(())
     }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_common_configurations() {
+    fn headers_are_written_for_common_configurations() {
         // AAC-LC, 44.1 kHz, stereo; the same with SBR before it (hierarchical, 22.05 kHz core).
         let cases: [(&[u8], [u8; 7]); 2] = [
             (&[0x12, 0x10], [0xff, 0xf1, 0x50, 0x80, 0x21, 0x7f, 0xfc]),
@@ -71,17 +72,26 @@ mod tests {
         ];
         for (config, header) in cases {
             let mut out = Vec::new();
-            Adts::new(config).unwrap().write(&mut out, 260).unwrap();
+            AdtsHeader::new(config)
+                .unwrap()
+                .write(&mut out, 260)
+                .unwrap();
             assert_eq!(out, header);
         }
     }
 
     #[test]
-    fn what_adts_cannot_say() {
-        assert!(Adts::new(&[0x12, 0x00, 0]).is_none(), "channels by a PCE");
-        assert!(Adts::new(&[0xf9, 0x46, 0x40, 0, 0]).is_none(), "xHE-AAC");
-        assert!(Adts::new(&[]).is_none());
-        let adts = Adts::new(&[0x12, 0x10]).unwrap();
+    fn configurations_beyond_adts_are_refused() {
+        assert!(
+            AdtsHeader::new(&[0x12, 0x00, 0]).is_none(),
+            "channels by a PCE"
+        );
+        assert!(
+            AdtsHeader::new(&[0xf9, 0x46, 0x40, 0, 0]).is_none(),
+            "xHE-AAC"
+        );
+        assert!(AdtsHeader::new(&[]).is_none());
+        let adts = AdtsHeader::new(&[0x12, 0x10]).unwrap();
         assert!(adts.write(&mut Vec::new(), 8184).is_ok());
         assert!(adts.write(&mut Vec::new(), 8185).is_err());
     }

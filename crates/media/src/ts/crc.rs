@@ -1,6 +1,6 @@
 //! The CRC of programme tables (ISO/IEC 13818-1, annex A): CRC-32/MPEG-2.
 
-/// CRC of the first `len` bytes. Made at compile time, so it may be slow.
+/// Returns the CRC of the first `len` bytes. It runs at compile time, so it may be slow.
 pub const fn crc32(bytes: &[u8], len: usize) -> u32 {
     let mut crc = u32::MAX;
     let mut n = 0;
@@ -20,7 +20,7 @@ pub const fn crc32(bytes: &[u8], len: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_check_value_of_the_catalogue() {
+    fn the_crc_has_its_catalogued_check_value() {
         assert_eq!(super::crc32(b"123456789", 9), 0x0376_e6e7);
     }
 }

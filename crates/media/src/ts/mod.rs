@@ -1,66 +1,66 @@
-//! MPEG-2 transport streams and packed audio (RFC 8216, 3.2 and 3.4), from samples.
+//! MPEG-2 transport streams and packed audio (RFC 8216, 3.2 and 3.4).
 //!
-//! A video segment is one programme with one stream: PAT, PMT, then one PES packet a frame.
-//! Segments are made one by one and know nothing of each other, yet follow on seamlessly: the
-//! continuity counter of the video starts at 0 and ends at 15 in each (the last frame's bytes
-//! are spread over up to 15 packets more), timestamps run on, and tables are repeated.
+//! A video segment is one programme with one stream: PAT, PMT, then one PES packet per frame.
+//! Segments are muxed independently and still join seamlessly. The continuity counter of the video
+//! starts at 0 and ends at 15 in each: the last frame is spread over up to 15 extra packets.
+//! Timestamps continue, and tables are repeated.
 
 mod adts;
-mod annexb;
-mod batches;
+mod annex_b;
+mod batched_muxer;
 mod crc;
 mod id3;
-mod mux;
-mod packed;
-mod packet;
+mod packed_audio;
+mod packet_writer;
 mod pes;
 mod psi;
-mod served;
 #[cfg(test)]
 mod tests;
+mod ts_muxer;
+mod wrap_segment;
 
-pub use batches::{Batch, Batches};
-pub use mux::{video_segment, video_segment_len_estimate};
-pub use packed::{packed_audio, packed_audio_len, packed_extension};
-pub use served::wrap;
+pub use batched_muxer::{BatchedMuxer, MuxBatch};
+pub use packed_audio::{pack_audio_segment, packed_audio_extension, packed_audio_segment_len};
+pub use ts_muxer::{estimate_video_segment_len, mux_video_segment};
+pub use wrap_segment::wrap_segment;
 
 use crate::codec::Codec;
 
-/// Added to every time of a title that goes into TS and packed audio, in 90 kHz: 10 s, so that
-/// neither a decode time nor a clock reference is ever negative.
-pub const TS_OFFSET_90K: u64 = 900_000;
+/// Offset added to every time in TS and packed audio, in 90 kHz: 10 s. It keeps decode times and
+/// clock references from being negative.
+pub const TIMESTAMP_OFFSET_90KHZ: u64 = 900_000;
 
-/// One sample to be muxed. Times are in 90 kHz on the served timeline, with [`TS_OFFSET_90K`]
-/// added; they may pass 2^33 and are wrapped here.
+/// One sample to be muxed.
 ///
-/// TS has no decode times after presentation times. A `dts` that is after its `pts` is taken for
-/// `pts`.
+/// Times are in 90 kHz on the served timeline, with [`TIMESTAMP_OFFSET_90KHZ`] added. They may
+/// exceed 2^33 and are wrapped by the muxer. TS has no decode times after presentation times, so a
+/// `dts` after its `pts` is replaced by `pts`.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
-    /// When it is shown.
+pub struct MuxFrame<'a> {
+    /// Presentation time.
     pub pts: u64,
-    /// When it is decoded.
+    /// Decode time.
     pub dts: u64,
-    /// Whether decoding can begin here.
-    pub sync: bool,
-    /// The sample as it lies in the file, with NAL unit lengths.
+    /// Whether decoding can start here.
+    pub is_sync: bool,
+    /// The sample as stored in the file, with NAL unit lengths.
     pub data: &'a [u8],
 }
 
-/// What is known of a frame before its bytes are read.
+/// Properties of a frame that are known before its bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameSize {
-    /// When it is shown, as in [`Frame`].
+pub struct FrameInfo {
+    /// Presentation time, as in [`MuxFrame`].
     pub pts: u64,
-    /// When it is decoded, as in [`Frame`].
+    /// Decode time, as in [`MuxFrame`].
     pub dts: u64,
-    /// Whether decoding can begin here.
-    pub sync: bool,
-    /// Bytes of the sample in the file.
+    /// Whether decoding can start here.
+    pub is_sync: bool,
+    /// Size of the sample in the file, in bytes.
     pub size: u32,
 }
 
-/// Whether [`video_segment`] can mux it: AVC and HEVC.
-pub fn can_ts(codec: &Codec) -> bool {
+/// Returns whether [`mux_video_segment`] supports the codec: AVC and HEVC.
+pub fn can_mux_ts(codec: &Codec) -> bool {
     codec.video().is_some_and(|video| video.nal.is_some())
 }

@@ -1,9 +1,9 @@
-//! AAC: what the entry says and what its `AudioSpecificConfig` does.
+//! AAC: facts from the entry and from its `AudioSpecificConfig`.
 
 use super::*;
 
-/// An mp4a entry of this declared rate around an `AudioSpecificConfig`.
-pub(super) fn mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
+/// Builds an `mp4a` entry with this declared rate around an `AudioSpecificConfig`.
+pub(super) fn build_mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
     use crate::bytes::{write_box, write_full_box};
     let mut out = Vec::new();
     write_box(&mut out, b"mp4a", |out| {
@@ -21,22 +21,21 @@ pub(super) fn mp4a(declared: u16, config: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Declared rate, configuration, then codec string, rate and channels as a decoder gives them,
-/// and the CICP layout.
-type Config = (u16, &'static [u8], &'static str, u32, u32, &'static str);
+/// Declared rate and configuration; expected codec string, decoded rate and channels, CICP layout.
+type AacCase = (u16, &'static [u8], &'static str, u32, u32, &'static str);
 
 /// Configurations written out from ISO/IEC 14496-3, 1.6.2.1 and Table 1.19.
 #[rustfmt::skip]
-const AAC_CONFIGS: [Config; 13] = [
+const AAC_CONFIGS: [AacCase; 13] = [
     (44_100, &[0x12, 0x10], "mp4a.40.2", 44_100, 2, "2"),
     // hierarchical: SBR over 24 kHz stereo, PS over 24 kHz mono
     (48_000, &[0x2b, 0x11, 0x88, 0x00], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0xeb, 0x09, 0x88, 0x00], "mp4a.40.29", 48_000, 2, "2"),
-    // backward compatible: SBR, SBR and PS, and the word that there is no SBR
+    // backward compatible: SBR, SBR and PS, and the explicit absence of SBR
     (24_000, &[0x13, 0x10, 0x56, 0xe5, 0x98], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0x13, 0x08, 0x56, 0xe5, 0x9d, 0x48, 0x80], "mp4a.40.29", 48_000, 2, "2"),
     (48_000, &[0x13, 0x10, 0x56, 0xe5, 0x00], "mp4a.40.2", 24_000, 2, "2"),
-    // implicit: only the declared rate tells
+    // implicit: only the declared rate reveals SBR
     (48_000, &[0x13, 0x10], "mp4a.40.5", 48_000, 2, "2"),
     (24_000, &[0x13, 0x10], "mp4a.40.2", 24_000, 2, "2"),
     // a rate of 24 bits (44100) and channel configurations 7, 11, 12, 14
@@ -48,34 +47,41 @@ const AAC_CONFIGS: [Config; 13] = [
 ];
 
 #[test]
-fn aac_configurations() {
+fn aac_configurations_are_parsed() {
     for (declared, config, string, sample_rate, count, layout) in AAC_CONFIGS {
-        let codec = Codec::parse(&mp4a(declared, config)).unwrap();
+        let codec = Codec::parse(&build_mp4a(declared, config)).unwrap();
         let audio = codec.audio().unwrap();
-        let found = (codec.string.as_str(), audio.sample_rate, audio.channels);
+        let found = (
+            codec.codec_string.as_str(),
+            audio.sample_rate,
+            audio.channel_count,
+        );
         assert_eq!(found, (string, sample_rate, count), "{config:02x?}");
         assert_eq!(
-            audio.dash_channels,
+            audio.dash_channel_configuration,
             (CICP, layout.to_owned()),
             "{config:02x?}"
         );
-        assert_eq!(audio.aac_config, config);
+        assert_eq!(audio.audio_specific_config, config);
     }
     for broken in [&[][..], &[0x12], &[0x16, 0x90], &[0x17, 0x80, 0, 0, 0x10]] {
         assert!(
-            Codec::parse(&mp4a(48_000, broken)).is_err(),
+            Codec::parse(&build_mp4a(48_000, broken)).is_err(),
             "{broken:02x?}"
         );
     }
 }
 
 #[test]
-fn channels_of_program_config_elements() {
+fn program_config_elements_give_channel_layouts() {
     for (hex, channels, layout) in [(AAC_PCE_QUAD, 4, "10"), (AAC_PCE_61, 7, "11")] {
-        let codec = parse(hex);
+        let codec = parse_hex(hex);
         let audio = codec.audio().unwrap();
         assert_eq!(
-            (audio.channels, audio.dash_channels.1.as_str()),
+            (
+                audio.channel_count,
+                audio.dash_channel_configuration.1.as_str()
+            ),
             (channels, layout)
         );
     }

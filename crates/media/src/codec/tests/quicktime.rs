@@ -1,13 +1,13 @@
-//! QuickTime's entries, which become ISO ones.
+//! Conversion of QuickTime's entries to ISO form.
 
-use super::aac::mp4a;
+use super::aac::build_mp4a;
 use super::*;
 
 #[test]
 fn quicktime_entries_become_iso_ones() {
-    let iso = parse(AAC).sample_entry;
-    let from_quicktime = parse(AAC_QUICKTIME).sample_entry;
-    // The same fields, and an esds box that differs only in what FFmpeg names the track there.
+    let iso = parse_hex(AAC).sample_entry;
+    let from_quicktime = parse_hex(AAC_QUICKTIME).sample_entry;
+    // The fields are equal, and the `esds` boxes differ only in FFmpeg's name of the track.
     assert_eq!(from_quicktime[4..32], {
         let mut head = iso[4..32].to_vec();
         head[21] = 1; // FFmpeg writes 2 channels for any number in ISO files
@@ -16,23 +16,23 @@ fn quicktime_entries_become_iso_ones() {
     assert_eq!(&from_quicktime[40..44], b"esds");
     let again = Codec::parse(&from_quicktime).unwrap();
     assert_eq!(
-        (again.sample_entry, again.string),
+        (again.sample_entry, again.codec_string),
         (from_quicktime, "mp4a.40.2".to_owned())
     );
 
-    let mp3 = parse(MP3_QUICKTIME);
+    let mp3 = parse_hex(MP3_QUICKTIME);
     assert_eq!(&mp3.fourcc, b"mp4a");
     let again = Codec::parse(&mp3.sample_entry).unwrap();
     assert_eq!(again.audio().unwrap().coding, AudioCoding::Mp3);
 
-    let avc = parse(AVC_QUICKTIME).sample_entry;
+    let avc = parse_hex(AVC_QUICKTIME).sample_entry;
     assert_eq!(avc[16..32], [0; 16]);
     assert_eq!(Codec::parse(&avc).unwrap().sample_entry, avc);
 }
 
 #[test]
 fn quicktime_video_loses_its_terminator_and_its_own_boxes() {
-    let mut entry = bytes(AVC);
+    let mut entry = decode_hex(AVC);
     entry[15] = 7; // data_reference_index
     let gama = b"\0\0\0\x0cgama\0\x02\x33\x33";
     entry.extend_from_slice(gama);
@@ -40,7 +40,7 @@ fn quicktime_video_loses_its_terminator_and_its_own_boxes() {
     let size = entry.len() as u32;
     entry[..4].copy_from_slice(&size.to_be_bytes());
     let codec = Codec::parse(&entry).unwrap();
-    let mut expected = bytes(AVC);
+    let mut expected = decode_hex(AVC);
     expected.extend_from_slice(b"\0\0\0\x13colrnclx\0\x09\0\x10\0\x09\0");
     let size = expected.len() as u32;
     expected[..4].copy_from_slice(&size.to_be_bytes());
@@ -52,7 +52,7 @@ fn quicktime_video_loses_its_terminator_and_its_own_boxes() {
 }
 
 #[test]
-fn quicktime_version_2_tells_rates_beyond_16_bits() {
+fn quicktime_version_2_holds_rates_beyond_16_bits() {
     let mut fields = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 16];
     fields.extend_from_slice(&[0xff, 0xfe, 0, 0, 0, 1, 0, 0, 0, 0, 0, 72]);
     fields.extend_from_slice(&96_000f64.to_bits().to_be_bytes());
@@ -60,7 +60,7 @@ fn quicktime_version_2_tells_rates_beyond_16_bits() {
     fields.extend_from_slice(&[
         0x7f, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1,
     ]);
-    let iso = mp4a(0, &[0x10, 0x10]);
+    let iso = build_mp4a(0, &[0x10, 0x10]);
     let mut entry = Vec::new();
     crate::bytes::write_box(&mut entry, b"mp4a", |out| {
         out.extend_from_slice(&fields);
@@ -72,6 +72,6 @@ fn quicktime_version_2_tells_rates_beyond_16_bits() {
     });
     let codec = Codec::parse(&entry).unwrap();
     let audio = codec.audio().unwrap();
-    assert_eq!((audio.sample_rate, audio.channels), (96_000, 2));
+    assert_eq!((audio.sample_rate, audio.channel_count), (96_000, 2));
     assert_eq!(codec.sample_entry, iso, "96000 does not fit the field: 0");
 }

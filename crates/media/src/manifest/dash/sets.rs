@@ -1,55 +1,56 @@
-//! Which renditions share an AdaptationSet, and what is said of them.
+//! Grouping of renditions into AdaptationSets, and their attributes.
 
-use super::attribute;
-use crate::codec::{Cicp, Codec, Media, Video};
-use crate::manifest::audio::families;
-use crate::manifest::text::Xml;
-use crate::manifest::{facts, language};
+use super::write_attribute;
+use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
+use crate::manifest::audio_groups::group_audio;
+use crate::manifest::text::XmlText;
+use crate::manifest::{language_tag, track_facts};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::Write;
 
 /// Renditions among which a player may switch at any segment.
-pub(super) struct Set<'a> {
+pub(super) struct AdaptationSet<'a> {
     /// Never empty.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Alternatives to another set of the same language (commentary) are not `main`.
+    /// Whether the role is `main`. Alternatives in the language of another set, such as commentary,
+    /// are not.
     is_main: bool,
-    /// Whether it should be chosen before its alternatives.
+    /// Whether players should choose it before its alternatives.
     is_default: bool,
 }
 
-/// Video by grid, codec and colour; audio by coding, channels, language and programme.
-pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
-    let mut sets: Vec<Set> = Vec::new();
+/// Groups video by grid, codec and colour, and audio by coding, channels, language and programme.
+pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<'_>> {
+    let mut sets: Vec<AdaptationSet> = Vec::new();
     let key = |r: &Rendition| {
         let codec = &presentation.track(r).codec;
         (
-            r.group,
+            r.switching_group,
             codec.fourcc,
             codec.video().and_then(|video| video.color),
         )
     };
-    for rendition in presentation.videos() {
+    for rendition in presentation.video_renditions() {
         match sets
             .iter_mut()
             .find(|set| key(set.renditions[0]) == key(rendition))
         {
             Some(set) => set.renditions.push(rendition),
-            None => sets.push(Set {
+            None => sets.push(AdaptationSet {
                 renditions: vec![rendition],
                 is_main: true,
                 is_default: false,
             }),
         }
     }
-    let families = families(presentation, presentation.audios());
-    let choices: usize = families.iter().map(|family| family.voices.len()).sum();
+    let families = group_audio(presentation, presentation.audio_renditions());
+    let choices: usize = families.iter().map(|family| family.programmes.len()).sum();
     for family in families {
-        let default = family.default_voice(presentation);
-        for (n, voice) in family.voices.into_iter().enumerate() {
-            sets.push(Set {
-                renditions: voice.renditions,
-                is_main: voice.first_of_language,
+        let default = family.default_programme(presentation);
+        for (n, programme) in family.programmes.into_iter().enumerate() {
+            sets.push(AdaptationSet {
+                renditions: programme.renditions,
+                is_main: programme.first_of_language,
                 is_default: choices > 1 && n == default,
             });
         }
@@ -57,9 +58,9 @@ pub(super) fn sets(presentation: &Presentation) -> Vec<Set<'_>> {
     sets
 }
 
-impl Set<'_> {
-    /// The start tag, and the elements that come before SegmentTemplate.
-    pub(super) fn open(&self, out: &mut String, presentation: &Presentation, id: usize) {
+impl AdaptationSet<'_> {
+    /// Writes the start tag and the elements before SegmentTemplate.
+    pub(super) fn write_start(&self, out: &mut String, presentation: &Presentation, id: usize) {
         let track = presentation.track(self.renditions[0]);
         let codec = &track.codec;
         let kind = if codec.video().is_some() {
@@ -68,11 +69,11 @@ impl Set<'_> {
             "audio"
         };
         let _ = write!(out, "    <AdaptationSet id=\"{id}\" contentType=\"{kind}\"");
-        if let Some(tag) = language::tag(&track.language) {
-            attribute(out, "lang", tag);
+        if let Some(tag) = language_tag::shortest_tag(&track.language) {
+            write_attribute(out, "lang", tag);
         }
-        let group = self.renditions[0].group;
-        let aligned = self.renditions.iter().all(|r| r.group == group);
+        let group = self.renditions[0].switching_group;
+        let aligned = self.renditions.iter().all(|r| r.switching_group == group);
         let _ = write!(
             out,
             " mimeType=\"{kind}/mp4\" segmentAlignment=\"{aligned}\" startWithSAP=\"1\""
@@ -81,57 +82,60 @@ impl Set<'_> {
             out.push_str(" selectionPriority=\"2\"");
         }
         if codec.video().is_some() {
-            self.video_attributes(out, presentation);
+            self.write_video_attributes(out, presentation);
         }
         out.push_str(">\n");
-        self.properties(out, codec);
+        self.write_properties(out, codec);
         if let Some(name) = &track.name {
-            let _ = writeln!(out, "      <Label>{}</Label>", Xml(name));
+            let _ = writeln!(out, "      <Label>{}</Label>", XmlText(name));
         }
         let role = if self.is_main { "main" } else { "alternate" };
-        property(out, "Role", "urn:mpeg:dash:role:2011", role);
+        write_property(out, "Role", "urn:mpeg:dash:role:2011", role);
     }
 
-    fn video_attributes(&self, out: &mut String, presentation: &Presentation) {
+    fn write_video_attributes(&self, out: &mut String, presentation: &Presentation) {
         let tracks = || self.renditions.iter().map(|r| presentation.track(r));
         let videos = || tracks().filter_map(|track| track.codec.video());
-        attribute(
+        write_attribute(
             out,
             "maxWidth",
             videos().map(|v| v.width).max().unwrap_or(0),
         );
-        attribute(
+        write_attribute(
             out,
             "maxHeight",
             videos().map(|v| v.height).max().unwrap_or(0),
         );
         let rate = |(a, b): &(u64, u64)| a.saturating_mul(1_000_000) / b.max(&1);
-        if let Some(fastest) = tracks().map(facts::frame_rate).max_by_key(rate) {
-            attribute(out, "maxFrameRate", ratio(fastest, '/'));
+        if let Some(fastest) = tracks().map(track_facts::frame_rate).max_by_key(rate) {
+            write_attribute(out, "maxFrameRate", format_ratio(fastest, '/'));
         }
-        let shape = |video: &Video| {
-            let (width, height) = facts::display_size(video);
-            facts::lowest(width.into(), height.into())
+        let shape = |video: &VideoFormat| {
+            let (width, height) = track_facts::display_size(video);
+            track_facts::reduce_fraction(width.into(), height.into())
         };
-        // The picture's shape, from the largest; small renditions round it.
+        // The largest picture has the exact aspect ratio; small renditions round it.
         if let Some(largest) = videos().max_by_key(|video| video.height) {
             let (across, down) = shape(largest);
             let _ = write!(out, " par=\"{across}:{down}\"");
         }
     }
 
-    fn properties(&self, out: &mut String, codec: &Codec) {
-        match &codec.media {
-            Media::Audio(audio) => {
-                let (scheme, value) = &audio.dash_channels;
-                property(out, "AudioChannelConfiguration", scheme, value);
+    fn write_properties(&self, out: &mut String, codec: &Codec) {
+        match &codec.format {
+            MediaFormat::Audio(audio) => {
+                let (scheme, value) = &audio.dash_channel_configuration;
+                write_property(out, "AudioChannelConfiguration", scheme, value);
             }
-            Media::Video(video) => video.color.into_iter().for_each(|color| cicp(out, color)),
+            MediaFormat::Video(video) => video
+                .color
+                .into_iter()
+                .for_each(|color| write_color_properties(out, color)),
         }
     }
 
-    /// The Representation's start tag without its end.
-    pub(super) fn representation(
+    /// Writes the start tag of a Representation without its end.
+    pub(super) fn write_representation(
         &self,
         out: &mut String,
         presentation: &Presentation,
@@ -139,19 +143,23 @@ impl Set<'_> {
     ) {
         let track = presentation.track(rendition);
         out.push_str("      <Representation");
-        attribute(out, "id", &rendition.name);
-        attribute(out, "bandwidth", rendition.bandwidth.peak);
-        attribute(out, "codecs", &track.codec.string);
-        if let Some(supplemental) = &track.codec.supplemental {
-            attribute(out, "scte214:supplementalCodecs", supplemental);
+        write_attribute(out, "id", &rendition.name);
+        write_attribute(out, "bandwidth", rendition.bandwidth.peak);
+        write_attribute(out, "codecs", &track.codec.codec_string);
+        if let Some(supplemental) = &track.codec.supplemental_codecs {
+            write_attribute(out, "scte214:supplementalCodecs", supplemental);
         }
         if let Some(audio) = track.codec.audio() {
-            attribute(out, "audioSamplingRate", audio.sample_rate);
+            write_attribute(out, "audioSamplingRate", audio.sample_rate);
         }
         if let Some(video) = track.codec.video() {
-            attribute(out, "width", video.width);
-            attribute(out, "height", video.height);
-            attribute(out, "frameRate", ratio(facts::frame_rate(track), '/'));
+            write_attribute(out, "width", video.width);
+            write_attribute(out, "height", video.height);
+            write_attribute(
+                out,
+                "frameRate",
+                format_ratio(track_facts::frame_rate(track), '/'),
+            );
             let _ = write!(
                 out,
                 " sar=\"{}:{}\"",
@@ -162,8 +170,8 @@ impl Set<'_> {
     }
 }
 
-/// `25`, or `24000/1001`.
-fn ratio((a, b): (u64, u64), sign: char) -> String {
+/// Formats `25` or `24000/1001`.
+fn format_ratio((a, b): (u64, u64), sign: char) -> String {
     if b == 1 {
         a.to_string()
     } else {
@@ -171,17 +179,19 @@ fn ratio((a, b): (u64, u64), sign: char) -> String {
     }
 }
 
-fn property(out: &mut String, element: &str, scheme: &str, value: &str) {
+fn write_property(out: &mut String, element: &str, scheme: &str, value: &str) {
     let _ = write!(out, "      <{element}");
-    attribute(out, "schemeIdUri", scheme);
-    attribute(out, "value", value);
+    write_attribute(out, "schemeIdUri", scheme);
+    write_attribute(out, "value", value);
     out.push_str("/>\n");
 }
 
-/// Colour properties (ISO/IEC 23091-2 by DASH-IF IOP). A player that does not know wide or
-/// high-range colour must not play it as if it were BT.709, so that is essential; HLG is made
-/// to be played so, and BT.709 only confirms what players assume. 2 means unspecified.
-fn cicp(out: &mut String, color: Cicp) {
+/// Writes the colour properties (ISO/IEC 23091-2 according to DASH-IF IOP).
+///
+/// A player that does not know wide or high-range colour must not play it as BT.709, so these
+/// properties are essential. HLG is designed to be played that way, and BT.709 only confirms what
+/// players assume. The value 2 is unspecified.
+fn write_color_properties(out: &mut String, color: CicpColor) {
     let wide = color.primaries == 9 || color.transfer == 16;
     let mut essential = Vec::new();
     let mut supplemental = Vec::new();
@@ -201,9 +211,9 @@ fn cicp(out: &mut String, color: Cicp) {
         }
     }
     for (scheme, value) in essential {
-        property(out, "EssentialProperty", scheme, &value.to_string());
+        write_property(out, "EssentialProperty", scheme, &value.to_string());
     }
     for (scheme, value) in supplemental {
-        property(out, "SupplementalProperty", scheme, &value.to_string());
+        write_property(out, "SupplementalProperty", scheme, &value.to_string());
     }
 }

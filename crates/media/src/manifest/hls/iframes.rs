@@ -1,29 +1,29 @@
-//! I-frame playlists (RFC 8216, 4.3.3.6): one key frame a segment, for trick play.
+//! I-frame playlists for trick play (RFC 8216, 4.3.3.6), with one key frame per segment.
 
-use super::media::{Clock, header};
-use super::version;
-use crate::manifest::{Format, url};
+use super::media::{ExtinfWriter, write_playlist_header};
+use super::playlist_version;
+use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::Write;
 
-/// The I-frame playlist of a video rendition; `None` for audio. Always CMAF.
-pub fn iframes(presentation: &Presentation, rendition: &Rendition) -> Option<String> {
+/// Writes the I-frame playlist of a video rendition; `None` for audio. Always CMAF.
+pub fn write_iframe_playlist(presentation: &Presentation, rendition: &Rendition) -> Option<String> {
     presentation.track(rendition).codec.video()?;
-    let keys: Vec<u32> = presentation.keys(rendition).collect();
+    let keys: Vec<u32> = presentation.key_frames(rendition).collect();
     let mut out = String::with_capacity(400 + keys.len() * 44);
-    header(
+    write_playlist_header(
         &mut out,
         presentation,
-        version(Format::Cmaf, false),
+        playlist_version(SegmentFormat::Cmaf, false),
         "#EXT-X-I-FRAMES-ONLY\n",
     );
-    let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT);
-    let mut clock = Clock::new(presentation, rendition);
+    let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT_SEGMENT);
+    let mut clock = ExtinfWriter::new(presentation, rendition);
     let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
     for (key, next) in keys.iter().zip(nexts) {
-        clock.write(&mut out, presentation.served_time(rendition, next));
+        clock.write_extinf(&mut out, presentation.served_time(rendition, next));
         let time = presentation.served_time(rendition, *key);
-        let _ = writeln!(out, "{}", url::key(time));
+        let _ = writeln!(out, "{}", url::key_frame_url(time));
     }
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)

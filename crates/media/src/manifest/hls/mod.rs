@@ -1,84 +1,96 @@
-//! HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis), as text.
+//! Writing of HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
 
 mod iframes;
 mod media;
 mod multivariant;
 
-pub use iframes::iframes;
-pub use media::{FIRST_NUMBER, media};
-pub use multivariant::multivariant;
+pub use iframes::write_iframe_playlist;
+pub use media::{FIRST_MEDIA_SEQUENCE, write_media_playlist};
+pub use multivariant::write_multivariant_playlist;
 
-use super::Format;
+use super::SegmentFormat;
 use crate::codec::Codec;
 use crate::presentation::{Bandwidth, Presentation, Rendition};
-use crate::ts::{self, FrameSize};
+use crate::ts::{self, FrameInfo};
 
-/// Bytes of a segment of so many encrypted with AES-128: PKCS#7 pads to whole blocks of 16, and by one
-/// byte at least (RFC 8216, 4.3.2.4).
+/// Returns the bytes of a segment after AES-128 encryption. PKCS#7 pads by at least one byte to
+/// whole blocks of 16 (RFC 8216, 4.3.2.4).
 pub fn encrypted_len(clear: u64) -> u64 {
     (clear / 16 + 1).saturating_mul(16)
 }
 
-/// How a rendition's segment files end, without the dot; `None` where the format cannot carry
-/// its codec.
-pub fn extension(format: Format, codec: &Codec) -> Option<&'static str> {
+/// Returns the file name extension of segments, without the dot; `None` if the format does not
+/// support the codec.
+pub fn segment_extension(format: SegmentFormat, codec: &Codec) -> Option<&'static str> {
     match format {
-        Format::Cmaf => Some("m4s"),
-        Format::Ts if ts::can_ts(codec) => Some("ts"),
-        Format::Ts => ts::packed_extension(codec),
+        SegmentFormat::Cmaf => Some("m4s"),
+        SegmentFormat::Ts if ts::can_mux_ts(codec) => Some("ts"),
+        SegmentFormat::Ts => ts::packed_audio_extension(codec),
     }
 }
 
-/// `EXT-X-VERSION` (RFC 8216bis, 8): 7 for fragmented MP4 as Apple's tools have it; 4 where
-/// there are I-frame playlists or EXT-X-MEDIA; 3 for decimal durations.
-fn version(format: Format, multivariant: bool) -> u32 {
+/// Returns `EXT-X-VERSION` (RFC 8216bis, 8): 7 for fragmented MP4, as in Apple's tools; 4 for
+/// I-frame playlists or EXT-X-MEDIA; 3 for decimal durations.
+fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     match format {
-        Format::Cmaf => 7,
-        Format::Ts if multivariant => 4,
-        Format::Ts => 3,
+        SegmentFormat::Cmaf => 7,
+        SegmentFormat::Ts if multivariant => 4,
+        SegmentFormat::Ts => 3,
     }
 }
 
-/// How segments are packed, and whether they are encrypted then.
+/// Container of segments, and whether they are encrypted.
 #[derive(Clone, Copy)]
-struct Packing {
-    format: Format,
-    encrypted: bool,
+struct SegmentPacking {
+    format: SegmentFormat,
+    is_encrypted: bool,
 }
 
-/// Bandwidth as they are packed.
-fn bandwidth(presentation: &Presentation, rendition: &Rendition, packing: Packing) -> Bandwidth {
+/// Returns the bandwidth of segments in this packing.
+fn packed_bandwidth(
+    presentation: &Presentation,
+    rendition: &Rendition,
+    packing: SegmentPacking,
+) -> Bandwidth {
     let len = |n| match packing.format {
-        Format::Cmaf => presentation.segment_len(rendition, n),
-        Format::Ts => ts_len(presentation, rendition, n),
+        SegmentFormat::Cmaf => presentation.segment_len(rendition, n),
+        SegmentFormat::Ts => ts_segment_len(presentation, rendition, n),
     };
     match packing {
-        Packing {
-            format: Format::Cmaf,
-            encrypted: false,
+        SegmentPacking {
+            format: SegmentFormat::Cmaf,
+            is_encrypted: false,
         } => rendition.bandwidth,
-        Packing { encrypted, .. } => presentation.bandwidth_of(rendition, |n| match encrypted {
+        SegmentPacking {
+            is_encrypted: encrypted,
+            ..
+        } => presentation.measure_bandwidth(rendition, |n| match encrypted {
             true => encrypted_len(len(n)),
             false => len(n),
         }),
     }
 }
 
-/// Bytes of a transport stream or packed audio segment: what is sent, but for a few bytes where
-/// pictures carry parameter sets of their own.
-fn ts_len(presentation: &Presentation, rendition: &Rendition, n: usize) -> u64 {
+/// Returns the bytes of a transport stream or packed audio segment. It differs by a few bytes from
+/// the sent one if pictures contain parameter sets.
+fn ts_segment_len(presentation: &Presentation, rendition: &Rendition, n: usize) -> u64 {
     let track = presentation.track(rendition);
-    let range = presentation.samples_of(rendition, n);
+    let range = presentation.segment_samples(rendition, n);
     if track.codec.audio().is_some() {
-        let bytes = track.samples.bytes(range.clone());
-        return ts::packed_audio_len(&track.codec, range.len() as u64, bytes);
+        let bytes = track.samples.byte_count(range.clone());
+        return ts::packed_audio_segment_len(&track.codec, range.len() as u64, bytes);
     }
-    let offset = |time: i64| time.saturating_add(ts::TS_OFFSET_90K as i64).max(0) as u64;
-    let frames = presentation.unit_times(rendition, n).map(|unit| FrameSize {
-        pts: offset(unit.pts),
-        dts: offset(unit.dts),
-        sync: unit.sync,
-        size: unit.size,
-    });
-    ts::video_segment_len_estimate(&track.codec, frames)
+    let offset = |time: i64| {
+        time.saturating_add(ts::TIMESTAMP_OFFSET_90KHZ as i64)
+            .max(0) as u64
+    };
+    let frames = presentation
+        .access_unit_times(rendition, n)
+        .map(|unit| FrameInfo {
+            pts: offset(unit.pts),
+            dts: offset(unit.dts),
+            is_sync: unit.is_sync,
+            size: unit.size,
+        });
+    ts::estimate_video_segment_len(&track.codec, frames)
 }

@@ -1,40 +1,47 @@
-//! The multivariant playlist: what there is to choose from.
+//! Writing of multivariant playlists (RFC 8216, 4.3.4).
 
-use super::{Packing, bandwidth, extension, version};
-use crate::manifest::audio::{Family, Voice, families};
-use crate::manifest::text::Quoted;
-use crate::manifest::{Format, facts, language, url};
+use super::{SegmentPacking, packed_bandwidth, playlist_version, segment_extension};
+use crate::manifest::audio_groups::{AudioFamily, AudioProgramme, group_audio};
+use crate::manifest::text::QuotedString;
+use crate::manifest::{SegmentFormat, language_tag, track_facts, url};
 use crate::presentation::{Bandwidth, Presentation, Rendition};
 use std::fmt::Write;
 
-/// One `GROUP-ID`: a rendition of each voice of a family.
-struct Group<'a> {
+/// One `GROUP-ID`: a rendition of each programme in a family.
+struct AudioGroup<'a> {
     id: String,
-    codec: &'a str,
+    codec_string: &'a str,
     /// Largest peak and largest average of its renditions.
     bandwidth: Bandwidth,
-    default: &'a Rendition,
-    /// Whether it has to be told in `EXT-X-MEDIA`.
-    listed: bool,
+    default_rendition: &'a Rendition,
+    /// Whether it appears in `EXT-X-MEDIA`.
+    is_listed: bool,
 }
 
-/// The multivariant playlist; `None` if the format cannot carry the title (none of its video, or
-/// of its audio where that is all there is).
+/// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
-/// Each video rendition is listed with each audio group: first all with the first group, in the
-/// presentation's order, so that the start variant comes first. Where segments are `encrypted` (with
-/// AES-128, as media playlists say), there are no I-frame playlists.
-pub fn multivariant(
+/// That is the case if it supports none of the video, or none of the audio of an audio-only title.
+/// Each video rendition is listed with each audio group. All are listed with the first group first,
+/// in the presentation's order, so that the start variant leads. If segments are encrypted, there
+/// are no I-frame playlists.
+pub fn write_multivariant_playlist(
     presentation: &Presentation,
-    format: Format,
+    format: SegmentFormat,
     encrypted: bool,
 ) -> Option<String> {
-    let packing = Packing { format, encrypted };
-    let carried = |r: &&Rendition| extension(format, &presentation.track(r).codec).is_some();
-    let videos: Vec<&Rendition> = presentation.videos().filter(carried).collect();
-    let families = families(presentation, presentation.audios().filter(carried));
-    // A film without its pictures would not be the film.
-    let all_lost = videos.is_empty() && presentation.videos().next().is_some();
+    let packing = SegmentPacking {
+        format,
+        is_encrypted: encrypted,
+    };
+    let carried =
+        |r: &&Rendition| segment_extension(format, &presentation.track(r).codec).is_some();
+    let videos: Vec<&Rendition> = presentation.video_renditions().filter(carried).collect();
+    let families = group_audio(
+        presentation,
+        presentation.audio_renditions().filter(carried),
+    );
+    // Audio alone would not be the film.
+    let all_lost = videos.is_empty() && presentation.video_renditions().next().is_some();
     if all_lost || (videos.is_empty() && families.is_empty()) {
         return None;
     }
@@ -42,13 +49,20 @@ pub fn multivariant(
     let _ = write!(
         out,
         "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-INDEPENDENT-SEGMENTS\n",
-        version(format, true)
+        playlist_version(format, true)
     );
     let mut groups = Vec::new();
     for family in &families {
-        for step in 0..family.steps() {
-            let alone = videos.is_empty() && family.voices.len() == 1;
-            groups.push(group(&mut out, presentation, packing, family, step, !alone));
+        for step in 0..family.bitrate_steps() {
+            let alone = videos.is_empty() && family.programmes.len() == 1;
+            groups.push(write_audio_group(
+                &mut out,
+                presentation,
+                packing,
+                family,
+                step,
+                !alone,
+            ));
         }
     }
     match (videos.is_empty(), groups.is_empty()) {
@@ -56,49 +70,58 @@ pub fn multivariant(
             let pairs = groups
                 .iter()
                 .flat_map(|g| videos.iter().map(move |v| (v, g)));
-            pairs.for_each(|(v, g)| variant(&mut out, presentation, packing, v, Some(g)));
+            pairs.for_each(|(v, g)| write_variant(&mut out, presentation, packing, v, Some(g)));
         }
         (false, true) => {
             videos
                 .iter()
-                .for_each(|v| variant(&mut out, presentation, packing, v, None));
+                .for_each(|v| write_variant(&mut out, presentation, packing, v, None));
         }
         (true, _) => {
-            groups
-                .iter()
-                .for_each(|g| variant(&mut out, presentation, packing, g.default, Some(g)));
+            groups.iter().for_each(|g| {
+                write_variant(
+                    &mut out,
+                    presentation,
+                    packing,
+                    g.default_rendition,
+                    Some(g),
+                )
+            });
         }
     }
-    if format == Format::Cmaf && !encrypted {
+    if format == SegmentFormat::Cmaf && !encrypted {
         videos
             .iter()
-            .for_each(|video| iframe_variant(&mut out, presentation, video));
+            .for_each(|video| write_iframe_variant(&mut out, presentation, video));
     }
     Some(out)
 }
 
-/// Writes the `EXT-X-MEDIA` tags of a group, if it is `listed`.
-fn group<'a>(
+/// Writes the `EXT-X-MEDIA` tags of a group, if it is listed.
+fn write_audio_group<'a>(
     out: &mut String,
     presentation: &Presentation,
-    packing: Packing,
-    family: &Family<'a>,
+    packing: SegmentPacking,
+    family: &AudioFamily<'a>,
     step: usize,
     listed: bool,
-) -> Group<'a> {
-    let mut id = format!("audio-{}-{}", family.codec, family.audio.channels);
-    if family.audio.hls_channels.contains("JOC") {
+) -> AudioGroup<'a> {
+    let mut id = format!(
+        "audio-{}-{}",
+        family.codec_string, family.format.channel_count
+    );
+    if family.format.hls_channels.contains("JOC") {
         id.push_str("-joc");
     }
     if step > 0 {
         let _ = write!(id, "-{}", step + 1);
     }
-    let default = family.default_voice(presentation);
+    let default = family.default_programme(presentation);
     let mut names: Vec<String> = Vec::new();
     let mut total = Bandwidth::default();
-    for (n, voice) in family.voices.iter().enumerate() {
-        let rendition = of_step(voice, step);
-        let measured = bandwidth(presentation, rendition, packing);
+    for (n, programme) in family.programmes.iter().enumerate() {
+        let rendition = rendition_of_step(programme, step);
+        let measured = packed_bandwidth(presentation, rendition, packing);
         total.peak = total.peak.max(measured.peak);
         total.average = total.average.max(measured.average);
         let name = unique_name(presentation, rendition, &names);
@@ -107,49 +130,50 @@ fn group<'a>(
             let _ = write!(
                 out,
                 "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{name}\"",
-                Quoted(&id)
+                QuotedString(&id)
             );
-            if let Some(tag) = language::tag(&track.language) {
+            if let Some(tag) = language_tag::shortest_tag(&track.language) {
                 let _ = write!(out, ",LANGUAGE=\"{tag}\"");
             }
             let is_default = n == default;
             let _ = writeln!(
                 out,
                 ",DEFAULT={},AUTOSELECT={},CHANNELS=\"{}\",URI=\"{}\"",
-                yes(is_default),
-                yes(is_default || voice.first_of_language),
-                Quoted(&family.audio.hls_channels),
-                url::playlist(packing.format, presentation, rendition),
+                yes_or_no(is_default),
+                yes_or_no(is_default || programme.first_of_language),
+                QuotedString(&family.format.hls_channels),
+                url::playlist_url(packing.format, presentation, rendition),
             );
         }
         names.push(name);
     }
-    Group {
+    AudioGroup {
         id,
-        codec: family.codec,
+        codec_string: family.codec_string,
         bandwidth: total,
-        default: of_step(&family.voices[default], step),
-        listed,
+        default_rendition: rendition_of_step(&family.programmes[default], step),
+        is_listed: listed,
     }
 }
 
-/// The voice's rendition in the group of this step; voices with fewer bitrates give their last.
-fn of_step<'a>(voice: &Voice<'a>, step: usize) -> &'a Rendition {
-    voice.renditions[step.min(voice.renditions.len() - 1)]
+/// Returns the rendition of a programme in the group of this step. Programmes with fewer bitrates
+/// use their last.
+fn rendition_of_step<'a>(programme: &AudioProgramme<'a>, step: usize) -> &'a Rendition {
+    programme.renditions[step.min(programme.renditions.len() - 1)]
 }
 
-fn yes(is: bool) -> &'static str {
+fn yes_or_no(is: bool) -> &'static str {
     if is { "YES" } else { "NO" }
 }
 
-/// What viewers choose by: the track's own name, else its language's, else `Audio`; numbered
-/// where the group already has it.
+/// Returns the name for viewers: the name of the track, or its language, or `Audio`. It is numbered
+/// if the group already contains it.
 fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[String]) -> String {
     let track = presentation.track(rendition);
-    let tag = language::tag(&track.language);
+    let tag = language_tag::shortest_tag(&track.language);
     let name = match (&track.name, &tag) {
-        (Some(name), _) if !name.trim().is_empty() => Quoted(name.trim()).to_string(),
-        (_, Some(tag)) => language::english_name(tag).unwrap_or(tag).to_owned(),
+        (Some(name), _) if !name.trim().is_empty() => QuotedString(name.trim()).to_string(),
+        (_, Some(tag)) => language_tag::english_name(tag).unwrap_or(tag).to_owned(),
         _ => "Audio".to_owned(),
     };
     let numbered = (2..).map(|n| format!("{name} {n}"));
@@ -157,16 +181,16 @@ fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[Stri
     free.find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
-fn variant(
+fn write_variant(
     out: &mut String,
     presentation: &Presentation,
-    packing: Packing,
+    packing: SegmentPacking,
     rendition: &Rendition,
-    group: Option<&Group>,
+    group: Option<&AudioGroup>,
 ) {
     let codec = &presentation.track(rendition).codec;
     let is_video = codec.video().is_some();
-    let own = bandwidth(presentation, rendition, packing);
+    let own = packed_bandwidth(presentation, rendition, packing);
     let with = group.map_or(Bandwidth::default(), |group| group.bandwidth);
     let (peak, average) = if is_video {
         (own.peak + with.peak, own.average + with.average)
@@ -176,15 +200,15 @@ fn variant(
     let _ = write!(
         out,
         "#EXT-X-STREAM-INF:BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}",
-        Quoted(&codec.string)
+        QuotedString(&codec.codec_string)
     );
     if let Some(group) = group.filter(|_| is_video) {
-        let _ = write!(out, ",{}", Quoted(group.codec));
+        let _ = write!(out, ",{}", QuotedString(group.codec_string));
     }
     out.push('"');
-    video_attributes(out, presentation, rendition, true);
-    if let Some(group) = group.filter(|group| group.listed) {
-        let _ = write!(out, ",AUDIO=\"{}\"", Quoted(&group.id));
+    write_video_attributes(out, presentation, rendition, true);
+    if let Some(group) = group.filter(|group| group.is_listed) {
+        let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
     if is_video {
         out.push_str(",CLOSED-CAPTIONS=NONE");
@@ -192,11 +216,11 @@ fn variant(
     let _ = writeln!(
         out,
         "\n{}",
-        url::playlist(packing.format, presentation, rendition)
+        url::playlist_url(packing.format, presentation, rendition)
     );
 }
 
-fn video_attributes(
+fn write_video_attributes(
     out: &mut String,
     presentation: &Presentation,
     rendition: &Rendition,
@@ -206,37 +230,45 @@ fn video_attributes(
     let Some(video) = track.codec.video() else {
         return;
     };
-    if let Some(supplemental) = &track.codec.supplemental {
-        let _ = write!(out, ",SUPPLEMENTAL-CODECS=\"{}\"", Quoted(supplemental));
+    if let Some(supplemental) = &track.codec.supplemental_codecs {
+        let _ = write!(
+            out,
+            ",SUPPLEMENTAL-CODECS=\"{}\"",
+            QuotedString(supplemental)
+        );
     }
-    let (width, height) = facts::display_size(video);
+    let (width, height) = track_facts::display_size(video);
     let _ = write!(out, ",RESOLUTION={width}x{height}");
     if moving {
-        let (frames, seconds) = facts::frame_rate(track);
-        let _ = write!(out, ",FRAME-RATE={}", decimal(frames, seconds));
+        let (frames, seconds) = track_facts::frame_rate(track);
+        let _ = write!(out, ",FRAME-RATE={}", format_thousandths(frames, seconds));
     }
-    if let Some(range) = facts::video_range(video.color) {
+    if let Some(range) = track_facts::video_range(video.color) {
         let _ = write!(out, ",VIDEO-RANGE={range}");
     }
 }
 
-/// `a / b` with three decimals, rounded.
-fn decimal(a: u64, b: u64) -> String {
+/// Formats `a / b` with three rounded decimals.
+fn format_thousandths(a: u64, b: u64) -> String {
     let b = u128::from(b.max(1));
     let thousandths = (u128::from(a) * 1000 + b / 2) / b;
     format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
-fn iframe_variant(out: &mut String, presentation: &Presentation, rendition: &Rendition) {
-    let measured = presentation.keys_bandwidth(rendition);
+fn write_iframe_variant(out: &mut String, presentation: &Presentation, rendition: &Rendition) {
+    let measured = presentation.measure_key_frame_bandwidth(rendition);
     let codec = &presentation.track(rendition).codec;
     let _ = write!(
         out,
         "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
         measured.peak,
         measured.average,
-        Quoted(&codec.string)
+        QuotedString(&codec.codec_string)
     );
-    video_attributes(out, presentation, rendition, false);
-    let _ = writeln!(out, ",URI=\"{}\"", url::iframes(presentation, rendition));
+    write_video_attributes(out, presentation, rendition, false);
+    let _ = writeln!(
+        out,
+        ",URI=\"{}\"",
+        url::iframe_playlist_url(presentation, rendition)
+    );
 }

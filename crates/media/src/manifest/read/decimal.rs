@@ -1,15 +1,18 @@
-//! Decimal numbers and durations, exactly: nanoseconds, further digits cut off.
+//! Exact parsing of decimal numbers and durations to nanoseconds. Further digits are cut off.
 
-/// The timescale of everything that is read here.
-pub(super) const NANOS: u32 = 1_000_000_000;
+/// The timescale of all parsed times.
+pub(super) const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// The longest duration that is believed: about 31 years.
-const NANOS_MAX: i64 = 1_000_000_000 * NANOS as i64;
+/// Maximum duration: about 31 years.
+const NANOS_MAX: i64 = 1_000_000_000 * NANOS_PER_SECOND as i64;
 
-/// Seconds as a decimal number such as `9.009`, as nanoseconds; not negative.
-pub(super) fn seconds(text: &str) -> Option<i64> {
+/// Parses non-negative decimal seconds such as `9.009` to nanoseconds.
+pub(super) fn parse_seconds(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if (whole.is_empty() && fraction.is_empty()) || !digits(whole) || !digits(fraction) {
+    if (whole.is_empty() && fraction.is_empty())
+        || !is_all_digits(whole)
+        || !is_all_digits(fraction)
+    {
         return None;
     }
     let whole: i64 = if whole.is_empty() {
@@ -22,37 +25,42 @@ pub(super) fn seconds(text: &str) -> Option<i64> {
         let digit = fraction.as_bytes().get(n).map_or(0, |digit| digit - b'0');
         nanos = nanos * 10 + i64::from(digit);
     }
-    let total = whole.checked_mul(NANOS.into())?.checked_add(nanos)?;
+    let total = whole
+        .checked_mul(NANOS_PER_SECOND.into())?
+        .checked_add(nanos)?;
     (total <= NANOS_MAX).then_some(total)
 }
 
-fn digits(text: &str) -> bool {
+fn is_all_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An XML Schema duration such as `PT1H2M3.5S`, as nanoseconds. Years and months are taken as
-/// 365 and 30 days: no film says them.
-pub(super) fn duration(text: &str) -> Option<i64> {
+/// Parses an XML Schema duration such as `PT1H2M3.5S` to nanoseconds. Years and months count as 365
+/// and 30 days; films do not use them.
+pub(super) fn parse_duration(text: &str) -> Option<i64> {
     let text = text.trim();
     let rest = text.strip_prefix('P')?;
     let (days, time) = rest.split_once('T').unwrap_or((rest, ""));
     if days.is_empty() && time.is_empty() {
         return None;
     }
-    let days = fields(
+    let days = sum_duration_fields(
         days,
         &[('Y', 365 * 86_400), ('M', 30 * 86_400), ('D', 86_400)],
     )?;
-    let total = days.checked_add(fields(time, &[('H', 3600), ('M', 60), ('S', 1)])?)?;
+    let total = days.checked_add(sum_duration_fields(
+        time,
+        &[('H', 3600), ('M', 60), ('S', 1)],
+    )?)?;
     (total <= NANOS_MAX).then_some(total)
 }
 
-/// Sums `numberUNIT` fields, each unit at most once and in order.
-fn fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
+/// Adds `numberUNIT` fields, each unit at most once and in order.
+fn sum_duration_fields(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, factor) in units {
         if let Some((number, rest)) = text.split_once(*unit) {
-            total = total.checked_add(seconds(number)?.checked_mul(*factor)?)?;
+            total = total.checked_add(parse_seconds(number)?.checked_mul(*factor)?)?;
             text = rest;
         }
     }
@@ -64,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_exact() {
+    fn decimals_are_parsed_exactly() {
         for (text, nanos) in [
             ("0", Some(0)),
             ("9.009", Some(9_009_000_000)),
@@ -78,12 +86,12 @@ mod tests {
             ("nan", None),
             ("9999999999999999999", None),
         ] {
-            assert_eq!(seconds(text), nanos, "{text}");
+            assert_eq!(parse_seconds(text), nanos, "{text}");
         }
     }
 
     #[test]
-    fn durations_of_xml_schema() {
+    fn xml_schema_durations_are_parsed() {
         for (text, nanos) in [
             ("PT0S", Some(0)),
             ("PT1H2M3.5S", Some(3_723_500_000_000)),
@@ -97,7 +105,7 @@ mod tests {
             ("PT1S2M", None),
             ("P99999999999Y", None),
         ] {
-            assert_eq!(duration(text), nanos, "{text}");
+            assert_eq!(parse_duration(text), nanos, "{text}");
         }
     }
 }

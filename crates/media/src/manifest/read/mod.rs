@@ -1,91 +1,91 @@
-//! Manifests of any origin, read as a player reads them: tolerant of what players tolerate,
-//! bounded, never a panic.
+//! Parsing of manifests from any origin. It tolerates what players tolerate, is bounded and never
+//! panics.
 //!
-//! [`hls`] and [`mpd`] turn text into [`Rendition`]s whose [`Segments`] have exact times and know
-//! where their bytes lie. What has to be fetched before segments are known (an HLS media playlist,
-//! a `sidx`) is a [`Piece`] that says so.
+//! [`hls`] and [`mpd`] parse text into [`ManifestRendition`]s. Their [`SegmentList`]s have exact
+//! times and byte positions. If a media playlist or `sidx` must be fetched first, the
+//! [`SegmentSource`] contains its URL.
 
 pub mod hls;
-pub mod index;
 pub mod mpd;
+pub mod sidx_source;
 
-mod address;
 mod decimal;
-mod segments;
-mod template;
+mod resource_range;
+mod segment_list;
 #[cfg(test)]
 mod tests;
+mod url_template;
 
-pub(crate) use address::short;
-pub use address::{Part, URL_BYTES_MAX, resolve};
-pub use index::IndexPiece;
-pub use segments::{SEGMENTS_MAX, Segments};
+pub(crate) use resource_range::shorten_for_message;
+pub use resource_range::{ResourceRange, URL_BYTES_MAX, resolve_url};
+pub use segment_list::{SEGMENTS_MAX, SegmentList};
+pub use sidx_source::SidxSource;
 pub use url::Url;
 
-/// The longest manifest that is read, in bytes.
+/// Maximum size of a manifest, in bytes.
 pub const MANIFEST_BYTES_MAX: usize = 32 << 20;
 
-/// What a rendition carries.
+/// Kind of media in a rendition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Pictures alone.
+pub enum RenditionKind {
+    /// Video without audio.
     Video,
-    /// Sound alone.
+    /// Audio without video.
     Audio,
-    /// Pictures and sound in the same segments.
+    /// Video and audio in the same segments.
     Muxed,
     /// Subtitles or captions.
     Text,
 }
 
-/// One choice of a title: a bitrate of its video, a language of its sound.
+/// One alternative of a title, such as a bitrate of its video or a language of its audio.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rendition {
+pub struct ManifestRendition {
     /// `Representation@id`, or the URI of an HLS playlist.
     pub id: String,
-    /// What it carries.
-    pub kind: Kind,
-    /// HLS: the `GROUP-ID` of a rendition, or the `AUDIO` group that a variant names.
+    /// Kind of media.
+    pub kind: RenditionKind,
+    /// HLS: the `GROUP-ID` of a rendition, or the `AUDIO` group of a variant.
     pub group: Option<String>,
-    /// Bits a second that it may need. HLS variants count their audio in it.
+    /// Required bits per second. HLS variants include their audio.
     pub bandwidth: u64,
-    /// Coded width and height in pixels, where known.
+    /// Coded width and height in pixels, if known.
     pub resolution: Option<(u32, u32)>,
-    /// Pictures a second, where known.
+    /// Pictures per second, if known.
     pub frame_rate: Option<f64>,
-    /// RFC 6381 codec strings, comma-separated; empty where not said.
+    /// RFC 6381 codec strings, comma-separated; empty if unspecified.
     pub codecs: String,
-    /// BCP 47, where known.
+    /// BCP 47 language tag, if known.
     pub language: Option<String>,
-    /// What makes up its segments, in order of time.
-    pub pieces: Vec<Piece>,
+    /// Sources of its segments, in order of time.
+    pub segment_sources: Vec<SegmentSource>,
 }
 
-/// A stretch of a rendition.
+/// The source of a part of a rendition's segments.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
-    /// An HLS media playlist that must be fetched and read first.
+pub enum SegmentSource {
+    /// An HLS media playlist that must be fetched and parsed first.
     Playlist(Url),
-    /// A `sidx` that must be fetched and read first.
-    Index(Box<IndexPiece>),
-    /// Segments, known.
-    Segments(Segments),
+    /// A `sidx` that must be fetched and parsed first.
+    Sidx(Box<SidxSource>),
+    /// Known segments.
+    Segments(SegmentList),
 }
 
-/// What a manifest says of a title.
+/// A title as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Title {
-    /// All that can be chosen, in the manifest's order.
-    pub renditions: Vec<Rendition>,
-    /// It may change or grow; what it lists now is all that is read.
-    pub live: bool,
-    /// What was left out, and why, for people.
+pub struct ParsedManifest {
+    /// All alternatives in manifest order.
+    pub renditions: Vec<ManifestRendition>,
+    /// Whether the manifest may change or grow. Only its present segments are listed.
+    pub is_live: bool,
+    /// Ignored parts of the manifest, for reports.
     pub notes: Vec<String>,
 }
 
-impl Title {
-    /// Writes down what was left out; after some dozens, no more.
-    fn note(&mut self, text: impl Into<String>) {
+impl ParsedManifest {
+    /// Adds a note, unless it is known or there are already 32.
+    fn add_note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if self.notes.len() < 32 && !self.notes.contains(&text) {
             self.notes.push(text);

@@ -1,25 +1,25 @@
-//! DASH MPDs. Validity against the schema is judged elsewhere, with xmllint.
+//! DASH MPDs. Another test validates them against the schema with xmllint.
 
-use super::{audio, film, title, video};
+use super::{audio_track, build_film, build_title, video_track};
 use crate::fixtures::{self, any_title};
 use crate::index::Track;
-use crate::manifest::dash::{Template, mpd};
-use crate::presentation::{Presentation, Rendition, Rules};
+use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::presentation::{PackagingRules, Presentation, Rendition};
 use dash_mpd_core::{AdaptationSet, MPD, SegmentTemplate};
 use proptest::prelude::*;
 use std::time::Duration;
 
-fn parse(text: &str) -> MPD {
+fn parse_mpd_text(text: &str) -> MPD {
     dash_mpd_core::parse(text).expect("an MPD")
 }
 
-fn sets(mpd: &MPD) -> &[AdaptationSet] {
+fn adaptation_sets(mpd: &MPD) -> &[AdaptationSet] {
     assert_eq!(mpd.periods.len(), 1);
     &mpd.periods[0].adaptations
 }
 
-/// Start times and durations that a SegmentTimeline says.
-fn timeline(template: &SegmentTemplate) -> Vec<(u64, u64)> {
+/// Expands a SegmentTimeline to start times and durations.
+fn timeline_entries(template: &SegmentTemplate) -> Vec<(u64, u64)> {
     let (mut at, mut segments) = (0, Vec::new());
     for s in &template
         .SegmentTimeline
@@ -37,13 +37,16 @@ fn timeline(template: &SegmentTemplate) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_ladder_with_two_languages() {
-    let film = film();
-    let mpd = parse(&mpd(&film, Template::Time));
+fn a_ladder_with_two_languages_is_listed() {
+    let film = build_film();
+    let mpd = parse_mpd_text(&write_mpd(&film, SegmentAddressing::Time));
     assert_eq!(mpd.mpdtype.as_deref(), Some("static"));
     assert_eq!(mpd.mediaPresentationDuration, Some(Duration::from_secs(20)));
-    assert_eq!(mpd.base_url[0].base, format!("{}/", film.set_name()));
-    let [video, english, french] = sets(&mpd) else {
+    assert_eq!(
+        mpd.base_url[0].base,
+        format!("{}/", film.segment_set_name())
+    );
+    let [video, english, french] = adaptation_sets(&mpd) else {
         panic!("three sets")
     };
     assert_eq!(video.representations.len(), 3);
@@ -62,19 +65,22 @@ fn a_ladder_with_two_languages() {
     let rate = &english.representations[0].audioSamplingRate;
     assert_eq!(rate.as_deref(), Some("48000"));
     assert!(
-        sets(&mpd)
+        adaptation_sets(&mpd)
             .iter()
             .all(|set| set.Role[0].value.as_deref() == Some("main"))
     );
 }
 
 #[test]
-fn wide_colour_is_essential() {
-    let mut hdr = video(20_000);
-    hdr.codec = fixtures::hevc();
-    let text = mpd(&title(vec![vec![video(9_000)], vec![hdr]]), Template::Time);
-    let mpd = parse(&text);
-    let [sdr, hdr] = sets(&mpd) else {
+fn wide_colour_is_an_essential_property() {
+    let mut hdr = video_track(20_000);
+    hdr.codec = fixtures::hevc_pq_codec();
+    let text = write_mpd(
+        &build_title(vec![vec![video_track(9_000)], vec![hdr]]),
+        SegmentAddressing::Time,
+    );
+    let mpd = parse_mpd_text(&text);
+    let [sdr, hdr] = adaptation_sets(&mpd) else {
         panic!("a set for each codec")
     };
     assert_eq!(
@@ -96,23 +102,27 @@ fn wide_colour_is_essential() {
 fn commentary_is_an_alternate_with_its_name() {
     let commentary = Track {
         name: Some("<Director> & \"crew\"".into()),
-        ..audio("eng", 300)
+        ..audio_track("eng", 300)
     };
-    let text = mpd(
-        &title(vec![vec![video(9_000), audio("eng", 300), commentary]]),
-        Template::Time,
+    let text = write_mpd(
+        &build_title(vec![vec![
+            video_track(9_000),
+            audio_track("eng", 300),
+            commentary,
+        ]]),
+        SegmentAddressing::Time,
     );
-    let mpd = parse(&text);
-    let set = &sets(&mpd)[2];
+    let mpd = parse_mpd_text(&text);
+    let set = &adaptation_sets(&mpd)[2];
     assert_eq!(set.Role[0].value.as_deref(), Some("alternate"));
     assert_eq!(set.Label[0].content, "<Director> & \"crew\"");
 }
 
 #[test]
 fn qualities_of_one_programme_share_a_set() {
-    let files = vec![vec![audio("eng", 300), audio("eng", 900)]];
-    let mpd = parse(&mpd(&title(files), Template::Time));
-    let ids: Vec<_> = sets(&mpd)[0]
+    let files = vec![vec![audio_track("eng", 300), audio_track("eng", 900)]];
+    let mpd = parse_mpd_text(&write_mpd(&build_title(files), SegmentAddressing::Time));
+    let ids: Vec<_> = adaptation_sets(&mpd)[0]
         .representations
         .iter()
         .map(|r| r.id.as_deref())
@@ -122,10 +132,13 @@ fn qualities_of_one_programme_share_a_set() {
 
 #[test]
 fn numbers_count_from_one() {
-    let film = film();
-    let text = mpd(&film, Template::Number);
-    let mpd = parse(&text);
-    let template = sets(&mpd)[0].SegmentTemplate.as_ref().expect("a template");
+    let film = build_film();
+    let text = write_mpd(&film, SegmentAddressing::Number);
+    let mpd = parse_mpd_text(&text);
+    let template = adaptation_sets(&mpd)[0]
+        .SegmentTemplate
+        .as_ref()
+        .expect("a template");
     assert_eq!(
         template.media.as_deref(),
         Some("$RepresentationID$/n/$Number$.m4s")
@@ -133,10 +146,10 @@ fn numbers_count_from_one() {
     assert_eq!(template.startNumber, Some(1));
 }
 
-fn said<'a>(mpd: &'a MPD, rendition: &Rendition) -> &'a SegmentTemplate {
-    let set = sets(mpd).iter().find_map(|set| {
-        let of = |r: &&dash_mpd_core::Representation| r.id.as_ref() == Some(&rendition.name);
-        let representation = set.representations.iter().find(of)?;
+fn segment_template_of<'a>(mpd: &'a MPD, rendition: &Rendition) -> &'a SegmentTemplate {
+    let set = adaptation_sets(mpd).iter().find_map(|set| {
+        let has_name = |r: &&dash_mpd_core::Representation| r.id.as_ref() == Some(&rendition.name);
+        let representation = set.representations.iter().find(has_name)?;
         representation
             .SegmentTemplate
             .as_ref()
@@ -147,20 +160,20 @@ fn said<'a>(mpd: &'a MPD, rendition: &Rendition) -> &'a SegmentTemplate {
 
 proptest! {
     #[test]
-    fn timelines_say_what_is_served(files in any_title(), segment_ms in 100u32..4000) {
-        let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
-        let mpd = parse(&mpd(&title, Template::Time));
-        let listed: usize = sets(&mpd).iter().map(|set| set.representations.len()).sum();
+    fn timelines_match_the_served_segments(files in any_title(), segment_ms in 100u32..4000) {
+        let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
+        let mpd = parse_mpd_text(&write_mpd(&title, SegmentAddressing::Time));
+        let listed: usize = adaptation_sets(&mpd).iter().map(|set| set.representations.len()).sum();
         prop_assert_eq!(listed, title.renditions.len());
         for rendition in &title.renditions {
-            let template = said(&mpd, rendition);
+            let template = segment_template_of(&mpd, rendition);
             let timescale = title.track(rendition).timescale;
             prop_assert_eq!(template.timescale, Some(u64::from(timescale)));
-            prop_assert_eq!(template.presentationTimeOffset.unwrap_or(0) as i64, title.zero.round_to(timescale));
-            let served: Vec<(u64, u64)> = (0..rendition.segments())
-                .map(|n| (title.segment_start(rendition, n), title.segment_ticks(rendition, n)))
+            prop_assert_eq!(template.presentationTimeOffset.unwrap_or(0) as i64, title.presentation_time_offset.round_to(timescale));
+            let served: Vec<(u64, u64)> = (0..rendition.segment_count())
+                .map(|n| (title.segment_start(rendition, n), title.segment_duration_ticks(rendition, n)))
                 .collect();
-            prop_assert_eq!(timeline(template), served);
+            prop_assert_eq!(timeline_entries(template), served);
         }
     }
 }

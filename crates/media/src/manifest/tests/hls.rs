@@ -1,37 +1,39 @@
-//! HLS playlists.
+//! HLS playlists, parsed by another library.
 
-use super::{audio, film, title, video};
+use super::{audio_track, build_film, build_title, video_track};
 use crate::fixtures::{self, any_title};
 use crate::index::Track;
-use crate::manifest::{Format, hls};
-use crate::presentation::{Presentation, Rules};
+use crate::manifest::{SegmentFormat, hls};
+use crate::presentation::{PackagingRules, Presentation};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist, VariantStream};
 use proptest::prelude::*;
 
-fn multivariant(title: &Presentation, format: Format) -> MasterPlaylist {
-    read(&hls::multivariant(title, format, false).expect("a format that carries it"))
+fn multivariant_of(title: &Presentation, format: SegmentFormat) -> MasterPlaylist {
+    parse_multivariant_text(
+        &hls::write_multivariant_playlist(title, format, false).expect("a format that carries it"),
+    )
 }
 
-fn read(text: &str) -> MasterPlaylist {
+fn parse_multivariant_text(text: &str) -> MasterPlaylist {
     let (rest, playlist) = m3u8_rs::parse_master_playlist(text.as_bytes()).expect("a playlist");
     assert!(rest.is_empty(), "{text}");
     assert!(playlist.unknown_tags.is_empty(), "{text}");
     playlist
 }
 
-fn media(text: &str) -> MediaPlaylist {
+fn parse_media_text(text: &str) -> MediaPlaylist {
     let (rest, playlist) = m3u8_rs::parse_media_playlist(text.as_bytes()).expect("a playlist");
     assert!(rest.is_empty(), "{text}");
     playlist
 }
 
-fn names(playlist: &MasterPlaylist) -> Vec<(&str, &str)> {
+fn media_names(playlist: &MasterPlaylist) -> Vec<(&str, &str)> {
     let pair = playlist.alternatives.iter();
     pair.map(|media| (media.group_id.as_str(), media.name.as_str()))
         .collect()
 }
 
-fn moving(playlist: &MasterPlaylist) -> Vec<&VariantStream> {
+fn play_variants(playlist: &MasterPlaylist) -> Vec<&VariantStream> {
     playlist
         .variants
         .iter()
@@ -39,7 +41,7 @@ fn moving(playlist: &MasterPlaylist) -> Vec<&VariantStream> {
         .collect()
 }
 
-fn other<'a>(variant: &'a VariantStream, name: &str) -> Option<&'a str> {
+fn other_attribute<'a>(variant: &'a VariantStream, name: &str) -> Option<&'a str> {
     variant
         .other_attributes
         .as_ref()?
@@ -47,38 +49,41 @@ fn other<'a>(variant: &'a VariantStream, name: &str) -> Option<&'a str> {
         .map(m3u8_rs::QuotedOrUnquoted::as_str)
 }
 
-/// What a URL is within the film's set.
-fn in_set(url: &str) -> &str {
+/// Returns the path of a URL within the film's segment set.
+fn path_in_set(url: &str) -> &str {
     let (set, rest) = url.split_once('/').expect("a folder");
     assert!(set.starts_with("6000-") && set.len() == 21, "{url}");
     rest
 }
 
 #[test]
-fn a_ladder_with_two_languages() {
-    let playlist = multivariant(&film(), Format::Cmaf);
+fn a_ladder_with_two_languages_is_listed() {
+    let playlist = multivariant_of(&build_film(), SegmentFormat::Cmaf);
     assert_eq!(
         (playlist.version, playlist.independent_segments),
         (Some(7), true)
     );
     let group = "audio-mp4a.40.2-1";
-    assert_eq!(names(&playlist), [(group, "English"), (group, "French")]);
+    assert_eq!(
+        media_names(&playlist),
+        [(group, "English"), (group, "French")]
+    );
     let english = &playlist.alternatives[0];
     assert_eq!(english.language.as_deref(), Some("en"));
     assert_eq!((english.default, english.autoselect), (true, true));
     assert_eq!(english.channels.as_deref(), Some("1"));
     assert_eq!(
-        english.uri.as_deref().map(in_set),
+        english.uri.as_deref().map(path_in_set),
         Some("audio_eng=113000/hls.m3u8")
     );
     let french = &playlist.alternatives[1];
     assert_eq!((french.default, french.autoselect), (false, true));
 
     // The start variant is the one nearest to 2 Mbit/s, then from the highest down.
-    let variants = moving(&playlist);
+    let variants = play_variants(&playlist);
     let uris: Vec<&str> = variants
         .iter()
-        .map(|variant| in_set(&variant.uri))
+        .map(|variant| path_in_set(&variant.uri))
         .collect();
     assert_eq!(
         uris,
@@ -99,7 +104,7 @@ fn a_ladder_with_two_languages() {
                 height: 720
             })
         );
-        assert_eq!(other(variant, "VIDEO-RANGE"), Some("SDR"));
+        assert_eq!(other_attribute(variant, "VIDEO-RANGE"), Some("SDR"));
         assert_eq!(
             variant.closed_captions,
             Some(m3u8_rs::ClosedCaptionGroupId::None)
@@ -114,18 +119,20 @@ fn a_ladder_with_two_languages() {
         .variants
         .iter()
         .filter(|variant| variant.is_i_frame);
-    let uris: Vec<&str> = iframes.map(|variant| in_set(&variant.uri)).collect();
+    let uris: Vec<&str> = iframes.map(|variant| path_in_set(&variant.uri)).collect();
     assert_eq!(uris[0], "video=2053000/keyframes.m3u8");
     assert_eq!(uris.len(), 3);
 }
 
 #[test]
-fn bandwidth_is_what_is_served() {
-    let film = film();
-    let playlist = multivariant(&film, Format::Cmaf);
-    let (_, video) = film.rendition("video=2053000").expect("it is listed");
-    let (_, audio) = film.rendition("audio_eng=113000").expect("it is listed");
-    let all = |r| -> u64 { (0..4).map(|n| film.segment(r, n).len).sum() };
+fn bandwidth_matches_the_served_bytes() {
+    let film = build_film();
+    let playlist = multivariant_of(&film, SegmentFormat::Cmaf);
+    let (_, video) = film.find_rendition("video=2053000").expect("it is listed");
+    let (_, audio) = film
+        .find_rendition("audio_eng=113000")
+        .expect("it is listed");
+    let all = |r| -> u64 { (0..4).map(|n| film.plan_segment(r, n).len).sum() };
     // 20 s of video; the audio's priming makes it a little longer, 938 frames.
     let seconds = 938.0 * 1024.0 / 48_000.0;
     let average = (all(video) * 8) as f64 / 20.0 + (all(audio) * 8) as f64 / seconds;
@@ -138,7 +145,7 @@ fn bandwidth_is_what_is_served() {
     );
     // All segments but the last are 6 s long and equal but for a few bytes.
     let largest = (0..3)
-        .map(|n| film.segment(video, n).len * 8 / 6)
+        .map(|n| film.plan_segment(video, n).len * 8 / 6)
         .max()
         .expect("three");
     assert!(video.bandwidth.peak.abs_diff(largest) <= 1);
@@ -147,15 +154,15 @@ fn bandwidth_is_what_is_served() {
 #[test]
 fn qualities_of_one_language_go_into_groups_of_their_own() {
     let files = vec![vec![
-        video(9_000),
-        audio("eng", 300),
-        audio("eng", 900),
-        audio("fra", 400),
+        video_track(9_000),
+        audio_track("eng", 300),
+        audio_track("eng", 900),
+        audio_track("fra", 400),
     ]];
-    let playlist = multivariant(&title(files), Format::Cmaf);
+    let playlist = multivariant_of(&build_title(files), SegmentFormat::Cmaf);
     let (low, high) = ("audio-mp4a.40.2-1-2", "audio-mp4a.40.2-1");
     assert_eq!(
-        names(&playlist),
+        media_names(&playlist),
         [
             (high, "English"),
             (high, "French"),
@@ -163,7 +170,10 @@ fn qualities_of_one_language_go_into_groups_of_their_own() {
             (low, "French")
         ]
     );
-    let groups: Vec<_> = moving(&playlist).iter().map(|v| v.audio.clone()).collect();
+    let groups: Vec<_> = play_variants(&playlist)
+        .iter()
+        .map(|v| v.audio.clone())
+        .collect();
     assert_eq!(groups, [Some(high.to_owned()), Some(low.to_owned())]);
     let uris: Vec<_> = playlist
         .alternatives
@@ -175,20 +185,20 @@ fn qualities_of_one_language_go_into_groups_of_their_own() {
 }
 
 #[test]
-fn alternatives_of_one_language_are_told_apart() {
+fn alternatives_of_one_language_have_different_names() {
     let commentary = Track {
         name: Some("Director \"speaks\"\n".into()),
-        ..audio("eng", 300)
+        ..audio_track("eng", 300)
     };
-    let unnamed = audio("und", 300);
+    let unnamed = audio_track("und", 300);
     let files = vec![vec![
-        video(9_000),
-        audio("eng", 300),
+        video_track(9_000),
+        audio_track("eng", 300),
         commentary,
-        audio("eng", 301),
+        audio_track("eng", 301),
         unnamed,
     ]];
-    let playlist = multivariant(&title(files), Format::Cmaf);
+    let playlist = multivariant_of(&build_title(files), SegmentFormat::Cmaf);
     let names: Vec<&str> = playlist
         .alternatives
         .iter()
@@ -206,19 +216,19 @@ fn alternatives_of_one_language_are_told_apart() {
 #[test]
 fn codecs_are_complete_for_each_group() {
     let surround = Track {
-        codec: fixtures::ac3(),
-        ..audio("eng", 1500)
+        codec: fixtures::ac3_codec(),
+        ..audio_track("eng", 1500)
     };
-    let mut hdr = video(20_000);
-    hdr.codec = fixtures::hevc();
-    let playlist = multivariant(
-        &title(vec![
-            vec![video(9_000), audio("eng", 300), surround],
+    let mut hdr = video_track(20_000);
+    hdr.codec = fixtures::hevc_pq_codec();
+    let playlist = multivariant_of(
+        &build_title(vec![
+            vec![video_track(9_000), audio_track("eng", 300), surround],
             vec![hdr],
         ]),
-        Format::Cmaf,
+        SegmentFormat::Cmaf,
     );
-    let variants = moving(&playlist);
+    let variants = play_variants(&playlist);
     let codecs: Vec<&str> = variants
         .iter()
         .filter_map(|v| v.codecs.as_deref())
@@ -227,24 +237,27 @@ fn codecs_are_complete_for_each_group() {
     assert!(codecs[0].starts_with("avc1.") && codecs[0].ends_with(",mp4a.40.2"));
     assert!(codecs[1].starts_with("hvc1.") && codecs[1].ends_with(",mp4a.40.2"));
     assert!(codecs[3].starts_with("hvc1.") && codecs[3].ends_with(",ac-3"));
-    assert_eq!(other(variants[0], "VIDEO-RANGE"), Some("SDR"));
-    assert_eq!(other(variants[1], "VIDEO-RANGE"), Some("PQ"));
+    assert_eq!(other_attribute(variants[0], "VIDEO-RANGE"), Some("SDR"));
+    assert_eq!(other_attribute(variants[1], "VIDEO-RANGE"), Some("PQ"));
 }
 
 #[test]
-fn audio_alone_is_listed_as_it_is() {
-    let playlist = multivariant(&title(vec![vec![audio("eng", 300)]]), Format::Cmaf);
+fn audio_only_titles_list_their_audio() {
+    let playlist = multivariant_of(
+        &build_title(vec![vec![audio_track("eng", 300)]]),
+        SegmentFormat::Cmaf,
+    );
     assert!(playlist.alternatives.is_empty());
     assert_eq!(playlist.variants.len(), 1);
     assert_eq!(
-        in_set(&playlist.variants[0].uri),
+        path_in_set(&playlist.variants[0].uri),
         "audio_eng=113000/hls.m3u8"
     );
     assert_eq!(playlist.variants[0].codecs.as_deref(), Some("mp4a.40.2"));
     assert_eq!(playlist.variants[0].audio, None);
 
-    let two = title(vec![vec![audio("eng", 300), audio("fra", 300)]]);
-    let playlist = multivariant(&two, Format::Cmaf);
+    let two = build_title(vec![vec![audio_track("eng", 300), audio_track("fra", 300)]]);
+    let playlist = multivariant_of(&two, SegmentFormat::Cmaf);
     assert_eq!(playlist.alternatives.len(), 2);
     assert_eq!(playlist.variants.len(), 1);
     assert_eq!(
@@ -254,9 +267,9 @@ fn audio_alone_is_listed_as_it_is() {
 }
 
 #[test]
-fn transport_streams_carry_what_they_can() {
-    let film = film();
-    let playlist = multivariant(&film, Format::Ts);
+fn transport_streams_list_only_supported_codecs() {
+    let film = build_film();
+    let playlist = multivariant_of(&film, SegmentFormat::Ts);
     assert_eq!(playlist.version, Some(4));
     assert!(
         playlist
@@ -264,62 +277,79 @@ fn transport_streams_carry_what_they_can() {
             .iter()
             .all(|v| !v.is_i_frame && v.uri.ends_with("/ts.m3u8"))
     );
-    let (_, rendition) = film.rendition("audio_fra=75000").expect("it is listed");
-    let text = hls::media(&film, rendition, Format::Ts, None).expect("AAC can be packed");
+    let (_, rendition) = film
+        .find_rendition("audio_fra=75000")
+        .expect("it is listed");
+    let text = hls::write_media_playlist(&film, rendition, SegmentFormat::Ts, None)
+        .expect("AAC can be packed");
     assert!(text.contains("#EXT-X-VERSION:3\n") && !text.contains("EXT-X-MAP"));
     assert!(
-        media(&text)
+        parse_media_text(&text)
             .segments
             .iter()
             .all(|segment| segment.uri.ends_with(".aac"))
     );
 
     let opus = Track {
-        codec: fixtures::opus(),
-        ..audio("eng", 300)
+        codec: fixtures::opus_codec(),
+        ..audio_track("eng", 300)
     };
-    let alone = title(vec![vec![opus.clone()]]);
-    assert_eq!(hls::multivariant(&alone, Format::Ts, false), None);
+    let alone = build_title(vec![vec![opus.clone()]]);
     assert_eq!(
-        hls::media(&alone, &alone.renditions[0], Format::Ts, None),
+        hls::write_multivariant_playlist(&alone, SegmentFormat::Ts, false),
         None
     );
-    // Video whose sound cannot be carried is still listed, silent.
-    let silent = multivariant(&title(vec![vec![video(9_000), opus]]), Format::Ts);
+    assert_eq!(
+        hls::write_media_playlist(&alone, &alone.renditions[0], SegmentFormat::Ts, None),
+        None
+    );
+    // Video is listed without audio if the format does not support the audio codec.
+    let silent = multivariant_of(
+        &build_title(vec![vec![video_track(9_000), opus]]),
+        SegmentFormat::Ts,
+    );
     assert_eq!((silent.variants.len(), silent.alternatives.len()), (1, 0));
-    let mut vp9 = video(9_000);
-    if let crate::codec::Media::Video(video) = &mut vp9.codec.media {
+    let mut vp9 = video_track(9_000);
+    if let crate::codec::MediaFormat::Video(video) = &mut vp9.codec.format {
         video.nal = None;
     }
-    let blind = title(vec![vec![vp9, audio("eng", 300)]]);
-    assert_eq!(hls::multivariant(&blind, Format::Ts, false), None);
+    let blind = build_title(vec![vec![vp9, audio_track("eng", 300)]]);
+    assert_eq!(
+        hls::write_multivariant_playlist(&blind, SegmentFormat::Ts, false),
+        None
+    );
 }
 
 #[test]
 fn encrypted_segments_follow_their_key_and_count_their_padding() {
     use m3u8_rs::KeyMethod;
-    let film = film();
-    let rendition = film.videos().next().expect("a video");
+    let film = build_film();
+    let rendition = film.video_renditions().next().expect("a video");
     let url = Some("https://keys/\"a\"");
-    for format in [Format::Cmaf, Format::Ts] {
-        let text = hls::media(&film, rendition, format, url).expect("it is carried");
+    for format in [SegmentFormat::Cmaf, SegmentFormat::Ts] {
+        let text = hls::write_media_playlist(&film, rendition, format, url).expect("it is carried");
         let (before, _) = text.split_once("#EXTINF").expect("a segment");
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"https://keys/";
         let (before, _) = before.split_once(key).expect("a key before it");
-        // Before its key: so the init segment is not encrypted (RFC 8216, 4.3.2.4).
-        assert_eq!(before.contains("#EXT-X-MAP"), format == Format::Cmaf);
+        // The init segment precedes the key, so it is not encrypted (RFC 8216, 4.3.2.4).
+        assert_eq!(before.contains("#EXT-X-MAP"), format == SegmentFormat::Cmaf);
         assert_eq!(text.matches("#EXT-X-KEY").count(), 1);
-        let playlist = media(&text);
-        assert_eq!(playlist.media_sequence, hls::FIRST_NUMBER);
+        let playlist = parse_media_text(&text);
+        assert_eq!(playlist.media_sequence, hls::FIRST_MEDIA_SEQUENCE);
         let key = playlist.segments[0].key.as_ref().expect("a key");
         assert_eq!((&key.method, &key.iv), (&KeyMethod::AES128, &None));
 
-        let text = hls::multivariant(&film, format, true).expect("it is carried");
+        let text = hls::write_multivariant_playlist(&film, format, true).expect("it is carried");
         assert!(!text.contains("I-FRAME"));
-        let (clear, sealed) = (multivariant(&film, format), read(&text));
-        let both = moving(&clear).into_iter().zip(moving(&sealed));
+        let (clear, sealed) = (
+            multivariant_of(&film, format),
+            parse_multivariant_text(&text),
+        );
+        let both = play_variants(&clear)
+            .into_iter()
+            .zip(play_variants(&sealed));
         for (clear, sealed) in both {
-            // Each of two segments at a time has up to a block more.
+            // Each of two segments is longer by up to one block.
             let more = sealed.bandwidth - clear.bandwidth;
             assert!(more > 0 && more < 4 * 16 * 8, "{more}");
         }
@@ -327,17 +357,19 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
 }
 
 #[test]
-fn a_late_track_tells_its_lead_in_the_first_segment() {
-    let mut late = audio("eng", 300);
-    late.origin = 48_000 * 2;
-    let film = title(vec![vec![video(9_000), late]]);
-    let rendition = film.audios().next().expect("the audio");
-    let playlist =
-        media(&hls::media(&film, rendition, Format::Cmaf, None).expect("CMAF carries all"));
-    // The film's boundaries are at 6, 12 and 18 s; the audio begins at 2 s.
+fn a_late_track_has_its_lead_in_the_first_segment() {
+    let mut late = audio_track("eng", 300);
+    late.presentation_offset = 48_000 * 2;
+    let film = build_title(vec![vec![video_track(9_000), late]]);
+    let rendition = film.audio_renditions().next().expect("the audio");
+    let playlist = parse_media_text(
+        &hls::write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None)
+            .expect("CMAF carries all"),
+    );
+    // The film's boundaries are at 6, 12 and 18 s; the audio starts at 2 s.
     assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
     assert!((playlist.segments[1].duration - 6.0).abs() < 0.022);
-    let zero = film.zero.round_to(48_000) as u64;
+    let zero = film.presentation_time_offset.round_to(48_000) as u64;
     assert_eq!(film.segment_start(rendition, 0), zero + 96_000);
 }
 
@@ -352,14 +384,19 @@ fn frame_rates_have_three_decimals() {
     ] {
         let row = |(n, duration): (usize, &u32)| (*duration, 0, 2000, n % 30 == 0);
         let rows: Vec<_> = durations.iter().enumerate().map(row).collect();
-        let track = fixtures::track(fixtures::avc(640, 360), timescale, 0, &rows);
-        let text = hls::multivariant(&title(vec![vec![track]]), Format::Cmaf, false).expect("CMAF");
+        let track = fixtures::build_track(fixtures::avc_codec(640, 360), timescale, 0, &rows);
+        let text = hls::write_multivariant_playlist(
+            &build_title(vec![vec![track]]),
+            SegmentFormat::Cmaf,
+            false,
+        )
+        .expect("CMAF");
         assert!(text.contains(expected), "{expected} in {text}");
     }
 }
 
-/// EXTINF in nanoseconds, as printed.
-fn durations(text: &str) -> Vec<i64> {
+/// EXTINF durations in nanoseconds, as printed.
+fn extinf_nanos(text: &str) -> Vec<i64> {
     let lines = text
         .lines()
         .filter_map(|line| line.strip_prefix("#EXTINF:")?.strip_suffix(','));
@@ -373,52 +410,52 @@ fn durations(text: &str) -> Vec<i64> {
 
 proptest! {
     #[test]
-    fn playlists_say_what_is_served(files in any_title(), segment_ms in 100u32..4000) {
-        let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
-        multivariant(&title, Format::Cmaf);
+    fn playlists_match_the_served_segments(files in any_title(), segment_ms in 100u32..4000) {
+        let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
+        multivariant_of(&title, SegmentFormat::Cmaf);
         for rendition in &title.renditions {
-            let text = hls::media(&title, rendition, Format::Cmaf, None).expect("CMAF carries all");
-            let playlist = media(&text);
+            let text = hls::write_media_playlist(&title, rendition, SegmentFormat::Cmaf, None).expect("CMAF carries all");
+            let playlist = parse_media_text(&text);
             prop_assert!(playlist.end_list);
-            prop_assert_eq!(playlist.segments.len(), rendition.segments());
+            prop_assert_eq!(playlist.segments.len(), rendition.segment_count());
             prop_assert_eq!(&playlist.segments[0].map.as_ref().expect("a map").uri, "init.mp4");
             for (n, segment) in playlist.segments.iter().enumerate() {
                 let name = segment.uri.strip_suffix(".m4s");
                 let time = name.expect("CMAF").parse().expect("a time");
-                prop_assert_eq!(title.segment_at(rendition, time), Some(n));
+                prop_assert_eq!(title.find_segment(rendition, time), Some(n));
             }
-            // The error never grows to a tick.
+            // The error stays below a tick.
             let timescale = i64::from(title.track(rendition).timescale);
             let mut sum = 0;
-            let mut exact = title.lead(rendition) as i64;
-            for (n, nanos) in durations(&text).into_iter().enumerate() {
+            let mut exact = title.listed_lead_ticks(rendition) as i64;
+            for (n, nanos) in extinf_nanos(&text).into_iter().enumerate() {
                 sum += nanos;
-                exact += title.segment_ticks(rendition, n) as i64;
+                exact += title.segment_duration_ticks(rendition, n) as i64;
                 let error = i128::from(sum) * i128::from(timescale) - i128::from(exact) * 1_000_000_000;
                 prop_assert!(error.abs() < 1_000_000_000, "{error} at {n}");
-                prop_assert!((nanos + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration));
+                prop_assert!((nanos + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration_s));
             }
         }
     }
 
     #[test]
-    fn iframe_playlists_say_what_is_served(files in any_title(), segment_ms in 100u32..4000) {
-        let Ok(title) = Presentation::new(files, &Rules { segment_ms }) else { return Ok(()) };
+    fn iframe_playlists_match_the_served_key_frames(files in any_title(), segment_ms in 100u32..4000) {
+        let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         for rendition in &title.renditions {
-            let Some(text) = hls::iframes(&title, rendition) else {
+            let Some(text) = hls::write_iframe_playlist(&title, rendition) else {
                 prop_assert!(title.track(rendition).codec.audio().is_some());
                 continue;
             };
-            let playlist = media(&text);
+            let playlist = parse_media_text(&text);
             prop_assert!(playlist.i_frames_only && playlist.end_list);
-            prop_assert_eq!(playlist.target_duration, u64::from(title.target_duration));
+            prop_assert_eq!(playlist.target_duration, u64::from(title.target_duration_s));
             for segment in &playlist.segments {
                 let name = segment.uri.strip_prefix("key/").and_then(|name| name.strip_suffix(".m4s"));
                 let time = name.expect("its folder").parse().expect("a time");
-                prop_assert!(title.key_at(rendition, time).is_some());
+                prop_assert!(title.find_key_frame(rendition, time).is_some());
             }
-            let longest = durations(&text).into_iter().max().unwrap_or(0);
-            prop_assert!((longest + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration));
+            let longest = extinf_nanos(&text).into_iter().max().unwrap_or(0);
+            prop_assert!((longest + 500_000_000) / 1_000_000_000 <= i64::from(title.target_duration_s));
         }
     }
 }

@@ -1,52 +1,59 @@
-//! What we write is read back by our own reader as it was meant.
+//! Written manifests are parsed back to the same title.
 
-use super::film;
+use super::build_film;
 use crate::fixtures::any_title;
-use crate::manifest::Format;
-use crate::manifest::dash::{Template, mpd};
-use crate::manifest::hls::{media, multivariant};
-use crate::manifest::read::hls::{Playlist, read as read_hls};
-use crate::manifest::read::mpd::read as read_mpd;
-use crate::manifest::read::{Kind, Piece, Segments, Url};
-use crate::presentation::{Presentation, Rendition, Rules};
+use crate::manifest::SegmentFormat;
+use crate::manifest::dash::{SegmentAddressing, write_mpd};
+use crate::manifest::hls::{write_media_playlist, write_multivariant_playlist};
+use crate::manifest::read::hls::{ParsedPlaylist, parse_playlist as read_hls};
+use crate::manifest::read::mpd::parse_mpd as read_mpd;
+use crate::manifest::read::{RenditionKind, SegmentList, SegmentSource, Url};
+use crate::presentation::{PackagingRules, Presentation, Rendition};
 use proptest::prelude::*;
 
-fn url() -> Url {
+fn manifest_url() -> Url {
     Url::parse("http://o.test/film/manifest").expect("a URL")
 }
 
-fn same_segments(presentation: &Presentation, rendition: &Rendition, found: &Segments) {
-    assert_eq!(found.len(), rendition.segments());
+fn assert_same_segments(presentation: &Presentation, rendition: &Rendition, found: &SegmentList) {
+    assert_eq!(found.len(), rendition.segment_count());
     let timescale = presentation.track(rendition).timescale;
     for n in 0..found.len() {
-        let ticks = presentation.segment_ticks(rendition, n) as i64;
+        let ticks = presentation.segment_duration_ticks(rendition, n) as i64;
         assert_eq!(found.duration(n).round_to(timescale), ticks);
     }
 }
 
-fn same_mpd(presentation: &Presentation) {
-    for template in [Template::Time, Template::Number] {
-        let found = read_mpd(&url(), mpd(presentation, template).as_bytes()).expect("our MPD");
+fn assert_mpd_round_trip(presentation: &Presentation) {
+    for template in [SegmentAddressing::Time, SegmentAddressing::Number] {
+        let found = read_mpd(
+            &manifest_url(),
+            write_mpd(presentation, template).as_bytes(),
+        )
+        .expect("our MPD");
         assert_eq!(found.renditions.len(), presentation.renditions.len());
         for rendition in &presentation.renditions {
             let same = found
                 .renditions
                 .iter()
                 .find(|found| found.id == rendition.name);
-            let Piece::Segments(segments) = &same.expect("by name").pieces[0] else {
+            let SegmentSource::Segments(segments) = &same.expect("by name").segment_sources[0]
+            else {
                 panic!()
             };
-            same_segments(presentation, rendition, segments);
+            assert_same_segments(presentation, rendition, segments);
         }
     }
 }
 
 #[test]
-fn our_own_film() {
-    let film = film();
-    same_mpd(&film);
-    let text = multivariant(&film, Format::Cmaf, false).expect("a film");
-    let Playlist::Multivariant(title) = read_hls(&url(), text.as_bytes()).expect("ours") else {
+fn a_written_film_is_parsed_back() {
+    let film = build_film();
+    assert_mpd_round_trip(&film);
+    let text = write_multivariant_playlist(&film, SegmentFormat::Cmaf, false).expect("a film");
+    let ParsedPlaylist::Multivariant(title) =
+        read_hls(&manifest_url(), text.as_bytes()).expect("ours")
+    else {
         panic!()
     };
     let count = |kind| {
@@ -57,24 +64,26 @@ fn our_own_film() {
             .count()
     };
     assert!(
-        count(Kind::Video) >= 3 && count(Kind::Audio) >= 2,
+        count(RenditionKind::Video) >= 3 && count(RenditionKind::Audio) >= 2,
         "{:?}",
         title.renditions
     );
     let rendition = &film.renditions[0];
-    let text = media(&film, rendition, Format::Cmaf, None).expect("a playlist");
-    let Playlist::Media(playlist) = read_hls(&url(), text.as_bytes()).expect("ours") else {
+    let text =
+        write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None).expect("a playlist");
+    let ParsedPlaylist::Media(playlist) = read_hls(&manifest_url(), text.as_bytes()).expect("ours")
+    else {
         panic!()
     };
-    same_segments(&film, rendition, &playlist.segments);
-    assert!(!playlist.live);
+    assert_same_segments(&film, rendition, &playlist.segments);
+    assert!(!playlist.is_live);
 }
 
 proptest! {
     #[test]
-    fn any_title_of_ours(tracks in any_title()) {
-        if let Ok(presentation) = Presentation::new(tracks, &Rules { segment_ms: 2000 }) {
-            same_mpd(&presentation);
+    fn any_written_title_is_parsed_back(tracks in any_title()) {
+        if let Ok(presentation) = Presentation::new(tracks, &PackagingRules { segment_duration_ms: 2000 }) {
+            assert_mpd_round_trip(&presentation);
         }
     }
 }

@@ -1,34 +1,35 @@
-//! Attribute lists (RFC 8216, 4.2), taken apart without copying.
+//! Attribute lists (RFC 8216, 4.2), parsed without copying.
 
 use super::super::decimal;
 
-/// `NAME=value,NAME="value, with commas"`.
+/// A list such as `NAME=value,NAME="value, with commas"`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Attributes<'a>(pub(super) &'a str);
+pub(super) struct AttributeList<'a>(pub(super) &'a str);
 
-impl<'a> Attributes<'a> {
-    /// The first value of a name, without its quotes.
+impl<'a> AttributeList<'a> {
+    /// Returns the first value of a name, without quotes.
     pub(super) fn get(self, name: &str) -> Option<&'a str> {
         self.iter()
             .find(|(found, _)| *found == name)
             .map(|(_, value)| value)
     }
 
-    /// A decimal integer.
-    pub(super) fn integer(self, name: &str) -> Option<u64> {
+    /// Returns a decimal integer.
+    pub(super) fn get_integer(self, name: &str) -> Option<u64> {
         // Some packagers write bitrates with a fraction.
         self.get(name)?.split('.').next()?.parse().ok()
     }
 
-    /// `1280x720`.
-    pub(super) fn resolution(self, name: &str) -> Option<(u32, u32)> {
+    /// Returns a resolution such as `1280x720`.
+    pub(super) fn get_resolution(self, name: &str) -> Option<(u32, u32)> {
         let (width, height) = self.get(name)?.split_once(['x', 'X'])?;
         Some((width.parse().ok()?, height.parse().ok()?))
     }
 
-    /// A decimal number.
-    pub(super) fn decimal(self, name: &str) -> Option<f64> {
-        decimal::seconds(self.get(name)?).map(|nanos| nanos as f64 / f64::from(decimal::NANOS))
+    /// Returns a decimal number.
+    pub(super) fn get_decimal(self, name: &str) -> Option<f64> {
+        decimal::parse_seconds(self.get(name)?)
+            .map(|nanos| nanos as f64 / f64::from(decimal::NANOS_PER_SECOND))
     }
 
     fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -53,23 +54,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_may_hold_commas_and_equals() {
-        let list = Attributes(
+    fn quoted_values_may_contain_commas_and_equals() {
+        let list = AttributeList(
             r#"BANDWIDTH=1280000.5, CODECS="avc1.4d401f,mp4a.40.2",RESOLUTION=640x360,URI="a?b=c,d",FRAME-RATE=29.970"#,
         );
-        assert_eq!(list.integer("BANDWIDTH"), Some(1_280_000));
+        assert_eq!(list.get_integer("BANDWIDTH"), Some(1_280_000));
         assert_eq!(list.get("CODECS"), Some("avc1.4d401f,mp4a.40.2"));
-        assert_eq!(list.resolution("RESOLUTION"), Some((640, 360)));
+        assert_eq!(list.get_resolution("RESOLUTION"), Some((640, 360)));
         assert_eq!(list.get("URI"), Some("a?b=c,d"));
-        assert_eq!(list.decimal("FRAME-RATE"), Some(29.97));
+        assert_eq!(list.get_decimal("FRAME-RATE"), Some(29.97));
         assert_eq!(list.get("RATE"), None);
     }
 
     #[test]
-    fn broken_lists_end_somewhere() {
+    fn broken_lists_end_after_a_few_entries() {
         for broken in ["", "=", "A", "A=\"", "A=\"x", ",,,=,", "A=\"x\"y,B=1"] {
-            assert!(Attributes(broken).iter().count() <= 3, "{broken}");
+            assert!(AttributeList(broken).iter().count() <= 3, "{broken}");
         }
-        assert_eq!(Attributes("A=\"x\"y,B=1").get("B"), Some("1"));
+        assert_eq!(AttributeList("A=\"x\"y,B=1").get("B"), Some("1"));
     }
 }

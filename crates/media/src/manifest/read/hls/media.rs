@@ -1,153 +1,166 @@
-//! Media playlists: segments with their durations, byte ranges and init segments.
+//! Parsing of media playlists: segments with durations, byte ranges and init segments.
 
-use super::super::decimal::{self, NANOS};
-use super::super::segments::{Address, Init, Row, Segments};
-use super::{Attributes, Line, Media, Variables, lines};
-use crate::error::{Error, Kind, Result};
+use super::super::decimal::{self, NANOS_PER_SECOND};
+use super::super::segment_list::{InitSegment, SegmentAddress, SegmentList, SegmentRow};
+use super::{AttributeList, MediaPlaylist, PlaylistLine, PlaylistVariables, numbered_lines};
+use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
 use url::Url;
 
-pub(super) fn read(url: &Url, text: &str) -> Result<Media> {
-    let mut reader = Reader::new(url);
-    for line in lines(text) {
-        reader.line(&line?)?;
+pub(super) fn parse_media_playlist(url: &Url, text: &str) -> Result<MediaPlaylist> {
+    let mut reader = MediaPlaylistReader::new(url);
+    for line in numbered_lines(text) {
+        reader.read_line(&line?)?;
     }
     if reader.segments.is_empty() {
-        return Err(Error::new(Kind::Empty, "a media playlist without segments"));
+        return Err(Error::new(
+            ErrorKind::Empty,
+            "a media playlist without segments",
+        ));
     }
-    Ok(Media {
+    Ok(MediaPlaylist {
         segments: reader.segments,
-        live: !reader.ended,
-        iframes_only: reader.iframes_only,
-        encrypted: reader.encrypted,
+        is_live: !reader.has_endlist,
+        is_iframes_only: reader.is_iframes_only,
+        is_encrypted: reader.is_encrypted,
     })
 }
 
-struct Reader<'a> {
+struct MediaPlaylistReader<'a> {
     url: &'a Url,
     base: Arc<Url>,
-    segments: Segments,
-    variables: Variables,
-    /// Tags that speak of the next segment.
-    duration: Option<i64>,
+    segments: SegmentList,
+    variables: PlaylistVariables,
+    /// State of tags that apply to the next segment.
+    duration_ns: Option<i64>,
     range: Option<(u64, Option<u64>)>,
-    gap: bool,
-    /// Tags that speak of all that follow.
-    init: Option<u16>,
-    number: u64,
-    start: i64,
-    /// Which resource the last byte range ended in, and where.
+    is_gap: bool,
+    /// State of tags that apply to all following segments.
+    init_index: Option<u16>,
+    media_sequence: u64,
+    start_ns: i64,
+    /// Resource and end of the last byte range.
     last_range: Option<(u32, u64)>,
-    ended: bool,
-    iframes_only: bool,
-    encrypted: bool,
+    has_endlist: bool,
+    is_iframes_only: bool,
+    is_encrypted: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(url: &'a Url) -> Reader<'a> {
-        Reader {
+impl<'a> MediaPlaylistReader<'a> {
+    fn new(url: &'a Url) -> MediaPlaylistReader<'a> {
+        MediaPlaylistReader {
             url,
             base: Arc::new(url.clone()),
-            segments: Segments::default(),
-            variables: Variables::default(),
-            duration: None,
+            segments: SegmentList::default(),
+            variables: PlaylistVariables::default(),
+            duration_ns: None,
             range: None,
-            gap: false,
-            init: None,
-            number: 0,
-            start: 0,
+            is_gap: false,
+            init_index: None,
+            media_sequence: 0,
+            start_ns: 0,
             last_range: None,
-            ended: false,
-            iframes_only: false,
-            encrypted: false,
+            has_endlist: false,
+            is_iframes_only: false,
+            is_encrypted: false,
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) -> Result<()> {
+    fn read_line(&mut self, line: &PlaylistLine<'_>) -> Result<()> {
         if !line.is_tag() {
-            return self.segment(line);
+            return self.read_segment(line);
         }
-        if let Some(value) = line.tag("#EXTINF") {
+        if let Some(value) = line.tag_value("#EXTINF") {
             let text = value.split(',').next().unwrap_or_default().trim();
-            let nanos = decimal::seconds(text);
-            self.duration = Some(nanos.ok_or_else(|| line.malformed("a duration that is none"))?);
-        } else if let Some(value) = line.tag("#EXT-X-BYTERANGE") {
-            let range = byte_range(value);
-            self.range = Some(range.ok_or_else(|| line.malformed("a byte range that is none"))?);
-        } else if let Some(list) = line.tag("#EXT-X-MAP") {
-            self.map(list, line)?;
-        } else if let Some(list) = line.tag("#EXT-X-KEY") {
-            self.encrypted |= Attributes(list).get("METHOD") != Some("NONE");
-        } else if let Some(value) = line.tag("#EXT-X-MEDIA-SEQUENCE") {
-            self.number = value.parse().unwrap_or(0);
-        } else if line.tag("#EXT-X-DEFINE").is_some() {
+            let nanos = decimal::parse_seconds(text);
+            self.duration_ns = Some(nanos.ok_or_else(|| line.malformed_error("invalid duration"))?);
+        } else if let Some(value) = line.tag_value("#EXT-X-BYTERANGE") {
+            let range = parse_byte_range(value);
+            self.range = Some(range.ok_or_else(|| line.malformed_error("invalid byte range"))?);
+        } else if let Some(list) = line.tag_value("#EXT-X-MAP") {
+            self.read_map(list, line)?;
+        } else if let Some(list) = line.tag_value("#EXT-X-KEY") {
+            self.is_encrypted |= AttributeList(list).get("METHOD") != Some("NONE");
+        } else if let Some(value) = line.tag_value("#EXT-X-MEDIA-SEQUENCE") {
+            self.media_sequence = value.parse().unwrap_or(0);
+        } else if line.tag_value("#EXT-X-DEFINE").is_some() {
             self.variables.define(line, self.url)?;
         }
-        self.ended |= line.tag("#EXT-X-ENDLIST").is_some();
-        self.gap |= line.tag("#EXT-X-GAP").is_some();
-        self.iframes_only |= line.tag("#EXT-X-I-FRAMES-ONLY").is_some();
+        self.has_endlist |= line.tag_value("#EXT-X-ENDLIST").is_some();
+        self.is_gap |= line.tag_value("#EXT-X-GAP").is_some();
+        self.is_iframes_only |= line.tag_value("#EXT-X-I-FRAMES-ONLY").is_some();
         Ok(())
     }
 
-    /// An init segment for all that follow.
-    fn map(&mut self, list: &str, line: &Line<'_>) -> Result<()> {
-        let list = self.variables.fill(list, line)?;
-        let attributes = Attributes(&list);
+    /// Reads the init segment of all following segments.
+    fn read_map(&mut self, list: &str, line: &PlaylistLine<'_>) -> Result<()> {
+        let list = self.variables.substitute(list, line)?;
+        let attributes = AttributeList(&list);
         let uri = attributes
             .get("URI")
-            .ok_or_else(|| line.malformed("EXT-X-MAP without URI"))?;
+            .ok_or_else(|| line.malformed_error("EXT-X-MAP without URI"))?;
         let range = match attributes.get("BYTERANGE") {
             Some(text) => {
-                let range = byte_range(text).and_then(|(len, at)| to_range(at.unwrap_or(0), len));
-                Some(range.ok_or_else(|| line.malformed("a byte range that is none"))?)
+                let range =
+                    parse_byte_range(text).and_then(|(len, at)| to_range(at.unwrap_or(0), len));
+                Some(range.ok_or_else(|| line.malformed_error("invalid byte range"))?)
             }
             None => None,
         };
-        let address = self.address(uri);
-        let init = self.segments.push_init(Init { address, range });
-        self.init = Some(init.map_err(|error| line.place(error))?);
+        let address = self.new_address(uri);
+        let init = self.segments.push_init(InitSegment { address, range });
+        self.init_index = Some(init.map_err(|error| line.locate_error(error))?);
         Ok(())
     }
 
-    fn segment(&mut self, line: &Line<'_>) -> Result<()> {
-        let duration = self.duration.take();
-        let duration = duration.ok_or_else(|| line.malformed("a segment without EXTINF"))?;
-        let uri = self.variables.fill(line.text, line)?.into_owned();
-        let address = self.segments.push_address(self.address(&uri));
+    fn read_segment(&mut self, line: &PlaylistLine<'_>) -> Result<()> {
+        let duration = self.duration_ns.take();
+        let duration = duration.ok_or_else(|| line.malformed_error("a segment without EXTINF"))?;
+        let uri = self.variables.substitute(line.text, line)?.into_owned();
+        let address = self.segments.push_address(self.new_address(&uri));
         let range = match self.range.take() {
-            Some(range) => Some(self.sub_range(address, range).ok_or_else(|| {
-                line.malformed("a byte range without an offset, of another resource than the last")
+            Some(range) => Some(self.resolve_byte_range(address, range).ok_or_else(|| {
+                line.malformed_error(
+                    "a byte range without an offset, of another resource than the last",
+                )
             })?),
             None => None,
         };
         self.last_range = range.as_ref().map(|range| (address, range.end));
-        let row = Row {
-            start: self.start,
-            duration,
-            timescale: NANOS,
-            address,
-            init: self.init,
-            gap: std::mem::take(&mut self.gap),
-            number: self.number,
+        let row = SegmentRow {
+            start_ticks: self.start_ns,
+            duration_ticks: duration,
+            timescale: NANOS_PER_SECOND,
+            address_index: address,
+            init_index: self.init_index,
+            is_gap: std::mem::take(&mut self.is_gap),
+            number: self.media_sequence,
             time: 0,
-            range: range.map(|range| (range.start, range.end)),
+            byte_range: range.map(|range| (range.start, range.end)),
         };
-        self.segments.push(row).map_err(|error| line.place(error))?;
-        self.number = self.number.saturating_add(1);
-        let end = self.start.checked_add(duration);
-        self.start = end.ok_or_else(|| line.malformed("times run past 64 bits"))?;
+        self.segments
+            .push(row)
+            .map_err(|error| line.locate_error(error))?;
+        self.media_sequence = self.media_sequence.saturating_add(1);
+        let end = self.start_ns.checked_add(duration);
+        self.start_ns = end.ok_or_else(|| line.malformed_error("times run past 64 bits"))?;
         Ok(())
     }
 
-    /// A range; without an offset it starts where the last one of the same resource ended.
-    fn sub_range(&self, address: u32, (len, at): (u64, Option<u64>)) -> Option<Range<u64>> {
+    /// Returns a byte range. Without an offset it starts at the end of the previous one in the same
+    /// resource.
+    fn resolve_byte_range(
+        &self,
+        address: u32,
+        (len, at): (u64, Option<u64>),
+    ) -> Option<Range<u64>> {
         let last = self.last_range.filter(|(last, _)| *last == address);
         to_range(at.or(last.map(|(_, end)| end))?, len)
     }
 
-    fn address(&self, uri: &str) -> Address {
-        Address {
+    fn new_address(&self, uri: &str) -> SegmentAddress {
+        SegmentAddress {
             base: Arc::clone(&self.base),
             text: uri.into(),
             template: None,
@@ -155,15 +168,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `length[@offset]`.
-fn byte_range(text: &str) -> Option<(u64, Option<u64>)> {
+/// Parses `length[@offset]`.
+fn parse_byte_range(text: &str) -> Option<(u64, Option<u64>)> {
     match text.split_once('@') {
         Some((len, at)) => Some((len.trim().parse().ok()?, Some(at.trim().parse().ok()?))),
         None => Some((text.trim().parse().ok()?, None)),
     }
 }
 
-/// Empty ranges cannot be asked for.
+/// Returns a range; `None` if it is empty, because empty ranges cannot be requested.
 fn to_range(at: u64, len: u64) -> Option<Range<u64>> {
     let end = at.checked_add(len)?;
     (len > 0).then_some(at..end)

@@ -1,78 +1,84 @@
-//! HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis), read.
+//! Parsing of HLS playlists (RFC 8216 and draft-pantos-hls-rfc8216bis).
 
 mod attributes;
 mod media;
 mod multivariant;
 mod variables;
 
-use self::attributes::Attributes;
-use self::variables::Variables;
-use super::{MANIFEST_BYTES_MAX, Segments, Title};
-use crate::error::{Error, Kind, Result};
+use self::attributes::AttributeList;
+use self::variables::PlaylistVariables;
+use super::{MANIFEST_BYTES_MAX, ParsedManifest, SegmentList};
+use crate::error::{Error, ErrorKind, Result};
 use url::Url;
 
-/// The longest line that is read, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// What a playlist turned out to be.
+/// A parsed playlist, by kind.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Playlist {
-    /// It names other playlists.
-    Multivariant(Title),
-    /// It names segments.
-    Media(Media),
+pub enum ParsedPlaylist {
+    /// A playlist that lists other playlists.
+    Multivariant(ParsedManifest),
+    /// A playlist that lists segments.
+    Media(MediaPlaylist),
 }
 
 /// A media playlist.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Media {
-    /// Its segments.
-    pub segments: Segments,
-    /// There is no `EXT-X-ENDLIST`: more may be added.
-    pub live: bool,
-    /// It is an I-frame playlist: nothing that plays.
-    pub iframes_only: bool,
-    /// Segments are encrypted.
-    pub encrypted: bool,
+pub struct MediaPlaylist {
+    /// Segments in order.
+    pub segments: SegmentList,
+    /// Whether `EXT-X-ENDLIST` is missing, so that segments may be added.
+    pub is_live: bool,
+    /// Whether it is an I-frame playlist, which is not played.
+    pub is_iframes_only: bool,
+    /// Whether segments are encrypted.
+    pub is_encrypted: bool,
 }
 
-/// Reads a playlist that was fetched from `url` (after redirects).
+/// Parses a playlist that was fetched from `url`, after redirects.
 ///
 /// # Errors
-/// `Malformed` with the line where it is no playlist, `TooLarge` over
-/// [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`], `Empty` if it names nothing.
-pub fn read(url: &Url, bytes: &[u8]) -> Result<Playlist> {
+/// `Malformed`, with the line, if it is no playlist; `TooLarge` over [`MANIFEST_BYTES_MAX`] or
+/// [`super::SEGMENTS_MAX`]; `Empty` if it lists nothing.
+pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
     if bytes.len() > MANIFEST_BYTES_MAX {
-        let what = format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes");
-        return Err(Error::new(Kind::TooLarge, what));
+        let message = format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let text =
         std::str::from_utf8(bytes).map_err(|_| Error::malformed("a playlist not in UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with("#EXTM3U") {
-        return Err(Error::malformed("an HLS playlist starts with #EXTM3U; this does not").at(0));
+        return Err(
+            Error::malformed("an HLS playlist starts with #EXTM3U; this does not").at_byte(0),
+        );
     }
-    let is_multivariant = lines(text).any(|line| {
+    let is_multivariant = numbered_lines(text).any(|line| {
         line.is_ok_and(|line| {
             line.text.starts_with("#EXT-X-STREAM-INF") || line.text.starts_with("#EXT-X-MEDIA:")
         })
     });
     if is_multivariant {
-        Ok(Playlist::Multivariant(multivariant::read(url, text)?))
+        Ok(ParsedPlaylist::Multivariant(
+            multivariant::parse_multivariant_playlist(url, text)?,
+        ))
     } else {
-        Ok(Playlist::Media(media::read(url, text)?))
+        Ok(ParsedPlaylist::Media(media::parse_media_playlist(
+            url, text,
+        )?))
     }
 }
 
-/// One line that is not empty, without blanks around it.
-struct Line<'a> {
+/// One non-empty line, trimmed.
+struct PlaylistLine<'a> {
     number: usize,
     text: &'a str,
 }
 
-impl<'a> Line<'a> {
-    /// What follows a tag's name and colon; empty for a tag without a value.
-    fn tag(&self, name: &str) -> Option<&'a str> {
+impl<'a> PlaylistLine<'a> {
+    /// Returns the text after a tag's name and colon; empty for a tag without a value.
+    fn tag_value(&self, name: &str) -> Option<&'a str> {
         let rest = self.text.strip_prefix(name)?;
         match rest.strip_prefix(':') {
             Some(value) => Some(value.trim()),
@@ -80,37 +86,37 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A comment or a tag, not a URI.
+    /// Returns whether the line is a comment or a tag instead of a URI.
     fn is_tag(&self) -> bool {
         self.text.starts_with('#')
     }
 
-    /// The same fault, on this line.
-    fn place(&self, error: Error) -> Error {
+    /// Adds this line to the location of an error.
+    fn locate_error(&self, error: Error) -> Error {
         Error {
-            place: format!("line {}", self.number),
+            location: format!("line {}", self.number),
             ..error
         }
     }
 
-    fn malformed(&self, what: impl Into<String>) -> Error {
-        self.place(Error::malformed(what))
+    fn malformed_error(&self, message: impl Into<String>) -> Error {
+        self.locate_error(Error::malformed(message))
     }
 }
 
-fn lines(text: &str) -> impl Iterator<Item = Result<Line<'_>>> {
+fn numbered_lines(text: &str) -> impl Iterator<Item = Result<PlaylistLine<'_>>> {
     let numbered = text.lines().enumerate();
-    let trimmed = numbered.map(|(n, text)| Line {
+    let trimmed = numbered.map(|(n, text)| PlaylistLine {
         number: n + 1,
         text: text.trim(),
     });
     trimmed.filter(|line| !line.text.is_empty()).map(|line| {
         if line.text.len() > LINE_BYTES_MAX {
-            let what = format!(
+            let message = format!(
                 "a line of {} bytes; at most {LINE_BYTES_MAX} are read",
                 line.text.len()
             );
-            return Err(line.place(Error::new(Kind::TooLarge, what)));
+            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
         }
         Ok(line)
     })

@@ -1,89 +1,101 @@
-//! Multivariant playlists: variants and the renditions that they name.
+//! Parsing of multivariant playlists: variants and their renditions.
 
-use super::super::{Kind as Carries, Piece, Rendition, Title, resolve};
-use super::{Attributes, Line, Variables, lines};
-use crate::error::{Error, Kind, Result};
+use super::super::{ManifestRendition, ParsedManifest, RenditionKind, SegmentSource, resolve_url};
+use super::{AttributeList, PlaylistLine, PlaylistVariables, numbered_lines};
+use crate::error::{Error, ErrorKind, Result};
 use url::Url;
 
-/// The most variants and renditions of one playlist.
+/// Maximum number of variants and renditions of one playlist.
 const RENDITIONS_MAX: usize = 4096;
 
-/// Codecs by which sound is told from pictures (RFC 6381's first four letters).
+/// Codecs of audio (the first four letters of RFC 6381).
 const AUDIO_CODECS: [&str; 10] = [
     "mp4a", "ac-3", "ec-3", "ac-4", "opus", "Opus", "fLaC", "flac", "alac", "mp3",
 ];
 
-pub(super) fn read(url: &Url, text: &str) -> Result<Title> {
-    let mut title = Title::default();
-    let mut variables = Variables::default();
-    let mut pending: Option<Line<'_>> = None;
-    for line in lines(text) {
+pub(super) fn parse_multivariant_playlist(url: &Url, text: &str) -> Result<ParsedManifest> {
+    let mut title = ParsedManifest::default();
+    let mut variables = PlaylistVariables::default();
+    let mut pending: Option<PlaylistLine<'_>> = None;
+    for line in numbered_lines(text) {
         let line = line?;
-        if line.tag("#EXT-X-DEFINE").is_some() {
+        if line.tag_value("#EXT-X-DEFINE").is_some() {
             variables.define(&line, url)?;
-        } else if line.tag("#EXT-X-STREAM-INF").is_some() {
+        } else if line.tag_value("#EXT-X-STREAM-INF").is_some() {
             pending = Some(line);
-        } else if let Some(list) = line.tag("#EXT-X-MEDIA") {
-            let list = variables.fill(list, &line)?;
-            media(&mut title, url, Attributes(&list), &line)?;
-        } else if line.tag("#EXT-X-I-FRAME-STREAM-INF").is_some() {
-            title.note("I-frame playlists are ignored");
+        } else if let Some(list) = line.tag_value("#EXT-X-MEDIA") {
+            let list = variables.substitute(list, &line)?;
+            add_media_rendition(&mut title, url, AttributeList(&list), &line)?;
+        } else if line.tag_value("#EXT-X-I-FRAME-STREAM-INF").is_some() {
+            title.add_note("I-frame playlists are ignored");
         } else if !line.is_tag()
             && let Some(tag) = pending.take()
         {
-            let list = tag.tag("#EXT-X-STREAM-INF").unwrap_or_default();
-            let list = variables.fill(list, &tag)?;
-            let uri = variables.fill(line.text, &line)?;
-            variant(&mut title, url, Attributes(&list), &uri).map_err(|error| line.place(error))?;
+            let list = tag.tag_value("#EXT-X-STREAM-INF").unwrap_or_default();
+            let list = variables.substitute(list, &tag)?;
+            let uri = variables.substitute(line.text, &line)?;
+            add_variant(&mut title, url, AttributeList(&list), &uri)
+                .map_err(|error| line.locate_error(error))?;
         }
         if title.renditions.len() > RENDITIONS_MAX {
-            let what = format!("more than {RENDITIONS_MAX} variants and renditions");
-            return Err(Error::new(Kind::TooLarge, what));
+            let message = format!("more than {RENDITIONS_MAX} variants and renditions");
+            return Err(Error::new(ErrorKind::TooLarge, message));
         }
     }
     mark_demuxed(&mut title);
     if title
         .renditions
         .iter()
-        .all(|rendition| rendition.kind == Carries::Text)
+        .all(|rendition| rendition.kind == RenditionKind::Text)
     {
-        return Err(Error::new(Kind::Empty, "no variant with a URI"));
+        return Err(Error::new(ErrorKind::Empty, "no variant with a URI"));
     }
     Ok(title)
 }
 
-fn variant(title: &mut Title, url: &Url, list: Attributes<'_>, uri: &str) -> Result<()> {
+fn add_variant(
+    title: &mut ParsedManifest,
+    url: &Url,
+    list: AttributeList<'_>,
+    uri: &str,
+) -> Result<()> {
     let codecs = list.get("CODECS").unwrap_or_default();
-    let kind = if is_audio(codecs) {
-        Carries::Audio
+    let kind = if is_audio_only(codecs) {
+        RenditionKind::Audio
     } else {
-        Carries::Muxed
+        RenditionKind::Muxed
     };
-    title.renditions.push(Rendition {
+    title.renditions.push(ManifestRendition {
         id: uri.to_string(),
         kind,
-        // An audio-only variant is no member of a group.
+        // An audio-only variant is not a member of a group.
         group: list
             .get("AUDIO")
             .map(str::to_string)
-            .filter(|_| kind == Carries::Muxed),
-        bandwidth: list.integer("BANDWIDTH").unwrap_or(0),
-        resolution: list.resolution("RESOLUTION"),
-        frame_rate: list.decimal("FRAME-RATE"),
+            .filter(|_| kind == RenditionKind::Muxed),
+        bandwidth: list.get_integer("BANDWIDTH").unwrap_or(0),
+        resolution: list.get_resolution("RESOLUTION"),
+        frame_rate: list.get_decimal("FRAME-RATE"),
         codecs: codecs.to_string(),
         language: None,
-        pieces: vec![Piece::Playlist(resolve(url, uri)?)],
+        segment_sources: vec![SegmentSource::Playlist(resolve_url(url, uri)?)],
     });
     Ok(())
 }
 
-/// Renditions without a URI lie in the variants' own segments: nothing to fetch.
-fn media(title: &mut Title, url: &Url, list: Attributes<'_>, line: &Line<'_>) -> Result<()> {
+/// Adds a rendition. One without a URI is part of the variants' segments, so there is nothing to
+/// fetch.
+fn add_media_rendition(
+    title: &mut ParsedManifest,
+    url: &Url,
+    list: AttributeList<'_>,
+    line: &PlaylistLine<'_>,
+) -> Result<()> {
     let kind = match list.get("TYPE") {
-        Some("AUDIO") => Carries::Audio,
-        Some("SUBTITLES") => Carries::Text,
+        Some("AUDIO") => RenditionKind::Audio,
+        Some("SUBTITLES") => RenditionKind::Text,
         Some("VIDEO") => {
-            title.note("alternative video renditions are ignored");
+            title.add_note("alternative video renditions are ignored");
             return Ok(());
         }
         _ => return Ok(()),
@@ -92,7 +104,7 @@ fn media(title: &mut Title, url: &Url, list: Attributes<'_>, line: &Line<'_>) ->
         return Ok(());
     };
     let group = list.get("GROUP-ID").unwrap_or_default();
-    title.renditions.push(Rendition {
+    title.renditions.push(ManifestRendition {
         id: uri.to_string(),
         kind,
         group: Some(group.to_string()),
@@ -101,31 +113,33 @@ fn media(title: &mut Title, url: &Url, list: Attributes<'_>, line: &Line<'_>) ->
         frame_rate: None,
         codecs: String::new(),
         language: list.get("LANGUAGE").map(str::to_string),
-        pieces: vec![Piece::Playlist(
-            resolve(url, uri).map_err(|error| line.place(error))?,
+        segment_sources: vec![SegmentSource::Playlist(
+            resolve_url(url, uri).map_err(|error| line.locate_error(error))?,
         )],
     });
     Ok(())
 }
 
-/// A variant whose audio group has playlists of its own carries pictures alone.
-fn mark_demuxed(title: &mut Title) {
+/// Marks variants as video only, if their audio group has playlists of its own.
+fn mark_demuxed(title: &mut ParsedManifest) {
     let audio = title
         .renditions
         .iter()
-        .filter(|rendition| rendition.kind == Carries::Audio);
+        .filter(|rendition| rendition.kind == RenditionKind::Audio);
     let groups: Vec<String> = audio
         .filter_map(|rendition| rendition.group.clone())
         .collect();
     for rendition in &mut title.renditions {
         let group = rendition.group.as_ref();
-        if rendition.kind == Carries::Muxed && group.is_some_and(|group| groups.contains(group)) {
-            rendition.kind = Carries::Video;
+        if rendition.kind == RenditionKind::Muxed
+            && group.is_some_and(|group| groups.contains(group))
+        {
+            rendition.kind = RenditionKind::Video;
         }
     }
 }
 
-fn is_audio(codecs: &str) -> bool {
+fn is_audio_only(codecs: &str) -> bool {
     let mut codecs = codecs
         .split(',')
         .map(str::trim)

@@ -1,22 +1,22 @@
-//! `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3): `{$name}` stands for a value.
+//! `EXT-X-DEFINE` (draft-pantos-hls-rfc8216bis, 4.4.2.3): `{$name}` is replaced by a value.
 
-use super::{Attributes, LINE_BYTES_MAX, Line};
-use crate::error::{Error, Kind, Result};
+use super::{AttributeList, LINE_BYTES_MAX, PlaylistLine};
+use crate::error::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use url::Url;
 
-/// The most variables of one playlist.
+/// Maximum number of variables of one playlist.
 const VARIABLES_MAX: usize = 256;
 
 #[derive(Default)]
-pub(super) struct Variables(HashMap<String, String>);
+pub(super) struct PlaylistVariables(HashMap<String, String>);
 
-impl Variables {
-    /// Takes in a definition: by value, or from the query of the playlist's own URL. What a
-    /// multivariant playlist exports is not known to media playlists here.
-    pub(super) fn define(&mut self, line: &Line<'_>, url: &Url) -> Result<()> {
-        let attributes = Attributes(line.tag("#EXT-X-DEFINE").unwrap_or_default());
+impl PlaylistVariables {
+    /// Adds a definition by value, or from the query of the playlist's own URL. Media playlists do
+    /// not know the exports of a multivariant playlist.
+    pub(super) fn define(&mut self, line: &PlaylistLine<'_>, url: &Url) -> Result<()> {
+        let attributes = AttributeList(line.tag_value("#EXT-X-DEFINE").unwrap_or_default());
         let (name, value) = if let Some(name) = attributes.get("NAME") {
             (
                 name,
@@ -31,18 +31,22 @@ impl Variables {
                     .unwrap_or_default(),
             )
         } else {
-            return Err(line.place(Error::unsupported("EXT-X-DEFINE by IMPORT")));
+            return Err(line.locate_error(Error::unsupported("EXT-X-DEFINE by IMPORT")));
         };
         if self.0.len() >= VARIABLES_MAX {
-            let what = format!("more than {VARIABLES_MAX} variables");
-            return Err(line.place(Error::new(Kind::TooLarge, what)));
+            let message = format!("more than {VARIABLES_MAX} variables");
+            return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
         }
         self.0.insert(name.to_string(), value);
         Ok(())
     }
 
-    /// Text with variables replaced, once: values are not looked into.
-    pub(super) fn fill<'a>(&self, text: &'a str, line: &Line<'_>) -> Result<Cow<'a, str>> {
+    /// Replaces variables once. Values are not substituted again.
+    pub(super) fn substitute<'a>(
+        &self,
+        text: &'a str,
+        line: &PlaylistLine<'_>,
+    ) -> Result<Cow<'a, str>> {
         if self.0.is_empty() || !text.contains("{$") {
             return Ok(Cow::Borrowed(text));
         }
@@ -51,13 +55,13 @@ impl Variables {
         while let Some((before, after)) = rest.split_once("{$") {
             let known = after.split_once('}');
             let known = known.and_then(|(name, after)| Some((self.0.get(name)?, after)));
-            let (value, after) =
-                known.ok_or_else(|| line.malformed("a variable that is not defined"))?;
+            let (value, after) = known.ok_or_else(|| line.malformed_error("undefined variable"))?;
             out.push_str(before);
             out.push_str(value);
             if out.len() > LINE_BYTES_MAX {
-                let what = format!("a line of more than {LINE_BYTES_MAX} bytes with its variables");
-                return Err(line.place(Error::new(Kind::TooLarge, what)));
+                let message =
+                    format!("a line of more than {LINE_BYTES_MAX} bytes with its variables");
+                return Err(line.locate_error(Error::new(ErrorKind::TooLarge, message)));
             }
             rest = after;
         }

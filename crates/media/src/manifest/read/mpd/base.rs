@@ -1,72 +1,78 @@
-//! What elements hand down to those inside them: base URLs and segment information.
+//! Values that MPD elements inherit: base URLs and segment information.
 
-use super::super::resolve;
+use super::super::resolve_url;
 use crate::error::Result;
-use crate::xml::Element;
+use crate::xml::XmlElement;
 use std::sync::Arc;
 use url::Url;
 
-/// The state of inheritance at some depth (5.3.9.2.2, 5.6).
+/// Inherited values at one depth (5.3.9.2.2, 5.6).
 #[derive(Debug, Clone)]
-pub(super) struct Scope<'a> {
+pub(super) struct ElementScope<'a> {
     pub(super) base: Arc<Url>,
     /// `SegmentTemplate`, `SegmentList` or `SegmentBase` elements, innermost first.
-    chain: Vec<&'a Element>,
+    segment_information: Vec<&'a XmlElement>,
 }
 
-impl<'a> Scope<'a> {
-    pub(super) fn new(url: &Url) -> Scope<'a> {
-        Scope {
+impl<'a> ElementScope<'a> {
+    pub(super) fn new(url: &Url) -> ElementScope<'a> {
+        ElementScope {
             base: Arc::new(url.clone()),
-            chain: Vec::new(),
+            segment_information: Vec::new(),
         }
     }
 
-    /// The scope inside an element. Of several BaseURLs the first is taken, as players do that
-    /// know no better.
-    pub(super) fn enter(&self, element: &'a Element) -> Result<Scope<'a>> {
+    /// Returns the scope inside an element. The first of several BaseURLs is used, as in players
+    /// without a preference.
+    pub(super) fn enter(&self, element: &'a XmlElement) -> Result<ElementScope<'a>> {
         let mut inside = self.clone();
-        if let Some(base) = element.first("BaseURL") {
-            inside.base = Arc::new(resolve(&self.base, &base.text)?);
+        if let Some(base) = element.first_child("BaseURL") {
+            inside.base = Arc::new(resolve_url(&self.base, &base.text)?);
         }
         let named = ["SegmentTemplate", "SegmentList", "SegmentBase"];
         for name in named {
-            if let Some(found) = element.first(name) {
-                inside.chain.insert(0, found);
+            if let Some(found) = element.first_child(name) {
+                inside.segment_information.insert(0, found);
             }
         }
         Ok(inside)
     }
 
-    /// The kind of segment information that rules here: the innermost.
-    pub(super) fn kind(&self) -> Option<&'a str> {
-        self.chain.first().map(|element| element.name.as_str())
+    /// Returns the name of the innermost segment information element.
+    pub(super) fn addressing_element(&self) -> Option<&'a str> {
+        self.segment_information
+            .first()
+            .map(|element| element.name.as_str())
     }
 
-    /// An attribute of the ruling kind, from the innermost element that has it.
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        self.ruling().find_map(|element| element.get(name))
+    /// Returns an attribute of the segment information, from the innermost element that has it.
+    pub(super) fn attribute(&self, name: &str) -> Option<&'a str> {
+        self.addressing_elements()
+            .find_map(|element| element.attribute(name))
     }
 
-    /// As [`Scope::get`], as a number.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>> {
-        let holder = self.ruling().find(|element| element.get(name).is_some());
-        holder.map_or(Ok(None), |element| element.number(name))
+    /// Parses [`ElementScope::attribute`] as a number.
+    pub(super) fn parse_u64_attribute(&self, name: &str) -> Result<Option<u64>> {
+        let holder = self
+            .addressing_elements()
+            .find(|element| element.attribute(name).is_some());
+        holder.map_or(Ok(None), |element| element.parse_u64_attribute(name))
     }
 
-    /// A child of the ruling kind, from the innermost element that has it.
-    pub(super) fn child(&self, name: &'static str) -> Option<&'a Element> {
-        self.ruling().find_map(|element| element.first(name))
+    /// Returns a child of the segment information, from the innermost element that has it.
+    pub(super) fn child_element(&self, name: &'static str) -> Option<&'a XmlElement> {
+        self.addressing_elements()
+            .find_map(|element| element.first_child(name))
     }
 
-    /// The innermost element of the ruling kind.
-    pub(super) fn innermost(&self) -> Option<&'a Element> {
-        self.chain.first().copied()
+    /// Returns the innermost segment information element.
+    pub(super) fn innermost(&self) -> Option<&'a XmlElement> {
+        self.segment_information.first().copied()
     }
 
-    fn ruling(&self) -> impl Iterator<Item = &'a Element> {
-        let kind = self.kind().unwrap_or_default();
-        self.chain
+    fn addressing_elements(&self) -> impl Iterator<Item = &'a XmlElement> {
+        let kind = self.addressing_element().unwrap_or_default();
+        self.segment_information
             .iter()
             .copied()
             .filter(move |element| element.name == kind)

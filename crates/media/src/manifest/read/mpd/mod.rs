@@ -1,4 +1,4 @@
-//! DASH MPDs (ISO/IEC 23009-1), read.
+//! Parsing of DASH MPDs (ISO/IEC 23009-1).
 
 mod base;
 mod period;
@@ -6,99 +6,108 @@ mod representation;
 mod timeline;
 
 use super::decimal;
-use super::{MANIFEST_BYTES_MAX, Rendition, Title};
-use crate::error::{Error, Kind, Result};
-use crate::xml::{self, Element};
+use super::{MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest};
+use crate::error::{Error, ErrorKind, Result};
+use crate::xml::{self, XmlElement};
 use url::Url;
 
-/// The most representations of one MPD, all periods together.
+/// Maximum number of representations of one MPD, all periods together.
 const REPRESENTATIONS_MAX: usize = 4096;
 
-/// Reads an MPD that was fetched from `url` (after redirects). Periods are joined: a
-/// representation goes on in the next period as the one of its kind, language and id, or else as
-/// that of the nearest bandwidth.
+/// Parses an MPD that was fetched from `url`, after redirects.
+///
+/// Periods are joined: a representation continues in the next period as the one with its kind,
+/// language and id, or else with the nearest bandwidth.
 ///
 /// # Errors
-/// `Malformed` with the element where it is no MPD, `TooLarge` over a bound, `Empty` if it names
-/// nothing that plays.
-pub fn read(url: &Url, bytes: &[u8]) -> Result<Title> {
+/// `Malformed`, with the element, if it is no MPD; `TooLarge` over a limit; `Empty` if nothing in
+/// it plays.
+pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     if bytes.len() > MANIFEST_BYTES_MAX {
-        let what = format!("an MPD of more than {MANIFEST_BYTES_MAX} bytes");
-        return Err(Error::new(Kind::TooLarge, what));
+        let message = format!("an MPD of more than {MANIFEST_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::malformed("an MPD not in UTF-8"))?;
-    let mpd = xml::parse(text)?;
+    let mpd = xml::parse_document(text)?;
     if mpd.name != "MPD" {
-        let what = format!(
-            "an MPD is expected, this is <{}>",
-            super::address::short(&mpd.name)
+        let message = format!(
+            "an MPD is expected, but this is <{}>",
+            super::resource_range::shorten_for_message(&mpd.name)
         );
-        return Err(Error::malformed(what));
+        return Err(Error::malformed(message));
     }
-    let mut title = Title {
-        live: mpd.get("type") == Some("dynamic"),
-        ..Title::default()
+    let mut title = ParsedManifest {
+        is_live: mpd.attribute("type") == Some("dynamic"),
+        ..ParsedManifest::default()
     };
-    let scope = base::Scope::new(url).enter(&mpd)?;
-    let mut budget = timeline::Budget::default();
-    for (period, span) in spans(&mpd)? {
-        if period.get("href").is_some() {
-            title.note("periods elsewhere (xlink) are ignored");
+    let scope = base::ElementScope::new(url).enter(&mpd)?;
+    let mut budget = timeline::SegmentBudget::default();
+    for (period, span) in period_spans(&mpd)? {
+        if period.attribute("href").is_some() {
+            title.add_note("periods elsewhere (xlink) are ignored");
             continue;
         }
-        let found = period::read(&mut title, &scope, period, span, &mut budget)?;
-        join(&mut title, found)?;
+        let found = period::parse_period(&mut title, &scope, period, span, &mut budget)?;
+        join_period(&mut title, found)?;
     }
     if title.renditions.is_empty() {
         return Err(Error::new(
-            Kind::Empty,
+            ErrorKind::Empty,
             "an MPD without a representation that plays",
         ));
     }
     Ok(title)
 }
 
-/// When a period starts, and how long it is where that can be known, in nanoseconds.
+/// Start and, if it can be known, duration of a period, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Span {
-    start: i64,
-    duration: Option<i64>,
+struct PeriodSpan {
+    start_ns: i64,
+    duration_ns: Option<i64>,
 }
 
-/// Periods with their times (5.3.2.1): what is not said follows from the neighbours.
-fn spans(mpd: &Element) -> Result<Vec<(&Element, Span)>> {
+/// Returns the periods with their times (5.3.2.1). Missing values follow from the adjacent periods.
+fn period_spans(mpd: &XmlElement) -> Result<Vec<(&XmlElement, PeriodSpan)>> {
     let total = mpd
-        .get("mediaPresentationDuration")
-        .and_then(decimal::duration);
-    let periods: Vec<&Element> = mpd.all("Period").collect();
+        .attribute("mediaPresentationDuration")
+        .and_then(decimal::parse_duration);
+    let periods: Vec<&XmlElement> = mpd.children_named("Period").collect();
     let mut spans = Vec::with_capacity(periods.len());
     let mut next_start = 0;
     for (n, period) in periods.iter().enumerate() {
         let start = period
-            .get("start")
-            .and_then(decimal::duration)
+            .attribute("start")
+            .and_then(decimal::parse_duration)
             .unwrap_or(next_start);
-        let following = periods.get(n + 1).and_then(|next| next.get("start"));
-        let until = match following.and_then(decimal::duration) {
+        let following = periods.get(n + 1).and_then(|next| next.attribute("start"));
+        let until = match following.and_then(decimal::parse_duration) {
             None if n + 1 == periods.len() => total,
             until => until,
         };
-        let duration = period.get("duration").and_then(decimal::duration);
+        let duration = period
+            .attribute("duration")
+            .and_then(decimal::parse_duration);
         let duration = duration.or(until.map(|until| until.saturating_sub(start).max(0)));
         next_start = start.saturating_add(duration.unwrap_or(0));
-        spans.push((*period, Span { start, duration }));
+        spans.push((
+            *period,
+            PeriodSpan {
+                start_ns: start,
+                duration_ns: duration,
+            },
+        ));
     }
     if spans.is_empty() {
-        return Err(Error::new(Kind::Empty, "an MPD without a Period"));
+        return Err(Error::new(ErrorKind::Empty, "an MPD without a Period"));
     }
     Ok(spans)
 }
 
-/// Lets each rendition go on with what a further period has for it.
-fn join(title: &mut Title, found: Vec<Rendition>) -> Result<()> {
+/// Appends the segment sources of a further period to each rendition.
+fn join_period(title: &mut ParsedManifest, found: Vec<ManifestRendition>) -> Result<()> {
     if title.renditions.len() + found.len() > REPRESENTATIONS_MAX {
-        let what = format!("more than {REPRESENTATIONS_MAX} representations");
-        return Err(Error::new(Kind::TooLarge, what));
+        let message = format!("more than {REPRESENTATIONS_MAX} representations");
+        return Err(Error::new(ErrorKind::TooLarge, message));
     }
     if title.renditions.is_empty() {
         title.renditions = found;
@@ -114,13 +123,15 @@ fn join(title: &mut Title, found: Vec<Rendition>) -> Result<()> {
                 (same, next.bandwidth.abs_diff(known.bandwidth))
             });
         if let Some(next) = next {
-            known.pieces.extend(next.pieces.iter().cloned());
+            known
+                .segment_sources
+                .extend(next.segment_sources.iter().cloned());
         }
-        pieces += known.pieces.len();
+        pieces += known.segment_sources.len();
     }
     if pieces > REPRESENTATIONS_MAX * 4 {
         return Err(Error::new(
-            Kind::TooLarge,
+            ErrorKind::TooLarge,
             "too many representations in too many periods",
         ));
     }

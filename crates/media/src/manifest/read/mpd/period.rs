@@ -1,41 +1,41 @@
-//! Periods: adaptation sets that play, and what is left aside.
+//! Parsing of periods: adaptation sets that play, and notes on ignored ones.
 
-use super::super::{Kind as Carries, Rendition, Title};
-use super::Span;
-use super::base::Scope;
+use super::super::{ManifestRendition, ParsedManifest, RenditionKind};
+use super::PeriodSpan;
+use super::base::ElementScope;
 use super::representation;
-use super::timeline::Budget;
+use super::timeline::SegmentBudget;
 use crate::error::Result;
-use crate::xml::Element;
+use crate::xml::XmlElement;
 
-/// Sets for fast forward (DASH-IF IOP, 3.2.9), which players do not play from.
-const TRICK_MODE: &str = "http://dashif.org/guidelines/trickmode";
+/// Scheme of fast-forward sets (DASH-IF IOP, 3.2.9), from which players do not play.
+const TRICK_MODE_SCHEME: &str = "http://dashif.org/guidelines/trickmode";
 
-pub(super) fn read(
-    title: &mut Title,
-    scope: &Scope<'_>,
-    period: &Element,
-    span: Span,
-    budget: &mut Budget,
-) -> Result<Vec<Rendition>> {
+pub(super) fn parse_period(
+    title: &mut ParsedManifest,
+    scope: &ElementScope<'_>,
+    period: &XmlElement,
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<Vec<ManifestRendition>> {
     let scope = scope.enter(period)?;
     let mut found = Vec::new();
-    for set in period.all("AdaptationSet") {
+    for set in period.children_named("AdaptationSet") {
         if is_trick_mode(set) {
-            title.note("trick mode sets are ignored");
+            title.add_note("trick mode sets are ignored");
             continue;
         }
         let scope = scope.enter(set)?;
-        for described in set.all("Representation") {
-            let Some(kind) = kind(set, described) else {
-                title.note("sets of images or of unknown kind are ignored");
+        for described in set.children_named("Representation") {
+            let Some(kind) = rendition_kind(set, described) else {
+                title.add_note("sets of images or of unknown kind are ignored");
                 continue;
             };
             let scope = scope.enter(described)?;
-            let rendition = rendition(set, described, kind)?;
-            let pieces = representation::pieces(&scope, &rendition, span, budget)?;
-            found.push(Rendition {
-                pieces,
+            let rendition = parse_rendition(set, described, kind)?;
+            let pieces = representation::parse_segment_sources(&scope, &rendition, span, budget)?;
+            found.push(ManifestRendition {
+                segment_sources: pieces,
                 ..rendition
             });
         }
@@ -43,54 +43,58 @@ pub(super) fn read(
     Ok(found)
 }
 
-fn is_trick_mode(set: &Element) -> bool {
+fn is_trick_mode(set: &XmlElement) -> bool {
     let properties = set
-        .all("EssentialProperty")
-        .chain(set.all("SupplementalProperty"));
-    let mut schemes = properties.filter_map(|property| property.get("schemeIdUri"));
-    schemes.any(|scheme| scheme == TRICK_MODE)
+        .children_named("EssentialProperty")
+        .chain(set.children_named("SupplementalProperty"));
+    let mut schemes = properties.filter_map(|property| property.attribute("schemeIdUri"));
+    schemes.any(|scheme| scheme == TRICK_MODE_SCHEME)
 }
 
-/// From `contentType`, or the MIME type, or the codecs.
-fn kind(set: &Element, described: &Element) -> Option<Carries> {
-    let either = |name| described.get(name).or_else(|| set.get(name));
-    let component = set.all("ContentComponent").count();
+/// Derives the kind from `contentType`, the MIME type or the codecs.
+fn rendition_kind(set: &XmlElement, described: &XmlElement) -> Option<RenditionKind> {
+    let either = |name| described.attribute(name).or_else(|| set.attribute(name));
+    let component = set.children_named("ContentComponent").count();
     let mime = either("mimeType").unwrap_or_default();
     let stated = set
-        .get("contentType")
+        .attribute("contentType")
         .unwrap_or_else(|| mime.split('/').next().unwrap_or_default());
     match stated {
-        "video" if component > 1 => Some(Carries::Muxed),
-        "video" => Some(Carries::Video),
-        "audio" => Some(Carries::Audio),
-        "text" => Some(Carries::Text),
+        "video" if component > 1 => Some(RenditionKind::Muxed),
+        "video" => Some(RenditionKind::Video),
+        "audio" => Some(RenditionKind::Audio),
+        "text" => Some(RenditionKind::Text),
         "application" if mime == "application/mp4" || mime == "application/ttml+xml" => {
-            Some(Carries::Text)
+            Some(RenditionKind::Text)
         }
-        "" if either("width").is_some() => Some(Carries::Video),
-        "" if either("audioSamplingRate").is_some() => Some(Carries::Audio),
+        "" if either("width").is_some() => Some(RenditionKind::Video),
+        "" if either("audioSamplingRate").is_some() => Some(RenditionKind::Audio),
         _ => None,
     }
 }
 
-fn rendition(set: &Element, described: &Element, kind: Carries) -> Result<Rendition> {
-    let either = |name| described.get(name).or_else(|| set.get(name));
+fn parse_rendition(
+    set: &XmlElement,
+    described: &XmlElement,
+    kind: RenditionKind,
+) -> Result<ManifestRendition> {
+    let either = |name| described.attribute(name).or_else(|| set.attribute(name));
     let pixels = |name| either(name).and_then(|text| text.parse::<u32>().ok());
-    Ok(Rendition {
-        id: described.get("id").unwrap_or_default().to_string(),
+    Ok(ManifestRendition {
+        id: described.attribute("id").unwrap_or_default().to_string(),
         kind,
         group: None,
-        bandwidth: described.number("bandwidth")?.unwrap_or(0),
+        bandwidth: described.parse_u64_attribute("bandwidth")?.unwrap_or(0),
         resolution: pixels("width").zip(pixels("height")),
-        frame_rate: either("frameRate").and_then(frame_rate),
+        frame_rate: either("frameRate").and_then(parse_frame_rate),
         codecs: either("codecs").unwrap_or_default().to_string(),
         language: either("lang").map(str::to_string),
-        pieces: Vec::new(),
+        segment_sources: Vec::new(),
     })
 }
 
-/// `25` or `30000/1001`.
-fn frame_rate(text: &str) -> Option<f64> {
+/// Parses `25` or `30000/1001`.
+fn parse_frame_rate(text: &str) -> Option<f64> {
     let (frames, seconds) = text.split_once('/').unwrap_or((text, "1"));
     let (frames, seconds): (f64, f64) = (frames.parse().ok()?, seconds.parse().ok()?);
     let rate = frames / seconds;

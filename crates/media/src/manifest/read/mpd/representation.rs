@@ -1,207 +1,232 @@
-//! A representation's segments, however they are addressed (5.3.9).
+//! Parsing of a representation's segments, for every addressing scheme (5.3.9).
 
-use super::super::address::{Part, range};
-use super::super::decimal::NANOS;
-use super::super::segments::{Address, Identity, Init, Row, Segments};
-use super::super::{IndexPiece, Piece, Rendition, resolve};
-use super::Span;
-use super::base::Scope;
-use super::timeline::{self, Budget, Tick};
+use super::super::decimal::NANOS_PER_SECOND;
+use super::super::resource_range::{ResourceRange, parse_range};
+use super::super::segment_list::{
+    InitSegment, RepresentationIdentity, SegmentAddress, SegmentList, SegmentRow,
+};
+use super::super::{ManifestRendition, SegmentSource, SidxSource, resolve_url};
+use super::PeriodSpan;
+use super::base::ElementScope;
+use super::timeline::{self, SegmentBudget, TimelineEntry};
 use crate::error::{Error, Result};
 use crate::time::Time;
-use crate::xml::Element;
+use crate::xml::XmlElement;
 use std::sync::Arc;
 
-/// What makes up the representation in this period.
-pub(super) fn pieces(
-    scope: &Scope<'_>,
-    rendition: &Rendition,
-    span: Span,
-    budget: &mut Budget,
-) -> Result<Vec<Piece>> {
-    let place = |error: Error| Error {
-        place: format!(
+/// Returns the segment sources of a representation in this period.
+pub(super) fn parse_segment_sources(
+    scope: &ElementScope<'_>,
+    rendition: &ManifestRendition,
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<Vec<SegmentSource>> {
+    let add_location = |error: Error| Error {
+        location: format!(
             "Representation {}",
-            super::super::address::short(&rendition.id)
+            super::super::resource_range::shorten_for_message(&rendition.id)
         ),
         ..error
     };
-    match scope.kind() {
-        Some("SegmentTemplate") => template(scope, rendition, span, budget),
-        Some("SegmentList") => list(scope, span, budget),
-        _ => single(scope, span, budget),
+    match scope.addressing_element() {
+        Some("SegmentTemplate") => parse_segment_template(scope, rendition, span, budget),
+        Some("SegmentList") => parse_segment_list(scope, span, budget),
+        _ => parse_segment_base(scope, span, budget),
     }
     .map(|piece| vec![piece])
-    .map_err(place)
+    .map_err(add_location)
 }
 
-/// Ticks a second, and what takes the representation's timeline to the presentation's.
-fn clock(scope: &Scope<'_>, span: Span) -> Result<(u32, i64)> {
-    let timescale = scope.number("timescale")?.unwrap_or(1);
+/// Returns ticks per second, and the shift from the representation's timeline to the
+/// presentation's.
+fn parse_timescale_and_shift(scope: &ElementScope<'_>, span: PeriodSpan) -> Result<(u32, i64)> {
+    let timescale = scope.parse_u64_attribute("timescale")?.unwrap_or(1);
     let timescale = u32::try_from(timescale)
         .ok()
         .filter(|timescale| *timescale > 0);
     let timescale =
         timescale.ok_or_else(|| Error::malformed("a timescale of 0, or of more than 32 bits"))?;
-    let offset = scope.number("presentationTimeOffset")?.unwrap_or(0);
+    let offset = scope
+        .parse_u64_attribute("presentationTimeOffset")?
+        .unwrap_or(0);
     let offset = i64::try_from(offset).map_err(|_| Error::malformed("times run past 63 bits"))?;
-    let start = Time::new(span.start, NANOS).round_to(timescale);
+    let start = Time::new(span.start_ns, NANOS_PER_SECOND).round_to(timescale);
     Ok((timescale, start.saturating_sub(offset)))
 }
 
-fn template(
-    scope: &Scope<'_>,
-    rendition: &Rendition,
-    span: Span,
-    budget: &mut Budget,
-) -> Result<Piece> {
-    let (timescale, shift) = clock(scope, span)?;
-    let identity = Arc::new(Identity {
+fn parse_segment_template(
+    scope: &ElementScope<'_>,
+    rendition: &ManifestRendition,
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<SegmentSource> {
+    let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
+    let identity = Arc::new(RepresentationIdentity {
         id: rendition.id.clone(),
         bandwidth: rendition.bandwidth,
     });
-    let address = |text: &str| Address {
+    let address = |text: &str| SegmentAddress {
         base: Arc::clone(&scope.base),
         text: text.into(),
         template: Some(Arc::clone(&identity)),
     };
     let media = scope
-        .get("media")
+        .attribute("media")
         .ok_or_else(|| Error::malformed("SegmentTemplate without media"))?;
-    let mut segments = Segments::default();
-    let init = match scope.get("initialization") {
-        Some(text) => Some(segments.push_init(Init {
+    let mut segments = SegmentList::default();
+    let init = match scope.attribute("initialization") {
+        Some(text) => Some(segments.push_init(InitSegment {
             address: address(text),
             range: None,
         })?),
-        None => initialization(scope, &mut segments)?,
+        None => parse_initialization(scope, &mut segments)?,
     };
     let media = address(media);
     media.resolve(0, 0)?;
     let media = segments.push_address(media);
-    let first = scope.number("startNumber")?.unwrap_or(1);
-    for (n, tick) in timeline::ticks(scope, timescale, span, budget)?
+    let first = scope.parse_u64_attribute("startNumber")?.unwrap_or(1);
+    for (n, tick) in timeline::expand_timeline(scope, timescale, span, budget)?
         .into_iter()
         .enumerate()
     {
         let number = first.saturating_add(n as u64);
-        segments.push(row(tick, timescale, shift, media, init, number)?)?;
+        segments.push(new_row(tick, timescale, shift, media, init, number)?)?;
     }
-    Ok(Piece::Segments(segments))
+    Ok(SegmentSource::Segments(segments))
 }
 
-fn list(scope: &Scope<'_>, span: Span, budget: &mut Budget) -> Result<Piece> {
-    let (timescale, shift) = clock(scope, span)?;
-    let mut segments = Segments::default();
-    let init = initialization(scope, &mut segments)?;
-    let urls: Vec<&Element> = scope
+fn parse_segment_list(
+    scope: &ElementScope<'_>,
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<SegmentSource> {
+    let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
+    let mut segments = SegmentList::default();
+    let init = parse_initialization(scope, &mut segments)?;
+    let urls: Vec<&XmlElement> = scope
         .innermost()
         .into_iter()
-        .flat_map(|list| list.all("SegmentURL"))
+        .flat_map(|list| list.children_named("SegmentURL"))
         .collect();
-    let ticks = timeline::ticks(scope, timescale, span, budget)?;
-    let one_by_one = ticks.len() == 1 && urls.len() > 1 && scope.number("duration")?.is_none();
+    let ticks = timeline::expand_timeline(scope, timescale, span, budget)?;
+    let one_by_one =
+        ticks.len() == 1 && urls.len() > 1 && scope.parse_u64_attribute("duration")?.is_none();
     if one_by_one {
         return Err(Error::malformed("SegmentList without durations"));
     }
-    // Without a timeline the list itself says how many there are.
+    // Without a timeline, the list itself decides the number of segments.
     for (n, (url, tick)) in urls.iter().zip(ticks).enumerate() {
-        let address = segments.push_address(Address {
+        let address = segments.push_address(SegmentAddress {
             base: Arc::clone(&scope.base),
-            text: url.get("media").unwrap_or_default().into(),
+            text: url.attribute("media").unwrap_or_default().into(),
             template: None,
         });
-        let range = url.get("mediaRange").map(|text| {
-            range(text).ok_or_else(|| Error::malformed("SegmentURL@mediaRange is no range"))
+        let range = url.attribute("mediaRange").map(|text| {
+            parse_range(text)
+                .ok_or_else(|| Error::malformed("SegmentURL@mediaRange is not a range"))
         });
         let range = range.transpose()?.map(|range| (range.start, range.end));
-        let row = row(tick, timescale, shift, address, init, n as u64)?;
-        segments.push(Row { range, ..row })?;
+        let row = new_row(tick, timescale, shift, address, init, n as u64)?;
+        segments.push(SegmentRow {
+            byte_range: range,
+            ..row
+        })?;
     }
-    Ok(Piece::Segments(segments))
+    Ok(SegmentSource::Segments(segments))
 }
 
-/// `SegmentBase`, or nothing at all: one file, with an index or whole.
-fn single(scope: &Scope<'_>, span: Span, budget: &mut Budget) -> Result<Piece> {
-    let (timescale, shift) = clock(scope, span)?;
-    let first = scope.child("Initialization");
-    let init_url = first.and_then(|init| init.get("sourceURL"));
-    if let Some(index) = scope.get("indexRange").and_then(range) {
+/// Parses `SegmentBase` or no addressing at all: one file, with an index or whole.
+fn parse_segment_base(
+    scope: &ElementScope<'_>,
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<SegmentSource> {
+    let (timescale, shift) = parse_timescale_and_shift(scope, span)?;
+    let first = scope.child_element("Initialization");
+    let init_url = first.and_then(|init| init.attribute("sourceURL"));
+    if let Some(index) = scope.attribute("indexRange").and_then(parse_range) {
         let url = (*scope.base).clone();
-        let init = first.and_then(|init| init.get("range")).and_then(range);
-        // Without a range, all before the index: that is where the moov lies.
+        let init = first
+            .and_then(|init| init.attribute("range"))
+            .and_then(parse_range);
+        // Without a range, the init segment is everything before the index: the `moov` is there.
         let init =
             init.or_else(|| (index.start > 0 && init_url.is_none()).then_some(0..index.start));
-        let offset = scope.number("presentationTimeOffset")?.unwrap_or(0);
+        let offset = scope
+            .parse_u64_attribute("presentationTimeOffset")?
+            .unwrap_or(0);
         let offset =
             i64::try_from(offset).map_err(|_| Error::malformed("times run past 63 bits"))?;
         budget.take(1)?;
-        return Ok(Piece::Index(Box::new(IndexPiece {
-            part: Part {
+        return Ok(SegmentSource::Sidx(Box::new(SidxSource {
+            index_resource: ResourceRange {
                 url,
                 range: Some(index),
             },
-            init,
-            period_start: span.start,
-            presentation_offset: Time::new(offset, timescale),
+            init_range: init,
+            period_start_ns: span.start_ns,
+            presentation_time_offset: Time::new(offset, timescale),
         })));
     }
     budget.take(1)?;
-    let mut segments = Segments::default();
-    let address = segments.push_address(Address {
+    let mut segments = SegmentList::default();
+    let address = segments.push_address(SegmentAddress {
         base: Arc::clone(&scope.base),
         text: "".into(),
         template: None,
     });
-    let duration = span
-        .duration
-        .map_or(0, |nanos| Time::new(nanos, NANOS).round_to(timescale));
-    let tick = Tick {
+    let duration = span.duration_ns.map_or(0, |nanos| {
+        Time::new(nanos, NANOS_PER_SECOND).round_to(timescale)
+    });
+    let tick = TimelineEntry {
         time: 0,
         duration: u64::try_from(duration).unwrap_or(0),
     };
-    segments.push(row(tick, timescale, shift, address, None, 1)?)?;
-    Ok(Piece::Segments(segments))
+    segments.push(new_row(tick, timescale, shift, address, None, 1)?)?;
+    Ok(SegmentSource::Segments(segments))
 }
 
-/// The `Initialization` element.
-fn initialization(scope: &Scope<'_>, segments: &mut Segments) -> Result<Option<u16>> {
-    let Some(init) = scope.child("Initialization") else {
+/// Parses the `Initialization` element.
+fn parse_initialization(
+    scope: &ElementScope<'_>,
+    segments: &mut SegmentList,
+) -> Result<Option<u16>> {
+    let Some(init) = scope.child_element("Initialization") else {
         return Ok(None);
     };
-    let source = init.get("sourceURL").unwrap_or_default();
-    resolve(&scope.base, source)?;
-    let address = Address {
+    let source = init.attribute("sourceURL").unwrap_or_default();
+    resolve_url(&scope.base, source)?;
+    let address = SegmentAddress {
         base: Arc::clone(&scope.base),
         text: source.into(),
         template: None,
     };
-    let range = init.get("range").and_then(range);
-    segments.push_init(Init { address, range }).map(Some)
+    let range = init.attribute("range").and_then(parse_range);
+    segments.push_init(InitSegment { address, range }).map(Some)
 }
 
-fn row(
-    tick: Tick,
+fn new_row(
+    tick: TimelineEntry,
     timescale: u32,
     shift: i64,
     address: u32,
     init: Option<u16>,
     number: u64,
-) -> Result<Row> {
-    let past = || Error::malformed("times run past 63 bits");
-    let time = i64::try_from(tick.time).map_err(|_| past())?;
-    let duration = i64::try_from(tick.duration).map_err(|_| past())?;
-    let start = time.checked_add(shift).ok_or_else(past)?;
-    start.checked_add(duration).ok_or_else(past)?;
-    Ok(Row {
-        start,
-        duration,
+) -> Result<SegmentRow> {
+    let overflow = || Error::malformed("times run past 63 bits");
+    let time = i64::try_from(tick.time).map_err(|_| overflow())?;
+    let duration = i64::try_from(tick.duration).map_err(|_| overflow())?;
+    let start = time.checked_add(shift).ok_or_else(overflow)?;
+    start.checked_add(duration).ok_or_else(overflow)?;
+    Ok(SegmentRow {
+        start_ticks: start,
+        duration_ticks: duration,
         timescale,
-        address,
-        init,
-        gap: false,
+        address_index: address,
+        init_index: init,
+        is_gap: false,
         number,
         time: tick.time,
-        range: None,
+        byte_range: None,
     })
 }

@@ -1,61 +1,66 @@
-//! When segments start: `SegmentTimeline`, or one duration for all (5.3.9.6).
+//! Start times of segments: `SegmentTimeline`, or one duration for all (5.3.9.6).
 
 use super::super::SEGMENTS_MAX;
-use super::super::decimal::NANOS;
-use super::super::segments::too_many;
-use super::Span;
-use super::base::Scope;
+use super::super::decimal::NANOS_PER_SECOND;
+use super::super::segment_list::too_many_segments_error;
+use super::PeriodSpan;
+use super::base::ElementScope;
 use crate::error::{Error, Result};
 use crate::time::Time;
-use crate::xml::Element;
+use crate::xml::XmlElement;
 
-/// How many more segments may be listed: a bound on the whole MPD.
+/// Remaining number of segments that the whole MPD may list.
 #[derive(Debug)]
-pub(super) struct Budget(u64);
+pub(super) struct SegmentBudget(u64);
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget(SEGMENTS_MAX as u64)
+impl Default for SegmentBudget {
+    fn default() -> SegmentBudget {
+        SegmentBudget(SEGMENTS_MAX as u64)
     }
 }
 
-impl Budget {
+impl SegmentBudget {
+    /// Takes `count` segments from the budget.
+    ///
     /// # Errors
-    /// `TooLarge` when all of them together are too many.
+    /// `TooLarge` if all segments together exceed [`SEGMENTS_MAX`].
     pub(super) fn take(&mut self, count: u64) -> Result<()> {
         let left = self.0.checked_sub(count);
-        self.0 =
-            left.ok_or_else(|| too_many((SEGMENTS_MAX as u64 - self.0).saturating_add(count)))?;
+        self.0 = left.ok_or_else(|| {
+            too_many_segments_error((SEGMENTS_MAX as u64 - self.0).saturating_add(count))
+        })?;
         Ok(())
     }
 }
 
 /// One segment on the representation's own timeline, in its ticks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tick {
+pub(super) struct TimelineEntry {
     pub(super) time: u64,
     pub(super) duration: u64,
 }
 
-/// The segments that `scope` describes.
-pub(super) fn ticks(
-    scope: &Scope<'_>,
+/// Returns the segments that `scope` describes.
+pub(super) fn expand_timeline(
+    scope: &ElementScope<'_>,
     timescale: u32,
-    span: Span,
-    budget: &mut Budget,
-) -> Result<Vec<Tick>> {
-    let offset = scope.number("presentationTimeOffset")?.unwrap_or(0);
+    span: PeriodSpan,
+    budget: &mut SegmentBudget,
+) -> Result<Vec<TimelineEntry>> {
+    let offset = scope
+        .parse_u64_attribute("presentationTimeOffset")?
+        .unwrap_or(0);
     let length = span
-        .duration
-        .map(|nanos| Time::new(nanos, NANOS).ceil_to(timescale).max(0) as u64);
-    if let Some(timeline) = scope.child("SegmentTimeline") {
+        .duration_ns
+        .map(|nanos| Time::new(nanos, NANOS_PER_SECOND).ceil_to(timescale).max(0) as u64);
+    if let Some(timeline) = scope.child_element("SegmentTimeline") {
         let until = length.map(|length| offset.saturating_add(length));
-        return listed(timeline, until, budget);
+        return expand_entries(timeline, until, budget);
     }
-    let Some(duration) = scope.number("duration")? else {
-        // One segment, as long as the period.
+    let Some(duration) = scope.parse_u64_attribute("duration")? else {
+        // One segment for the whole period.
         budget.take(1)?;
-        return Ok(vec![Tick {
+        return Ok(vec![TimelineEntry {
             time: offset,
             duration: length.unwrap_or(0),
         }]);
@@ -63,65 +68,74 @@ pub(super) fn ticks(
     if duration == 0 {
         return Err(Error::malformed("a segment duration of 0"));
     }
-    let first = scope.number("startNumber")?.unwrap_or(1);
+    let first = scope.parse_u64_attribute("startNumber")?.unwrap_or(1);
     let by_end = scope
-        .number("endNumber")?
+        .parse_u64_attribute("endNumber")?
         .map(|end| end.saturating_sub(first).saturating_add(1));
     let count = by_end.or(length.map(|length| length.div_ceil(duration)));
     let count = count.ok_or_else(|| {
-        Error::malformed("segments of one duration, and nothing says how many (a period's duration, or endNumber)")
+        Error::malformed("segments of one duration, but their number is unknown; add a period duration or endNumber")
     })?;
     budget.take(count)?;
     let tick = |n: u64| {
         let past = n.checked_mul(duration)?;
         let left = length.map_or(duration, |length| length.saturating_sub(past));
-        Some(Tick {
+        Some(TimelineEntry {
             time: offset.checked_add(past)?,
             duration: duration.min(left),
         })
     };
-    (0..count).map(|n| tick(n).ok_or_else(overflow)).collect()
+    (0..count)
+        .map(|n| tick(n).ok_or_else(overflow_error))
+        .collect()
 }
 
-/// `S` elements, with repetitions unrolled.
-fn listed(timeline: &Element, until: Option<u64>, budget: &mut Budget) -> Result<Vec<Tick>> {
-    let entries: Vec<&Element> = timeline.all("S").collect();
+/// Expands `S` elements with their repetitions.
+fn expand_entries(
+    timeline: &XmlElement,
+    until: Option<u64>,
+    budget: &mut SegmentBudget,
+) -> Result<Vec<TimelineEntry>> {
+    let entries: Vec<&XmlElement> = timeline.children_named("S").collect();
     let mut ticks = Vec::new();
     let mut time = 0_u64;
     for (n, entry) in entries.iter().enumerate() {
-        time = entry.number("t")?.unwrap_or(time);
+        time = entry.parse_u64_attribute("t")?.unwrap_or(time);
         let duration = entry
-            .number("d")?
+            .parse_u64_attribute("d")?
             .ok_or_else(|| Error::malformed("S without d"))?;
         let next = match entries.get(n + 1) {
-            Some(next) => next.number("t")?,
+            Some(next) => next.parse_u64_attribute("t")?,
             None => until,
         };
-        let count = repeats(entry, time, duration, next)?;
+        let count = repeat_count(entry, time, duration, next)?;
         budget.take(count)?;
         for _ in 0..count {
-            ticks.push(Tick { time, duration });
-            time = time.checked_add(duration).ok_or_else(overflow)?;
+            ticks.push(TimelineEntry { time, duration });
+            time = time.checked_add(duration).ok_or_else(overflow_error)?;
         }
     }
     Ok(ticks)
 }
 
-/// How many segments an `S` stands for; a negative `r` means until the next one.
-fn repeats(entry: &Element, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
-    let repeat = entry.get("r").map_or(Ok(0), str::parse::<i64>);
-    let repeat = repeat.map_err(|_| Error::malformed("S@r is no number"))?;
+/// Returns the number of segments of an `S`. A negative `r` repeats until the next one.
+fn repeat_count(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>) -> Result<u64> {
+    let repeat = entry.attribute("r").map_or(Ok(0), str::parse::<i64>);
+    let repeat = repeat.map_err(|_| Error::malformed("S@r is not a number"))?;
     if let Ok(repeat) = u64::try_from(repeat) {
         return Ok(repeat.saturating_add(1));
     }
-    let next =
-        next.ok_or_else(|| Error::malformed("S@r is negative, and nothing says until when"))?;
+    let next = next.ok_or_else(|| {
+        Error::malformed(
+            "S@r is negative, but the next start time and the period's end are unknown",
+        )
+    })?;
     if duration == 0 {
         return Err(Error::malformed("S@d is 0 and repeats"));
     }
     Ok(next.saturating_sub(time).div_ceil(duration))
 }
 
-fn overflow() -> Error {
+fn overflow_error() -> Error {
     Error::malformed("times run past 64 bits")
 }

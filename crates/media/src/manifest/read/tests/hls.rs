@@ -1,44 +1,44 @@
-use super::super::hls::{Media, Playlist, read};
-use super::super::{Kind, Piece, SEGMENTS_MAX, Title, Url};
+use super::super::hls::{MediaPlaylist, ParsedPlaylist, parse_playlist};
+use super::super::{ParsedManifest, RenditionKind, SEGMENTS_MAX, SegmentSource, Url};
 use crate::error;
 use crate::time::Time;
 
-fn url() -> Url {
+fn playlist_url() -> Url {
     Url::parse("http://o.test/film/hls/v.m3u8?token=a").unwrap()
 }
 
-fn media(text: &str) -> Media {
-    match read(&url(), text.as_bytes()).unwrap() {
-        Playlist::Media(media) => media,
+fn parse_media(text: &str) -> MediaPlaylist {
+    match parse_playlist(&playlist_url(), text.as_bytes()).unwrap() {
+        ParsedPlaylist::Media(media) => media,
         other => panic!("{other:?}"),
     }
 }
 
-fn multivariant(text: &str) -> Title {
-    match read(&url(), text.as_bytes()).unwrap() {
-        Playlist::Multivariant(title) => title,
+fn parse_multivariant(text: &str) -> ParsedManifest {
+    match parse_playlist(&playlist_url(), text.as_bytes()).unwrap() {
+        ParsedPlaylist::Multivariant(title) => title,
         other => panic!("{other:?}"),
     }
 }
 
-fn fault(text: &str) -> error::Error {
-    read(&url(), text.as_bytes()).unwrap_err()
+fn expect_error(text: &str) -> error::Error {
+    parse_playlist(&playlist_url(), text.as_bytes()).unwrap_err()
 }
 
 #[test]
 fn segments_have_exact_times_and_absolute_urls() {
-    let media = media(
+    let media = parse_media(
         "\u{feff}#EXTM3U\r\n#EXT-X-VERSION:7\r\n#EXT-X-TARGETDURATION:10\r\n\r\n#EXT-X-MAP:URI=\"init.mp4\"\r\n\
          #EXTINF:9.009,Title, with comma\r\n../s/1.m4s\r\n# a comment\r\n#EXTINF:9.009\r\n/abs/2.m4s?x=1\r\n\
          #EXT-X-DISCONTINUITY\r\n#EXT-X-MAP:URI=\"init2.mp4\",BYTERANGE=\"700@10\"\r\n#EXTINF: 3.003 ,\r\n  3.m4s  \r\n#EXT-X-ENDLIST\r\n",
     );
     let segments = &media.segments;
-    assert!(!media.live && !media.encrypted && segments.len() == 3);
+    assert!(!media.is_live && !media.is_encrypted && segments.len() == 3);
     let ms = |time: Time| time.round_to(1000);
-    let times: Vec<i64> = (0..4).map(|n| ms(segments.start(n))).collect();
+    let times: Vec<i64> = (0..4).map(|n| ms(segments.start_time(n))).collect();
     assert_eq!(times, [0, 9009, 18_018, 21_021]);
     let urls: Vec<String> = (0..3)
-        .map(|n| segments.part(n).unwrap().unwrap().url.into())
+        .map(|n| segments.segment_resource(n).unwrap().unwrap().url.into())
         .collect();
     assert_eq!(
         urls,
@@ -48,12 +48,16 @@ fn segments_have_exact_times_and_absolute_urls() {
             "http://o.test/film/hls/3.m4s"
         ]
     );
-    assert_eq!(segments.part(3).unwrap(), None);
+    assert_eq!(segments.segment_resource(3).unwrap(), None);
     assert_eq!(
-        (segments.init(0), segments.init(1), segments.init(2)),
+        (
+            segments.init_index(0),
+            segments.init_index(1),
+            segments.init_index(2)
+        ),
         (Some(0), Some(0), Some(1))
     );
-    let init = segments.init_part(1).unwrap().unwrap();
+    let init = segments.init_resource(1).unwrap().unwrap();
     assert_eq!(
         (init.url.path(), init.range),
         ("/film/hls/init2.mp4", Some(10..710))
@@ -66,34 +70,42 @@ fn segments_have_exact_times_and_absolute_urls() {
         (21_020, 2),
         (99_999, 2),
     ] {
-        assert_eq!(segments.at(Time::from_ms(time)), n, "{time}");
+        assert_eq!(segments.segment_at(Time::from_ms(time)), n, "{time}");
     }
 }
 
 #[test]
-fn byte_ranges_go_on_where_the_last_ended() {
-    let media = media(
+fn byte_ranges_continue_after_the_previous_one() {
+    let media = parse_media(
         "#EXTM3U\n#EXT-X-MAP:URI=\"f.mp4\",BYTERANGE=\"100\"\n#EXTINF:2\n#EXT-X-BYTERANGE:50@100\nf.mp4\n\
          #EXTINF:2\n#EXT-X-BYTERANGE:60\nf.mp4\n#EXTINF:2\n#EXT-X-BYTERANGE:5@7\ng.mp4\n",
     );
     let ranges: Vec<_> = (0..3)
-        .map(|n| media.segments.part(n).unwrap().unwrap().range.unwrap())
+        .map(|n| {
+            media
+                .segments
+                .segment_resource(n)
+                .unwrap()
+                .unwrap()
+                .range
+                .unwrap()
+        })
         .collect();
     assert_eq!(ranges, [100..150, 150..210, 7..12]);
-    assert!(media.live);
+    assert!(media.is_live);
     let start = "#EXTM3U\n#EXTINF:2\n#EXT-X-BYTERANGE:";
     for bad in ["x", "5", "0@1", "18446744073709551615@1", "5@"] {
         assert_eq!(
-            fault(&format!("{start}{bad}\nf.mp4\n")).kind,
-            error::Kind::Malformed,
+            expect_error(&format!("{start}{bad}\nf.mp4\n")).kind,
+            error::ErrorKind::Malformed,
             "{bad}"
         );
     }
 }
 
 #[test]
-fn variants_with_groups_are_pictures_alone() {
-    let title = multivariant(
+fn variants_with_audio_groups_are_video_only() {
+    let title = parse_multivariant(
         "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,URI=\"a/en.m3u8\"\n\
          #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"muxed\",NAME=\"x\"\n\
          #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"x\",URI=\"s.m3u8\"\n\
@@ -103,7 +115,7 @@ fn variants_with_groups_are_pictures_alone() {
          #EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS=\"mp4a.40.5\"\na/low.m3u8\n\
          #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI=\"i.m3u8\"\n",
     );
-    let kinds: Vec<Kind> = title
+    let kinds: Vec<RenditionKind> = title
         .renditions
         .iter()
         .map(|rendition| rendition.kind)
@@ -111,11 +123,11 @@ fn variants_with_groups_are_pictures_alone() {
     assert_eq!(
         kinds,
         [
-            Kind::Audio,
-            Kind::Text,
-            Kind::Video,
-            Kind::Muxed,
-            Kind::Audio
+            RenditionKind::Audio,
+            RenditionKind::Text,
+            RenditionKind::Video,
+            RenditionKind::Muxed,
+            RenditionKind::Audio
         ]
     );
     let video = &title.renditions[2];
@@ -125,87 +137,87 @@ fn variants_with_groups_are_pictures_alone() {
     );
     assert_eq!(video.group.as_deref(), Some("a"));
     let playlist = Url::parse("http://o.test/film/hls/v/720.m3u8").unwrap();
-    assert_eq!(video.pieces, [Piece::Playlist(playlist)]);
+    assert_eq!(video.segment_sources, [SegmentSource::Playlist(playlist)]);
     assert_eq!(title.renditions[0].language.as_deref(), Some("en"));
     assert_eq!(title.notes, ["I-frame playlists are ignored"]);
 }
 
 #[test]
-fn variables_are_filled_in_once() {
-    let media = media(
+fn variables_are_substituted_once() {
+    let media = parse_media(
         "#EXTM3U\n#EXT-X-DEFINE:NAME=\"p\",VALUE=\"{$q}\"\n#EXT-X-DEFINE:QUERYPARAM=\"token\"\n#EXTINF:2\n{$p}/{$token}.ts\n",
     );
-    let part = media.segments.part(0).unwrap().unwrap();
+    let part = media.segments.segment_resource(0).unwrap().unwrap();
     assert_eq!(part.url.path(), "/film/hls/%7B$q%7D/a.ts");
-    let undefined = fault("#EXTM3U\n#EXT-X-DEFINE:NAME=\"p\",VALUE=\"\"\n#EXTINF:2\n{$r}.ts\n");
-    assert_eq!(
-        undefined.to_string(),
-        "a variable that is not defined (in line 4)"
-    );
+    let undefined =
+        expect_error("#EXTM3U\n#EXT-X-DEFINE:NAME=\"p\",VALUE=\"\"\n#EXTINF:2\n{$r}.ts\n");
+    assert_eq!(undefined.to_string(), "undefined variable (in line 4)");
 }
 
 #[test]
-fn what_is_no_playlist_says_why_and_where() {
+fn invalid_playlists_are_refused_with_reason_and_line() {
     for (text, kind, said) in [
-        ("", error::Kind::Malformed, "#EXTM3U"),
-        ("<html>", error::Kind::Malformed, "#EXTM3U"),
-        ("#EXTM3U\n", error::Kind::Empty, "without segments"),
-        ("#EXTM3U\nx.ts\n", error::Kind::Malformed, "line 2"),
+        ("", error::ErrorKind::Malformed, "#EXTM3U"),
+        ("<html>", error::ErrorKind::Malformed, "#EXTM3U"),
+        ("#EXTM3U\n", error::ErrorKind::Empty, "without segments"),
+        ("#EXTM3U\nx.ts\n", error::ErrorKind::Malformed, "line 2"),
         (
             "#EXTM3U\n#EXTINF:x\nx.ts\n",
-            error::Kind::Malformed,
+            error::ErrorKind::Malformed,
             "line 2",
         ),
         (
             "#EXTM3U\n#EXTINF:-1\nx.ts\n",
-            error::Kind::Malformed,
+            error::ErrorKind::Malformed,
             "line 2",
         ),
         (
             "#EXTM3U\n#EXT-X-MAP:\n",
-            error::Kind::Malformed,
+            error::ErrorKind::Malformed,
             "without URI",
         ),
         (
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n",
-            error::Kind::Empty,
+            error::ErrorKind::Empty,
             "no variant",
         ),
         (
             "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nfile:///etc/passwd\n",
-            error::Kind::Unsupported,
+            error::ErrorKind::Unsupported,
             "line 3",
         ),
     ] {
-        let error = fault(text);
+        let error = expect_error(text);
         assert_eq!(error.kind, kind, "{text}");
         assert!(error.to_string().contains(said), "{error}");
     }
     assert_eq!(
-        read(&url(), &[0xff, 0xfe, 0x00]).unwrap_err().kind,
-        error::Kind::Malformed
+        parse_playlist(&playlist_url(), &[0xff, 0xfe, 0x00])
+            .unwrap_err()
+            .kind,
+        error::ErrorKind::Malformed
     );
 }
 
 #[test]
-fn endless_lists_are_cut_off() {
+fn playlists_over_the_limits_are_refused() {
     let mut text = "#EXTM3U\n".to_string();
     text.push_str(&"#EXTINF:2\na\n".repeat(SEGMENTS_MAX + 1));
-    let error = fault(&text);
-    assert_eq!(error.kind, error::Kind::TooLarge);
+    let error = expect_error(&text);
+    assert_eq!(error.kind, error::ErrorKind::TooLarge);
     assert!(
         error.to_string().contains(&SEGMENTS_MAX.to_string()),
         "{error}"
     );
     let line = format!("#EXTM3U\n#{}\n", "x".repeat(70_000));
-    assert_eq!(fault(&line).kind, error::Kind::TooLarge);
+    assert_eq!(expect_error(&line).kind, error::ErrorKind::TooLarge);
 }
 
 #[test]
-fn iframe_lists_keys_and_gaps_are_told() {
-    let media = media(
+fn iframe_lists_keys_and_gaps_are_reported() {
+    let media = parse_media(
         "#EXTM3U\n#EXT-X-I-FRAMES-ONLY\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:2\n#EXT-X-GAP\na\n#EXTINF:2\nb\n",
     );
-    assert!(media.iframes_only && media.encrypted);
+    assert!(media.is_iframes_only && media.is_encrypted);
     assert!(media.segments.is_gap(0) && !media.segments.is_gap(1));
 }

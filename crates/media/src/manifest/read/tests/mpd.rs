@@ -1,25 +1,25 @@
-use super::super::mpd::read;
-use super::super::{Kind, Piece, Segments, Title, Url};
+use super::super::mpd::parse_mpd;
+use super::super::{ParsedManifest, RenditionKind, SegmentList, SegmentSource, Url};
 use crate::error;
 use crate::time::Time;
 
-fn url() -> Url {
+fn mpd_url() -> Url {
     Url::parse("http://o.test/film/a.mpd").unwrap()
 }
 
-fn title(text: &str) -> Title {
-    read(&url(), text.as_bytes()).unwrap()
+fn parse_title(text: &str) -> ParsedManifest {
+    parse_mpd(&mpd_url(), text.as_bytes()).unwrap()
 }
 
-fn segments(title: &Title, n: usize) -> &Segments {
-    match &title.renditions[n].pieces[0] {
-        Piece::Segments(segments) => segments,
+fn segments_of(title: &ParsedManifest, n: usize) -> &SegmentList {
+    match &title.renditions[n].segment_sources[0] {
+        SegmentSource::Segments(segments) => segments,
         other => panic!("{other:?}"),
     }
 }
 
-/// One video representation inside a set inside a period, with this inside the set.
-fn video(inside: &str) -> String {
+/// An MPD with one video representation and this content in its adaptation set.
+fn video_mpd(inside: &str) -> String {
     format!(
         "<MPD type='static' mediaPresentationDuration='PT10S'><Period><AdaptationSet contentType='video'>{inside}\
          <Representation id='v1' bandwidth='900000' width='640' height='360' frameRate='24000/1001' codecs='avc1.64001e'/>\
@@ -28,94 +28,103 @@ fn video(inside: &str) -> String {
 }
 
 #[test]
-fn timelines_are_unrolled_exactly() {
-    let title = title(&video(
+fn timelines_are_expanded_exactly() {
+    let title = parse_title(&video_mpd(
         "<SegmentTemplate timescale='90000' presentationTimeOffset='9000' initialization='$RepresentationID$/i.mp4' media='$RepresentationID$/$Time$-$Number%03d$.m4s'>\
          <SegmentTimeline><S t='9000' d='180000' r='2'/><S d='90000'/><S t='640000' d='90000' r='-1'/></SegmentTimeline></SegmentTemplate>",
     ));
     let rendition = &title.renditions[0];
     assert_eq!(
         (rendition.kind, rendition.resolution),
-        (Kind::Video, Some((640, 360)))
+        (RenditionKind::Video, Some((640, 360)))
     );
     assert!((rendition.frame_rate.unwrap() - 23.976).abs() < 1e-3);
-    let found = segments(&title, 0);
+    let found = segments_of(&title, 0);
     let starts: Vec<i64> = (0..found.len())
-        .map(|n| found.start(n).round_to(90_000))
+        .map(|n| found.start_time(n).round_to(90_000))
         .collect();
-    // The last repeats until the period's end: 10 s are 900000 ticks, 909000 of the media.
+    // The last entry repeats until the period's end: 10 s are 900000 ticks, or 909000 of the media.
     assert_eq!(
         starts,
         [0, 180_000, 360_000, 540_000, 631_000, 721_000, 811_000]
     );
-    let part = found.part(1).unwrap().unwrap();
+    let part = found.segment_resource(1).unwrap().unwrap();
     assert_eq!(part.url.as_str(), "http://o.test/film/v1/189000-002.m4s");
-    let init = found.init_part(found.init(0).unwrap()).unwrap().unwrap();
+    let init = found
+        .init_resource(found.init_index(0).unwrap())
+        .unwrap()
+        .unwrap();
     assert_eq!(init.url.as_str(), "http://o.test/film/v1/i.mp4");
 }
 
 #[test]
 fn one_duration_fills_the_period() {
-    let title = title(&video(
+    let title = parse_title(&video_mpd(
         "<SegmentTemplate timescale='1000' duration='4000' startNumber='0' media='$Number$.m4s'/>",
     ));
-    let found = segments(&title, 0);
-    assert_eq!((found.len(), found.end()), (3, Time::from_ms(10_000)));
+    let found = segments_of(&title, 0);
+    assert_eq!((found.len(), found.end_time()), (3, Time::from_ms(10_000)));
     assert_eq!(found.duration(2), Time::from_ms(2000));
-    assert_eq!(found.part(2).unwrap().unwrap().url.path(), "/film/2.m4s");
-    assert_eq!(found.init(0), None);
+    assert_eq!(
+        found.segment_resource(2).unwrap().unwrap().url.path(),
+        "/film/2.m4s"
+    );
+    assert_eq!(found.init_index(0), None);
 }
 
 #[test]
 fn bases_and_templates_are_inherited() {
-    let title = title(
+    let title = parse_title(
         "<d:MPD xmlns:d='urn:mpeg:dash:schema:mpd:2011' mediaPresentationDuration='PT4S'><d:BaseURL>x/</d:BaseURL><d:Period><d:BaseURL>y/</d:BaseURL>\
          <d:SegmentTemplate timescale='10' duration='20'/><d:AdaptationSet mimeType='audio/mp4' lang='en'>\
          <d:SegmentTemplate media='$Number$.m4s' startNumber='5'/><d:Representation id='a' bandwidth='1'><d:BaseURL>http://cdn.test/z/</d:BaseURL></d:Representation>\
          <d:Representation id='b' bandwidth='2'><d:SegmentTemplate timescale='1' duration='1'/></d:Representation></d:AdaptationSet></d:Period></d:MPD>",
     );
     assert_eq!(title.renditions[0].language.as_deref(), Some("en"));
-    let (a, b) = (segments(&title, 0), segments(&title, 1));
+    let (a, b) = (segments_of(&title, 0), segments_of(&title, 1));
     assert_eq!((a.len(), b.len()), (2, 4));
     assert_eq!(
-        a.part(0).unwrap().unwrap().url.as_str(),
+        a.segment_resource(0).unwrap().unwrap().url.as_str(),
         "http://cdn.test/z/5.m4s"
     );
     assert_eq!(
-        b.part(3).unwrap().unwrap().url.as_str(),
+        b.segment_resource(3).unwrap().unwrap().url.as_str(),
         "http://o.test/film/x/y/8.m4s"
     );
 }
 
 #[test]
-fn lists_and_single_files() {
-    let list = title(&video(
+fn segment_lists_and_single_files_are_parsed() {
+    let list = parse_title(&video_mpd(
         "<SegmentList timescale='1' duration='5'><Initialization sourceURL='f.mp4' range='0-99'/>\
          <SegmentURL media='f.mp4' mediaRange='100-199'/><SegmentURL media='f.mp4' mediaRange='200-299'/></SegmentList>",
     ));
-    let found = segments(&list, 0);
+    let found = segments_of(&list, 0);
     assert_eq!(
-        (found.len(), found.part(1).unwrap().unwrap().range),
+        (
+            found.len(),
+            found.segment_resource(1).unwrap().unwrap().range
+        ),
         (2, Some(200..300))
     );
-    assert_eq!(found.init_part(0).unwrap().unwrap().range, Some(0..100));
+    assert_eq!(found.init_resource(0).unwrap().unwrap().range, Some(0..100));
 
-    let whole = title(&video("<BaseURL>f.mp4</BaseURL>"));
-    let found = segments(&whole, 0);
-    assert_eq!((found.len(), found.end()), (1, Time::from_ms(10_000)));
-    assert_eq!(found.part(0).unwrap().unwrap().range, None);
+    let whole = parse_title(&video_mpd("<BaseURL>f.mp4</BaseURL>"));
+    let found = segments_of(&whole, 0);
+    assert_eq!((found.len(), found.end_time()), (1, Time::from_ms(10_000)));
+    assert_eq!(found.segment_resource(0).unwrap().unwrap().range, None);
 }
 
 #[test]
-fn an_index_names_ranges() {
-    let title = title(&video(
+fn a_sidx_gives_byte_ranges() {
+    let title = parse_title(&video_mpd(
         "<BaseURL>f.mp4</BaseURL><SegmentBase timescale='1000' presentationTimeOffset='500' indexRange='700-755'><Initialization range='0-699'/></SegmentBase>",
     ));
-    let Piece::Index(index) = &title.renditions[0].pieces[0] else {
+    let SegmentSource::Sidx(index) = &title.renditions[0].segment_sources[0] else {
         panic!()
     };
     assert_eq!(
-        (index.part.range.clone(), index.init.clone()),
+        (index.index_resource.range.clone(), index.init_range.clone()),
         (Some(700..756), Some(0..700))
     );
     let mut sidx = vec![0, 0, 0, 56];
@@ -126,7 +135,7 @@ fn an_index_names_ranges() {
             .flat_map(|word| word.to_be_bytes())
             .collect::<Vec<u8>>()
     };
-    // Version 0, track 1, 1000 a second, from 500, 10 bytes after; two references.
+    // Version 0, track 1, 1000 ticks per second, from 500, offset of 10 bytes, two references.
     sidx.extend(words(&[
         0,
         1,
@@ -141,17 +150,23 @@ fn an_index_names_ranges() {
         1500,
         0x9000_0000,
     ]));
-    let found = index.read(&sidx).unwrap();
-    assert_eq!(found.start(1), Time::from_ms(2000));
-    assert_eq!(found.end(), Time::from_ms(3500));
-    assert_eq!(found.part(0).unwrap().unwrap().range, Some(766..4766));
-    assert_eq!(found.part(1).unwrap().unwrap().range, Some(4766..9766));
-    assert!(index.read(&sidx[..50]).is_err() && index.read(b"").is_err());
+    let found = index.parse_segments(&sidx).unwrap();
+    assert_eq!(found.start_time(1), Time::from_ms(2000));
+    assert_eq!(found.end_time(), Time::from_ms(3500));
+    assert_eq!(
+        found.segment_resource(0).unwrap().unwrap().range,
+        Some(766..4766)
+    );
+    assert_eq!(
+        found.segment_resource(1).unwrap().unwrap().range,
+        Some(4766..9766)
+    );
+    assert!(index.parse_segments(&sidx[..50]).is_err() && index.parse_segments(b"").is_err());
     // References to further indexes are refused.
     sidx[32] |= 0x80;
     assert_eq!(
-        index.read(&sidx).unwrap_err().kind,
-        error::Kind::Unsupported
+        index.parse_segments(&sidx).unwrap_err().kind,
+        error::ErrorKind::Unsupported
     );
 }
 
@@ -171,13 +186,19 @@ fn periods_are_joined_by_id_or_bandwidth() {
         set(&[("a", 100), ("b", 900)], "p1"),
         set(&[("c", 800), ("a", 90)], "p2"),
     );
-    let title = title(&format!(
+    let title = parse_title(&format!(
         "<MPD><Period duration='PT4S'>{first}</Period><Period start='PT4S' duration='PT2S'>{second}</Period></MPD>"
     ));
-    let last = |n: usize| match &title.renditions[n].pieces[1] {
-        Piece::Segments(segments) => (
-            segments.start(0),
-            segments.part(0).unwrap().unwrap().url.path().to_string(),
+    let last = |n: usize| match &title.renditions[n].segment_sources[1] {
+        SegmentSource::Segments(segments) => (
+            segments.start_time(0),
+            segments
+                .segment_resource(0)
+                .unwrap()
+                .unwrap()
+                .url
+                .path()
+                .to_string(),
         ),
         other => panic!("{other:?}"),
     };
@@ -187,8 +208,8 @@ fn periods_are_joined_by_id_or_bandwidth() {
 }
 
 #[test]
-fn trick_modes_images_and_links_are_left_aside() {
-    let title = title(
+fn trick_modes_images_and_links_are_ignored() {
+    let title = parse_title(
         "<MPD mediaPresentationDuration='PT2S'><Period><AdaptationSet contentType='video'>\
          <EssentialProperty schemeIdUri='http://dashif.org/guidelines/trickmode' value='1'/><Representation id='t'/></AdaptationSet>\
          <AdaptationSet mimeType='image/jpeg'><Representation id='i'/></AdaptationSet>\
@@ -198,23 +219,27 @@ fn trick_modes_images_and_links_are_left_aside() {
     assert_eq!((title.renditions.len(), title.notes.len()), (1, 3));
 }
 
-const MALFORMED: error::Kind = error::Kind::Malformed;
-const LARGE: error::Kind = error::Kind::TooLarge;
+const MALFORMED: error::ErrorKind = error::ErrorKind::Malformed;
+const LARGE: error::ErrorKind = error::ErrorKind::TooLarge;
 
-/// Documents, and the fault that each is to be told with.
-fn faulty() -> Vec<(String, error::Kind, &'static str)> {
+/// Documents with the expected error.
+fn faulty_documents() -> Vec<(String, error::ErrorKind, &'static str)> {
     let timeline = |entries: &str| {
-        video(&format!(
+        video_mpd(&format!(
             "<SegmentTemplate media='$Time$'><SegmentTimeline>{entries}</SegmentTimeline></SegmentTemplate>"
         ))
     };
     vec![
         ("garbage".to_string(), MALFORMED, "not XML"),
         ("<html></html>".to_string(), MALFORMED, "MPD is expected"),
-        ("<MPD/>".to_string(), error::Kind::Empty, "without a Period"),
+        (
+            "<MPD/>".to_string(),
+            error::ErrorKind::Empty,
+            "without a Period",
+        ),
         (
             "<MPD><Period/></MPD>".to_string(),
-            error::Kind::Empty,
+            error::ErrorKind::Empty,
             "representation",
         ),
         (
@@ -235,49 +260,49 @@ fn faulty() -> Vec<(String, error::Kind, &'static str)> {
             "64 bits",
         ),
         (
-            video("<SegmentTemplate timescale='1000000000' duration='1' media='a'/>"),
+            video_mpd("<SegmentTemplate timescale='1000000000' duration='1' media='a'/>"),
             LARGE,
             "10000000000 segments",
         ),
         (
-            video("<SegmentTemplate duration='0' media='a'/>"),
+            video_mpd("<SegmentTemplate duration='0' media='a'/>"),
             MALFORMED,
             "duration of 0",
         ),
         (
-            video("<SegmentTemplate timescale='0' duration='1' media='a'/>"),
+            video_mpd("<SegmentTemplate timescale='0' duration='1' media='a'/>"),
             MALFORMED,
             "timescale",
         ),
         (
-            video("<SegmentTemplate duration='1' media='$Nonsense$'/>"),
+            video_mpd("<SegmentTemplate duration='1' media='$Nonsense$'/>"),
             MALFORMED,
             "$Nonsense$",
         ),
         (
-            video("<SegmentTemplate duration='1'/>"),
+            video_mpd("<SegmentTemplate duration='1'/>"),
             MALFORMED,
             "without media",
         ),
         (
-            video("<BaseURL>file:///etc/</BaseURL>"),
-            error::Kind::Unsupported,
+            video_mpd("<BaseURL>file:///etc/</BaseURL>"),
+            error::ErrorKind::Unsupported,
             "http",
         ),
     ]
 }
 
 #[test]
-fn what_is_no_mpd_says_why() {
-    for (text, kind, said) in faulty() {
-        let error = read(&url(), text.as_bytes()).unwrap_err();
+fn invalid_mpds_are_refused_with_a_reason() {
+    for (text, kind, said) in faulty_documents() {
+        let error = parse_mpd(&mpd_url(), text.as_bytes()).unwrap_err();
         assert_eq!(error.kind, kind, "{text}: {error}");
         assert!(error.to_string().contains(said), "{text}: {error}");
     }
 }
 
 #[test]
-fn the_whole_document_has_one_budget() {
+fn the_segment_limit_covers_the_whole_document() {
     let representations: String = (0..20)
         .map(|n| format!("<Representation id='{n}'/>"))
         .collect();
@@ -285,7 +310,7 @@ fn the_whole_document_has_one_budget() {
         "<MPD><Period><AdaptationSet contentType='video'><SegmentTemplate media='$Time$'><SegmentTimeline><S t='0' d='1' r='99999'/></SegmentTimeline></SegmentTemplate>{representations}</AdaptationSet></Period></MPD>"
     );
     assert_eq!(
-        read(&url(), text.as_bytes()).unwrap_err().kind,
-        error::Kind::TooLarge
+        parse_mpd(&mpd_url(), text.as_bytes()).unwrap_err().kind,
+        error::ErrorKind::TooLarge
     );
 }

@@ -1,0 +1,297 @@
+//! Early parsing of tracks while their `moov` is still being received.
+//!
+//! Each track is parsed as soon as its bytes are complete. The parser of the whole `moov` then
+//! reuses these tracks if they belong to the requested media. Errors are dropped here: the final
+//! parse finds them again and knows the rest of the `moov`.
+
+use super::fingerprint::{FingerprintHasher, IncrementalHash};
+use super::source_record::SourceRecord;
+use super::track::{MediaSource, TRACKS_MAX, TrakOutcome, add_locations, read_trak};
+use super::track_draft::TrackDraft;
+use crate::bmff::dref::MediaLocation;
+use crate::bmff::stsz::SampleSizes;
+use crate::bmff::{BoxHeader, Mp4Box};
+use crate::error::Result;
+use std::ops::Range;
+
+/// Tracks and hash of a `moov` that is not complete yet.
+#[derive(Debug, Default)]
+pub(super) struct EarlyTracks {
+    /// Byte range of the `moov` in the file.
+    moov_range: Range<u64>,
+    is_quicktime: bool,
+    file_len: u64,
+    /// Offset of the next child box in the `moov`; 0 until the header is parsed.
+    next_child_offset: usize,
+    /// Number of `trak` boxes seen.
+    trak_count: usize,
+    /// Whether a track is broken. The final parse fails at the same track, so no later one is
+    /// parsed.
+    has_broken_track: bool,
+    tracks: Vec<EarlyTrack>,
+    /// Hash of the `moov` bytes, computed as they arrive.
+    incremental_hash: Option<IncrementalHash>,
+}
+
+/// A track that was parsed early.
+#[derive(Debug)]
+struct EarlyTrack {
+    /// Offset of its `trak` box in the file.
+    offset: u64,
+    /// File that contains its media.
+    location: MediaLocation,
+    draft: Box<TrackDraft>,
+}
+
+impl EarlyTracks {
+    /// Parses the tracks that became complete since the last call.
+    ///
+    /// `moov` is the available start of the box at `moov_range` in a file of `file_len` bytes.
+    pub fn read_available(
+        &mut self,
+        moov: &[u8],
+        moov_range: Range<u64>,
+        is_quicktime: bool,
+        file_len: u64,
+    ) {
+        (self.moov_range, self.is_quicktime, self.file_len) = (moov_range, is_quicktime, file_len);
+        self.read_complete_tracks(moov);
+        if self.incremental_hash.is_none() {
+            let first = self.tracks.first().map(|ready| &ready.location);
+            self.incremental_hash = first.and_then(|location| self.start_hash(location, moov));
+        }
+        if let Some(hashing) = &mut self.incremental_hash {
+            hashing.add_available(moov);
+        }
+    }
+
+    /// Drops everything if the `moov` turns out to be at another offset or of another kind.
+    pub fn discard_unless_moov_at(&mut self, at: u64, is_quicktime: bool) {
+        if (self.moov_range.start, self.is_quicktime) != (at, is_quicktime) {
+            *self = EarlyTracks::default();
+        }
+    }
+
+    /// Returns the hash of `range` of the whole `moov`, if it was started for that range.
+    pub fn take_hash(&mut self, moov: &[u8], range: Range<usize>) -> Option<FingerprintHasher> {
+        self.incremental_hash.take()?.finish(moov, &range)
+    }
+
+    fn read_complete_tracks(&mut self, moov: &[u8]) {
+        while self.trak_count < TRACKS_MAX && !self.has_broken_track {
+            let rest = moov.get(self.next_child_offset..).unwrap_or_default();
+            let at = self.moov_range.start + self.next_child_offset as u64;
+            let left = self.moov_range.end.saturating_sub(at);
+            let Ok(Some(header)) = BoxHeader::parse(rest, left) else {
+                return;
+            };
+            if self.next_child_offset == 0 {
+                self.next_child_offset = header.header_len as usize;
+                continue;
+            }
+            let whole = usize::try_from(header.box_size).ok();
+            let Some(child) = whole.and_then(|size| rest.get(..size)) else {
+                return;
+            };
+            self.next_child_offset += child.len();
+            if header.name == *b"trak"
+                && let Ok(trak) = Mp4Box::parse_first(child, at)
+            {
+                self.trak_count += 1;
+                match self.read_track(&trak) {
+                    Ok(track) => self.tracks.extend(track),
+                    Err(_) => self.has_broken_track = true,
+                }
+            }
+        }
+    }
+
+    /// Takes the track whose box is at offset `at`, if its media is in `source`.
+    pub fn take_track(&mut self, at: u64, source: &MediaSource) -> Option<Box<TrackDraft>> {
+        let is = |ready: &EarlyTrack| ready.offset == at && ready.location == source.location;
+        let found = self.tracks.iter().position(is)?;
+        let mut draft = self.tracks.swap_remove(found).draft;
+        draft.fit_into_file(source.len).then_some(draft)
+    }
+
+    /// Parses a track if it can be packaged and its media is in one file. The length of that file
+    /// may be unknown until later.
+    fn read_track(&self, trak: &Mp4Box<'_>) -> Result<Option<EarlyTrack>> {
+        let mut locations = Vec::new();
+        add_locations(trak, &mut locations)?;
+        let [location] = &locations[..] else {
+            return Ok(None);
+        };
+        let source = match location {
+            MediaLocation::SameFile => {
+                MediaSource::same_file(self.file_len, self.moov_range.clone())
+            }
+            MediaLocation::External(_) if lists_sample_sizes(trak) => {
+                MediaSource::external_file(location.clone(), u64::MAX)
+            }
+            MediaLocation::External(_) => return Ok(None),
+        };
+        let TrakOutcome::Draft(draft) = read_trak(trak, self.is_quicktime, &source)? else {
+            return Ok(None);
+        };
+        Ok(Some(EarlyTrack {
+            offset: trak.offset,
+            location: source.location,
+            draft,
+        }))
+    }
+
+    /// Starts the hash that the final parse needs.
+    ///
+    /// Media in the same file needs the hash of the whole `moov`. An index MP4 needs the bytes
+    /// before its source record, which usually has no notes.
+    fn start_hash(&self, location: &MediaLocation, moov: &[u8]) -> Option<IncrementalHash> {
+        let len = usize::try_from(self.moov_range.end - self.moov_range.start).ok()?;
+        if *location == MediaLocation::SameFile {
+            let mut hash = FingerprintHasher::new(self.file_len);
+            hash.begin_box(self.moov_range.start, len);
+            return Some(IncrementalHash::new(hash, 0..len));
+        }
+        let header = BoxHeader::parse(moov, len as u64).ok()??;
+        let tables = header.header_len as usize..len.checked_sub(SourceRecord::BYTES_MIN)?;
+        Some(IncrementalHash::new(
+            SourceRecord::start_tables_hash(tables.len()),
+            tables,
+        ))
+    }
+}
+
+/// Returns whether the track lists a size for each sample. The number of samples is then bounded by
+/// the bytes of the box; otherwise only by the length of the media.
+fn lists_sample_sizes(trak: &Mp4Box<'_>) -> bool {
+    let stbl = trak
+        .require_child(b"mdia")
+        .and_then(|mdia| mdia.require_child(b"minf"));
+    let stbl = stbl.and_then(|minf| minf.require_child(b"stbl"));
+    let stsz = stbl.and_then(|stbl| stbl.find_child(b"stsz"));
+    match stsz {
+        Ok(Some(stsz)) => !matches!(
+            stsz.parse_body(SampleSizes::parse_stsz),
+            Ok(SampleSizes::Constant(..))
+        ),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{MuxTrack, ProgressiveLayout, mux_progressive, sample_row};
+    use crate::index::{Index, Indexer, index_bytes};
+    use crate::mp4;
+
+    /// Builds video with different sample sizes and audio with one sample size.
+    fn build_film_index() -> Index {
+        let pictures = (0..900).map(|n| sample_row(512, 0, 10 + n % 7, n % 4 == 0));
+        let sound = (0..900).map(|_| sample_row(1024, 0, 4, true));
+        let tracks = [
+            MuxTrack::video(1, pictures.collect()),
+            MuxTrack::audio(2, sound.collect()),
+        ];
+        index_bytes(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes()).unwrap()
+    }
+
+    fn find_moov(file: &[u8]) -> Mp4Box<'_> {
+        let ftyp = Mp4Box::parse_first(file, 0).unwrap();
+        Mp4Box::parse_first(&file[ftyp.bytes.len()..], ftyp.bytes.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn complete_tracks_are_read_early_if_the_file_bounds_them() {
+        let index = build_film_index();
+        let file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
+        let moov = find_moov(&file);
+        let moov_range = moov.offset..file.len() as u64;
+        let mut early_tracks = EarlyTracks::default();
+        let traks = moov.children().map(Result::unwrap);
+        let traks: Vec<_> = traks.filter(|child| child.name == *b"trak").collect();
+        let end = |trak: &Mp4Box<'_>| (trak.offset - moov.offset) as usize + trak.bytes.len();
+        for (bytes, tracks) in [
+            (0, 0),
+            (20, 0),
+            (end(&traks[0]) - 1, 0),
+            (end(&traks[0]), 1),
+            (moov.bytes.len(), 1),
+        ] {
+            early_tracks.read_available(
+                &moov.bytes[..bytes],
+                moov_range.clone(),
+                false,
+                file.len() as u64,
+            );
+            assert_eq!(early_tracks.tracks.len(), tracks, "{bytes} bytes");
+        }
+        let source = |name: &str, len| {
+            MediaSource::external_file(MediaLocation::External(name.to_owned()), len)
+        };
+        assert!(
+            early_tracks
+                .take_track(traks[0].offset, &source("other.mp4", 1 << 20))
+                .is_none()
+        );
+        let draft = early_tracks.take_track(traks[0].offset, &source("film.mp4", index.file_len));
+        assert_eq!(draft.unwrap().samples.len(), 900);
+    }
+
+    #[test]
+    fn no_track_is_read_early_after_a_broken_one() {
+        let pictures =
+            |id| MuxTrack::video(id, (0..9).map(|n| sample_row(512, 0, n, true)).collect());
+        let tracks = [pictures(1), pictures(2), pictures(3)];
+        let layout = ProgressiveLayout {
+            moov_first: true,
+            ..ProgressiveLayout::default()
+        };
+        let file = mux_progressive(&tracks, &layout).to_bytes();
+        let moov = find_moov(&file);
+        let second = moov.children().map(Result::unwrap);
+        let second = second
+            .filter(|child| child.name == *b"trak")
+            .nth(1)
+            .unwrap();
+        let moov_range = moov.offset..moov.offset + moov.bytes.len() as u64;
+        let tracks_of = |moov: &[u8]| {
+            let mut early_tracks = EarlyTracks::default();
+            early_tracks.read_available(moov, moov_range.clone(), false, file.len() as u64);
+            early_tracks.tracks.len()
+        };
+        assert_eq!(tracks_of(moov.bytes), 3);
+        let mut broken = moov.bytes.to_vec();
+        let stsc = broken
+            .windows(4)
+            .enumerate()
+            .filter(|(_, name)| name == b"stsc");
+        let stsc = stsc
+            .map(|(at, _)| at)
+            .find(|at| *at as u64 > second.offset - moov.offset);
+        // Puts the chunks out of order.
+        broken[stsc.unwrap() + 12..][..4].fill(0);
+        assert_eq!(tracks_of(&broken), 1);
+    }
+
+    #[test]
+    fn tables_beyond_the_media_are_refused_as_without_early_reading() {
+        let index = build_film_index();
+        let mut file = mp4::write_index_mp4(&index, "film.mp4").unwrap();
+        // Voids the source record, so that any media length is accepted.
+        let last = file.len() - 1;
+        file[last - SourceRecord::BYTES_MIN + 26] ^= 1;
+        let read = |piece: usize| {
+            let mut indexer = Indexer::new(file.len() as u64);
+            while let Some(need) = indexer.needed_range() {
+                let (start, end) = (need.start as usize, need.end as usize);
+                indexer.feed(&file[start..end.min(start + piece)]).unwrap();
+            }
+            indexer.take_references().unwrap()
+        };
+        for len in [10, 1000, index.file_len - 1, index.file_len] {
+            let outcome = |piece| format!("{:?}", read(piece).build_index(0, len));
+            assert_eq!(outcome(100), outcome(file.len()), "{len} bytes of media");
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Resolution of edit lists (ISO/IEC 14496-12, 8.6.6): the samples that are presented, and their
+//! times.
+
+use super::{Sample, SampleTable, SampleTableBuilder};
+use crate::bmff::elst::EditListEntry;
+use crate::error::{Error, Result};
+use crate::time::Time;
+use std::ops::Range;
+
+/// Audio kept before the start of the edit, in milliseconds, so that decoders settle.
+const PRE_ROLL_MS: i64 = 250;
+/// Normal speed as a 16.16 number.
+const NORMAL_RATE: u32 = 0x0001_0000;
+
+/// The one range of the media that an edit list presents, in ticks of the track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EditWindow {
+    /// Duration of empty edits before it.
+    pub empty_lead: i64,
+    /// First media time that is presented.
+    pub media_start: i64,
+    /// End of the presented media time; `None` means the end of the media.
+    pub media_end: Option<i64>,
+    /// Possible rounding error of an edit's duration, which is stored in ticks of the movie.
+    pub rounding_slack: i64,
+}
+
+/// Resolves an edit list to one window.
+///
+/// # Errors
+/// `Unsupported` for several ranges that are not contiguous, for gaps between them, and for other
+/// speeds than 1; `Malformed` for impossible times.
+pub(super) fn resolve_edit_list(
+    edits: &[EditListEntry],
+    movie_timescale: u32,
+    timescale: u32,
+) -> Result<EditWindow> {
+    let mut window = EditWindow {
+        empty_lead: 0,
+        media_start: 0,
+        media_end: None,
+        rounding_slack: 0,
+    };
+    if edits.is_empty() {
+        return Ok(window);
+    }
+    if movie_timescale == 0 {
+        let error = Error::malformed("there is an edit list, but the movie's timescale is 0");
+        return Err(error.in_box(*b"mvhd"));
+    }
+    let ticks = |duration: u64| {
+        let duration = i64::try_from(duration).unwrap_or(i64::MAX);
+        Time::new(duration, movie_timescale).round_to(timescale)
+    };
+    window.rounding_slack = Time::new(1, movie_timescale).ceil_to(timescale);
+    let leading = edits
+        .iter()
+        .take_while(|edit| edit.media_time == -1)
+        .count();
+    let (empty, mut shown) = edits.split_at(leading);
+    window.empty_lead = empty
+        .iter()
+        .map(|edit| ticks(edit.duration))
+        .fold(0, i64::saturating_add);
+    while let [rest @ .., last] = shown
+        && last.media_time == -1
+    {
+        shown = rest;
+    }
+    if let Some(first) = shown.first() {
+        window.media_start = first.media_time;
+    }
+    let mut end = window.media_start;
+    for edit in shown {
+        check_edit(edit)?;
+        if (edit.media_time - end).abs() > window.rounding_slack {
+            return Err(unsupported_edit_error(
+                "the edit list shows several stretches of the media",
+            ));
+        }
+        let length = ticks(edit.duration);
+        end = edit.media_time.saturating_add(length);
+        window.media_end = (length > 0).then_some(end);
+    }
+    check_times(window)
+}
+
+fn check_edit(edit: &EditListEntry) -> Result<()> {
+    if edit.media_time == -1 {
+        return Err(unsupported_edit_error(
+            "the edit list has a gap between stretches of the media",
+        ));
+    }
+    if edit.media_time < 0 {
+        let message = format!("an edit starts at media time {}", edit.media_time);
+        return Err(Error::malformed(message).in_box(*b"elst"));
+    }
+    if edit.rate != NORMAL_RATE {
+        return Err(unsupported_edit_error("the edit list changes the speed"));
+    }
+    Ok(())
+}
+
+fn unsupported_edit_error(message: &str) -> Error {
+    Error::unsupported(format!("{message}: export the film without edits")).in_box(*b"elst")
+}
+
+/// Maximum time in ticks. Sums of a few such times fit in 64 bits.
+pub(crate) const EDIT_TIME_MAX: i64 = 1 << 60;
+
+fn check_times(window: EditWindow) -> Result<EditWindow> {
+    for time in [
+        window.empty_lead,
+        window.media_start,
+        window.media_end.unwrap_or(0),
+    ] {
+        if time > EDIT_TIME_MAX {
+            let message =
+                format!("an edit has a time of {time} ticks; at most {EDIT_TIME_MAX} are read");
+            return Err(Error::malformed(message).in_box(*b"elst"));
+        }
+    }
+    Ok(window)
+}
+
+impl EditWindow {
+    /// Returns the end of the window on the presentation timeline.
+    pub fn presentation_end(&self) -> Option<i64> {
+        self.media_end
+            .map(|end| end - self.media_start + self.empty_lead)
+    }
+
+    /// Trims `samples` to the window and returns them with their presentation offset; `None` if the
+    /// window presents none.
+    ///
+    /// `base` is the decode time of the first sample. Video keeps the samples that its first
+    /// picture depends on, and audio keeps [`PRE_ROLL_MS`].
+    pub fn trim_samples(
+        samples: SampleTable,
+        base: u64,
+        window: &EditWindow,
+        is_video: bool,
+        timescale: u32,
+    ) -> Option<(SampleTable, i64)> {
+        let base = i64::try_from(base).unwrap_or(i64::MAX);
+        let shown = window.first_presented_sample(&samples, base)?;
+        let first = window.first_kept_sample(&samples, base, shown, is_video, timescale);
+        let end = window.kept_samples_end(&samples, base, first);
+        // Samples before the first presented one are needed only to decode it.
+        if end <= shown {
+            return None;
+        }
+        let begin = base.saturating_add(i64::try_from(samples.dts(first)).unwrap_or(i64::MAX));
+        let origin = begin - window.media_start + window.empty_lead;
+        if first == 0 && end == samples.len() {
+            return Some((samples, origin));
+        }
+        Some((copy_samples(&samples, first..end), origin))
+    }
+
+    /// Returns the first sample that is at least partly presented.
+    fn first_presented_sample(&self, samples: &SampleTable, base: i64) -> Option<u32> {
+        if self.media_start == 0 {
+            return Some(0);
+        }
+        let shown = samples.range(0..samples.len()).position(|sample| {
+            let end = composition_time(&sample, base).saturating_add(i64::from(sample.duration));
+            end > self.media_start
+        });
+        u32::try_from(shown?).ok()
+    }
+
+    /// Returns the first sample to keep, if `shown` is the first presented one.
+    fn first_kept_sample(
+        &self,
+        samples: &SampleTable,
+        base: i64,
+        shown: u32,
+        is_video: bool,
+        timescale: u32,
+    ) -> u32 {
+        if self.media_start == 0 {
+            return 0;
+        }
+        if is_video || !samples.is_all_sync() {
+            return samples.last_sync_until(shown).unwrap_or(0);
+        }
+        let settle = Time::from_ms(PRE_ROLL_MS).floor_to(timescale);
+        let mut first = shown;
+        while first > 0
+            && composition_time(&samples.get(first - 1), base) >= self.media_start - settle
+        {
+            first -= 1;
+        }
+        first
+    }
+
+    /// Returns the end of the samples to keep, which start at `first`.
+    fn kept_samples_end(&self, samples: &SampleTable, base: i64, first: u32) -> u32 {
+        let mut last = samples.len();
+        let Some(end) = self.media_end else {
+            return last;
+        };
+        while last > first {
+            let sample = samples.get(last - 1);
+            let slack = self.rounding_slack.min(i64::from(sample.duration) / 2);
+            if composition_time(&sample, base) < end - slack {
+                break;
+            }
+            last -= 1;
+        }
+        last
+    }
+}
+
+/// Returns the composition time of a sample, in media time.
+fn composition_time(sample: &Sample, base: i64) -> i64 {
+    let dts = i64::try_from(sample.dts).unwrap_or(i64::MAX);
+    base.saturating_add(dts)
+        .saturating_add(i64::from(sample.composition_offset))
+}
+
+fn copy_samples(samples: &SampleTable, range: Range<u32>) -> SampleTable {
+    let mut builder = SampleTableBuilder::default();
+    builder.reserve((range.end - range.start) as usize);
+    samples.range(range).for_each(|sample| builder.push(sample));
+    builder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::index::index_bytes;
+    use crate::index::testing::{
+        MuxFragment, MuxTrack, OffsetBase, ProgressiveLayout, mux_fragmented, mux_progressive,
+        sample_row,
+    };
+
+    fn new_edit(duration: u64, media_time: i64) -> EditListEntry {
+        let rate = NORMAL_RATE;
+        EditListEntry {
+            duration,
+            media_time,
+            rate,
+        }
+    }
+
+    #[test]
+    fn contiguous_edit_lists_resolve_to_one_window() {
+        let window = |edits: &[EditListEntry]| {
+            let window = resolve_edit_list(edits, 1000, 48_000).unwrap();
+            (window.empty_lead, window.media_start, window.media_end)
+        };
+        assert_eq!(window(&[]), (0, 0, None));
+        assert_eq!(window(&[new_edit(0, 1024)]), (0, 1024, None));
+        assert_eq!(window(&[new_edit(100, 1024)]), (0, 1024, Some(5824)));
+        let late = [new_edit(500, -1), new_edit(250, -1), new_edit(100, 0)];
+        assert_eq!(window(&late), (36_000, 0, Some(4800)));
+        assert_eq!(window(&[new_edit(500, -1)]), (24_000, 0, None));
+        assert_eq!(
+            window(&[new_edit(100, 0), new_edit(100, -1)]),
+            (0, 0, Some(4800))
+        );
+        // Contiguous apart from the rounding of durations to milliseconds.
+        assert_eq!(
+            window(&[new_edit(100, 0), new_edit(100, 4823)]),
+            (0, 0, Some(9623))
+        );
+    }
+
+    #[test]
+    fn other_edit_lists_are_refused() {
+        let slow = EditListEntry {
+            rate: 0x8000,
+            ..new_edit(100, 0)
+        };
+        for (edits, word) in [
+            (
+                vec![new_edit(100, 0), new_edit(100, 9600)],
+                "several stretches",
+            ),
+            (
+                vec![new_edit(100, 0), new_edit(100, 0)],
+                "several stretches",
+            ),
+            (
+                vec![new_edit(100, 0), new_edit(100, -1), new_edit(100, 4800)],
+                "gap between",
+            ),
+            (vec![slow], "speed"),
+        ] {
+            let error = resolve_edit_list(&edits, 1000, 48_000).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
+            assert!(error.message.contains(word), "{error}");
+        }
+        for edits in [
+            [new_edit(1, -2)],
+            [new_edit(1, i64::MAX)],
+            [new_edit(u64::MAX, -1)],
+        ] {
+            let error = resolve_edit_list(&edits, 1000, 48_000).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Malformed, "{error}");
+        }
+        let error = resolve_edit_list(&[new_edit(1, 0)], 0, 48_000).unwrap_err();
+        assert!(error.message.contains("timescale is 0"), "{error}");
+    }
+
+    /// A key frame every four samples of 512 ticks (40 ms), shown two frames later.
+    fn video_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
+        let rows = (0..24).map(|n| sample_row(512, 1024, 10 + n, n % 4 == 0));
+        MuxTrack {
+            edits: edits.to_vec(),
+            ..MuxTrack::video(1, rows.collect())
+        }
+    }
+
+    /// Samples of 1024 ticks at 48 kHz.
+    fn audio_with_edits(edits: &[(u32, i32)]) -> MuxTrack {
+        let rows = (0..60).map(|n| sample_row(1024, 0, 10 + n, true));
+        MuxTrack {
+            edits: edits.to_vec(),
+            ..MuxTrack::audio(1, rows.collect())
+        }
+    }
+
+    /// Kept samples (identified by their sizes), presentation offset, and time of the first sample.
+    fn kept_samples(track: MuxTrack) -> (Range<u32>, i64, i64) {
+        let index =
+            index_bytes(&mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes())
+                .unwrap();
+        let track = &index.tracks[0];
+        let first = track.samples.get(0);
+        let from = first.size - 10;
+        assert_eq!(first.dts, 0);
+        let shown = i64::from(first.composition_offset) + track.presentation_offset;
+        (
+            from..from + track.samples.len(),
+            track.presentation_offset,
+            shown,
+        )
+    }
+
+    #[test]
+    fn video_keeps_the_samples_that_its_first_picture_needs() {
+        assert_eq!(kept_samples(video_with_edits(&[])), (0..24, 0, 1024));
+        assert_eq!(
+            kept_samples(video_with_edits(&[(960, 1024)])),
+            (0..24, -1024, 0)
+        );
+        assert_eq!(
+            kept_samples(video_with_edits(&[(500, -1), (960, 1024)])),
+            (0..24, 6400 - 1024, 6400)
+        );
+        // The edit starts with sample 6, which depends on samples 4 and 5.
+        let from = 6 * 512 + 1024;
+        assert_eq!(
+            kept_samples(video_with_edits(&[(0, from)])),
+            (4..24, 4 * 512 - i64::from(from), -1024)
+        );
+        // Within sample 7, which is still presented.
+        assert_eq!(kept_samples(video_with_edits(&[(0, from + 700)])).0, 4..24);
+        assert_eq!(kept_samples(video_with_edits(&[(0, from + 1024)])).0, 8..24);
+    }
+
+    #[test]
+    fn a_track_without_presented_samples_is_left_out() {
+        // Starts at sample 6 but presents no time.
+        let track = audio_with_edits(&[(1, 6 * 1024)]);
+        let tracks = [track, video_with_edits(&[])];
+        let index =
+            index_bytes(&mux_progressive(&tracks, &ProgressiveLayout::default()).to_bytes())
+                .unwrap();
+        assert_eq!(index.tracks.len(), 1);
+        assert!(
+            index.notes[0].message.contains("shows none"),
+            "{:?}",
+            index.notes
+        );
+    }
+
+    #[test]
+    fn samples_after_the_edit_are_dropped() {
+        assert_eq!(kept_samples(video_with_edits(&[(400, 1024)])).0, 0..10);
+        // A rounding error of a millisecond neither keeps nor drops a sample.
+        assert_eq!(kept_samples(video_with_edits(&[(401, 1024)])).0, 0..10);
+        assert_eq!(kept_samples(video_with_edits(&[(399, 1024)])).0, 0..10);
+        assert_eq!(kept_samples(video_with_edits(&[(420, 1024)])).0, 0..11);
+        assert_eq!(kept_samples(audio_with_edits(&[(64, 0)])).0, 0..3);
+        assert_eq!(kept_samples(audio_with_edits(&[(65, 0)])).0, 0..3);
+        assert_eq!(kept_samples(audio_with_edits(&[(70, 0)])).0, 0..4);
+    }
+
+    #[test]
+    fn audio_keeps_a_quarter_second_of_pre_roll() {
+        assert_eq!(
+            kept_samples(audio_with_edits(&[(0, 1024)])),
+            (0..60, -1024, -1024)
+        );
+        let (range, origin, _) = kept_samples(audio_with_edits(&[(0, 30 * 1024)]));
+        assert_eq!(range, 19..60, "11 frames of 21.3 ms are under 250 ms");
+        assert_eq!(origin, -11 * 1024);
+    }
+
+    #[test]
+    fn an_edit_beyond_the_end_shows_nothing() {
+        let file = mux_progressive(
+            &[audio_with_edits(&[(0, 60 * 1024)])],
+            &ProgressiveLayout::default(),
+        )
+        .to_bytes();
+        let error = index_bytes(&file).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Empty);
+    }
+
+    #[test]
+    fn edit_durations_are_ignored_in_fragmented_files() {
+        let track = MuxTrack {
+            first_dts: 9000,
+            ..audio_with_edits(&[(1, 9000 + 1024)])
+        };
+        let all = MuxFragment {
+            offset_base: OffsetBase::Moof,
+            has_explicit_fields: true,
+            has_tfdt: true,
+            stray_boxes: 0,
+            trafs: vec![(0, vec![60])],
+        };
+        let index = index_bytes(&mux_fragmented(&[track], 0, &[all]).to_bytes()).unwrap();
+        assert_eq!(index.tracks[0].samples.len(), 60);
+        assert_eq!(index.tracks[0].presentation_offset, -1024);
+    }
+}

@@ -1,0 +1,167 @@
+//! Index MP4s: a `moov` whose samples are in other files, named by `dref` (8.7.2).
+
+use super::early_tracks::EarlyTracks;
+use super::fingerprint::FingerprintHasher;
+use super::movie_draft::MovieDraft;
+use super::track::{MediaSource, add_locations};
+use super::{Index, MediaVersion, SourceRecord};
+use crate::bmff::dref::MediaLocation;
+use crate::bmff::{BoxIterator, Mp4Box};
+use crate::error::{Error, ErrorKind, Result};
+use std::ops::Range;
+
+/// Maximum number of files that one index MP4 may reference.
+pub const LOCATIONS_MAX: usize = 64;
+
+/// The parsed `moov` of an index MP4.
+///
+/// It builds an [`Index`] for each referenced file from that file's length, without reading it.
+#[derive(Debug)]
+pub struct ExternalReferences {
+    /// Bytes of the index MP4, and the range of the `moov` in them.
+    bytes: Vec<u8>,
+    moov_range: Range<usize>,
+    /// Offset of the `moov` in the index MP4.
+    moov_offset: u64,
+    /// Tracks that were parsed while the `moov` arrived.
+    early_tracks: EarlyTracks,
+    is_quicktime: bool,
+    locations: Vec<MediaLocation>,
+    source_record: Option<SourceRecord>,
+}
+
+impl ExternalReferences {
+    /// Reads the references of a `moov`; `None` if all its media is in the same file. The caller
+    /// passes its bytes to [`ExternalReferences::keep_bytes`].
+    pub(super) fn read(
+        moov: &Mp4Box<'_>,
+        is_quicktime: bool,
+        early_tracks: &mut EarlyTracks,
+    ) -> Result<Option<ExternalReferences>> {
+        let mut locations = Vec::new();
+        for child in BoxIterator::new(moov.body, moov.body_offset()) {
+            // The parser of the tracks reports this error.
+            let Ok(child) = child else { break };
+            if child.name == *b"trak" {
+                add_locations(&child, &mut locations)
+                    .map_err(|error| error.in_box(*b"trak").in_box(*b"moov"))?;
+            }
+            if locations.len() > LOCATIONS_MAX {
+                let message = format!("the media is in more than {LOCATIONS_MAX} files");
+                return Err(Error::new(ErrorKind::TooLarge, message).in_box(*b"moov"));
+            }
+        }
+        if locations
+            .iter()
+            .all(|location| *location == MediaLocation::SameFile)
+        {
+            return Ok(None);
+        }
+        Ok(Some(ExternalReferences {
+            bytes: Vec::new(),
+            moov_range: 0..moov.bytes.len(),
+            moov_offset: moov.offset,
+            early_tracks: EarlyTracks::default(),
+            is_quicktime,
+            source_record: SourceRecord::read(moov, early_tracks).filter(|_| locations.len() == 1),
+            locations,
+        }))
+    }
+
+    /// Keeps the bytes with the `moov` at `from`, and its tracks that were parsed early.
+    pub(super) fn keep_bytes(&mut self, bytes: Vec<u8>, from: usize, early_tracks: EarlyTracks) {
+        self.moov_range = from..from + self.moov_range.len();
+        (self.bytes, self.early_tracks) = (bytes, early_tracks);
+    }
+
+    fn moov_bytes(&self) -> &[u8] {
+        self.bytes.get(self.moov_range.clone()).unwrap_or_default()
+    }
+
+    /// The referenced files, each once: external names, or the index MP4 itself.
+    pub fn locations(&self) -> &[MediaLocation] {
+        &self.locations
+    }
+
+    /// Length of the media at the time of indexing, in bytes, if it is recorded.
+    ///
+    /// The index of [`ExternalReferences::build_index`] then has the fingerprint of the media file.
+    /// Without a record, its fingerprint is a hash of the index MP4, which does not cover the
+    /// media.
+    pub fn recorded_media_len(&self) -> Option<u64> {
+        self.source_record.as_ref().map(|mark| mark.file_len)
+    }
+
+    /// Hash of the media's entity tag at the time of indexing, if it is recorded.
+    pub fn recorded_entity_tag_hash(&self) -> Option<u64> {
+        match self.source_record.as_ref()?.media_state? {
+            MediaVersion::EntityTagHash(hash) => Some(hash),
+            MediaVersion::ContentHash(_) => None,
+        }
+    }
+
+    /// Builds the index of file `n` of [`ExternalReferences::locations`], which is `len` bytes
+    /// long.
+    ///
+    /// # Errors
+    /// The errors of the tables; `Truncated` if samples are beyond the end of the file, or if its
+    /// length differs from the recorded one.
+    pub fn build_index(&mut self, n: usize, len: u64) -> Result<Index> {
+        if let Some(mark) = &self.source_record
+            && mark.file_len != len
+        {
+            let message = format!(
+                "the media is {len} bytes long, but was {} when it was indexed: index it again",
+                mark.file_len
+            );
+            return Err(Error::new(ErrorKind::Truncated, message));
+        }
+        let mut early_tracks = std::mem::take(&mut self.early_tracks);
+        let moov = Mp4Box::parse_first(self.moov_bytes(), self.moov_offset)?;
+        let source = match self.locations.get(n) {
+            None | Some(MediaLocation::SameFile) => {
+                MediaSource::same_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
+            }
+            Some(named) => MediaSource::external_file(named.clone(), len),
+        };
+        let mut notes = Vec::new();
+        let movie = MovieDraft::parse(
+            &moov,
+            self.is_quicktime,
+            &source,
+            &mut early_tracks,
+            &mut notes,
+        );
+        self.early_tracks = early_tracks;
+        let movie = movie?;
+        let tracks = movie.finish(&mut notes)?;
+        let (fingerprint, media_state, notes) = match &self.source_record {
+            Some(mark) => (mark.fingerprint, mark.media_state, mark.notes.clone()),
+            None => (self.hash_fingerprint(n, len), None, notes),
+        };
+        Ok(Index {
+            tracks,
+            file_len: len,
+            fingerprint,
+            media_version: media_state,
+            notes,
+        })
+    }
+
+    fn hash_fingerprint(&self, n: usize, len: u64) -> u64 {
+        let mut hash = FingerprintHasher::new(len);
+        hash.add_box(n as u64, self.moov_bytes());
+        hash.finish()
+    }
+
+    /// Creates the error for an index MP4 that is used as a media file.
+    pub(super) fn external_media_error(&self) -> Error {
+        let names = self.locations.iter().filter_map(|location| match location {
+            MediaLocation::SameFile => None,
+            MediaLocation::External(name) => Some(name.as_str()),
+        });
+        let names: Vec<&str> = names.take(4).collect();
+        let message = format!("the media is in other files: {}", names.join(", "));
+        Error::unsupported(message)
+    }
+}

@@ -1,0 +1,183 @@
+//! The source record of our index MP4s: facts of the media file that sample tables do not contain.
+
+use super::early_tracks::EarlyTracks;
+use super::fingerprint::FingerprintHasher;
+use super::{IndexNote, MediaVersion};
+use crate::bmff::{BoxIterator, Mp4Box};
+use crate::bytes::{ByteReader, write_box};
+
+/// Identifier of the box among others of type `uuid` (ISO/IEC 14496-12, 4.2.2).
+const ID: [u8; 16] = *b"\x8f\x2c\x1a\x90\x5e\x37\x4d\x0b\xa1\x6c\xd4\x21\x77\x0e\x93\x5b";
+const VERSION: u8 = 2;
+/// Limits of the stored notes: number, and bytes of each. Further notes are dropped.
+const NOTES_MAX: usize = 1000;
+const NOTE_BYTES_MAX: usize = 1000;
+
+/// Facts of the media file at the time of indexing. Stored in the last box of the `moov`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourceRecord {
+    /// Length of the media file, in bytes.
+    pub file_len: u64,
+    /// Fingerprint of the index.
+    pub fingerprint: u64,
+    /// Version of the media in the index.
+    pub media_state: Option<MediaVersion>,
+    /// Notes of the index.
+    pub notes: Vec<IndexNote>,
+}
+
+impl SourceRecord {
+    /// Appends the box to `moov`, with a hash of the boxes from `from` on. An edit of the tables
+    /// that keeps the box thereby voids it.
+    pub fn write(&self, moov: &mut Vec<u8>, from: usize) {
+        let tables = hash_tables(moov.get(from..).unwrap_or_default());
+        write_box(moov, b"uuid", |out| {
+            out.extend_from_slice(&ID);
+            out.push(VERSION);
+            for word in [tables, self.file_len, self.fingerprint] {
+                out.extend_from_slice(&word.to_be_bytes());
+            }
+            let (kind, hash) = match self.media_state {
+                None => (0, 0),
+                Some(MediaVersion::ContentHash(hash)) => (1, hash),
+                Some(MediaVersion::EntityTagHash(hash)) => (2, hash),
+            };
+            out.push(kind);
+            out.extend_from_slice(&hash.to_be_bytes());
+            let fits = |note: &&IndexNote| note.message.len() <= NOTE_BYTES_MAX;
+            let notes: Vec<&IndexNote> = self.notes.iter().filter(fits).take(NOTES_MAX).collect();
+            out.extend_from_slice(&(notes.len() as u32).to_be_bytes());
+            for note in notes {
+                out.extend_from_slice(&note.track_id.to_be_bytes());
+                out.push(u8::from(note.time_ticks.is_some()));
+                out.extend_from_slice(&note.time_ticks.unwrap_or(0).to_be_bytes());
+                out.extend_from_slice(&(note.message.len() as u32).to_be_bytes());
+                out.extend_from_slice(note.message.as_bytes());
+            }
+        });
+    }
+
+    /// Length of the box without notes, in bytes.
+    pub(super) const BYTES_MIN: usize = 8 + ID.len() + 1 + 3 * 8 + 1 + 8 + 4;
+
+    /// Starts the hash of `len` bytes of tables.
+    pub(super) fn start_tables_hash(len: usize) -> FingerprintHasher {
+        let mut hash = FingerprintHasher::new(len as u64);
+        hash.begin_box(0, len);
+        hash
+    }
+
+    /// Reads the record of a `moov` box, if it has one that matches its tables. Their hash may have
+    /// been computed early.
+    pub(super) fn read(moov: &Mp4Box<'_>, early_tracks: &mut EarlyTracks) -> Option<SourceRecord> {
+        let boxes = BoxIterator::new(moov.body, 0).map_while(Result::ok);
+        let last = boxes.last().filter(|last| last.name == *b"uuid")?;
+        let tables = moov.body.get(..moov.body.len() - last.bytes.len())?;
+        let header = moov.bytes.len() - moov.body.len();
+        let mut reader = ByteReader::new(last.body);
+        if reader.read_array() != ID || reader.u8() != VERSION {
+            return None;
+        }
+        let early_hash = early_tracks.take_hash(moov.bytes, header..header + tables.len());
+        let hash = early_hash.map_or_else(|| hash_tables(tables), FingerprintHasher::finish);
+        let matches_tables = reader.u64() == hash;
+        let (file_len, fingerprint) = (reader.u64(), reader.u64());
+        let (kind, hash, count) = (reader.u8(), reader.u64(), reader.u32() as usize);
+        let media_state = match kind {
+            1 => Some(MediaVersion::ContentHash(hash)),
+            2 => Some(MediaVersion::EntityTagHash(hash)),
+            _ => None,
+        };
+        if !matches_tables || count > NOTES_MAX {
+            return None;
+        }
+        let notes = (0..count)
+            .map(|_| read_note(&mut reader))
+            .collect::<Option<_>>()?;
+        reader.check_complete().ok()?;
+        Some(SourceRecord {
+            file_len,
+            fingerprint,
+            media_state,
+            notes,
+        })
+    }
+}
+
+fn read_note(reader: &mut ByteReader<'_>) -> Option<IndexNote> {
+    let (track, has_at, at, len) = (reader.u32(), reader.u8(), reader.u64(), reader.u32());
+    let message = reader.take(len as usize);
+    let message = (len as usize <= NOTE_BYTES_MAX).then(|| std::str::from_utf8(message).ok())??;
+    Some(IndexNote {
+        track_id: track,
+        time_ticks: (has_at != 0).then_some(at),
+        message: message.to_owned(),
+    })
+}
+
+fn hash_tables(bytes: &[u8]) -> u64 {
+    let mut hash = SourceRecord::start_tables_hash(bytes.len());
+    let words = hash.add_words(bytes);
+    hash.add_tail(bytes.get(words..).unwrap_or_default());
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build_moov(mark: &SourceRecord) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_box(&mut out, b"moov", |out| {
+            let from = out.len();
+            write_box(out, b"trak", |out| out.extend_from_slice(b"tables"));
+            mark.write(out, from);
+        });
+        out
+    }
+
+    #[test]
+    fn a_record_without_notes_has_the_minimum_length() {
+        let mark = SourceRecord {
+            file_len: 1,
+            fingerprint: 2,
+            media_state: None,
+            notes: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        mark.write(&mut bytes, 0);
+        assert_eq!(bytes.len(), SourceRecord::BYTES_MIN);
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_tables_voids_the_record() {
+        let at = Some(7);
+        let message = "a note".to_owned();
+        let mark = SourceRecord {
+            file_len: 1 << 40,
+            fingerprint: 9,
+            media_state: Some(MediaVersion::EntityTagHash(4)),
+            notes: vec![IndexNote {
+                track_id: 3,
+                time_ticks: at,
+                message,
+            }],
+        };
+        let bytes = build_moov(&mark);
+        let read = |bytes: &[u8]| {
+            SourceRecord::read(
+                &Mp4Box::parse_first(bytes, 0).ok()?,
+                &mut EarlyTracks::default(),
+            )
+        };
+        assert_eq!(read(&bytes).as_ref(), Some(&mark));
+        for bit in 16 * 8..22 * 8 {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&other), None, "bit {bit}");
+        }
+        for end in 8..bytes.len() {
+            assert_eq!(read(&bytes[..end]), None);
+        }
+    }
+}

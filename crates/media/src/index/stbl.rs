@@ -1,0 +1,180 @@
+//! Parsing of the sample table (`stbl`) into samples.
+
+use super::track_draft::{DURATION_MAX, TrackDraft};
+use crate::bmff::stco::ChunkOffsets;
+use crate::bmff::stsz::SampleSizes;
+use crate::bmff::{Mp4Box, ctts, stsc, stss, stts};
+use crate::error::{Error, Result};
+use std::ops::Range;
+
+/// Adds the samples of an `stbl` box to `draft`. No sample may be inside `metadata`.
+pub(super) fn read_stbl(
+    stbl: &Mp4Box<'_>,
+    draft: &mut TrackDraft,
+    metadata: Range<u64>,
+) -> Result<()> {
+    let sizes = match stbl.find_child(b"stsz")? {
+        Some(stsz) => stsz.parse_body(SampleSizes::parse_stsz)?,
+        None => match stbl.find_child(b"stz2")? {
+            Some(stz2) => stz2.parse_body(SampleSizes::parse_stz2)?,
+            None => SampleSizes::Constant(0, 0),
+        },
+    };
+    if sizes.is_empty() {
+        return Ok(());
+    }
+    draft
+        .reserve_samples(sizes.len())
+        .map_err(|error| error.in_box(*b"stsz"))?;
+    let offsets = match stbl.find_child(b"co64")? {
+        Some(co64) => co64.parse_body(ChunkOffsets::parse_co64)?,
+        None => stbl
+            .require_child(b"stco")?
+            .parse_body(ChunkOffsets::parse_stco)?,
+    };
+    add_columns(stbl, sizes, draft)?;
+    draft
+        .samples
+        .reserve_chunks(offsets.len().min(sizes.len()) as usize);
+    let runs = stbl.require_child(b"stsc")?.parse_body(stsc::parse)?;
+    let mut runs = runs.peekable();
+    let mut next = 0;
+    while let Some(run) = runs.next() {
+        let end = runs
+            .peek()
+            .map_or(offsets.len().saturating_add(1), |next| next.first_chunk);
+        if run.first_chunk == 0 || end < run.first_chunk {
+            let message = format!("chunk runs are not in order at chunk {}", run.first_chunk);
+            return Err(Error::malformed(message).in_box(*b"stsc"));
+        }
+        if next < sizes.len() && run.samples_per_chunk > 0 {
+            draft
+                .use_entry(run.description_index)
+                .map_err(|error| error.in_box(*b"stsc"))?;
+        }
+        for chunk in run.first_chunk..end {
+            let count = run.samples_per_chunk.min(sizes.len() - next);
+            if count == 0 {
+                break;
+            }
+            let offset = offsets.get(chunk - 1).filter(|at| !metadata.contains(at));
+            let Some(offset) = offset else {
+                return Err(misplaced_chunk_error(&offsets, chunk));
+            };
+            draft.push_chunk(next, count, offset)?;
+            next += count;
+        }
+    }
+    if next < sizes.len() {
+        let message = format!("chunks hold {next} of the {} samples", sizes.len());
+        return Err(Error::malformed(message).in_box(*b"stsc"));
+    }
+    Ok(())
+}
+
+/// Creates the error for a chunk, counted from 1, that is missing or inside the metadata.
+fn misplaced_chunk_error(offsets: &ChunkOffsets<'_>, chunk: u32) -> Error {
+    let message = match offsets.get(chunk - 1) {
+        None => format!("samples use chunk {chunk}, but there are {}", offsets.len()),
+        Some(offset) => format!("chunk {chunk} is at byte {offset}, within the moov box"),
+    };
+    Error::malformed(message).in_box(*b"stco")
+}
+
+/// Adds sizes, durations, composition offsets and sync samples, one column at a time.
+fn add_columns(stbl: &Mp4Box<'_>, sizes: SampleSizes<'_>, draft: &mut TrackDraft) -> Result<()> {
+    let count = sizes.len();
+    match sizes {
+        SampleSizes::Constant(size, _) => draft.samples.sizes_mut().push_run(count, size, 0),
+        SampleSizes::Bits32(words) => {
+            let sizes = words.iter().map(|word| u32::from_be_bytes(*word));
+            draft.samples.sizes_mut().push_all(sizes);
+        }
+        _ => draft
+            .samples
+            .sizes_mut()
+            .push_all((0..count).map(|n| sizes.get(n))),
+    }
+    let stts = stbl.require_child(b"stts")?;
+    add_durations(stts.parse_body(stts::parse)?, count, draft)
+        .map_err(|error| error.in_box(*b"stts"))?;
+    match stbl.find_child(b"ctts")? {
+        Some(ctts) => {
+            let left = for_each_run(
+                ctts.parse_body(ctts::parse)?,
+                count,
+                |count, composition_offset| {
+                    draft
+                        .samples
+                        .push_composition_offsets(count, composition_offset);
+                },
+            );
+            draft.samples.push_composition_offsets(left, 0);
+        }
+        None => draft.samples.push_composition_offsets(count, 0),
+    }
+    if let Some(stss) = stbl.find_child(b"stss")? {
+        let numbers = sync_sample_indexes(stss.parse_body(stss::parse)?, count);
+        if numbers.len() < count as usize {
+            draft.samples.set_sync_samples(numbers);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the durations. The last one is repeated if there are fewer than samples.
+fn add_durations(
+    runs: impl Iterator<Item = (u32, u32)>,
+    count: u32,
+    draft: &mut TrackDraft,
+) -> Result<()> {
+    let (mut next, mut last) = (0, 0);
+    let mut too_long = None;
+    let left = for_each_run(runs, count, |count, ticks| {
+        if ticks > DURATION_MAX && too_long.is_none() {
+            too_long = Some((next, ticks));
+        }
+        draft.samples.push_durations(count, ticks);
+        (next, last) = (next + count, ticks);
+    });
+    if let Some((n, ticks)) = too_long {
+        return Err(draft.duration_error(n, ticks));
+    }
+    draft.samples.push_durations(left, last);
+    draft.has_short_stts = left > 0;
+    Ok(())
+}
+
+/// Passes runs of (samples, value) to `take`, up to `samples` samples, and returns the number of
+/// samples without a value.
+fn for_each_run<T>(
+    runs: impl Iterator<Item = (u32, T)>,
+    samples: u32,
+    mut take: impl FnMut(u32, T),
+) -> u32 {
+    let mut left = samples;
+    for (count, value) in runs {
+        let count = count.min(left);
+        if count > 0 {
+            take(count, value);
+        }
+        left -= count;
+        if left == 0 {
+            break;
+        }
+    }
+    left
+}
+
+/// Converts sample numbers, counted from 1, to indexes. Numbers that are out of order are dropped.
+fn sync_sample_indexes(numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut next = 1;
+    for number in numbers.take_while(|number| *number <= count) {
+        if number >= next {
+            found.push(number - 1);
+            next = number + 1;
+        }
+    }
+    found
+}

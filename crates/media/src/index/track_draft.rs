@@ -1,0 +1,395 @@
+//! A track while its samples are being collected.
+
+use super::edit_list::{EditWindow, resolve_edit_list};
+use super::{IndexNote, Sample, SampleTableBuilder, Track};
+use crate::bmff::elst::EditListEntry;
+use crate::bmff::tkhd::Tkhd;
+use crate::codec::Codec;
+use crate::error::{Error, ErrorKind, Result, format_fourcc};
+use std::ops::Range;
+
+/// Maximum number of samples of a track.
+pub(super) const SAMPLES_MAX: u64 = 50_000_000;
+/// Maximum decode time in ticks, so that sums of times never overflow.
+const DECODE_TIME_MAX: u64 = 1 << 60;
+/// Maximum duration of a sample in ticks. Larger values are negative durations of broken writers.
+pub(super) const DURATION_MAX: u32 = i32::MAX as u32;
+
+/// A sample entry of the file and its parsed codec.
+#[derive(Debug)]
+pub(super) struct DraftSampleEntry {
+    pub bytes: Vec<u8>,
+    pub codec: Result<Codec>,
+    /// Whether its media is in another file than the indexed one.
+    pub is_external: bool,
+}
+
+/// A packageable track while its samples are being collected.
+#[derive(Debug)]
+pub(super) struct TrackDraft {
+    pub id: u32,
+    pub is_video: bool,
+    pub file_len: u64,
+    pub language: String,
+    pub name: Option<String>,
+    pub edits: Vec<EditListEntry>,
+    pub samples: SampleTableBuilder,
+    timescale: u32,
+    tkhd: Tkhd,
+    entries: Vec<DraftSampleEntry>,
+    /// End of its last chunk in the file, in bytes.
+    chunks_end: u64,
+    /// Index of the sample entry that the samples use.
+    used_entry: Option<usize>,
+    /// Decode time of the first sample, in ticks of the media.
+    first_dts: u64,
+    /// Correction added to every `tfdt` after a jump that was ignored.
+    tfdt_correction: i128,
+    gaps: TimingAnomaly,
+    overlaps: TimingAnomaly,
+    jumps: TimingAnomaly,
+    pub has_short_stts: bool,
+}
+
+/// Number, first time and largest size of one kind of timing anomaly, in ticks.
+#[derive(Debug, Default)]
+struct TimingAnomaly {
+    count: u32,
+    first: u64,
+    largest: u64,
+}
+
+impl TimingAnomaly {
+    fn record(&mut self, at: u64, size: u64) {
+        if self.count == 0 {
+            self.first = at;
+        }
+        self.count = self.count.saturating_add(1);
+        self.largest = self.largest.max(size);
+    }
+}
+
+impl TrackDraft {
+    /// Creates a track without samples.
+    pub fn new(tkhd: Tkhd, timescale: u32, entries: Vec<DraftSampleEntry>) -> TrackDraft {
+        TrackDraft {
+            id: tkhd.track_id,
+            is_video: false,
+            file_len: 0,
+            language: "und".to_owned(),
+            name: None,
+            edits: Vec::new(),
+            samples: SampleTableBuilder::default(),
+            timescale,
+            tkhd,
+            entries,
+            chunks_end: 0,
+            used_entry: None,
+            first_dts: 0,
+            tfdt_correction: 0,
+            gaps: TimingAnomaly::default(),
+            overlaps: TimingAnomaly::default(),
+            jumps: TimingAnomaly::default(),
+            has_short_stts: false,
+        }
+    }
+
+    /// Selects the sample entry with number `description`, counted from 1.
+    ///
+    /// # Errors
+    /// `Malformed` for an unknown entry; `Unsupported` for a second configuration; the error of the
+    /// entry's codec.
+    pub fn use_entry(&mut self, description: u32) -> Result<()> {
+        let wanted = (description as usize).saturating_sub(1);
+        let entry = self.entries.get(wanted).ok_or_else(|| {
+            let entry_count = self.entries.len();
+            Error::malformed(format!(
+                "samples use sample entry {description} of {entry_count}"
+            ))
+        })?;
+        if let Err(error) = &entry.codec {
+            return Err(error.clone());
+        }
+        match self.used_entry {
+            Some(used) if used == wanted => Ok(()),
+            Some(used)
+                if self
+                    .entries
+                    .get(used)
+                    .is_some_and(|known| known.bytes == entry.bytes) =>
+            {
+                Ok(())
+            }
+            Some(_) => Err(Error::unsupported(
+                "the samples use several sample entries: encode the track with one configuration",
+            )),
+            None => {
+                self.used_entry = Some(wanted);
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks and reserves room for `count` more samples.
+    ///
+    /// # Errors
+    /// `TooLarge` over [`SAMPLES_MAX`]; `Truncated` if the file cannot contain them.
+    pub fn reserve_samples(&mut self, count: u32) -> Result<()> {
+        let total = u64::from(self.samples.len()) + u64::from(count);
+        if total > SAMPLES_MAX {
+            let message = format!(
+                "track {} has {total} samples; at most {SAMPLES_MAX} are read",
+                self.id
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        if total > self.file_len {
+            let message = format!(
+                "track {} declares {total} samples, more than the {} bytes of the file",
+                self.id, self.file_len
+            );
+            return Err(Error::new(ErrorKind::Truncated, message));
+        }
+        self.samples.reserve(count as usize);
+        Ok(())
+    }
+
+    /// Adds a sample.
+    ///
+    /// # Errors
+    /// `Truncated` if it is outside the file; `Malformed` if it lasts too long.
+    pub fn push_sample(&mut self, sample: Sample) -> Result<()> {
+        let n = self.samples.len();
+        let end = sample.offset.checked_add(u64::from(sample.size));
+        if end.is_none_or(|end| end > self.file_len) {
+            return Err(self.sample_beyond_file_error(n, sample.size, sample.offset));
+        }
+        if sample.duration > DURATION_MAX {
+            return Err(self.duration_error(n, sample.duration));
+        }
+        self.samples.push(sample);
+        Ok(())
+    }
+
+    /// Places the samples `first..first + count`, whose sizes were added, contiguously from
+    /// `offset` on.
+    ///
+    /// # Errors
+    /// `Truncated` if one of them is outside the file.
+    #[inline]
+    pub fn push_chunk(&mut self, first: u32, count: u32, offset: u64) -> Result<()> {
+        let end = self.samples.push_chunk(first, count, offset);
+        self.chunks_end = self.chunks_end.max(end);
+        match end <= self.file_len {
+            true => Ok(()),
+            false => self.check_each_sample(first..first + count, offset),
+        }
+    }
+
+    /// Checks contiguous samples from byte `at` on, one by one.
+    #[cold]
+    fn check_each_sample(&mut self, samples: Range<u32>, mut at: u64) -> Result<()> {
+        for n in samples {
+            let size = self.samples.sizes_mut().get(n);
+            let end = at.saturating_add(u64::from(size));
+            if end > self.file_len {
+                return Err(self.sample_beyond_file_error(n, size, at));
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Sets the length of the file and returns whether the chunks so far fit into it.
+    pub fn fit_into_file(&mut self, len: u64) -> bool {
+        self.file_len = len;
+        self.chunks_end <= len && u64::from(self.samples.len()) <= len
+    }
+
+    fn sample_beyond_file_error(&self, n: u32, size: u32, offset: u64) -> Error {
+        let message = format!(
+            "track {}: sample {n} should be {size} bytes at byte {offset}, but the file ends at byte {}",
+            self.id, self.file_len
+        );
+        Error::new(ErrorKind::Truncated, message)
+    }
+
+    /// Creates the error for a sample that lasts longer than [`DURATION_MAX`].
+    pub fn duration_error(&self, n: u32, ticks: u32) -> Error {
+        let id = self.id;
+        let message = format!(
+            "track {id}: sample {n} lasts {ticks} ticks; at most {DURATION_MAX} are allowed"
+        );
+        Error::malformed(message)
+    }
+
+    /// Moves the decode time of the next sample to `tfdt`.
+    ///
+    /// A gap lengthens the previous sample and an overlap shortens it. A larger jump is ignored:
+    /// the samples continue without it.
+    pub fn begin_fragment(&mut self, tfdt: u64) -> Result<()> {
+        if tfdt > DECODE_TIME_MAX {
+            let (id, at) = (self.id, tfdt);
+            let message = format!(
+                "track {id}: decode time {at} is beyond the maximum of {DECODE_TIME_MAX} ticks"
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let Some(last) = self.samples.last_duration() else {
+            self.first_dts = tfdt;
+            return Ok(());
+        };
+        let expected = self.first_dts + self.samples.total_duration();
+        let deviation = i128::from(tfdt) + self.tfdt_correction - i128::from(expected);
+        let new_duration = i128::from(last) + deviation;
+        let size = u64::try_from(deviation.unsigned_abs()).unwrap_or(u64::MAX);
+        if deviation == 0 {
+            return Ok(());
+        }
+        if new_duration <= 0 || new_duration > i128::from(DURATION_MAX) {
+            self.jumps.record(expected, size);
+            self.tfdt_correction -= deviation;
+            return Ok(());
+        }
+        let anomaly = if deviation > 0 {
+            &mut self.gaps
+        } else {
+            &mut self.overlaps
+        };
+        anomaly.record(expected, size);
+        self.samples
+            .set_last_duration(u32::try_from(new_duration).unwrap_or(last));
+        Ok(())
+    }
+
+    /// Resolves the edit list and packs the tables; `None` if no sample remains.
+    pub fn finish(
+        self,
+        movie_timescale: u32,
+        fragmented: bool,
+        notes: &mut Vec<IndexNote>,
+    ) -> Result<Option<Track>> {
+        self.append_notes(notes);
+        let Some(used) = self.used_entry.filter(|_| !self.samples.is_empty()) else {
+            notes.push(self.new_note(None, "the track is left out: it has no samples".to_owned()));
+            return Ok(None);
+        };
+        let codec = self.entries.into_iter().nth(used).map(|entry| entry.codec);
+        let codec = codec.unwrap_or_else(|| Err(Error::malformed("there is no sample entry")))?;
+        let mut window = resolve_edit_list(&self.edits, movie_timescale, self.timescale)?;
+        if fragmented {
+            // Writers of fragmented files rarely know the duration when they write the edit list.
+            window.media_end = None;
+        }
+        // The codec decides: handler types are often wrong.
+        let is_video = codec.video().is_some();
+        // Every frame of these codecs can be decoded on its own, whatever the flags are.
+        let every_sync = !is_video && codec.codec_string != "mp4a.40.42";
+        let mut samples = self.samples;
+        if every_sync {
+            samples.set_all_sync();
+        }
+        let media = EditWindow::trim_samples(
+            samples.finish(),
+            self.first_dts,
+            &window,
+            is_video,
+            self.timescale,
+        );
+        let Some((samples, origin)) = media else {
+            let message = "the track is left out: the edit list shows none of its samples";
+            notes.push(IndexNote {
+                track_id: self.id,
+                time_ticks: None,
+                message: message.to_owned(),
+            });
+            return Ok(None);
+        };
+        let last_shown = samples.last_presentation_end().saturating_add(origin);
+        if !samples.is_sync(0) {
+            let message = "the first sample is not a key frame";
+            notes.push(IndexNote {
+                track_id: self.id,
+                time_ticks: Some(0),
+                message: message.to_owned(),
+            });
+        }
+        Ok(Some(Track {
+            id: self.id,
+            timescale: self.timescale,
+            language: self.language,
+            name: self.name,
+            is_enabled: self.tkhd.is_enabled,
+            codec,
+            samples,
+            presentation_offset: origin,
+            presentation_end: window.presentation_end().filter(|end| *end < last_shown),
+            matrix: self.tkhd.matrix,
+        }))
+    }
+
+    fn new_note(&self, at: Option<u64>, message: String) -> IndexNote {
+        IndexNote {
+            track_id: self.id,
+            time_ticks: at,
+            message,
+        }
+    }
+
+    /// Appends a note for each anomaly that was found.
+    fn append_notes(&self, notes: &mut Vec<IndexNote>) {
+        let anomalies = [
+            (
+                &self.gaps,
+                "gaps between fragments",
+                "the previous sample is lengthened",
+            ),
+            (
+                &self.overlaps,
+                "overlaps of fragments",
+                "the previous sample is shortened",
+            ),
+            (
+                &self.jumps,
+                "jumps in decode time",
+                "the samples continue without the jump",
+            ),
+        ];
+        for (anomaly, message, remedy) in anomalies {
+            if anomaly.count > 0 {
+                let message = format!(
+                    "{} {message}, at most {} ticks: {remedy}",
+                    anomaly.count, anomaly.largest
+                );
+                notes.push(self.new_note(Some(anomaly.first), message));
+            }
+        }
+        if self.has_short_stts {
+            let message =
+                "stts has fewer durations than there are samples: the last one is repeated";
+            notes.push(self.new_note(None, message.to_owned()));
+        }
+        if self.is_video && !self.tkhd.is_upright() {
+            let message = "the tkhd matrix rotates or mirrors the picture: init segments keep it, transport streams cannot, and some players ignore it";
+            notes.push(self.new_note(None, message.to_owned()));
+        }
+        let unused = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| Some(*n) != self.used_entry);
+        for (_, entry) in unused {
+            if let Err(error) = &entry.codec {
+                let code = entry.bytes.get(4..8).and_then(|code| code.try_into().ok());
+                let code = format_fourcc(code.unwrap_or_default());
+                notes.push(self.new_note(
+                    None,
+                    format!("an unused sample entry, {code}: {}", error.message),
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

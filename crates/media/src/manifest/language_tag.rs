@@ -1,0 +1,86 @@
+//! Language tags of files (ISO 639-2 or BCP 47) converted to the shortest code for manifests (RFC
+//! 5646, 4.5), and their English names.
+
+use super::languages::LANGUAGES;
+
+/// Returns the shortest tag of a specified and well-formed language. `eng` and `en` give `en`,
+/// `chi` and `zho` give `zh`, `yue` and `pt-BR` stay.
+pub(super) fn shortest_tag(language: &str) -> Option<String> {
+    let (primary, rest) = match language.split_once('-') {
+        Some((primary, rest)) => (primary, Some(rest)),
+        None => (language, None),
+    };
+    if matches!(primary, "und" | "mis" | "mul" | "zxx" | "") || !is_well_formed(language) {
+        return None;
+    }
+    let primary = find_language(primary).map_or(primary, |language| language.0);
+    Some(match rest {
+        Some(rest) => format!("{primary}-{rest}"),
+        None => primary.to_owned(),
+    })
+}
+
+/// Returns the English name of a common language.
+pub(super) fn english_name(language: &str) -> Option<&'static str> {
+    find_language(language.split('-').next()?).map(|language| language.3)
+}
+
+fn find_language(
+    code: &str,
+) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {
+    LANGUAGES
+        .iter()
+        .find(|(two, terminology, bibliographic, _)| {
+            !code.is_empty() && (code == *two || code == *terminology || code == *bibliographic)
+        })
+}
+
+/// Checks the lexical space of XML Schema's `language`, which includes all BCP 47 tags.
+fn is_well_formed(tag: &str) -> bool {
+    let mut parts = tag.split('-');
+    let first = parts.next().unwrap_or("");
+    let length = |part: &str| (1..=8).contains(&part.len());
+    length(first)
+        && first.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && parts.all(|part| length(part) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_use_the_shortest_code() {
+        for (said, tag_) in [
+            ("eng", Some("en")),
+            ("en", Some("en")),
+            ("ger", Some("de")),
+            ("deu", Some("de")),
+            ("por-BR", Some("pt-BR")),
+            ("zh-Hant-TW", Some("zh-Hant-TW")),
+            ("yue", Some("yue")),
+            ("und", None),
+            ("", None),
+            ("e\"n", None),
+            ("understood", None),
+            ("en-", None),
+        ] {
+            assert_eq!(shortest_tag(said).as_deref(), tag_, "{said}");
+        }
+        assert_eq!(english_name("fre"), Some("French"));
+        assert_eq!(english_name("tlh"), None);
+    }
+
+    #[test]
+    fn no_code_means_two_languages() {
+        let codes = LANGUAGES
+            .iter()
+            .flat_map(|l| [l.0, l.1, l.2])
+            .filter(|code| !code.is_empty());
+        let mut codes: Vec<&str> = codes.collect();
+        let count = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
+    }
+}

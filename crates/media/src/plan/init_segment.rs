@@ -1,0 +1,171 @@
+//! CMAF init segments: `ftyp` and a `moov` without samples (ISO/IEC 23000-19, 7.3.1).
+
+use super::moof::TRACK_ID;
+use crate::bmff::dref::{self, MediaLocation};
+use crate::bytes::{write_box, write_full_box};
+use crate::codec::MediaFormat;
+use crate::index::Track;
+
+/// `cmfc` declares CMAF; `iso6` declares the features of its fragments (default-base-is-moof,
+/// tfdt).
+const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
+
+/// The identity matrix (ISO/IEC 14496-12, 8.3.2): 16.16 numbers, and 2.30 in the last column.
+pub(crate) const IDENTITY_MATRIX_WORDS: [u32; 9] =
+    [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+
+pub(super) fn write_init_segment(track: &Track) -> Vec<u8> {
+    let mut out = Vec::with_capacity(700 + track.codec.sample_entry.len());
+    out.extend_from_slice(FTYP);
+    write_box(&mut out, b"moov", |out| {
+        write_mvhd(out, track);
+        write_box(out, b"trak", |out| {
+            write_tkhd(out, track);
+            write_box(out, b"mdia", |out| write_mdia(out, track));
+        });
+        write_box(out, b"mvex", write_mvex_content);
+    });
+    out
+}
+
+fn write_mvhd(out: &mut Vec<u8>, track: &Track) {
+    write_full_box(out, b"mvhd", 0, 0, |out| {
+        // creation, modification, timescale, duration (unknown: it is in fragments)
+        write_words(out, &[0, 0, track.timescale, 0]);
+        // rate 1.0, volume 1.0 and reserved, reserved
+        write_words(out, &[0x1_0000, 0x0100_0000, 0, 0]);
+        write_words(out, &IDENTITY_MATRIX_WORDS);
+        write_words(out, &[0; 6]);
+        write_words(out, &[TRACK_ID + 1]);
+    });
+}
+
+fn write_tkhd(out: &mut Vec<u8>, track: &Track) {
+    // enabled, in movie, in preview
+    write_full_box(out, b"tkhd", 0, 7, |out| {
+        // creation, modification, track_ID, reserved, duration, reserved, layer and group
+        write_words(out, &[0, 0, TRACK_ID, 0, 0, 0, 0, 0]);
+        let volume = if track.codec.audio().is_some() {
+            0x0100_0000
+        } else {
+            0
+        };
+        write_words(out, &[volume]);
+        write_words(out, &track.matrix.map(|value| value as u32));
+        let (width, height) = display_size(track);
+        write_words(out, &[width, height]);
+    });
+}
+
+/// Returns the displayed width and height as 16.16 numbers. The sample aspect ratio applies to the
+/// width.
+pub(crate) fn display_size(track: &Track) -> (u32, u32) {
+    let Some(video) = track.codec.video() else {
+        return (0, 0);
+    };
+    let (across, down) = (video.sar.0.max(1), video.sar.1.max(1));
+    let width = u128::from(video.width) * 65536 * u128::from(across) / u128::from(down);
+    let fixed = |value: u128| u32::try_from(value).unwrap_or(u32::MAX);
+    (fixed(width), fixed(u128::from(video.height) * 65536))
+}
+
+fn write_mdia(out: &mut Vec<u8>, track: &Track) {
+    write_full_box(out, b"mdhd", 0, 0, |out| {
+        write_words(out, &[0, 0, track.timescale, 0]);
+        out.extend_from_slice(&pack_language(&track.language).to_be_bytes());
+        out.extend_from_slice(&[0; 2]);
+    });
+    write_hdlr(out, track);
+    write_box(out, b"minf", |out| write_minf(out, track));
+}
+
+/// Writes the handler type of a track (ISO/IEC 14496-12, 8.4.3), and its extended language if it
+/// needs one.
+pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
+    let (handler, name) = match &track.codec.format {
+        MediaFormat::Video(_) => (b"vide", b"Video\0"),
+        MediaFormat::Audio(_) => (b"soun", b"Audio\0"),
+    };
+    write_full_box(out, b"hdlr", 0, 0, |out| {
+        write_words(out, &[0]);
+        out.extend_from_slice(handler);
+        write_words(out, &[0; 3]);
+        out.extend_from_slice(name);
+    });
+    write_language(out, &track.language);
+}
+
+/// Writes the extended language tag (8.4.6), unless three letters express the language.
+fn write_language(out: &mut Vec<u8>, language: &str) {
+    if pack_language(language) == PACKED_UND && language != "und" {
+        write_full_box(out, b"elng", 0, 0, |out| {
+            out.extend(language.bytes().filter(|byte| *byte != 0));
+            out.push(0);
+        });
+    }
+}
+
+const PACKED_UND: u16 = 0x55c4;
+
+/// Packs three letters into five bits each (8.4.2.3); `und` for anything else.
+pub(crate) fn pack_language(language: &str) -> u16 {
+    match language.as_bytes() {
+        letters @ [_, _, _] if letters.iter().all(u8::is_ascii_lowercase) => letters
+            .iter()
+            .fold(0, |packed, letter| (packed << 5) | u16::from(letter - 0x60)),
+        _ => PACKED_UND,
+    }
+}
+
+fn write_minf(out: &mut Vec<u8>, track: &Track) {
+    match &track.codec.format {
+        // graphics mode: copy
+        MediaFormat::Video(_) => {
+            write_full_box(out, b"vmhd", 0, 1, |out| write_words(out, &[0; 2]))
+        }
+        // balance: centre
+        MediaFormat::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0])),
+    }
+    write_box(out, b"dinf", |out| {
+        dref::write_dref(out, &MediaLocation::SameFile);
+    });
+    write_box(out, b"stbl", |out| {
+        write_full_box(out, b"stsd", 0, 0, |out| {
+            write_words(out, &[1]);
+            track.codec.write_sample_entry(out);
+        });
+        for empty in [b"stts", b"stsc", b"stco"] {
+            write_full_box(out, empty, 0, 0, |out| write_words(out, &[0]));
+        }
+        write_full_box(out, b"stsz", 0, 0, |out| write_words(out, &[0; 2]));
+    });
+}
+
+fn write_mvex_content(out: &mut Vec<u8>) {
+    // Each `tfhd` contains the defaults that matter.
+    write_full_box(out, b"trex", 0, 0, |out| {
+        write_words(out, &[TRACK_ID, 1, 0, 0, 0])
+    });
+}
+
+fn write_words(out: &mut Vec<u8>, words: &[u32]) {
+    for word in words {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bmff::tkhd::Tkhd;
+    use crate::fixtures;
+
+    #[test]
+    fn a_rotated_picture_keeps_its_matrix() {
+        let mut track = fixtures::build_video_track(1, 25, 100);
+        track.matrix = [0, 0x1_0000, 0, -0x1_0000, 0, 0, 720 << 16, 0, 0x4000_0000];
+        let init = super::write_init_segment(&track);
+        let at = init.windows(4).position(|name| name == b"tkhd").unwrap();
+        let tkhd = Tkhd::parse(&init[at + 4..]).unwrap();
+        assert_eq!(tkhd.matrix, track.matrix);
+    }
+}

@@ -1,0 +1,156 @@
+//! Selection of the tracks that are served.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{Index, Track};
+use crate::time::Time;
+use std::sync::Arc;
+
+/// A track that is served.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServedTrack<'a> {
+    pub(super) file_index: usize,
+    pub(super) track_index: usize,
+    pub(super) track: &'a Track,
+    /// First served sample.
+    pub(super) first_sample: u32,
+    /// Mean bitrate of its samples, in bits per second.
+    pub(super) bitrate: u64,
+}
+
+/// Number of samples searched for one that is shown before the first. Pictures that lead a key
+/// frame follow it closely.
+const LEADING_SAMPLES_MAX: u32 = 64;
+
+impl ServedTrack<'_> {
+    /// Returns the presentation time of its earliest sample, in ticks of the film's own timeline.
+    pub(super) fn earliest_presentation(&self) -> i64 {
+        let range = self.first_sample..self.first_sample.saturating_add(LEADING_SAMPLES_MAX);
+        let shown =
+            |s: crate::index::Sample| (s.dts as i64).saturating_add(s.composition_offset.into());
+        let earliest = self.track.samples.range(range).map(shown).min();
+        earliest
+            .unwrap_or(0)
+            .saturating_add(self.track.presentation_offset)
+    }
+
+    /// Returns the decode time of its first sample, in ticks of the film's own timeline. It is
+    /// early enough that no sample is shown before it is decoded.
+    pub(super) fn first_decode_time(&self) -> i64 {
+        let samples = &self.track.samples;
+        (samples.dts(self.first_sample) as i64)
+            .saturating_add(samples.composition_offset_min().into())
+            .saturating_add(self.track.presentation_offset)
+    }
+
+    /// Returns the ticks from decoding the first sample to presenting it.
+    pub(super) fn decode_delay(&self) -> u32 {
+        let samples = &self.track.samples;
+        samples
+            .composition_offset(self.first_sample)
+            .abs_diff(samples.composition_offset_min())
+    }
+
+    pub(super) fn is_video(&self) -> bool {
+        self.track.codec.video().is_some()
+    }
+}
+
+fn measure_bitrate(track: &Track, first: u32) -> u64 {
+    let samples = &track.samples;
+    let bits = u128::from(samples.byte_count(first..samples.len())) * 8;
+    let ticks = samples
+        .total_duration()
+        .saturating_sub(samples.dts(first))
+        .max(1);
+    u64::try_from(bits * u128::from(track.timescale) / u128::from(ticks)).unwrap_or(u64::MAX)
+}
+
+/// Chooses the tracks to serve, in file order.
+pub(super) fn choose_tracks(files: &[Arc<Index>]) -> Result<Vec<ServedTrack<'_>>> {
+    let mut chosen: Vec<ServedTrack> = Vec::new();
+    for (file_index, index) in files.iter().enumerate() {
+        for (track_index, track) in index.tracks.iter().enumerate() {
+            let Some(first_sample) = find_first_served(track)? else {
+                continue;
+            };
+            let new = ServedTrack {
+                file_index,
+                track_index,
+                track,
+                first_sample,
+                bitrate: measure_bitrate(track, first_sample),
+            };
+            if !chosen
+                .iter()
+                .any(|old| old.file_index != file_index && is_copy(old, &new))
+            {
+                chosen.push(new);
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Error::new(ErrorKind::Empty, "no track lasts any time"));
+    }
+    Ok(chosen)
+}
+
+/// Returns the first decodable sample; `None` if nothing from it on has a duration.
+fn find_first_served(track: &Track) -> Result<Option<u32>> {
+    let samples = &track.samples;
+    let first = if track.codec.video().is_some() {
+        samples.first_sync_from(0).ok_or_else(|| {
+            Error::malformed(format!(
+                "video track {} has no sync samples (key frames), so it cannot be cut; encode it with a regular key frame interval",
+                track.id
+            ))
+        })?
+    } else {
+        0
+    };
+    Ok((samples.dts(first) < samples.total_duration()).then_some(first))
+}
+
+/// Returns whether `new` is the same audio as `old`. Each file of a ladder often has a copy.
+fn is_copy(old: &ServedTrack, new: &ServedTrack) -> bool {
+    let (Some(a), Some(b)) = (old.track.codec.audio(), new.track.codec.audio()) else {
+        return false;
+    };
+    let same = old.track.codec.codec_string == new.track.codec.codec_string
+        && old.track.language == new.track.language
+        && old.track.name == new.track.name
+        && (a.channel_count, a.sample_rate) == (b.channel_count, b.sample_rate);
+    same && is_similar_bitrate(old.bitrate, new.bitrate) && has_similar_length(old.track, new.track)
+}
+
+/// Returns whether two bitrates differ by at most 1 %.
+fn is_similar_bitrate(a: u64, b: u64) -> bool {
+    a.abs_diff(b) <= a.max(b) / 100
+}
+
+/// Returns whether lengths differ by at most 100 ms. Encoders may pad the last frames differently.
+fn has_similar_length(a: &Track, b: &Track) -> bool {
+    a.duration().as_nanos().abs_diff(b.duration().as_nanos()) <= 100_000_000
+}
+
+/// Refuses files whose lengths differ by more than 2 s and more than 5 %.
+pub(super) fn check_lengths(files: &[Arc<Index>]) -> Result<()> {
+    let length = |index: &Arc<Index>| index.tracks.iter().map(Track::duration).max();
+    let lengths: Vec<f64> = files
+        .iter()
+        .map(|index| length(index).unwrap_or(Time::ZERO).as_seconds_f64())
+        .collect();
+    let longest = lengths.iter().copied().fold(0.0, f64::max);
+    let shortest = lengths.iter().copied().fold(longest, f64::min);
+    if longest - shortest <= f64::max(2.0, longest * 0.05) {
+        return Ok(());
+    }
+    let each: Vec<String> = lengths
+        .iter()
+        .enumerate()
+        .map(|(n, seconds)| format!("file {}: {seconds:.3} s", n + 1))
+        .collect();
+    Err(Error::malformed(format!(
+        "the files are not renditions of one title, their lengths differ too much ({}); put each title into a folder of its own",
+        each.join(", ")
+    )))
+}

@@ -1,0 +1,258 @@
+//! Transport streams muxed from a segment's access units in batches.
+
+use super::FrameInfo;
+use super::ts_muxer::TsMuxer;
+use super::wrap_segment::{offset_timestamp, slice_frames};
+use crate::codec::Codec;
+use crate::error::Result;
+use crate::plan::{AccessUnit, SegmentAccessUnits};
+use std::ops::Range;
+
+/// Muxes a segment in batches of whole access units.
+///
+/// The caller needs only a small buffer, and the bytes it has just read are still in the
+/// processor's cache. The output equals that of [`super::wrap_segment`].
+pub struct BatchedMuxer<'a> {
+    muxer: TsMuxer,
+    segment: &'a SegmentAccessUnits,
+    /// Number of units in the batches so far.
+    units_taken: usize,
+    /// Whether a batch was taken. The first one exists even without units.
+    is_started: bool,
+    /// Number of finished source ranges, and bytes taken from the next one.
+    range_index: usize,
+    range_bytes_taken: u64,
+}
+
+/// Consecutive access units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MuxBatch {
+    /// Byte ranges of the file that contain the units, one after another.
+    pub source_ranges: Vec<Range<u64>>,
+    units: Range<usize>,
+}
+
+impl<'a> BatchedMuxer<'a> {
+    /// Starts a segment.
+    ///
+    /// # Errors
+    /// `Unsupported` for codecs other than AVC and HEVC.
+    pub fn new(codec: &Codec, segment: &'a SegmentAccessUnits) -> Result<BatchedMuxer<'a>> {
+        Ok(BatchedMuxer {
+            muxer: TsMuxer::new(codec)?,
+            segment,
+            units_taken: 0,
+            is_started: false,
+            range_index: 0,
+            range_bytes_taken: 0,
+        })
+    }
+
+    /// Returns the maximum length of the segment, whatever the samples contain.
+    ///
+    /// With NAL unit lengths of four bytes, as in nearly all files, it exceeds the real length by
+    /// only a few packets. With shorter ones it is up to two and a half times the samples. Damaged
+    /// tables can make it very long.
+    pub fn len_max(&self) -> usize {
+        let size = |unit: &AccessUnit| FrameInfo {
+            pts: offset_timestamp(unit.pts),
+            dts: offset_timestamp(unit.dts),
+            is_sync: unit.is_sync,
+            size: unit.size,
+        };
+        self.muxer.len_max(self.segment.units.iter().map(size))
+    }
+
+    /// Returns the next batch: as many units as fit into `most` bytes, and at least one. `None`
+    /// after the last.
+    pub fn next_batch(&mut self, most: u64) -> Option<MuxBatch> {
+        let rest = self.segment.units.get(self.units_taken..)?;
+        if std::mem::replace(&mut self.is_started, true) && rest.is_empty() {
+            return None;
+        }
+        let mut bytes = 0;
+        let fits = |unit: &&AccessUnit| {
+            let first = bytes == 0;
+            bytes += u64::from(unit.size);
+            first || bytes <= most
+        };
+        let start = self.units_taken;
+        self.units_taken += rest.iter().take_while(fits).count();
+        let taken = rest.iter().take(self.units_taken - start);
+        let bytes = taken.map(|unit| u64::from(unit.size)).sum();
+        Some(MuxBatch {
+            source_ranges: self.take_ranges(bytes),
+            units: start..self.units_taken,
+        })
+    }
+
+    /// Takes the next `bytes` bytes of the source ranges.
+    fn take_ranges(&mut self, mut bytes: u64) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        while bytes > 0
+            && let Some(run) = self.segment.source_ranges.get(self.range_index)
+        {
+            let start = run.start + self.range_bytes_taken;
+            let end = run.end.min(start.saturating_add(bytes));
+            bytes -= end - start;
+            self.range_bytes_taken += end - start;
+            ranges.push(start..end);
+            if end == run.end {
+                (self.range_index, self.range_bytes_taken) = (self.range_index + 1, 0);
+            }
+        }
+        ranges
+    }
+
+    /// Writes a batch to the start of `out` and returns its length.
+    ///
+    /// `parts` are the bytes of its ranges, split only between units. Write batches in order, each
+    /// once, and none after an error.
+    ///
+    /// # Errors
+    /// `Truncated` if the parts are shorter than the units, `Malformed` if a NAL unit is longer
+    /// than its sample, `TooLarge` if `out` is too short.
+    pub fn write_batch(
+        &mut self,
+        batch: &MuxBatch,
+        parts: &[&[u8]],
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let units = &self.segment.units;
+        let last = batch.units.end == units.len();
+        let units = units.get(batch.units.clone()).unwrap_or_default();
+        self.muxer
+            .write_frames(&slice_frames(units, parts)?, last, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::sample_entry_vectors::{AVC, HVC1_PQ, MP3};
+    use crate::codec::tests::decode_hex;
+    use crate::ts::wrap_segment;
+    use proptest::prelude::*;
+
+    fn new_unit(n: usize, size: usize, sync: bool) -> AccessUnit {
+        let dts = n as i64 * 3600;
+        AccessUnit {
+            pts: dts + 7200,
+            dts,
+            size: size as u32,
+            is_sync: sync,
+        }
+    }
+
+    fn build_segment(ranges: Vec<Range<u64>>, units: Vec<AccessUnit>) -> SegmentAccessUnits {
+        SegmentAccessUnits {
+            file_index: 0,
+            source_ranges: ranges,
+            units,
+        }
+    }
+
+    /// Builds a file with a slice of each size. Bytes of another track follow the slices in `runs`.
+    fn build_film(sizes: &[(usize, bool)], runs: &[usize]) -> (Vec<u8>, SegmentAccessUnits) {
+        let (mut file, mut segment) = (vec![0xee; 5], build_segment(Vec::new(), Vec::new()));
+        for (n, (size, sync)) in sizes.iter().enumerate() {
+            let start = file.len() as u64;
+            file.extend_from_slice(&(*size as u32).to_be_bytes());
+            file.extend((0..*size).map(|at| if at == 0 { 0x41 } else { (at + n) as u8 }));
+            segment.units.push(new_unit(n, 4 + size, *sync));
+            let end = file.len() as u64;
+            match segment.source_ranges.last_mut() {
+                Some(run) if run.end == start => run.end = end,
+                _ => segment.source_ranges.push(start..end),
+            }
+            if runs.contains(&n) {
+                file.extend_from_slice(b"sound");
+            }
+        }
+        (file, segment)
+    }
+
+    fn slice_file<'f>(file: &'f [u8], ranges: &[Range<u64>]) -> Vec<&'f [u8]> {
+        let slice_range = |range: &Range<u64>| &file[range.start as usize..range.end as usize];
+        ranges.iter().map(slice_range).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn batches_equal_a_segment_muxed_at_once(
+            sizes in prop::collection::vec((prop_oneof![0usize..600, 1000usize..70_000], any::<bool>()), 1..12),
+            runs in prop::collection::vec(0usize..12, 0..6),
+            most in 0u64..200_000,
+            hevc: bool,
+        ) {
+            let codec = Codec::parse(&decode_hex(if hevc { HVC1_PQ } else { AVC })).unwrap();
+            let (file, segment) = build_film(&sizes, &runs);
+            let whole = wrap_segment(&codec, &segment, &slice_file(&file, &segment.source_ranges)).unwrap();
+            let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
+            let (mut out, mut len) = (vec![0x55; batches.len_max()], 0);
+            while let Some(batch) = batches.next_batch(most) {
+                let bytes: u64 = batch.source_ranges.iter().map(|range| range.end - range.start).sum();
+                prop_assert!(bytes <= most || batch.units.len() == 1);
+                // Alternates between one buffer, as from a file read, and several parts.
+                let joined = slice_file(&file, &batch.source_ranges).concat();
+                let parts = if most % 2 == 0 { vec![&joined[..]] } else { slice_file(&file, &batch.source_ranges) };
+                len += batches.write_batch(&batch, &parts, &mut out[len..]).unwrap();
+            }
+            prop_assert!(out[..len] == whole);
+        }
+    }
+
+    #[test]
+    fn an_empty_segment_has_its_tables() {
+        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let segment = build_segment(Vec::new(), Vec::new());
+        let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
+        let mut out = vec![0; batches.len_max()];
+        let batch = batches.next_batch(1).unwrap();
+        assert_eq!(batch.source_ranges, []);
+        assert_eq!(
+            batches.write_batch(&batch, &[], &mut out).unwrap(),
+            out.len()
+        );
+        assert_eq!(batches.next_batch(1), None);
+        assert_eq!(out, wrap_segment(&codec, &segment, &[]).unwrap());
+    }
+
+    #[test]
+    fn too_few_bytes_too_little_room_and_sound_are_errors() {
+        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let units = vec![new_unit(0, 0, true), new_unit(0, 6, true)];
+        let segment = build_segment(vec![7..13, 90..95], units);
+        let write = |bytes: &[u8], room: usize| {
+            let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
+            let batch = batches.next_batch(1).unwrap();
+            assert_eq!(batch.source_ranges.first(), Some(&(7..13)));
+            batches.write_batch(&batch, &[bytes], &mut vec![0; room])
+        };
+        let sample = b"\0\0\0\x02\x41\x07";
+        let whole = write(sample, 10_000).unwrap();
+        assert_eq!(write(sample, whole).unwrap(), whole);
+        assert!(write(sample, whole - 1).is_err());
+        assert!(write(&sample[..5], 10_000).is_err());
+        assert!(write(b"\0\0\0\x03\x41\x07", 10_000).is_err());
+        assert!(BatchedMuxer::new(&Codec::parse(&decode_hex(MP3)).unwrap(), &segment).is_err());
+    }
+
+    #[test]
+    fn extreme_tables_only_give_long_estimates() {
+        let codec = Codec::parse(&decode_hex(AVC)).unwrap();
+        let huge = AccessUnit {
+            pts: i64::MAX,
+            dts: i64::MIN,
+            size: u32::MAX,
+            is_sync: true,
+        };
+        let segment = build_segment(vec![u64::MAX - 9..u64::MAX, 3..3], vec![huge; 3]);
+        let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
+        assert!(batches.len_max() > 3 * u32::MAX as usize);
+        let batch = batches.next_batch(u64::MAX).unwrap();
+        assert_eq!(batch.source_ranges, [u64::MAX - 9..u64::MAX, 3..3]);
+        assert!(batches.write_batch(&batch, &[&[0; 9]], &mut []).is_err());
+        assert_eq!(batches.next_batch(u64::MAX), None);
+    }
+}
