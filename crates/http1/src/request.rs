@@ -1,0 +1,25 @@
+//! Request heads as bytes.
+
+use http::Method;
+
+/// Appends a request's head: the request line, the given fields in their order, the empty line.
+///
+/// Names and values must be valid, as those of an [`http::HeaderMap`] are, and `target` must be free
+/// of spaces and control characters, as that of an [`http::Uri`] is. The caller chooses the fields
+/// that frame the body.
+pub fn write_request_head<'a>(
+    out: &mut Vec<u8>,
+    method: &Method,
+    target: &str,
+    fields: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) {
+    for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    for (name, value) in fields {
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}

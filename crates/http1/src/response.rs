@@ -1,0 +1,181 @@
+//! Response heads: the status line, and the fields that decide about the body and the connection.
+
+use crate::{BodyDecoder, ChunkedDecoder, ProtocolError};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::mem::MaybeUninit;
+
+/// Most fields that any caller accepts; the room for them is on the stack.
+const FIELDS_MAX: usize = 128;
+
+/// Bounds on a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Status line and fields in bytes.
+    pub bytes_max: usize,
+    /// Fields, at most 128.
+    pub fields_max: usize,
+}
+
+impl Default for HeadLimits {
+    fn default() -> HeadLimits {
+        HeadLimits {
+            bytes_max: 64 << 10,
+            fields_max: FIELDS_MAX,
+        }
+    }
+}
+
+/// The facts of a response's head that decide how to read its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// 100 to 999.
+    pub status: u16,
+    /// The head's length in bytes; the body follows.
+    pub len: usize,
+    /// The framing of the body.
+    pub body: BodyDecoder,
+    /// Whether another request may follow on the connection once the body is complete (RFC 9112
+    /// section 9.3).
+    pub keep_alive: bool,
+}
+
+/// The fields that frame the body, collected while the head is parsed.
+#[derive(Default)]
+struct FramingFields {
+    content_length: Option<u64>,
+    has_transfer_encoding: bool,
+    /// Whether the last transfer coding field is exactly `chunked`.
+    is_chunked: bool,
+    has_close: bool,
+    has_keep_alive: bool,
+}
+
+impl ResponseHead {
+    /// Parses the head that `received` starts with and shows each field to `on_field`, with the
+    /// status. Returns `None` while the head is incomplete. `to_head`: the request was `HEAD`, so
+    /// no body follows whatever the fields declare.
+    ///
+    /// # Errors
+    /// When the head is malformed, contradicts itself, or exceeds `limits`.
+    pub fn parse(
+        received: &[u8],
+        limits: HeadLimits,
+        to_head: bool,
+        mut on_field: impl FnMut(u16, &str, &[u8]),
+    ) -> Result<Option<ResponseHead>, ProtocolError> {
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let fields = &mut fields[..limits.fields_max.min(FIELDS_MAX)];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let len = match config.parse_response_with_uninit_headers(&mut parsed, received, fields) {
+            Ok(httparse::Status::Complete(len)) if len <= limits.bytes_max => len,
+            Ok(httparse::Status::Partial) if received.len() < limits.bytes_max => return Ok(None),
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(ProtocolError::HeadTooLong),
+            Err(error) => return Err(ProtocolError::Head(error)),
+        };
+        let status = parsed.code.filter(|status| *status >= 100);
+        let status = status.ok_or(ProtocolError::Status)?;
+        let mut framing = FramingFields::default();
+        for field in parsed.headers.iter() {
+            framing.read_field(field.name, field.value)?;
+            on_field(status, field.name, field.value);
+        }
+        let is_http11 = parsed.version == Some(1);
+        let body = framing.body(status, to_head, is_http11)?;
+        Ok(Some(ResponseHead {
+            status,
+            len,
+            body,
+            keep_alive: framing.keep_alive(is_http11) && body != BodyDecoder::UntilClose,
+        }))
+    }
+
+    /// The same with all fields in a map.
+    ///
+    /// # Errors
+    /// Same as [`ResponseHead::parse`].
+    pub fn parse_with_headers(
+        received: &[u8],
+        limits: HeadLimits,
+        to_head: bool,
+    ) -> Result<Option<(ResponseHead, HeaderMap)>, ProtocolError> {
+        let (mut headers, mut is_valid) = (HeaderMap::new(), true);
+        let head = ResponseHead::parse(received, limits, to_head, |_, name, value| {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            match (name, HeaderValue::from_bytes(value)) {
+                (Ok(name), Ok(value)) => is_valid &= headers.try_append(name, value).is_ok(),
+                _ => is_valid = false,
+            }
+        })?;
+        match is_valid {
+            true => Ok(head.map(|head| (head, headers))),
+            false => Err(ProtocolError::Head(httparse::Error::HeaderName)),
+        }
+    }
+
+    /// Returns whether the final response is still to come (1xx, except that 101 ends HTTP/1.1).
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+}
+
+impl FramingFields {
+    fn read_field(&mut self, name: &str, value: &[u8]) -> Result<(), ProtocolError> {
+        match name.len() {
+            10 if name.eq_ignore_ascii_case("connection") => {
+                self.has_close |= has_token(value, b"close");
+                self.has_keep_alive |= has_token(value, b"keep-alive");
+            }
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                let len = parse_decimal(value).ok_or(ProtocolError::ContentLength)?;
+                if self.content_length.is_some_and(|other| other != len) {
+                    return Err(ProtocolError::ContentLengths);
+                }
+                self.content_length = Some(len);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                self.has_transfer_encoding = true;
+                self.is_chunked = value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn body(
+        &self,
+        status: u16,
+        to_head: bool,
+        is_http11: bool,
+    ) -> Result<BodyDecoder, ProtocolError> {
+        if to_head || matches!(status, 100..=199 | 204 | 304) {
+            return Ok(BodyDecoder::Length(0));
+        }
+        match (self.has_transfer_encoding, self.content_length) {
+            // No other coding is requested, and HTTP/1.0 has none.
+            (true, _) if !self.is_chunked || !is_http11 => Err(ProtocolError::TransferEncoding),
+            (true, _) => Ok(BodyDecoder::Chunked(ChunkedDecoder::default())),
+            (false, Some(len)) => Ok(BodyDecoder::Length(len)),
+            (false, None) => Ok(BodyDecoder::UntilClose),
+        }
+    }
+
+    /// A response with both framings may be an attempt at response splitting: its body is read as
+    /// chunks, and the connection is not used again.
+    fn keep_alive(&self, is_http11: bool) -> bool {
+        let is_ambiguous = self.has_transfer_encoding && self.content_length.is_some();
+        !is_ambiguous && !self.has_close && (is_http11 || self.has_keep_alive)
+    }
+}
+
+fn has_token(value: &[u8], token: &[u8]) -> bool {
+    let mut tokens = value.split(|byte| *byte == b',');
+    tokens.any(|found| found.trim_ascii().eq_ignore_ascii_case(token))
+}
+
+fn parse_decimal(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_plain)?;
+    text.parse().ok()
+}
