@@ -1,0 +1,311 @@
+//! A client for one server: idle connections per worker, timeouts, and requests repeated on a new
+//! connection where that is safe.
+
+use crate::response::ResponseParts;
+use crate::{
+    ALPN_HTTP1, Connection, ConnectionCounts, Connector, IdleConnections, OutgoingRequest,
+    ReadBuffers, RequestUpload, ServerAddress, TrustedAuthorities, UpstreamError, UpstreamResponse,
+    UpstreamTiming, client_config,
+};
+use http::{Request, Uri};
+use http1::HeadLimits;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Idle connections per worker; more are closed.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+/// Time for a request's body to be sent, in addition to the first-byte timeout.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Fields of a response's head.
+const HEAD_FIELDS_MAX: usize = 100;
+/// Expected body length in bytes, so that head and body fit one short buffer.
+const EXPECTED_BYTES: usize = 14 << 10;
+
+/// Limits on the time and memory that a server may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamLimits {
+    /// For a connection with TLS, and for the wait until one more request is allowed.
+    pub connect_timeout: Duration,
+    /// From the request to the response's head.
+    pub first_byte_timeout: Duration,
+    /// Between two parts of a body.
+    pub body_gap_timeout: Duration,
+    /// For an unused connection. Shorter than the server's own timeout, so that few requests meet a
+    /// connection that is being closed.
+    pub idle_timeout: Duration,
+    /// Bytes of a response's head.
+    pub head_bytes_max: usize,
+    /// Requests at a time.
+    pub requests_max: usize,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> UpstreamLimits {
+        UpstreamLimits {
+            connect_timeout: Duration::from_secs(3),
+            first_byte_timeout: Duration::from_secs(15),
+            body_gap_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(50),
+            head_bytes_max: 64 << 10,
+            requests_max: 1024,
+        }
+    }
+}
+
+/// A client for one server.
+pub struct UpstreamClient {
+    authority: String,
+    address: ServerAddress,
+    connector: Connector,
+    /// One list for each worker: a connection stays on the runtime that opened it.
+    idle: Vec<Arc<IdleConnections>>,
+    buffers: Arc<ReadBuffers>,
+    limits: UpstreamLimits,
+    on_open: Box<dyn Fn() + Send + Sync>,
+    permits: Arc<Semaphore>,
+}
+
+/// A request that cannot have reached the server, and may be sent elsewhere.
+pub type UnsentRequest = Option<Box<Request<Option<RequestUpload>>>>;
+
+impl UpstreamClient {
+    /// A client for the server at this URL, `http` or `https`.
+    ///
+    /// # Errors
+    /// When the URL names no server, or more than a server.
+    pub fn new(
+        url: &Uri,
+        workers: usize,
+        limits: UpstreamLimits,
+        authorities: &TrustedAuthorities,
+    ) -> io::Result<UpstreamClient> {
+        let (authority, address) = parse_server_url(url)?;
+        let tls = client_config(authorities, &[ALPN_HTTP1], true)?;
+        let counts = Arc::new(ConnectionCounts::default());
+        let idle = || IdleConnections::for_one_runtime(limits.idle_timeout, IDLE_CONNECTIONS_MAX);
+        Ok(UpstreamClient {
+            authority,
+            address,
+            connector: Connector::new(tls, limits.connect_timeout, counts),
+            idle: (0..workers.max(1)).map(|_| Arc::new(idle())).collect(),
+            buffers: Arc::default(),
+            permits: Arc::new(Semaphore::new(limits.requests_max)),
+            limits,
+            on_open: Box::new(|| {}),
+        })
+    }
+
+    /// Host and port as written in the URL.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Calls `on_open` for each connection that is opened.
+    #[must_use]
+    pub fn with_open_hook(self, on_open: impl Fn() + Send + Sync + 'static) -> UpstreamClient {
+        let on_open = Box::new(on_open);
+        UpstreamClient { on_open, ..self }
+    }
+
+    /// Sends a request without a body on a connection of this worker. If a pooled connection turns
+    /// out to be closed before a response starts, the request is sent once more on a new one, so it
+    /// must be safe to repeat.
+    ///
+    /// # Errors
+    /// When no response's head is received.
+    pub async fn send(
+        &self,
+        worker: usize,
+        request: &Request<()>,
+    ) -> Result<UpstreamResponse, UpstreamError> {
+        let permit = self.acquire_permit().await?;
+        if let Some(connection) = self.idle_list(worker).take() {
+            match self
+                .exchange_once(worker, connection, copy_bodiless(request), None)
+                .await
+            {
+                Ok(parts) => return Ok(UpstreamResponse::new(parts, permit)),
+                Err((error, _)) if error.is_timeout => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let sent = self.send_on_new(worker, copy_bodiless(request)).await;
+        let parts = sent.map_err(|(error, _)| error)?;
+        Ok(UpstreamResponse::new(parts, permit))
+    }
+
+    /// Sends a request that must not be repeated. It is sent on a second connection only if nothing
+    /// of it can have reached the server.
+    ///
+    /// # Errors
+    /// When no response's head is received; with the request, if nothing of it was sent.
+    pub async fn send_once(
+        &self,
+        worker: usize,
+        mut request: Request<Option<RequestUpload>>,
+    ) -> Result<UpstreamResponse, (UpstreamError, UnsentRequest)> {
+        let permit = match self.acquire_permit().await {
+            Ok(permit) => permit,
+            Err(error) => return Err((error, Some(Box::new(request)))),
+        };
+        if let Some(connection) = self.idle_list(worker).take() {
+            match self.exchange_once(worker, connection, request, None).await {
+                Ok(parts) => return Ok(UpstreamResponse::new(parts, permit)),
+                Err((_, Some(unsent))) => request = *unsent,
+                failed @ Err(_) => return failed.map(|parts| UpstreamResponse::new(parts, permit)),
+            }
+        }
+        let sent = self.send_on_new(worker, request).await;
+        sent.map(|parts| UpstreamResponse::new(parts, permit))
+    }
+
+    async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, UpstreamError> {
+        let waiting = self.permits.clone().acquire_owned();
+        let waited = timeout(self.limits.connect_timeout, waiting).await;
+        waited
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| UpstreamError {
+                is_timeout: true,
+                may_have_arrived: false,
+                reason: format!(
+                    "{}: {} requests are in flight, and none finished within {:?}",
+                    self.authority, self.limits.requests_max, self.limits.connect_timeout
+                ),
+            })
+    }
+
+    async fn send_on_new(
+        &self,
+        worker: usize,
+        request: Request<Option<RequestUpload>>,
+    ) -> Result<ResponseParts, (UpstreamError, UnsentRequest)> {
+        let started = Instant::now();
+        match self.connector.connect(&self.address).await {
+            Ok(opened) => {
+                (self.on_open)();
+                let connection = Connection::new(opened, self.buffers.clone());
+                let connect = Some(started.elapsed());
+                self.exchange_once(worker, connection, request, connect)
+                    .await
+            }
+            Err(error) => {
+                let is_timeout = matches!(error, crate::ConnectError::TimedOut);
+                let error = UpstreamError {
+                    is_timeout,
+                    may_have_arrived: false,
+                    reason: match is_timeout {
+                        true => format!(
+                            "{}: no connection within {:?}",
+                            self.authority, self.limits.connect_timeout
+                        ),
+                        false => format!("{}: {error}", self.authority),
+                    },
+                };
+                Err((error, Some(Box::new(request))))
+            }
+        }
+    }
+
+    async fn exchange_once(
+        &self,
+        worker: usize,
+        mut connection: Connection,
+        mut request: Request<Option<RequestUpload>>,
+        connect: Option<Duration>,
+    ) -> Result<ResponseParts, (UpstreamError, UnsentRequest)> {
+        let upload = request.body_mut().take();
+        let mut patience = self.limits.first_byte_timeout;
+        if upload.is_some() {
+            patience += UPLOAD_TIMEOUT;
+        }
+        let started = Instant::now();
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        let outgoing = OutgoingRequest {
+            method: request.method(),
+            target,
+            headers: request.headers(),
+            limits: HeadLimits {
+                bytes_max: self.limits.head_bytes_max,
+                fields_max: HEAD_FIELDS_MAX,
+            },
+            expected_bytes: EXPECTED_BYTES,
+        };
+        let error = |is_timeout, may_have_arrived, reason| UpstreamError {
+            is_timeout,
+            may_have_arrived,
+            reason: format!("{}: {reason}", self.authority),
+        };
+        let response = match timeout(patience, connection.exchange(outgoing, upload)).await {
+            Ok(response) => response,
+            Err(_) => {
+                let reason = format!("no response within {patience:?}");
+                return Err((error(true, true, reason), None));
+            }
+        };
+        let (head, headers) = response.map_err(|failed| {
+            let may_have_arrived = connection.has_sent();
+            if !may_have_arrived {
+                *request.body_mut() = connection.take_upload();
+            }
+            let unsent = (!may_have_arrived).then(|| Box::new(request));
+            (error(false, may_have_arrived, failed.to_string()), unsent)
+        })?;
+        Ok(ResponseParts {
+            status: head.status,
+            headers,
+            connection,
+            timing: UpstreamTiming {
+                is_reused: connect.is_none(),
+                connect: connect.unwrap_or_default(),
+                first_byte: started.elapsed(),
+            },
+            body_gap_timeout: self.limits.body_gap_timeout,
+            idle: self.idle_list(worker).clone(),
+        })
+    }
+
+    fn idle_list(&self, worker: usize) -> &Arc<IdleConnections> {
+        &self.idle[worker % self.idle.len()]
+    }
+}
+
+impl fmt::Debug for UpstreamClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UpstreamClient({})", self.authority)
+    }
+}
+
+fn copy_bodiless(request: &Request<()>) -> Request<Option<RequestUpload>> {
+    let mut copy = Request::new(None);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
+
+/// Returns the authority and the address of a URL that names a server and nothing else.
+fn parse_server_url(url: &Uri) -> io::Result<(String, ServerAddress)> {
+    let invalid = |reason: &str| {
+        let reason = format!("{url}: {reason}");
+        io::Error::new(io::ErrorKind::InvalidInput, reason)
+    };
+    let address = ServerAddress::from_uri(url)
+        .ok_or_else(|| invalid("a server is http://HOST[:PORT] or https://HOST[:PORT]"))?;
+    let authority = url.authority().ok_or_else(|| invalid("no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(invalid("a server URL has no user name; remove it"));
+    }
+    let target = url.path_and_query().map(|target| target.as_str());
+    if !matches!(target, None | Some("/" | "")) {
+        return Err(invalid("a server has no path; remove it"));
+    }
+    Ok((authority.to_string(), address))
+}

@@ -1,0 +1,505 @@
+//! HTTP/1.1 on one connection: a request, and its response read straight into buffers that fit it.
+
+use crate::read_buffers::{ReadBuffer, ReadBuffers};
+use crate::{ClientStream, ConnectionGuard, ExchangeError, OpenedStream, RequestUpload, Socket};
+use bytes::{Buf, BufMut, Bytes};
+use http::{HeaderMap, Method, header};
+use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio_util::either::Either;
+
+/// Bytes that are reserved for a head.
+const HEAD_BYTES: usize = 2 << 10;
+/// Interim responses (1xx) before the final one.
+const INTERIM_RESPONSES_MAX: usize = 8;
+/// A recycled buffer with less room is replaced before a read.
+const READ_ROOM_BYTES_MIN: usize = 32 << 10;
+/// Fewer body bytes are copied rather than spliced.
+const SPLICE_BYTES_MIN: u64 = 4 << 10;
+/// Exclusive memory for a body of which nothing has arrived. Later as much is taken as has arrived,
+/// so that a large Content-Length costs a server more bytes than it costs us memory.
+const EXCLUSIVE_BYTES_MIN: u64 = 256 << 10;
+const EXCLUSIVE_BYTES_MAX: u64 = 1 << 20;
+
+/// A connection that carries one exchange at a time. Dropping it closes it.
+#[derive(Debug)]
+pub struct Connection {
+    stream: ClientStream,
+    guard: ConnectionGuard,
+    buffers: Arc<ReadBuffers>,
+    /// Bytes that were received and not taken, and room for more.
+    buffer: ReadBuffer,
+    body: BodyDecoder,
+    /// Whether another request may follow once the exchange is complete.
+    keep_alive: bool,
+    outgoing: Outgoing,
+    /// Body bytes are read into memory that contains nothing else.
+    reads_exclusively: bool,
+    received: u64,
+}
+
+/// The part of a request that is still to be written.
+#[derive(Debug, Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    written: usize,
+    upload: Option<RequestUpload>,
+    needs_flush: bool,
+    /// Whether any byte of the request has been written.
+    has_started: bool,
+}
+
+/// A request's head, and how its response is read.
+#[derive(Debug, Clone, Copy)]
+pub struct OutgoingRequest<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// Path and query.
+    pub target: &'a str,
+    /// `Host` among them. Those that frame the body are ignored.
+    pub headers: &'a HeaderMap,
+    /// Bounds on the response's head.
+    pub limits: HeadLimits,
+    /// Bytes that the response's body is expected to have.
+    pub expected_bytes: usize,
+}
+
+/// Body bytes in memory, or in the caller's pipe.
+#[derive(Debug)]
+pub enum BodyData {
+    /// Bytes in memory.
+    Bytes(Bytes),
+    /// This many bytes were spliced.
+    Spliced(usize),
+}
+
+impl BodyData {
+    /// The number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            BodyData::Bytes(bytes) => bytes.len() as u64,
+            BodyData::Spliced(count) => *count as u64,
+        }
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Connection {
+    /// A connection that reads into recycled memory of `buffers`.
+    pub fn new(opened: OpenedStream, buffers: Arc<ReadBuffers>) -> Connection {
+        Connection {
+            stream: opened.stream,
+            guard: opened.guard,
+            buffers,
+            buffer: ReadBuffer::default(),
+            body: BodyDecoder::Length(0),
+            keep_alive: true,
+            outgoing: Outgoing::default(),
+            reads_exclusively: false,
+            received: 0,
+        }
+    }
+
+    /// The connection's number, counted from 1 in the order of opening.
+    pub fn id(&self) -> u64 {
+        self.guard.id()
+    }
+
+    /// Sends a request and waits for the head of the response. The upload continues while the
+    /// response is read.
+    ///
+    /// # Errors
+    /// When no valid head arrives; [`Connection::has_sent`] then returns whether the request may have
+    /// reached the server.
+    pub async fn exchange(
+        &mut self,
+        request: OutgoingRequest<'_>,
+        upload: Option<RequestUpload>,
+    ) -> Result<(ResponseHead, HeaderMap), ExchangeError> {
+        self.keep_alive = false;
+        self.reads_exclusively = false;
+        self.received = 0;
+        self.outgoing = Outgoing::new(&request, upload);
+        poll_fn(|cx| self.poll_start(cx)).await?;
+        self.replace_buffer(request.expected_bytes.saturating_add(HEAD_BYTES));
+        let to_head = *request.method == Method::HEAD;
+        for _ in 0..=INTERIM_RESPONSES_MAX {
+            let limits = request.limits;
+            let (head, mut headers) = poll_fn(|cx| self.poll_head(cx, limits, to_head)).await?;
+            self.buffer.advance(head.len);
+            if head.status == 101 {
+                break;
+            }
+            if !head.is_interim() {
+                self.body = head.body;
+                self.keep_alive = head.keep_alive;
+                if matches!(head.body, BodyDecoder::Chunked(_)) {
+                    // RFC 9112 section 6.3: the chunks replace it.
+                    headers.remove(header::CONTENT_LENGTH);
+                }
+                return Ok((head, headers));
+            }
+        }
+        Err(ExchangeError::UnexpectedInterim)
+    }
+
+    /// Returns whether any byte of the last request was written.
+    pub fn has_sent(&self) -> bool {
+        self.outgoing.has_started
+    }
+
+    /// Takes back the upload of a request of which nothing was sent.
+    pub(crate) fn take_upload(&mut self) -> Option<RequestUpload> {
+        self.outgoing.upload.take()
+    }
+
+    /// Writes until the socket is full or the upload waits. A socket error after the first byte does
+    /// not count: the server may have responded before it closed the connection.
+    fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        match self.poll_send(cx) {
+            Poll::Ready(Err(error))
+                if !self.outgoing.has_started || matches!(error, ExchangeError::Upload(_)) =>
+            {
+                Poll::Ready(Err(error))
+            }
+            Poll::Pending if !self.outgoing.has_started => Poll::Pending,
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: HeadLimits,
+        to_head: bool,
+    ) -> Poll<Result<(ResponseHead, HeaderMap), ExchangeError>> {
+        let sending = self.poll_send(cx);
+        loop {
+            if let Some(found) = ResponseHead::parse_with_headers(&self.buffer, limits, to_head)? {
+                return Poll::Ready(Ok(found));
+            }
+            match self.poll_read(cx, HEAD_BYTES, usize::MAX) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(ExchangeError::Closed)),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => {
+                    // A failed upload leaves a request that will never get a response.
+                    return match sending {
+                        Poll::Ready(Err(error @ ExchangeError::Upload(_))) => {
+                            Poll::Ready(Err(error))
+                        }
+                        _ => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Writes the rest of the request. After an error it writes nothing more, and the connection is not
+    /// used again.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        let sent = ready!(self.outgoing.poll(&mut self.stream, cx));
+        if sent.is_err() && self.outgoing.has_started {
+            self.outgoing.fail();
+        }
+        Poll::Ready(sent)
+    }
+
+    /// Makes the body be read into memory that contains nothing else, so that it can be cached
+    /// without a copy. Must be called before the first byte is taken.
+    pub fn read_exclusively(&mut self) {
+        self.reads_exclusively = true;
+        self.grow_exclusive_buffer();
+    }
+
+    fn grow_exclusive_buffer(&mut self) {
+        let room = self
+            .received
+            .clamp(EXCLUSIVE_BYTES_MIN, EXCLUSIVE_BYTES_MAX);
+        let room = room.min(self.body.data_ahead()) as usize;
+        let next = ReadBuffer::exclusive(room.max(self.buffer.len()));
+        self.swap_buffer(next);
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// When the body is malformed or cut.
+    pub fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
+        // A failed upload shows in the response, or in its absence.
+        let _ = self.poll_send(cx);
+        loop {
+            let data = match self.body.next_data(&self.buffer) {
+                Ok(data) => data,
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            };
+            self.buffer.advance(data.start);
+            if !data.is_empty() {
+                self.received += data.len() as u64;
+                return Poll::Ready(Some(Ok(self.buffer.split_to(data.len()).freeze())));
+            }
+            if self.body.is_complete() {
+                return Poll::Ready(None);
+            }
+            // Framing arrives in small reads. Of data nothing beyond the run is read.
+            let wanted = match usize::try_from(self.body.data_ahead()).unwrap_or(usize::MAX) {
+                0 => HEAD_BYTES,
+                ahead => ahead,
+            };
+            match ready!(self.poll_read(cx, wanted, wanted)) {
+                Ok(0) => {
+                    if let Err(error) = self.close_body() {
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
+    }
+
+    fn close_body(&mut self) -> Result<(), ExchangeError> {
+        self.body.close().map_err(|error| match self.body {
+            BodyDecoder::Length(missing) => ExchangeError::Truncated { missing },
+            _ => ExchangeError::Protocol(error),
+        })
+    }
+
+    /// Ready when a part of the body, or its end, can be read. Over TLS that is always the case.
+    ///
+    /// # Errors
+    /// When the body is cut.
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        let Either::Left(socket) = &self.stream else {
+            return Poll::Ready(Ok(()));
+        };
+        if !self.buffer.is_empty() || self.is_complete() {
+            return Poll::Ready(Ok(()));
+        }
+        match ready!(socket.poll_peek(cx))? {
+            0 if self.body != BodyDecoder::UntilClose => {
+                Poll::Ready(Err(ProtocolError::Truncated.into()))
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// The next bytes of the body, moved by `splice` where they are unencrypted and not in memory
+    /// yet; `None` at the end. `splice` gets the socket and a limit, and returns how many bytes it
+    /// moved; 0: the bytes are read into memory.
+    ///
+    /// # Errors
+    /// When the body is malformed or cut.
+    pub fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut splice: impl FnMut(BorrowedFd<'_>, usize) -> io::Result<usize>,
+    ) -> Poll<Option<Result<BodyData, ExchangeError>>> {
+        let ahead = self.body.data_ahead();
+        if let Either::Left(socket) = &self.stream
+            && self.buffer.is_empty()
+            && ahead >= SPLICE_BYTES_MIN
+        {
+            let limit = usize::try_from(ahead).unwrap_or(usize::MAX);
+            match ready!(socket.poll_splice(cx, |socket| splice(socket, limit))) {
+                Ok(0) => {}
+                Ok(count) => {
+                    self.body.consume_data(count as u64);
+                    self.received += count as u64;
+                    return Poll::Ready(Some(Ok(BodyData::Spliced(count))));
+                }
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
+        self.poll_data(cx).map_ok(BodyData::Bytes)
+    }
+
+    /// Reads once, up to `limit` bytes. `wanted`: this many are expected, as far as is known.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let room = self.buffer.capacity() - self.buffer.len();
+        if self.reads_exclusively && room == 0 {
+            self.grow_exclusive_buffer();
+        } else if !self.reads_exclusively && room < wanted.min(READ_ROOM_BYTES_MIN) {
+            let bytes = wanted.min(EXCLUSIVE_BYTES_MAX as usize) + self.buffer.len();
+            self.replace_buffer(bytes);
+        }
+        let room = self.buffer.capacity() - self.buffer.len();
+        let mut into = (&mut *self.buffer).limit(room.min(limit));
+        pin!(self.stream.read_buf(&mut into)).poll(cx)
+    }
+
+    fn replace_buffer(&mut self, bytes: usize) {
+        let next = self.buffers.take(bytes);
+        self.swap_buffer(next);
+    }
+
+    fn swap_buffer(&mut self, mut next: ReadBuffer) {
+        next.extend_from_slice(&self.buffer);
+        let last = std::mem::replace(&mut self.buffer, next);
+        self.buffers.give(last);
+    }
+
+    /// Returns whether there is no TLS.
+    pub fn is_unencrypted(&self) -> bool {
+        matches!(self.stream, Either::Left(_))
+    }
+
+    /// Returns whether the response has been read to its end.
+    pub fn is_complete(&self) -> bool {
+        self.body.is_complete()
+    }
+
+    /// Bytes of the body still to come, where the head declared them.
+    pub fn remaining(&self) -> Option<u64> {
+        self.body.remaining()
+    }
+
+    /// Prepares for a wait between two requests; `None` if no request may follow.
+    pub(crate) fn rest(mut self, detaches: bool) -> Option<Connection> {
+        let is_reusable = self.keep_alive
+            && self.is_complete()
+            && self.buffer.is_empty()
+            && self.outgoing.is_complete();
+        self.buffers.give(std::mem::take(&mut self.buffer));
+        self.outgoing = Outgoing::default();
+        let is_ready = is_reusable && (!detaches || self.socket_mut().detach().is_ok());
+        is_ready.then_some(self)
+    }
+
+    /// Returns whether an idle connection can be used. A TLS server may have sent session tickets.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.stream {
+            Either::Left(socket) => socket.is_open(false),
+            Either::Right(tls) => tls.get_ref().0.is_open(true),
+        }
+    }
+
+    /// Ends the wait, on the current runtime.
+    pub(crate) fn wake(mut self) -> Option<Connection> {
+        (self.is_open() && self.socket_mut().attach().is_ok()).then_some(self)
+    }
+
+    fn socket_mut(&mut self) -> &mut Socket {
+        match &mut self.stream {
+            Either::Left(socket) => socket,
+            Either::Right(tls) => tls.get_mut().0,
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.buffers.give(std::mem::take(&mut self.buffer));
+    }
+}
+
+impl Outgoing {
+    fn new(request: &OutgoingRequest<'_>, upload: Option<RequestUpload>) -> Outgoing {
+        let mut bytes = Vec::with_capacity(1024);
+        let len = match &upload {
+            Some(upload) => upload.len(),
+            // RFC 9110 section 8.6: these methods are expected to have content.
+            None => matches!(*request.method, Method::POST | Method::PUT).then_some(0),
+        };
+        let len = len.map(|len| len.to_string());
+        let framing = match (&len, &upload) {
+            (Some(len), _) => Some((header::CONTENT_LENGTH, len.as_bytes())),
+            (None, Some(_)) => Some((header::TRANSFER_ENCODING, &b"chunked"[..])),
+            (None, None) => None,
+        };
+        let is_framing = |name| [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name);
+        let fields = request
+            .headers
+            .iter()
+            .filter(|(name, _)| !is_framing(*name));
+        let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let framing = framing
+            .as_ref()
+            .map(|(name, value)| (name.as_str(), *value));
+        let fields = fields.chain(framing);
+        http1::write_request_head(&mut bytes, request.method, request.target, fields);
+        Outgoing {
+            bytes,
+            upload,
+            needs_flush: true,
+            ..Outgoing::default()
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.bytes.is_empty() && self.upload.is_none() && !self.needs_flush
+    }
+
+    /// Drops the rest of the request. The connection must not be used again.
+    fn fail(&mut self) {
+        self.bytes.clear();
+        self.upload = None;
+        // Marks the request as incomplete.
+        self.needs_flush = true;
+        self.written = usize::MAX;
+    }
+
+    fn poll(
+        &mut self,
+        stream: &mut ClientStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), ExchangeError>> {
+        if self.written == usize::MAX || self.is_complete() {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            while let Some(rest) = self
+                .bytes
+                .get(self.written..)
+                .filter(|rest| !rest.is_empty())
+            {
+                match ready!(Pin::new(&mut *stream).poll_write(cx, rest))? {
+                    0 => return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into())),
+                    count => self.written += count,
+                }
+                self.has_started = true;
+                self.needs_flush = true;
+            }
+            self.bytes.clear();
+            self.written = 0;
+            let Some(upload) = &mut self.upload else {
+                break;
+            };
+            match upload.poll_write(cx, &mut self.bytes) {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) => self.upload = None,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    // Flushes the written bytes while the next part of the body is awaited.
+                    if self.needs_flush {
+                        ready!(Pin::new(&mut *stream).poll_flush(cx))?;
+                        self.needs_flush = false;
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+        ready!(Pin::new(stream).poll_flush(cx))?;
+        self.needs_flush = false;
+        self.bytes = Vec::new();
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,94 @@
+//! Failures of connections and exchanges. No message contains a credential.
+
+use http1::ProtocolError;
+use std::{fmt, io};
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// The name has no address, or nothing listens there.
+    Tcp(io::Error),
+    /// The certificate is not trusted, or the server does not speak TLS.
+    Tls(io::Error),
+    /// The connect timeout elapsed.
+    TimedOut,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Tcp(error) | ConnectError::Tls(error) => error.fmt(f),
+            ConnectError::TimedOut => f.write_str("connect timeout"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Why an exchange on an open connection failed.
+#[derive(Debug)]
+pub enum ExchangeError {
+    /// The socket or its TLS failed.
+    Io(io::Error),
+    /// The server's bytes are not a valid response, or stop too early.
+    Protocol(ProtocolError),
+    /// The server closed the connection before it sent a whole head.
+    Closed,
+    /// The server closed the connection in the middle of a body of declared length.
+    Truncated {
+        /// Bytes that were still to come.
+        missing: u64,
+    },
+    /// The server switched protocols, or sent too many interim responses.
+    UnexpectedInterim,
+    /// The request's body failed, or did not have its declared length.
+    Upload(String),
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExchangeError::Io(error) => error.fmt(f),
+            ExchangeError::Protocol(error) => error.fmt(f),
+            ExchangeError::Closed => f.write_str("connection closed before a response"),
+            ExchangeError::Truncated { missing } => {
+                write!(f, "connection closed {missing} bytes early")
+            }
+            ExchangeError::UnexpectedInterim => f.write_str("unexpected 1xx response"),
+            ExchangeError::Upload(reason) => write!(f, "request body: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for ExchangeError {}
+
+impl From<io::Error> for ExchangeError {
+    fn from(error: io::Error) -> ExchangeError {
+        ExchangeError::Io(error)
+    }
+}
+
+impl From<ProtocolError> for ExchangeError {
+    fn from(error: ProtocolError) -> ExchangeError {
+        ExchangeError::Protocol(error)
+    }
+}
+
+/// Why [`UpstreamClient`](crate::UpstreamClient) got no response, or not all of its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamError {
+    /// A timeout elapsed, rather than something broke.
+    pub is_timeout: bool,
+    /// The request may have reached the server.
+    pub may_have_arrived: bool,
+    /// The failure as text.
+    pub reason: String,
+}
+
+impl fmt::Display for UpstreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for UpstreamError {}

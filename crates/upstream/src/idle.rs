@@ -1,0 +1,77 @@
+//! Connections that wait for their next request.
+
+use crate::Connection;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Idle connections to one server, the last used at the end. One list serves one runtime, or, where
+/// connections are detached while they are idle, any number of them.
+#[derive(Debug)]
+pub struct IdleConnections {
+    entries: Mutex<VecDeque<(Instant, Connection)>>,
+    idle_timeout: Duration,
+    count_max: usize,
+    detaches: bool,
+}
+
+impl IdleConnections {
+    /// A list for the connections of one runtime. Connections over `count_max` are closed.
+    pub fn for_one_runtime(idle_timeout: Duration, count_max: usize) -> IdleConnections {
+        IdleConnections {
+            entries: Mutex::default(),
+            idle_timeout,
+            count_max,
+            detaches: false,
+        }
+    }
+
+    /// A list that several runtimes share: changing the runtime costs two system calls a request.
+    pub fn for_all_runtimes(idle_timeout: Duration, count_max: usize) -> IdleConnections {
+        IdleConnections {
+            detaches: true,
+            ..IdleConnections::for_one_runtime(idle_timeout, count_max)
+        }
+    }
+
+    /// Takes the connection that was used last and is still open. The others may then grow old
+    /// enough to be closed.
+    pub fn take(&self) -> Option<Connection> {
+        let mut entries = self.lock_list();
+        while let Some((since, connection)) = entries.pop_back() {
+            if since.elapsed() < self.idle_timeout
+                && let Some(connection) = connection.wake()
+            {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Stores a connection whose exchange is complete, if another request may follow on it.
+    pub fn give(&self, connection: Connection) {
+        let Some(connection) = connection.rest(self.detaches) else {
+            return;
+        };
+        let mut entries = self.lock_list();
+        let is_old = |entry: &(Instant, Connection)| entry.0.elapsed() >= self.idle_timeout;
+        while entries.len() >= self.count_max || entries.front().is_some_and(is_old) {
+            if entries.pop_front().is_none() {
+                return;
+            }
+        }
+        entries.push_back((Instant::now(), connection));
+    }
+
+    /// Closes connections that have been idle for too long or that the server has closed.
+    pub fn sweep(&self) {
+        let timeout = self.idle_timeout;
+        let is_useful =
+            |entry: &(Instant, Connection)| entry.0.elapsed() < timeout && entry.1.is_open();
+        self.lock_list().retain(is_useful);
+    }
+
+    fn lock_list(&self) -> MutexGuard<'_, VecDeque<(Instant, Connection)>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,37 @@
+//! HTTP/1.1 connections to upstream servers: object stores for `store`, origins for `edge`.
+//!
+//! A [`Connector`] opens TCP and TLS and counts what it opens. A [`Connection`] makes one exchange
+//! after the other with the codec of `http1`; between exchanges it waits in [`IdleConnections`].
+//! [`UpstreamClient`] puts them together for one server, with timeouts and repeated requests. `store`
+//! has its own admission and its HTTP/2 above the same connections (decision 21).
+//!
+//! Not here: no listening, no cache, no retries between servers.
+
+mod address;
+mod client;
+mod connection;
+mod connector;
+mod counts;
+mod error;
+mod idle;
+mod read_buffers;
+mod response;
+mod socket;
+mod tls;
+mod upload;
+
+pub use address::ServerAddress;
+pub use client::{UnsentRequest, UpstreamClient, UpstreamLimits};
+pub use connection::{BodyData, Connection, OutgoingRequest};
+pub use connector::{Connector, OpenedStream};
+pub use counts::{ConnectionCounts, ConnectionGuard};
+pub use error::{ConnectError, ExchangeError, UpstreamError};
+pub use idle::IdleConnections;
+pub use read_buffers::ReadBuffers;
+pub use response::{UpstreamResponse, UpstreamTiming};
+pub use socket::{ClientStream, Socket};
+pub use tls::{ALPN_HTTP1, ALPN_HTTP2, TrustedAuthorities, client_config};
+pub use upload::RequestUpload;
+
+#[cfg(test)]
+mod tests;

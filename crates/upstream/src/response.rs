@@ -1,0 +1,140 @@
+//! A response whose body is taken part by part.
+
+use crate::{Connection, ExchangeError, IdleConnections, UpstreamError};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+/// Shorter bodies are read into recycled memory and copied where they are cached: fresh memory of
+/// exactly their length costs more.
+const EXCLUSIVE_BODY_BYTES_MIN: u64 = 64 << 10;
+
+/// The durations of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamTiming {
+    /// The connection had carried another request.
+    pub is_reused: bool,
+    /// For connecting; zero on a pooled connection.
+    pub connect: Duration,
+    /// From sending to the response's head.
+    pub first_byte: Duration,
+}
+
+/// A response whose head has been received.
+#[derive(Debug)]
+pub struct UpstreamResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// All headers, hop-by-hop ones included.
+    pub headers: HeaderMap,
+    /// The durations so far.
+    pub timing: UpstreamTiming,
+    /// The connection and the in-flight permit, until the body is complete.
+    connection: Option<(Connection, OwnedSemaphorePermit)>,
+    idle: Arc<IdleConnections>,
+    is_exclusive: bool,
+    body_gap_timeout: Duration,
+}
+
+pub(crate) struct ResponseParts {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) connection: Connection,
+    pub(crate) timing: UpstreamTiming,
+    pub(crate) body_gap_timeout: Duration,
+    pub(crate) idle: Arc<IdleConnections>,
+}
+
+impl UpstreamResponse {
+    pub(crate) fn new(parts: ResponseParts, permit: OwnedSemaphorePermit) -> UpstreamResponse {
+        let mut connection = parts.connection;
+        let len = connection.remaining().unwrap_or(0);
+        let is_exclusive = len >= EXCLUSIVE_BODY_BYTES_MIN;
+        if is_exclusive {
+            connection.read_exclusively();
+        }
+        let idle = parts.idle;
+        let connection = match connection.is_complete() {
+            true => {
+                idle.give(connection);
+                None
+            }
+            false => Some((connection, permit)),
+        };
+        UpstreamResponse {
+            // The codec has checked its range.
+            status: StatusCode::from_u16(parts.status).unwrap_or(StatusCode::BAD_GATEWAY),
+            headers: parts.headers,
+            timing: parts.timing,
+            connection,
+            idle,
+            is_exclusive,
+            body_gap_timeout: parts.body_gap_timeout,
+        }
+    }
+
+    /// Bytes of the body still to come, where that is known.
+    pub fn len(&self) -> Option<u64> {
+        match &self.connection {
+            Some((connection, _)) => connection.remaining(),
+            None => Some(0),
+        }
+    }
+
+    /// Returns whether the body is known to have no more bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// Returns whether the body's memory contains nothing else, so that it can be cached without a copy.
+    pub fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
+    /// Returns the next part of the body, or `None` at its end. Once that is reached, the connection
+    /// is pooled; a response that is dropped earlier closes it.
+    ///
+    /// # Errors
+    /// When the body is malformed or cut, or nothing arrives within the timeout.
+    pub async fn next_data(&mut self) -> Result<Option<Bytes>, UpstreamError> {
+        let Some((connection, _)) = &mut self.connection else {
+            return Ok(None);
+        };
+        let data = timeout(
+            self.body_gap_timeout,
+            poll_fn(|cx| connection.poll_data(cx)),
+        )
+        .await;
+        let data = match data {
+            Ok(data) => data.transpose().map_err(|error| body_error(&error))?,
+            Err(_) => {
+                return Err(UpstreamError {
+                    is_timeout: true,
+                    may_have_arrived: true,
+                    reason: format!(
+                        "nothing of the body was received for {:?}",
+                        self.body_gap_timeout
+                    ),
+                });
+            }
+        };
+        if connection.is_complete()
+            && let Some((connection, _)) = self.connection.take()
+        {
+            self.idle.give(connection);
+        }
+        Ok(data)
+    }
+}
+
+fn body_error(error: &ExchangeError) -> UpstreamError {
+    UpstreamError {
+        is_timeout: false,
+        may_have_arrived: true,
+        reason: format!("the response was interrupted: {error}"),
+    }
+}

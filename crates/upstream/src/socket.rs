@@ -1,0 +1,132 @@
+//! Sockets that can move from one runtime to another.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+
+/// A TCP socket that can leave its runtime and enter another one, so that a shared idle connection
+/// is read on the thread that needs its bytes.
+#[derive(Debug)]
+pub struct Socket(Registration);
+
+#[derive(Debug)]
+enum Registration {
+    Runtime(TcpStream),
+    Detached(std::net::TcpStream),
+    /// The move to or from a runtime failed.
+    Lost,
+}
+
+/// An unencrypted or encrypted stream.
+pub type ClientStream = Either<Socket, Box<TlsStream<Socket>>>;
+
+impl Socket {
+    pub(crate) fn new(socket: TcpStream) -> Socket {
+        Socket(Registration::Runtime(socket))
+    }
+
+    pub(crate) fn detach(&mut self) -> io::Result<()> {
+        self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
+            Registration::Runtime(socket) => Registration::Detached(socket.into_std()?),
+            other => other,
+        };
+        Ok(())
+    }
+
+    pub(crate) fn attach(&mut self) -> io::Result<()> {
+        self.0 = match std::mem::replace(&mut self.0, Registration::Lost) {
+            Registration::Detached(socket) => Registration::Runtime(TcpStream::from_std(socket)?),
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Returns whether the server keeps an idle connection open. `may_speak`: bytes that arrived
+    /// unrequested are acceptable.
+    pub(crate) fn is_open(&self, may_speak: bool) -> bool {
+        let peeked = match &self.0 {
+            Registration::Detached(socket) => socket.peek(&mut [0]),
+            Registration::Runtime(socket) => {
+                let mut cx = Context::from_waker(Waker::noop());
+                match socket.poll_peek(&mut cx, &mut ReadBuf::new(&mut [0])) {
+                    Poll::Ready(peeked) => peeked,
+                    Poll::Pending => return true,
+                }
+            }
+            Registration::Lost => return false,
+        };
+        match peeked {
+            Ok(count) => count > 0 && may_speak,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Ready when a byte or the end can be read.
+    pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.registered_stream()?
+            .poll_peek(cx, &mut ReadBuf::new(&mut [0]))
+    }
+
+    /// Calls `splice` each time the socket is readable, until it does not return `WouldBlock`.
+    pub(crate) fn poll_splice<T>(
+        &self,
+        cx: &mut Context<'_>,
+        mut splice: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        let socket = self.registered_stream()?;
+        loop {
+            ready!(socket.poll_read_ready(cx))?;
+            match socket.try_io(Interest::READABLE, || splice(socket.as_fd())) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                spliced => return Poll::Ready(spliced),
+            }
+        }
+    }
+
+    fn registered_stream(&self) -> io::Result<&TcpStream> {
+        match &self.0 {
+            Registration::Runtime(socket) => Ok(socket),
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn registered_pin(self: Pin<&mut Self>) -> io::Result<Pin<&mut TcpStream>> {
+        match &mut self.get_mut().0 {
+            Registration::Runtime(socket) => Ok(Pin::new(socket)),
+            _ => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.registered_pin()?.poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.registered_pin()?.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.registered_pin()?.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.registered_pin()?.poll_shutdown(cx)
+    }
+}

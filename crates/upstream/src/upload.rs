@@ -1,0 +1,119 @@
+//! Request bodies that are streamed to the server.
+
+use crate::ExchangeError;
+use bytes::{Buf, Bytes};
+use http_body::Body;
+use http1::ChunkEncoder;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+/// A request body on its way: framed by its length, or in chunks where that is unknown.
+pub struct RequestUpload {
+    /// Never locked: the mutex makes the body `Sync`, as responses must be.
+    source: Mutex<Pin<Box<dyn UploadSource>>>,
+    /// Bytes still to send; `None`: chunks.
+    remaining: Option<u64>,
+}
+
+/// A body whose frames are data in memory, of any type.
+trait UploadSource: Send {
+    fn poll_data(self: Pin<&mut Self>, cx: &mut Context<'_>)
+    -> Poll<Option<Result<Bytes, String>>>;
+}
+
+impl<B> UploadSource for B
+where
+    B: Body + Send,
+    B::Error: Display,
+{
+    fn poll_data(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, String>>> {
+        loop {
+            let frame = match ready!(self.as_mut().poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.to_string()))),
+                None => return Poll::Ready(None),
+            };
+            // Trailers of a request are dropped, and empty data would end a chunked body.
+            if let Ok(mut data) = frame.into_data()
+                && data.has_remaining()
+            {
+                return Poll::Ready(Some(Ok(data.copy_to_bytes(data.remaining()))));
+            }
+        }
+    }
+}
+
+impl RequestUpload {
+    /// Returns `None` for a body that is known to be empty.
+    pub fn new<B>(body: B) -> Option<RequestUpload>
+    where
+        B: Body + Send + 'static,
+        B::Error: Display,
+    {
+        if body.is_end_stream() {
+            return None;
+        }
+        let remaining = body.size_hint().exact();
+        let source: Pin<Box<dyn UploadSource>> = Box::pin(body);
+        let source = Mutex::new(source);
+        Some(RequestUpload { source, remaining })
+    }
+
+    /// The body's length, where it is known.
+    pub fn len(&self) -> Option<u64> {
+        self.remaining
+    }
+
+    /// Returns whether nothing is left to send of a body of known length.
+    pub fn is_empty(&self) -> bool {
+        self.remaining == Some(0)
+    }
+
+    /// Appends the next part of the body, with its framing, to `out`. `false`: the body has ended,
+    /// and its end has been appended.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<bool, ExchangeError>> {
+        let source = self
+            .source
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let data = ready!(source.as_mut().poll_data(cx));
+        let data = data.transpose().map_err(ExchangeError::Upload)?;
+        match (&mut self.remaining, data) {
+            (Some(0), None) => return Poll::Ready(Ok(false)),
+            (Some(remaining), data) => {
+                let data = data.unwrap_or_default();
+                let rest = remaining.checked_sub(data.len() as u64);
+                let rest = rest.filter(|_| !data.is_empty());
+                let wrong =
+                    || ExchangeError::Upload("its length differs from the declared one".into());
+                *remaining = rest.ok_or_else(wrong)?;
+                out.extend_from_slice(&data);
+            }
+            (None, Some(data)) => {
+                ChunkEncoder::write_chunk_start(out, data.len());
+                out.extend_from_slice(&data);
+                out.extend_from_slice(ChunkEncoder::CHUNK_END);
+            }
+            (None, None) => {
+                out.extend_from_slice(ChunkEncoder::BODY_END);
+                return Poll::Ready(Ok(false));
+            }
+        }
+        Poll::Ready(Ok(self.remaining != Some(0)))
+    }
+}
+
+impl std::fmt::Debug for RequestUpload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RequestUpload(remaining: {:?})", self.remaining)
+    }
+}
