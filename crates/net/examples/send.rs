@@ -1,8 +1,8 @@
-//! The least server on `net`, for measuring what the layer itself costs.
+//! A minimal server on `net`, for measuring the cost of this layer.
 //!
-//! `cargo run --release -p net --example send -- 127.0.0.1:0 1` prints its address; then
-//! `wrk -c 32 -d 5 http://…/small` (5 KB from memory) or `/large` (1 MB in 16 pieces of a 200 MB
-//! buffer, a different place each time).
+//! `cargo run --release -p net --example send -- 127.0.0.1:0 1` prints its address. Then run `wrk
+//! -c 32 -d 5 http://…/small` (5 KB from memory) or `/large` (1 MB in 16 blocks of a 200 MB buffer,
+//! at a different place each time).
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::Response;
-use net::{Body, Listen, Server, Shutdown};
+use net::{Body, ListenOptions, Server, Shutdown};
 
 const SMALL: usize = 5_000;
 const LARGE: usize = 1_000_000;
@@ -25,10 +25,10 @@ fn main() -> std::io::Result<()> {
         .and_then(|count| count.parse().ok())
         .unwrap_or(0);
     net::server::raise_descriptor_limit()?;
-    let server = Server::bind(Listen {
+    let server = Server::bind(ListenOptions {
         addresses: vec![address],
         workers,
-        ..Listen::default()
+        ..ListenOptions::default()
     })?;
     for address in server.addresses() {
         println!("listening on http://{address}");
@@ -41,7 +41,9 @@ fn main() -> std::io::Result<()> {
         let (small, media, count) = (small.clone(), media.clone(), Arc::clone(&count));
         move |request: http::Request<_>, _conn| {
             let body = match request.uri().path() {
-                "/large" => Body::pieces(large(&media, count.fetch_add(1, Ordering::Relaxed))),
+                "/large" => {
+                    Body::from_pieces(large_body(&media, count.fetch_add(1, Ordering::Relaxed)))
+                }
                 _ => Body::full(small.clone()),
             };
             async move { Response::new(body) }
@@ -50,8 +52,8 @@ fn main() -> std::io::Result<()> {
     server.run(factory, Shutdown::on_signals()?)
 }
 
-/// The n-th megabyte, in pieces that do not quite touch.
-fn large(media: &Bytes, n: usize) -> Vec<Bytes> {
+/// Returns the n-th megabyte in blocks that do not quite touch.
+fn large_body(media: &Bytes, n: usize) -> Vec<Bytes> {
     const STEP: usize = LARGE + 4097;
     let start = n * STEP % (MEDIA - 2 * LARGE);
     let piece = LARGE / PIECES;

@@ -1,7 +1,12 @@
-//! Bodies: from memory, from many slices at once, or from a stream.
+//! Response bodies: one chunk, or a stream of chunks.
 //!
-//! The length is exact, so a response carries `Content-Length`, and a body that ends early is seen
-//! by the client as cut, never as complete. Only a relay may not know it, and then sends chunks.
+//! A [`Chunk`] consists of typed parts ([`BodyPart`]): bytes in memory, ranges of a file, pages of an
+//! arena, bytes in a pipe. On unencrypted HTTP/1.1 connections our response writer matches on the type
+//! and lets the kernel send most parts without a copy. `hyper` serves all other connections; it receives
+//! copies in small frames (`copying`).
+//!
+//! The length is exact, so a response carries `Content-Length`, and a client sees a body that ends early
+//! as cut, never as complete. Only a relay may not know the length; it then uses chunked framing.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,61 +15,65 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http_body::{Frame, SizeHint};
 
-pub use self::arriving::{Fault, read, relayed};
 pub use self::chunk::Chunk;
-pub use self::ended::End;
-use self::ended::Progress;
+pub use self::completion::BodyCompletion;
+use self::completion::SendProgress;
+pub use self::copying::CopiedFrame;
+use self::copying::CopyState;
 pub use self::incoming::Incoming;
-use crate::conn::{InFlight, Mapped};
-use crate::headers::Fields;
+pub use self::part::{BodyFile, BodyPart, PipeBytes};
+pub use self::request_body::{RequestBodyFault, read_request_body, relay_request_body};
+use crate::conn::InFlight;
+use crate::headers::SerializedFields;
 
-mod arriving;
 mod chunk;
-mod ended;
+mod completion;
+mod copying;
 mod incoming;
+pub(crate) mod part;
+mod request_body;
 
-/// Why a body could not be finished. The connection (HTTP/2: the stream) is cut.
+/// The reason why a body is incomplete. The connection (HTTP/2: the stream) is cut.
 #[derive(Debug, Clone)]
-pub struct Cut {
+pub struct BodyCut {
     why: Arc<str>,
 }
 
-impl Cut {
-    /// A cut for this reason; the reason is for the record, the client sees only the cut.
-    pub fn new(why: impl fmt::Display) -> Cut {
-        Cut {
+impl BodyCut {
+    /// Creates a cut with this reason. The reason is recorded; the client only sees the cut.
+    pub fn new(why: impl fmt::Display) -> BodyCut {
+        BodyCut {
             why: why.to_string().into(),
         }
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for BodyCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "body cut: {}", self.why)
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for BodyCut {}
 
-impl From<std::io::Error> for Cut {
-    fn from(error: std::io::Error) -> Cut {
-        Cut::new(error)
+impl From<std::io::Error> for BodyCut {
+    fn from(error: std::io::Error) -> BodyCut {
+        BodyCut::new(error)
     }
 }
 
-/// A producer of chunks, each handed to the socket as it comes.
-type Source = Pin<Box<dyn Stream<Item = Result<Chunk, Cut>> + Send>>;
+/// A producer of chunks; each is sent as soon as it is available.
+type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, BodyCut>> + Send>>;
 
-enum Kind {
-    /// Nothing, or nothing any more.
+enum BodySource {
+    /// No chunk is left.
     Done,
-    /// One frame.
+    /// A single chunk.
     Once(Chunk),
-    /// As many frames as the source gives; `left` bytes are still owed, where that is known.
+    /// A stream of chunks. `left` bytes remain, if the length is known.
     Stream {
-        source: Source,
+        source: ChunkStream,
         left: Option<u64>,
         given: u64,
     },
@@ -72,105 +81,116 @@ enum Kind {
 
 /// A body, mostly of exactly known length.
 pub struct Body {
-    kind: Kind,
-    progress: Option<Arc<Progress>>,
-    /// Tells the connection that this response is still leaving.
+    kind: BodySource,
+    progress: Option<Arc<SendProgress>>,
+    /// Marks the response as in flight on its connection.
     in_flight: Option<InFlight>,
-    /// Whose mapped pages are among the bytes.
-    file: Option<Mapped>,
-    /// Fields of the answer's head that are not in its map.
-    fields: Option<Fields>,
+    /// On connections that need copies: the frame in progress.
+    copying: Option<Box<CopyState>>,
+    /// Fields of the response's head that are not in its map.
+    fields: Option<SerializedFields>,
 }
 
 impl Body {
-    /// No bytes.
+    /// Creates a body without bytes.
     pub fn empty() -> Body {
-        Body::of(Kind::Done)
+        Body::from_source(BodySource::Done)
     }
 
-    /// One buffer, sent as it is.
+    /// Creates a body from one buffer.
     pub fn full(bytes: impl Into<Bytes>) -> Body {
-        Body::once(Chunk::from(bytes.into()))
+        Body::from_chunk(Chunk::from(bytes.into()))
     }
 
-    /// Many buffers as one frame: they leave together with the response's head in one vectored
-    /// write, uncopied. Empty pieces are allowed.
-    pub fn pieces(pieces: Vec<Bytes>) -> Body {
-        Body::once(Chunk::pieces(pieces))
+    /// Creates a body from many buffers, sent as one chunk. Buffers may be empty.
+    pub fn from_pieces(pieces: Vec<Bytes>) -> Body {
+        Body::from_chunk(Chunk::from_pieces(pieces))
     }
 
-    /// Exactly `len` bytes from an asynchronous producer. If it gives fewer, more or an error, the
-    /// body is cut.
-    pub fn stream<S, C, E>(len: u64, source: S) -> Body
+    /// Creates a body from slices of arena memory, sent as one chunk: see [`BodyPart::Arena`].
+    pub fn from_arena(slices: Vec<Bytes>) -> Body {
+        let parts = slices.into_iter().map(BodyPart::Arena).collect();
+        Body::from_chunk(Chunk::from_parts(None, parts))
+    }
+
+    /// Creates a body of exactly `len` bytes from an asynchronous producer. If the producer returns
+    /// fewer bytes, more bytes or an error, the body is cut.
+    pub fn sized_stream<S, C, E>(len: u64, source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<Cut>,
+        E: Into<BodyCut>,
     {
         if len == 0 {
             return Body::empty();
         }
-        Body::streamed(Some(len), source)
+        Body::from_chunks(Some(len), source)
     }
 
-    /// As many bytes as the producer gives, which only a relay of somebody else's answer should
-    /// need: it leaves in chunks (HTTP/1.0: until the connection closes).
+    /// Creates a body of unknown length, which only a proxied response should need. It is sent in
+    /// chunked framing (HTTP/1.0: until the connection closes).
     pub fn unsized_stream<S, C, E>(source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<Cut>,
+        E: Into<BodyCut>,
     {
-        Body::streamed(None, source)
+        Body::from_chunks(None, source)
     }
 
-    fn streamed<S, C, E>(left: Option<u64>, source: S) -> Body
+    fn from_chunks<S, C, E>(left: Option<u64>, source: S) -> Body
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
         C: Into<Chunk>,
-        E: Into<Cut>,
+        E: Into<BodyCut>,
     {
-        let source = Box::pin(Converted {
+        let source = Box::pin(ConvertedStream {
             source: Box::pin(source),
         });
-        Body::of(Kind::Stream {
+        Body::from_source(BodySource::Stream {
             source,
             left,
             given: 0,
         })
     }
 
-    /// Bytes still to be sent; 0 where that is not known.
+    /// Returns the bytes that remain to be sent; 0 if the length is unknown.
     pub fn len(&self) -> u64 {
         match &self.kind {
-            Kind::Done => 0,
-            Kind::Once(chunk) => chunk.len(),
-            Kind::Stream { left, .. } => left.unwrap_or(0),
+            BodySource::Done => 0,
+            BodySource::Once(chunk) => chunk.len(),
+            BodySource::Stream { left, .. } => left.unwrap_or(0),
         }
     }
 
-    /// True when nothing is left to be sent.
+    /// Returns whether nothing remains to be sent.
     pub fn is_empty(&self) -> bool {
         !self.is_unsized() && self.len() == 0
     }
 
-    /// True when nobody knows how much is left.
+    /// Returns whether the length is unknown.
     fn is_unsized(&self) -> bool {
-        matches!(self.kind, Kind::Stream { left: None, .. })
+        matches!(self.kind, BodySource::Stream { left: None, .. })
     }
 
-    /// Calls `hook` once, when the last byte was written to the connection or the body was dropped
-    /// before that. Call it on a whole body; a second hook replaces nothing, both are called. When the
-    /// first byte left is only looked at if it is to be `timed`.
+    /// Calls `hook` once: when the last byte has been written to the connection, or when the body
+    /// is dropped before that.
+    ///
+    /// Call this before the body is read. Several hooks are all called. The time of the first byte
+    /// is only measured if `timed` is set.
     #[must_use]
-    pub fn on_end(mut self, timed: bool, hook: impl FnOnce(&End) + Send + Sync + 'static) -> Body {
+    pub fn on_end(
+        mut self,
+        timed: bool,
+        hook: impl FnOnce(&BodyCompletion) + Send + Sync + 'static,
+    ) -> Body {
         let inner = self.progress.take();
         let expected = if self.is_unsized() {
             u64::MAX
         } else {
             self.len()
         };
-        self.progress = Some(Arc::new(Progress::new(
+        self.progress = Some(Arc::new(SendProgress::new(
             expected,
             timed,
             inner,
@@ -179,72 +199,105 @@ impl Body {
         self
     }
 
-    /// Says that pieces of this body are slices of `file`'s mapping, so that the kernel can be
-    /// asked to send the file instead. Without effect where user code sees the bytes.
+    /// Adds these fields to the response's head. Its header map must not contain them too, and does
+    /// not show them.
     #[must_use]
-    pub fn of_file(mut self, file: Mapped) -> Body {
-        self.file = Some(file);
-        self
-    }
-
-    /// Says these fields in the head of the answer, beside those of its map, which must not have
-    /// them too: nobody sees them there until the answer leaves.
-    #[must_use]
-    pub fn with_fields(mut self, fields: Fields) -> Body {
+    pub fn with_fields(mut self, fields: SerializedFields) -> Body {
         self.fields = Some(fields);
         self
     }
 
-    /// The fields that are not in the map of the answer's head; they are only said once.
-    pub(crate) fn take_fields(&mut self) -> Option<Fields> {
+    /// Takes the fields that are not in the response's header map.
+    pub(crate) fn take_fields(&mut self) -> Option<SerializedFields> {
         self.fields.take()
     }
 
-    /// Keeps `guard` until the response has left.
-    pub(crate) fn guarded(mut self, guard: InFlight) -> Body {
-        if let Some(file) = &self.file {
-            guard.sends(file);
-        }
+    /// Holds `guard` until the response has been sent.
+    pub(crate) fn with_guard(mut self, guard: InFlight) -> Body {
         self.in_flight = Some(guard);
         self
     }
 
-    /// Promises the length, but sends nothing: the answer to HEAD.
-    pub(crate) fn silenced(mut self) -> Body {
-        self.kind = Kind::Done;
+    /// Keeps the length but sends no bytes: the response to HEAD.
+    pub(crate) fn without_bytes(mut self) -> Body {
+        self.kind = BodySource::Done;
         if let Some(progress) = &self.progress {
-            progress.waive();
+            progress.expect_nothing();
         }
         self
     }
 
-    fn once(chunk: Chunk) -> Body {
+    /// Creates a body from one chunk, which is sent together with the response's head.
+    pub fn from_chunk(chunk: Chunk) -> Body {
         if chunk.is_empty() {
             Body::empty()
         } else {
-            Body::of(Kind::Once(chunk))
+            Body::from_source(BodySource::Once(chunk))
         }
     }
 
-    fn of(kind: Kind) -> Body {
+    fn from_source(kind: BodySource) -> Body {
         Body {
             kind,
             progress: None,
             in_flight: None,
-            file: None,
+            copying: None,
             fields: None,
         }
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Cut>>> {
-        let Kind::Stream {
+    /// Returns the next chunk of the source. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// When the source fails or does not produce the declared length.
+    pub async fn next_chunk(&mut self) -> Option<Result<Chunk, BodyCut>> {
+        std::future::poll_fn(|cx| self.poll_source(cx)).await
+    }
+
+    /// Returns the next chunk for our own response writer. The chunk reports the bytes sent, and
+    /// the last chunk keeps the response in flight.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, BodyCut>>> {
+        let next = std::task::ready!(self.poll_source(cx));
+        Poll::Ready(next.map(|result| match result {
+            Ok(chunk) => {
+                let in_flight = self
+                    .in_flight
+                    .take_if(|_| matches!(self.kind, BodySource::Done));
+                Ok(chunk.with_progress(self.progress.clone(), in_flight))
+            }
+            Err(cut) => Err(self.note_failure(cut)),
+        }))
+    }
+
+    /// Returns whether nothing is left to be produced.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.kind, BodySource::Done)
+    }
+
+    /// Returns the length, if it is known.
+    pub(crate) fn known_len(&self) -> Option<u64> {
+        (!self.is_unsized()).then(|| self.len())
+    }
+
+    fn note_failure(&self, cut: BodyCut) -> BodyCut {
+        if let Some(progress) = &self.progress {
+            progress.note_failure(&cut);
+        }
+        cut
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, BodyCut>>> {
+        let BodySource::Stream {
             source,
             left,
             given,
         } = &mut self.kind
         else {
-            return match std::mem::replace(&mut self.kind, Kind::Done) {
-                Kind::Once(chunk) => Poll::Ready(Some(Ok(chunk))),
+            return match std::mem::replace(&mut self.kind, BodySource::Done) {
+                BodySource::Once(chunk) => Poll::Ready(Some(Ok(chunk))),
                 _ => Poll::Ready(None),
             };
         };
@@ -257,14 +310,16 @@ impl Body {
                     break Some(Ok(chunk));
                 }
                 Some(Ok(_)) => {
-                    break Some(Err(Cut::new("the source gave more bytes than promised")));
+                    break Some(Err(BodyCut::new(
+                        "the source returned more bytes than declared",
+                    )));
                 }
                 Some(Err(cut)) => break Some(Err(cut)),
                 None => match left {
                     None => break None,
                     Some(left) => {
                         let what = format_args!("the source ended {left} bytes early");
-                        break Some(Err(Cut::new(what)));
+                        break Some(Err(BodyCut::new(what)));
                     }
                 },
             }
@@ -273,52 +328,12 @@ impl Body {
         if answer.is_none()
             && let Some(progress) = &self.progress
         {
-            progress.expect(*given);
+            progress.expect_bytes(*given);
         }
         if done {
-            self.kind = Kind::Done;
+            self.kind = BodySource::Done;
         }
         Poll::Ready(answer)
-    }
-}
-
-impl http_body::Body for Body {
-    type Data = Chunk;
-    type Error = Cut;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Chunk>, Cut>>> {
-        let answer = std::task::ready!(self.poll_chunk(cx));
-        let in_flight = self.in_flight.as_ref();
-        let unseen = |piped: &_| in_flight.is_some_and(|in_flight| in_flight.pipes(piped));
-        let answer = answer.map(|result| result.and_then(|chunk| Ok(chunk.landed(unseen)?)));
-        Poll::Ready(answer.map(|result| match result {
-            Ok(chunk) => {
-                // HTTP/2 drops a body once it has its last chunk, long before that has left.
-                let done = matches!(self.kind, Kind::Done);
-                let in_flight = if done { self.in_flight.take() } else { None };
-                Ok(Frame::data(chunk.watched(self.progress.clone(), in_flight)))
-            }
-            Err(cut) => {
-                if let Some(progress) = &self.progress {
-                    progress.fail(&cut);
-                }
-                Err(cut)
-            }
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self.kind, Kind::Done)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        if self.is_unsized() {
-            return SizeHint::default();
-        }
-        SizeHint::with_exact(self.len())
     }
 }
 
@@ -340,18 +355,18 @@ impl<T: Into<Bytes>> From<T> for Body {
     }
 }
 
-/// A stream whose items become ours.
-struct Converted<S> {
+/// A stream that converts its items to [`Chunk`] and [`BodyCut`].
+struct ConvertedStream<S> {
     source: Pin<Box<S>>,
 }
 
-impl<S, C, E> Stream for Converted<S>
+impl<S, C, E> Stream for ConvertedStream<S>
 where
     S: Stream<Item = Result<C, E>>,
     C: Into<Chunk>,
-    E: Into<Cut>,
+    E: Into<BodyCut>,
 {
-    type Item = Result<Chunk, Cut>;
+    type Item = Result<Chunk, BodyCut>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let item = std::task::ready!(self.source.as_mut().poll_next(cx));

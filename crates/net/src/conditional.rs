@@ -5,85 +5,90 @@ use std::time::{Duration, SystemTime};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
-/// What identifies the representation we would send.
+/// The validators of the representation that would be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Validators {
     /// The entity tag as printed, quotes (and `W/`) included.
     pub etag: Option<HeaderValue>,
-    /// When it last changed.
-    pub modified: Option<Modified>,
+    /// Time of the last change.
+    pub modified: Option<LastModified>,
 }
 
-/// When something last changed, in whole seconds as HTTP counts them, and as printed.
+/// A time of last change in whole seconds, and its printed form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Modified {
-    /// Since 1970.
+pub struct LastModified {
+    /// Seconds since 1970.
     seconds: u64,
     printed: HeaderValue,
 }
 
-impl Modified {
-    /// `None` for times that no HTTP date can say.
-    pub fn at(time: SystemTime) -> Option<Modified> {
-        Some(Modified {
-            seconds: seconds(time)?,
+impl LastModified {
+    /// Returns `None` for times that an HTTP date cannot express.
+    pub fn from_time(time: SystemTime) -> Option<LastModified> {
+        Some(LastModified {
+            seconds: unix_seconds(time)?,
             printed: date_value(time)?,
         })
     }
 }
 
-/// What the request's conditions say.
+/// The result of a request's conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Answer as if there were no conditions.
+pub enum ConditionOutcome {
+    /// Serve the request as if it had no conditions.
     Proceed,
-    /// The client has it: 304.
+    /// The client's copy is current: 304.
     NotModified,
-    /// The client wanted another one: 412.
+    /// The client expected another representation: 412.
     Failed,
 }
 
-impl Verdict {
-    /// The status to answer with instead of the representation.
+impl ConditionOutcome {
+    /// Returns the status of a response without the representation.
     pub fn status(self) -> Option<StatusCode> {
         match self {
-            Verdict::Proceed => None,
-            Verdict::NotModified => Some(StatusCode::NOT_MODIFIED),
-            Verdict::Failed => Some(StatusCode::PRECONDITION_FAILED),
+            ConditionOutcome::Proceed => None,
+            ConditionOutcome::NotModified => Some(StatusCode::NOT_MODIFIED),
+            ConditionOutcome::Failed => Some(StatusCode::PRECONDITION_FAILED),
         }
     }
 }
 
 impl Validators {
-    /// Just a tag, printed as given: `"abc"` or `W/"abc"`. A tag that no header can carry is none.
-    pub fn strong(etag: &str) -> Validators {
+    /// Creates validators from a tag, such as `"abc"` or `W/"abc"`. A tag that is not a valid
+    /// header value is ignored.
+    pub fn from_etag(etag: &str) -> Validators {
         Validators {
             etag: HeaderValue::from_str(etag).ok(),
             modified: None,
         }
     }
 
-    /// What somebody else's answer prints. What is no tag or no date is none.
-    pub fn of(headers: &HeaderMap) -> Validators {
+    /// Reads the validators of a received response. Invalid tags and dates are ignored.
+    pub fn from_headers(headers: &HeaderMap) -> Validators {
         let etag = headers.get(header::ETAG);
-        let is_tag = |value: &&HeaderValue| value.to_str().is_ok_and(|t| Tag::of(t).is_some());
+        let is_tag = |value: &&HeaderValue| {
+            value
+                .to_str()
+                .is_ok_and(|t| EntityTag::from_text(t).is_some())
+        };
         let modified = headers.get(header::LAST_MODIFIED);
         let time = |value: &HeaderValue| httpdate::parse_http_date(value.to_str().ok()?).ok();
         Validators {
             etag: etag.filter(is_tag).cloned(),
-            modified: modified.and_then(time).and_then(Modified::at),
+            modified: modified.and_then(time).and_then(LastModified::from_time),
         }
     }
 
-    /// The same, with a time of change.
+    /// Adds a time of last change.
     #[must_use]
     pub fn modified_at(mut self, modified: SystemTime) -> Validators {
-        self.modified = Modified::at(modified);
+        self.modified = LastModified::from_time(modified);
         self
     }
 
-    /// Prints them as ETag and Last-Modified.
-    pub fn print(&self, headers: &mut HeaderMap) {
+    /// Inserts the validators as ETag and Last-Modified.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
         if let Some(etag) = &self.etag {
             headers.insert(header::ETAG, etag.clone());
         }
@@ -92,10 +97,10 @@ impl Validators {
         }
     }
 
-    fn tag(&self) -> Option<Tag<'_>> {
+    fn entity_tag(&self) -> Option<EntityTag<'_>> {
         self.etag
             .as_ref()
-            .and_then(|value| Tag::of(value.to_str().ok()?))
+            .and_then(|value| EntityTag::from_text(value.to_str().ok()?))
     }
 
     fn modified_s(&self) -> Option<u64> {
@@ -103,36 +108,43 @@ impl Validators {
     }
 }
 
-/// Weighs the conditions in the order of section 13.2.2.
-pub fn evaluate(method: &Method, headers: &HeaderMap, ours: &Validators) -> Verdict {
+/// Evaluates the conditions in the order of section 13.2.2.
+pub fn evaluate_conditions(
+    method: &Method,
+    headers: &HeaderMap,
+    ours: &Validators,
+) -> ConditionOutcome {
     let reads = method == Method::GET || method == Method::HEAD;
     if headers.contains_key(header::IF_MATCH) {
         if !any_tag(headers, header::IF_MATCH, ours, |a, b| a.same_strongly(b)) {
-            return Verdict::Failed;
+            return ConditionOutcome::Failed;
         }
     } else if let (Some(theirs), Some(ours)) = (
-        date(headers, &header::IF_UNMODIFIED_SINCE),
+        header_seconds(headers, &header::IF_UNMODIFIED_SINCE),
         ours.modified_s(),
     ) && ours > theirs
     {
-        return Verdict::Failed;
+        return ConditionOutcome::Failed;
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
         return match any_tag(headers, header::IF_NONE_MATCH, ours, |a, b| {
             a.same_weakly(b)
         }) {
-            true if reads => Verdict::NotModified,
-            true => Verdict::Failed,
-            false => Verdict::Proceed,
+            true if reads => ConditionOutcome::NotModified,
+            true => ConditionOutcome::Failed,
+            false => ConditionOutcome::Proceed,
         };
     }
-    match (date(headers, &header::IF_MODIFIED_SINCE), ours.modified_s()) {
-        (Some(theirs), Some(ours)) if reads && ours <= theirs => Verdict::NotModified,
-        _ => Verdict::Proceed,
+    match (
+        header_seconds(headers, &header::IF_MODIFIED_SINCE),
+        ours.modified_s(),
+    ) {
+        (Some(theirs), Some(ours)) if reads && ours <= theirs => ConditionOutcome::NotModified,
+        _ => ConditionOutcome::Proceed,
     }
 }
 
-/// Whether If-Range, if there, names what we have (section 13.1.5): a strong tag, or the very date.
+/// Returns whether If-Range is absent or matches (section 13.1.5): a strong tag or the exact date.
 pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
     let Some(value) = headers.get(header::IF_RANGE) else {
         return true;
@@ -140,8 +152,8 @@ pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
     let Ok(text) = value.to_str() else {
         return false;
     };
-    match Tag::of(text.trim()) {
-        Some(tag) => ours.tag().is_some_and(|own| own.same_strongly(&tag)),
+    match EntityTag::from_text(text.trim()) {
+        Some(tag) => ours.entity_tag().is_some_and(|own| own.same_strongly(&tag)),
         None => {
             let theirs = parse_date(text);
             theirs.is_some() && theirs == ours.modified_s()
@@ -149,39 +161,39 @@ pub fn range_holds(headers: &HeaderMap, ours: &Validators) -> bool {
     }
 }
 
-/// An HTTP date (section 5.6.7); `None` for times that have none.
+/// Formats an HTTP date (section 5.6.7); `None` for times that it cannot express.
 fn date_value(time: SystemTime) -> Option<HeaderValue> {
     // The formatter below accepts the years 1970 to 9999 only.
     const LAST: u64 = 253_402_300_799;
-    let seconds = seconds(time).filter(|seconds| *seconds <= LAST)?;
+    let seconds = unix_seconds(time).filter(|seconds| *seconds <= LAST)?;
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     HeaderValue::from_str(&httpdate::fmt_http_date(time)).ok()
 }
 
-fn seconds(time: SystemTime) -> Option<u64> {
+fn unix_seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .ok()
         .map(|since| since.as_secs())
 }
 
-fn date(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+fn header_seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     parse_date(headers.get(name)?.to_str().ok()?)
 }
 
 fn parse_date(text: &str) -> Option<u64> {
     httpdate::parse_http_date(text.trim())
         .ok()
-        .and_then(seconds)
+        .and_then(unix_seconds)
 }
 
-/// Whether a list of tags, or `*`, holds ours.
+/// Returns whether a list of tags, or `*`, contains our tag.
 fn any_tag(
     headers: &HeaderMap,
     name: HeaderName,
     ours: &Validators,
-    same: fn(&Tag<'_>, &Tag<'_>) -> bool,
+    same: fn(&EntityTag<'_>, &EntityTag<'_>) -> bool,
 ) -> bool {
-    let own = ours.tag();
+    let own = ours.entity_tag();
     headers
         .get_all(name)
         .iter()
@@ -190,52 +202,52 @@ fn any_tag(
             text.trim() == "*"
                 || own
                     .as_ref()
-                    .is_some_and(|own| tags(text).any(|tag| same(own, &tag)))
+                    .is_some_and(|own| parse_tags(text).any(|tag| same(own, &tag)))
         })
 }
 
-/// An entity tag (section 8.8.3): opaque text in quotes, perhaps weak.
+/// An entity tag (section 8.8.3): quoted opaque text, possibly weak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tag<'a> {
+struct EntityTag<'a> {
     weak: bool,
     opaque: &'a str,
 }
 
-impl<'a> Tag<'a> {
-    fn of(text: &'a str) -> Option<Tag<'a>> {
-        let mut tags = tags(text);
+impl<'a> EntityTag<'a> {
+    fn from_text(text: &'a str) -> Option<EntityTag<'a>> {
+        let mut tags = parse_tags(text);
         tags.next().filter(|_| tags.rest.is_empty())
     }
 
-    fn same_strongly(&self, other: &Tag<'_>) -> bool {
+    fn same_strongly(&self, other: &EntityTag<'_>) -> bool {
         !self.weak && !other.weak && self.opaque == other.opaque
     }
 
-    fn same_weakly(&self, other: &Tag<'_>) -> bool {
+    fn same_weakly(&self, other: &EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }
 }
 
-/// The tags of a list, up to the first thing that is none. A tag may hold commas.
-fn tags(text: &str) -> Tags<'_> {
-    Tags { rest: text.trim() }
+/// Iterates over the tags of a list, up to the first invalid one. A tag may contain commas.
+fn parse_tags(text: &str) -> EntityTags<'_> {
+    EntityTags { rest: text.trim() }
 }
 
-struct Tags<'a> {
+struct EntityTags<'a> {
     rest: &'a str,
 }
 
-impl<'a> Iterator for Tags<'a> {
-    type Item = Tag<'a>;
+impl<'a> Iterator for EntityTags<'a> {
+    type Item = EntityTag<'a>;
 
-    fn next(&mut self) -> Option<Tag<'a>> {
+    fn next(&mut self) -> Option<EntityTag<'a>> {
         let text = self.rest.trim_start_matches([',', ' ', '\t']);
         let (weak, text) = text
             .strip_prefix("W/")
             .map_or((false, text), |text| (true, text));
         let (opaque, rest) = text.strip_prefix('"')?.split_once('"')?;
         self.rest = rest.trim_start_matches([' ', '\t']);
-        Some(Tag { weak, opaque })
+        Some(EntityTag { weak, opaque })
     }
 }
 

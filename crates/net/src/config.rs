@@ -1,30 +1,31 @@
-//! Settings that come from flags, `HEADWATER_*` variables and lines of a TOML file.
+//! Settings from flags, `HEADWATER_*` variables and a TOML file.
 //!
-//! Each knob is declared once, in a program's own table ([`Knob`]); [`Layers`] says who set what;
-//! [`Common`] gives the knobs that all servers share their meaning, and each program its own.
+//! A program declares each setting once, in a table of [`Setting`]. [`SettingLayers`] collects the values and
+//! their sources. [`CommonSettings`] parses the settings that all servers share; each program
+//! parses its own.
 
 mod common;
-mod knob;
 mod layers;
 mod masked;
+mod setting;
 mod units;
 
-pub use common::{COMMON, Common, LogFormat};
-pub use knob::{CONFIG, Knob, PRINT, flags};
-pub use layers::{Layers, Sources};
-pub use masked::masked;
+pub use common::{COMMON, CommonSettings, LogFormat};
+pub use layers::{SettingLayers, SettingSources};
+pub use masked::mask_secrets;
+pub use setting::{CONFIG, PRINT, Setting, flags};
 pub use units::{bytes, count, duration};
 
 use std::fmt;
 
-/// Wrong usage: what is wrong, where it was written, and what would be right.
+/// A usage error: the mistake, its place, and the correct form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong(pub String);
+pub struct UsageError(pub String);
 
-impl fmt::Display for Wrong {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for UsageError {}

@@ -1,93 +1,109 @@
-//! A connection as a handler sees it.
+//! The handler's view of a connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
-use http::Version;
+use http::Response;
 
-pub(crate) use self::io::Io;
-pub use self::mapped::Mapped;
-pub(crate) use self::piped::Piped;
-pub(crate) use self::shared::{Clock, Fate, InFlight, Shared};
-pub use self::tcp::{Bbr, Refused, TcpInfo, Transport};
+use crate::{Body, Error};
 
-mod gather;
+pub(crate) use self::connection_state::{
+    CoarseClock, ConnectionState, CopyPolicy, InFlight, SweepVerdict,
+};
+pub(crate) use self::io::ConnectionIo;
+pub(crate) use self::send_parts::OutgoingParts;
+pub use self::tcp::{BbrInfo, RefusedOption, TcpInfo, TransportOptions};
+
+mod connection_state;
 mod io;
-mod mapped;
-mod piped;
-mod shared;
+mod send_parts;
+mod splice;
 pub(crate) mod tcp;
 
-/// The connection that a request came by. Cheap to clone.
+/// The connection of a request. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Conn {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ConnectionState>,
     /// The request's number on its connection, from 1.
     pub request: u64,
     pub(crate) client: IpAddr,
 }
 
 impl Conn {
-    /// The other end; behind a trusted balancer that speaks the PROXY protocol, its client's.
+    /// Returns the peer's address. Behind a trusted proxy that sends the PROXY header, this is the
+    /// proxy's client.
     pub fn peer(&self) -> SocketAddr {
         self.shared.peer()
     }
 
-    /// Whose request it is: the other end, or whom a trusted relay forwards it of.
+    /// Returns the client's address: the peer's, or the one that a trusted proxy reports.
     pub fn client(&self) -> IpAddr {
         self.client
     }
 
-    /// True when the connection is encrypted.
-    pub fn secure(&self) -> bool {
+    /// Returns whether the connection is encrypted.
+    pub fn is_secure(&self) -> bool {
         self.shared.secure
     }
 
-    /// The connection's number, unique in this process, from 1.
+    /// Returns the connection's number, unique in this process, from 1.
     pub fn id(&self) -> u64 {
         self.shared.id
     }
 
-    /// True when the bytes of a response will be read in user space (encrypted, or framed by
-    /// HTTP/2) and not only by the kernel. Such bodies must not be mapped files: if the file is cut
-    /// meanwhile, reading them is a bus error, whereas a plain vectored write just fails.
-    pub fn touches_bytes(&self, version: Version) -> bool {
-        self.shared.secure || version > Version::HTTP_11
+    /// Returns whether bodies are copied into this process before they are sent, as TLS and HTTP/2
+    /// require. Otherwise the kernel sends most bytes by itself.
+    pub fn copies_bodies(&self) -> bool {
+        self.shared.copy_policy().is_some()
     }
 
-    /// What TCP knows of the connection now.
+    /// Reserves memory for a response that needs copies. Call it for every response, before it is
+    /// recorded.
     ///
     /// # Errors
-    /// Where the kernel does not say.
-    pub fn tcp(&self) -> std::io::Result<TcpInfo> {
-        self.shared.tcp()
+    /// 503 when the copies of other responses use up `send-memory`.
+    pub fn admit(&self, response: &mut Response<Body>) -> Result<(), Error> {
+        match self.shared.copy_policy() {
+            Some(copying) => response.body_mut().admit(&copying),
+            None => Ok(()),
+        }
     }
 
-    /// Sends what follows on this connection in this way, until its next request comes: then all
-    /// is put back, whatever was set. (Not at the end of the response: its last bytes then still
-    /// wait in the socket, and are to leave in the same way.) Returns what was refused.
-    pub fn steer(&self, wanted: &Transport) -> Vec<Refused> {
-        self.shared.steer(wanted)
+    /// Returns TCP's statistics of the connection.
+    ///
+    /// # Errors
+    /// When the kernel does not provide them.
+    pub fn tcp_info(&self) -> std::io::Result<TcpInfo> {
+        self.shared.tcp_info()
     }
 
-    /// For looking at the connection later without keeping it open.
-    pub fn watch(&self) -> Watch {
-        Watch(Arc::downgrade(&self.shared))
+    /// Applies these options until the connection's next request, which restores the former ones.
+    /// Returns the refused options.
+    ///
+    /// They are not restored at the end of the response, because its last bytes still wait in the
+    /// socket and must be sent with these options.
+    pub fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
+        self.shared.apply_transport(wanted)
+    }
+
+    /// Returns a handle that reads the connection's state later without keeping it open.
+    pub fn watch(&self) -> ConnectionWatch {
+        ConnectionWatch(Arc::downgrade(&self.shared))
     }
 }
 
-/// A connection that may be gone by now.
+/// A connection that may have been closed.
 #[derive(Debug, Clone)]
-pub struct Watch(pub(crate) Weak<Shared>);
+pub struct ConnectionWatch(pub(crate) Weak<ConnectionState>);
 
-impl Watch {
-    /// What TCP knows of it; `None` when it is gone.
-    pub fn tcp(&self) -> Option<TcpInfo> {
-        self.0.upgrade()?.tcp().ok()
+impl ConnectionWatch {
+    /// Returns TCP's statistics; `None` when the connection is closed.
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        self.0.upgrade()?.tcp_info().ok()
     }
 
-    /// Requests so far; `None` when it is gone.
-    pub fn requests(&self) -> Option<u64> {
-        Some(self.0.upgrade()?.requests())
+    /// Returns the number of requests so far; `None` when the connection is closed.
+    pub fn request_count(&self) -> Option<u64> {
+        Some(self.0.upgrade()?.request_count())
     }
 }

@@ -1,13 +1,14 @@
-//! Content codings (RFC 9110 sections 8.4 and 12.5.3): which one a client takes best, and making it.
+//! Content codings (RFC 9110 sections 8.4 and 12.5.3): choosing the client's preferred one, and
+//! compressing.
 
 use std::io::{self, Write};
 
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 
-/// How a body is compressed.
+/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// Not at all.
+pub enum ContentCoding {
+    /// No compression.
     Identity,
     /// gzip (RFC 1952).
     Gzip,
@@ -17,34 +18,39 @@ pub enum Coding {
     Zstd,
 }
 
-/// Best first, where a client likes several equally: manifests come out smallest by Brotli.
-const PREFERENCE: [Coding; 4] = [Coding::Brotli, Coding::Zstd, Coding::Gzip, Coding::Identity];
+/// Our preference among codings that a client likes equally: Brotli makes the smallest manifests.
+const PREFERENCE: [ContentCoding; 4] = [
+    ContentCoding::Brotli,
+    ContentCoding::Zstd,
+    ContentCoding::Gzip,
+    ContentCoding::Identity,
+];
 
-impl Coding {
-    /// The name in Content-Encoding.
+impl ContentCoding {
+    /// Returns the name in Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
-            Coding::Identity => "identity",
-            Coding::Gzip => "gzip",
-            Coding::Brotli => "br",
-            Coding::Zstd => "zstd",
+            ContentCoding::Identity => "identity",
+            ContentCoding::Gzip => "gzip",
+            ContentCoding::Brotli => "br",
+            ContentCoding::Zstd => "zstd",
         }
     }
 
-    /// The Content-Encoding header; none for identity.
-    pub fn header(self) -> Option<HeaderValue> {
-        (self != Coding::Identity).then(|| HeaderValue::from_static(self.name()))
+    /// Returns the Content-Encoding header; `None` for identity.
+    pub fn header_value(self) -> Option<HeaderValue> {
+        (self != ContentCoding::Identity).then(|| HeaderValue::from_static(self.name()))
     }
 
-    fn named(self, name: &str) -> bool {
+    fn is_named(self, name: &str) -> bool {
         name.eq_ignore_ascii_case(self.name())
-            || (self == Coding::Gzip && name.eq_ignore_ascii_case("x-gzip"))
+            || (self == ContentCoding::Gzip && name.eq_ignore_ascii_case("x-gzip"))
     }
 }
 
-/// The coding that a request's Accept-Encoding likes best. A client that refuses everything, even
-/// identity, gets identity (section 12.5.3 allows it).
-pub fn choose(headers: &HeaderMap) -> Coding {
+/// Returns the coding that a request's Accept-Encoding prefers. A client that refuses everything,
+/// even identity, gets identity (section 12.5.3 allows it).
+pub fn choose_coding(headers: &HeaderMap) -> ContentCoding {
     let mut weights = [None; PREFERENCE.len()];
     let mut others = None;
     let lines = headers
@@ -52,24 +58,24 @@ pub fn choose(headers: &HeaderMap) -> Coding {
         .iter()
         .filter_map(|value| value.to_str().ok());
     for item in lines.flat_map(|line| line.split(',')) {
-        let (name, weight) = weighted(item);
+        let (name, weight) = parse_weighted(item);
         if name == "*" {
             others = Some(weight);
         }
         for (coding, slot) in PREFERENCE.iter().zip(&mut weights) {
-            if coding.named(name) {
+            if coding.is_named(name) {
                 *slot = Some(weight);
             }
         }
     }
-    best(weights, others)
+    best_coding(weights, others)
 }
 
-fn best(weights: [Option<u16>; PREFERENCE.len()], others: Option<u16>) -> Coding {
-    let mut best = (0, Coding::Identity);
+fn best_coding(weights: [Option<u16>; PREFERENCE.len()], others: Option<u16>) -> ContentCoding {
+    let mut best = (0, ContentCoding::Identity);
     for (coding, weight) in PREFERENCE.into_iter().zip(weights) {
-        // Unnamed, identity is acceptable but liked least.
-        let unnamed = if coding == Coding::Identity {
+        // An unnamed identity is acceptable, with the lowest weight.
+        let unnamed = if coding == ContentCoding::Identity {
             others.or(Some(1))
         } else {
             others
@@ -82,30 +88,30 @@ fn best(weights: [Option<u16>; PREFERENCE.len()], others: Option<u16>) -> Coding
     best.1
 }
 
-/// `name;q=0.5` → the name, and the weight in thousandths. A weight that is none counts as 0.
-fn weighted(item: &str) -> (&str, u16) {
+/// Parses `name;q=0.5` into the name and the weight in thousandths. An invalid weight counts as 0.
+fn parse_weighted(item: &str) -> (&str, u16) {
     let mut parts = item.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    (name, weight.map_or(1000, thousandths))
+    (name, weight.map_or(1000, parse_thousandths))
 }
 
-fn thousandths(text: &str) -> u16 {
+fn parse_thousandths(text: &str) -> u16 {
     let value = text.parse::<f32>().unwrap_or(0.0);
     // Within 0..=1000 after the clamp; a NaN becomes 0.
     (value.clamp(0.0, 1.0) * 1000.0) as u16
 }
 
-/// Compresses text that is kept and sent often: thorough, yet some megabytes a second.
-pub fn compress(coding: Coding, bytes: &[u8]) -> io::Result<Vec<u8>> {
+/// Compresses text that is cached and sent often: a high level, at some megabytes per second.
+pub fn compress(coding: ContentCoding, bytes: &[u8]) -> io::Result<Vec<u8>> {
     match coding {
-        Coding::Identity => Ok(bytes.to_vec()),
-        Coding::Gzip => {
+        ContentCoding::Identity => Ok(bytes.to_vec()),
+        ContentCoding::Gzip => {
             let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
             writer.write_all(bytes)?;
             writer.finish()
         }
-        Coding::Brotli => {
+        ContentCoding::Brotli => {
             let params = brotli::enc::BrotliEncoderParams {
                 quality: 5,
                 ..Default::default()
@@ -114,7 +120,7 @@ pub fn compress(coding: Coding, bytes: &[u8]) -> io::Result<Vec<u8>> {
             brotli::BrotliCompress(&mut &*bytes, &mut out, &params)?;
             Ok(out)
         }
-        Coding::Zstd => zstd::bulk::compress(bytes, 9),
+        ContentCoding::Zstd => zstd::bulk::compress(bytes, 9),
     }
 }
 
@@ -127,55 +133,55 @@ mod tests {
     #[test]
     fn the_client_ranks_and_we_break_ties() {
         let cases = [
-            (None, Coding::Identity),
-            (Some(""), Coding::Identity),
-            (Some("gzip"), Coding::Gzip),
-            (Some("GZIP"), Coding::Gzip),
-            (Some("x-gzip"), Coding::Gzip),
-            (Some("gzip, deflate, br, zstd"), Coding::Brotli),
-            (Some("gzip, deflate"), Coding::Gzip),
-            (Some("zstd, gzip"), Coding::Zstd),
-            (Some("br;q=0.5, gzip;q=0.8"), Coding::Gzip),
-            (Some("br;q=0, gzip;q=0"), Coding::Identity),
-            (Some("*"), Coding::Brotli),
-            (Some("*;q=0"), Coding::Identity),
-            (Some("br;q=0, *;q=0.1"), Coding::Zstd),
-            (Some("identity, gzip;q=0.5"), Coding::Identity),
-            (Some("identity;q=0"), Coding::Identity),
-            (Some("br;q=NaN, gzip;q=-1"), Coding::Identity),
-            (Some("br;q=7"), Coding::Brotli),
-            (Some("gzip;q=0.001"), Coding::Gzip),
-            (Some("gzip;level=9;q=0.4"), Coding::Gzip),
-            (Some(";;,,q=1"), Coding::Identity),
+            (None, ContentCoding::Identity),
+            (Some(""), ContentCoding::Identity),
+            (Some("gzip"), ContentCoding::Gzip),
+            (Some("GZIP"), ContentCoding::Gzip),
+            (Some("x-gzip"), ContentCoding::Gzip),
+            (Some("gzip, deflate, br, zstd"), ContentCoding::Brotli),
+            (Some("gzip, deflate"), ContentCoding::Gzip),
+            (Some("zstd, gzip"), ContentCoding::Zstd),
+            (Some("br;q=0.5, gzip;q=0.8"), ContentCoding::Gzip),
+            (Some("br;q=0, gzip;q=0"), ContentCoding::Identity),
+            (Some("*"), ContentCoding::Brotli),
+            (Some("*;q=0"), ContentCoding::Identity),
+            (Some("br;q=0, *;q=0.1"), ContentCoding::Zstd),
+            (Some("identity, gzip;q=0.5"), ContentCoding::Identity),
+            (Some("identity;q=0"), ContentCoding::Identity),
+            (Some("br;q=NaN, gzip;q=-1"), ContentCoding::Identity),
+            (Some("br;q=7"), ContentCoding::Brotli),
+            (Some("gzip;q=0.001"), ContentCoding::Gzip),
+            (Some("gzip;level=9;q=0.4"), ContentCoding::Gzip),
+            (Some(";;,,q=1"), ContentCoding::Identity),
         ];
         for (value, expected) in cases {
             let mut headers = HeaderMap::new();
             if let Some(value) = value {
                 headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
             }
-            assert_eq!(choose(&headers), expected, "{value:?}");
+            assert_eq!(choose_coding(&headers), expected, "{value:?}");
         }
     }
 
     #[test]
-    fn other_decoders_read_what_we_compress() {
+    fn other_decoders_read_our_compressed_bodies() {
         let text = "#EXTINF:6.000000,\n../seg/1.m4s\n".repeat(200).into_bytes();
         for coding in PREFERENCE {
             let small = compress(coding, &text).unwrap();
             let mut back = Vec::new();
             match coding {
-                Coding::Identity => back = small.clone(),
-                Coding::Gzip => {
+                ContentCoding::Identity => back = small.clone(),
+                ContentCoding::Gzip => {
                     flate2::read::GzDecoder::new(&*small)
                         .read_to_end(&mut back)
                         .map(drop)
                         .unwrap();
                 }
-                Coding::Brotli => brotli::BrotliDecompress(&mut &*small, &mut back).unwrap(),
-                Coding::Zstd => back = zstd::bulk::decompress(&small, 1 << 20).unwrap(),
+                ContentCoding::Brotli => brotli::BrotliDecompress(&mut &*small, &mut back).unwrap(),
+                ContentCoding::Zstd => back = zstd::bulk::decompress(&small, 1 << 20).unwrap(),
             }
             assert_eq!(back, text, "{}", coding.name());
-            assert!(coding == Coding::Identity || small.len() < text.len() / 10);
+            assert!(coding == ContentCoding::Identity || small.len() < text.len() / 10);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Errors, and the responses that say them: whose side, which status, whether a retry helps, and
-//! what happened where.
+//! Errors and the responses that report them: the failing side, the status, whether a retry may
+//! help, and the cause.
 
 use std::fmt;
 
@@ -9,38 +9,38 @@ use http::{Response, StatusCode};
 use crate::Body;
 use crate::headers::ERROR;
 
-/// Whose fault it is.
+/// The side that caused the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum ErrorSide {
     /// The request was wrong.
     Client,
     /// The storage or server behind us failed.
     Upstream,
-    /// We, or our machine, failed.
+    /// This server or its machine failed.
     Internal,
 }
 
-impl Side {
+impl ErrorSide {
     /// `client`, `upstream` or `internal`.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Client => "client",
-            Side::Upstream => "upstream",
-            Side::Internal => "internal",
+            ErrorSide::Client => "client",
+            ErrorSide::Upstream => "upstream",
+            ErrorSide::Internal => "internal",
         }
     }
 }
 
-/// A request that cannot be answered as asked.
+/// A request that cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Whose fault it is.
-    pub side: Side,
-    /// The status to answer with.
+    /// The side that caused the error.
+    pub side: ErrorSide,
+    /// The response's status.
     pub status: StatusCode,
-    /// The same request may succeed a little later.
+    /// Whether the same request may succeed a little later.
     pub retry: bool,
-    /// What happened, and where (object, box, byte). Shown to the client and written to the record.
+    /// The cause and its place (object, box, byte). Shown to the client and written to the record.
     pub context: String,
 }
 
@@ -48,31 +48,32 @@ pub struct Error {
 const HEADER_CHARS_MAX: usize = 400;
 
 impl Error {
-    /// The request is wrong: a 4xx.
+    /// Creates an error of the client: a 4xx status.
     pub fn client(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
-            side: Side::Client,
+            side: ErrorSide::Client,
             status,
             retry: false,
             context: context.to_string(),
         }
     }
 
-    /// What is behind us failed: 502, 503 or 504. A retry may help.
+    /// Creates an error of the storage or server behind this one: 502, 503 or 504. A retry may
+    /// help.
     pub fn upstream(status: StatusCode, context: impl fmt::Display) -> Error {
         Error {
-            side: Side::Upstream,
+            side: ErrorSide::Upstream,
             status,
             retry: true,
             context: context.to_string(),
         }
     }
 
-    /// We failed: 500.
+    /// Creates an error of this server: 500.
     pub fn internal(context: impl fmt::Display) -> Error {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Error {
-            side: Side::Internal,
+            side: ErrorSide::Internal,
             status,
             retry: false,
             context: context.to_string(),
@@ -86,8 +87,10 @@ impl Error {
         self
     }
 
-    /// A short text body, the reason in `Headwater-Error`, and a caching rule that lets a cache
-    /// absorb a storm of wrong requests for a second, but never keeps a server's failure.
+    /// Returns a response with a short text body and the reason in `Headwater-Error`.
+    ///
+    /// Caches may store a client's error for one second, which absorbs a storm of wrong requests.
+    /// They never store a server's failure.
     pub fn response(&self) -> Response<Body> {
         let mut response = Response::new(Body::full(format!("{self}\n")));
         *response.status_mut() = self.status;
@@ -102,7 +105,7 @@ impl Error {
             HeaderValue::from_static("text/plain; charset=utf-8"),
         );
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
-        headers.insert(ERROR, self.header());
+        headers.insert(ERROR, self.header_value());
         if self.retry {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -110,7 +113,7 @@ impl Error {
     }
 
     /// `side; reason` in visible ASCII.
-    fn header(&self) -> HeaderValue {
+    fn header_value(&self) -> HeaderValue {
         let reason = self.context.chars().take(HEADER_CHARS_MAX);
         let reason = reason.map(|c| {
             if c.is_ascii_graphic() || c == ' ' {
@@ -141,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_visible_ascii_whatever_the_reason_says() {
+    fn the_header_is_visible_ascii_for_any_reason() {
         let context = format!(
             "no title \u{7f}\r\nSet-Cookie: a=b\u{e9}\0 {}",
             "x".repeat(10_000)
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_error_is_kept_for_a_second_and_a_servers_is_not() {
+    fn a_client_error_is_cacheable_for_a_second_and_a_server_error_is_not() {
         let cases = [
             (
                 Error::client(StatusCode::GONE, "old version"),

@@ -1,25 +1,25 @@
-//! Headers that many answers share.
+//! Headers that many responses share.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
 use crate::Body;
 
-pub use self::fields::Fields;
-pub(crate) use self::fields::write;
-pub use self::spare::done_with;
-pub(crate) use self::spare::spare;
+pub use self::fields::SerializedFields;
+pub(crate) use self::fields::write_field;
+pub use self::header_map_pool::done_with;
+pub(crate) use self::header_map_pool::take_map;
 
 mod fields;
-mod spare;
+mod header_map_pool;
 
-/// Why a request failed: `side; reason`.
+/// The reason of a failed request: `side; reason`.
 pub const ERROR: HeaderName = HeaderName::from_static("headwater-error");
 
-/// What a page of another origin may read of our answers.
+/// Response headers that pages of another origin may read.
 const EXPOSED: &str = "Content-Length, Content-Range, ETag, Headwater-Error, Link";
 
-/// Lets pages of any origin read the answer (the Fetch standard, section 3.3).
+/// Lets pages of any origin read the response (the Fetch standard, section 3.3).
 pub fn allow_any_origin(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -31,8 +31,8 @@ pub fn allow_any_origin(headers: &mut HeaderMap) {
     );
 }
 
-/// The answer to `OPTIONS`: what may be asked, also from pages of another origin.
-pub fn options() -> Response<Body> {
+/// Returns the response to `OPTIONS`: the permitted methods and headers, also for other origins.
+pub fn preflight_response() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_preflight_for_a_range_is_allowed() {
-        let response = options();
+        let response = preflight_response();
         assert_eq!(response.status(), 204);
         assert_eq!(response.headers()["access-control-allow-origin"], "*");
         let allowed = response.headers()["access-control-allow-headers"]

@@ -1,19 +1,19 @@
-//! Sockets, requests, and what we write down about them.
+//! HTTP serving: sockets, requests, response bodies, and records about them.
 //!
-//! A connection's journey: [`server`] accepts it, a worker's own runtime speaks HTTP/1.1, HTTP/2 or
-//! TLS on it through [`conn`]'s socket wrapper, the program's handler sees each request together
-//! with its [`Conn`] and answers with a [`Body`]; while the body leaves, it counts itself, and when
-//! it ends, [`record`] writes the line and [`metrics`] the numbers.
+//! [`server`] accepts a connection, and a worker's own runtime serves HTTP/1.1, HTTP/2 or TLS on it
+//! through the socket wrapper of [`conn`]. The program's handler receives each request together
+//! with its [`Conn`] and returns a [`Body`]. When the body has been sent, [`record`] writes a line
+//! and [`metrics`] counts it.
 //!
-//! What is *not* here: no routes, no files, no cache, no media. The parts that only compute
-//! ([`range`], [`conditional`], [`encoding`]) know neither sockets nor a clock.
+//! This crate contains no routes, files, cache or media. The modules that only compute ([`range`],
+//! [`conditional`], [`encoding`]) use neither sockets nor a clock.
 
-// As the bodies of fuzz targets, some of which other crates try, call it.
+// Fuzz bodies refer to this crate by name; other crates run some of them too.
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 
 pub mod body;
-pub mod client;
+pub mod cmcd;
 pub mod conditional;
 pub mod config;
 pub mod conn;
@@ -22,18 +22,19 @@ pub mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 pub mod headers;
+pub mod lifecycle;
 pub mod metrics;
 pub mod network;
-pub mod program;
 pub mod range;
 pub mod record;
+mod send_memory;
 pub mod server;
 pub mod token;
-pub mod upstream;
 
-pub use body::{Body, Chunk};
-pub use conn::{Conn, Mapped, TcpInfo, Transport, Watch};
+pub use body::{Body, BodyFile, BodyPart, Chunk};
+pub use conn::{Conn, ConnectionWatch, TcpInfo, TransportOptions};
 pub use error::Error;
-pub use network::{Cidr, Trust};
-pub use program::{Failed, Running};
-pub use server::{Limits, Listen, Server, Shutdown};
+pub use lifecycle::{ProgramError, RunningProgram};
+pub use network::{Cidr, TrustedNetworks};
+pub use send_memory::MinRate;
+pub use server::{Limits, ListenOptions, Server, Shutdown};

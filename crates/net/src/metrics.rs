@@ -1,5 +1,7 @@
-//! Counters, declared once each: name, unit and prose in one [`Row`], shown at `/metrics` in the
-//! OpenMetrics text format. Handles are resolved once; counting is one relaxed atomic addition.
+//! Metrics. A [`MetricSpec`] declares the name, unit and help text of each, and `/metrics` shows
+//! all of them in the OpenMetrics text format.
+//!
+//! Handles are resolved once; counting is one relaxed atomic addition.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,87 +15,88 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::{Body, Error};
 
-/// Put before every name.
+/// Prefix of every name.
 const PREFIX: &str = "headwater";
 
 /// One metric's declaration.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
-    /// Without the prefix `headwater_`, the unit, and a counter's `_total`.
+pub struct MetricSpec {
+    /// The name without the prefix `headwater_`, the unit, and a counter's `_total`.
     pub name: &'static str,
-    /// `bytes`, `seconds`, …; printed as the name's ending. Empty: a plain number of things.
+    /// The unit, such as `bytes` or `seconds`, printed as the name's suffix. Empty for a plain
+    /// number.
     pub unit: &'static str,
-    /// What is counted, in a sentence without a full stop.
+    /// The help text: a sentence without a final period.
     pub help: &'static str,
 }
 
-/// All metrics of a process. Cheap to clone; all clones are one.
+/// All metrics of a process. Cheap to clone; all clones share the same registry.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
 }
 
-/// One number per combination of labels.
+/// A counter per combination of label values.
 #[derive(Debug, Clone)]
-pub struct Family {
+pub struct CounterFamily {
     labels: &'static [&'static str],
     inner: Inner<Vec<(&'static str, String)>, Counter>,
 }
 
 impl Metrics {
-    /// No rows yet.
+    /// Creates an empty registry.
     pub fn new() -> Metrics {
         Metrics {
             registry: Arc::new(Mutex::new(Registry::with_prefix(PREFIX))),
         }
     }
 
-    /// A number that only grows.
-    pub fn counter(&self, row: &Row) -> Counter {
+    /// Registers a number that only grows.
+    pub fn counter(&self, row: &MetricSpec) -> Counter {
         let counter = Counter::default();
-        self.register(row, counter.clone());
+        self.register_metric(row, counter.clone());
         counter
     }
 
-    /// A number that goes up and down.
-    pub fn gauge(&self, row: &Row) -> Gauge {
+    /// Registers a number that goes up and down.
+    pub fn gauge(&self, row: &MetricSpec) -> Gauge {
         let gauge = Gauge::default();
-        self.register(row, gauge.clone());
+        self.register_metric(row, gauge.clone());
         gauge
     }
 
-    /// Growing numbers told apart by labels.
-    pub fn family(&self, row: &Row, labels: &'static [&'static str]) -> Family {
+    /// Registers a counter per combination of label values.
+    pub fn family(&self, row: &MetricSpec, labels: &'static [&'static str]) -> CounterFamily {
         let inner = Inner::default();
-        self.register(row, inner.clone());
-        Family { labels, inner }
+        self.register_metric(row, inner.clone());
+        CounterFamily { labels, inner }
     }
 
-    /// Spread of a number, told apart by one label; `buckets` are upper bounds.
+    /// Registers a histogram per value of one label; `buckets` are upper bounds.
     pub fn histograms(
         &self,
-        row: &Row,
+        row: &MetricSpec,
         label: &'static str,
         buckets: &'static [f64],
-    ) -> Histograms {
-        let inner = Spread::new_with_constructor(Buckets(buckets));
-        self.register(row, inner.clone());
-        Histograms { label, inner }
+    ) -> HistogramFamily {
+        let inner = LabeledHistograms::new_with_constructor(BucketBounds(buckets));
+        self.register_metric(row, inner.clone());
+        HistogramFamily { label, inner }
     }
 
-    /// All rows as text.
-    pub fn text(&self) -> Result<String, std::fmt::Error> {
+    /// Returns all metrics in the OpenMetrics text format.
+    pub fn encode_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         prometheus_client::encoding::text::encode(&mut text, &registry)?;
         Ok(text)
     }
 
-    /// The answer to `GET /metrics`.
+    /// Returns the response to `GET /metrics`.
     pub fn response(&self) -> Response<Body> {
         const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        let Ok(text) = self.text() else {
-            return Error::internal("the metrics could not be printed").response();
+        let Ok(text) = self.encode_text() else {
+            return Error::internal("cannot print the metrics").response();
         };
         let mut response = Response::new(Body::full(text));
         response
@@ -105,7 +108,7 @@ impl Metrics {
         response
     }
 
-    fn register(&self, row: &Row, metric: impl prometheus_client::registry::Metric) {
+    fn register_metric(&self, row: &MetricSpec, metric: impl prometheus_client::registry::Metric) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         match row.unit {
             "" => registry.register(row.name, row.help, metric),
@@ -129,36 +132,36 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-type Spread = Inner<Vec<(&'static str, String)>, Histogram, Buckets>;
+type LabeledHistograms = Inner<Vec<(&'static str, String)>, Histogram, BucketBounds>;
 
 #[derive(Clone)]
-struct Buckets(&'static [f64]);
+struct BucketBounds(&'static [f64]);
 
-impl MetricConstructor<Histogram> for Buckets {
+impl MetricConstructor<Histogram> for BucketBounds {
     fn new_metric(&self) -> Histogram {
         Histogram::new(self.0.iter().copied())
     }
 }
 
-/// Spreads of one number, told apart by a label.
+/// A histogram per value of one label.
 #[derive(Clone)]
-pub struct Histograms {
+pub struct HistogramFamily {
     label: &'static str,
-    inner: Spread,
+    inner: LabeledHistograms,
 }
 
-impl Histograms {
-    /// Counts one value.
+impl HistogramFamily {
+    /// Records one value.
     pub fn observe(&self, label: &str, value: f64) {
         let labels = vec![(self.label, label.to_owned())];
         self.inner.get_or_create(&labels).observe(value);
     }
 }
 
-impl Family {
-    /// The counter of these label values, in the order of the declaration. Keep it: finding it
-    /// takes a lock.
-    pub fn of(&self, values: &[&str]) -> Counter {
+impl CounterFamily {
+    /// Returns the counter of these label values, in the order of the declaration. Store the
+    /// counter: finding it takes a lock.
+    pub fn with_labels(&self, values: &[&str]) -> Counter {
         let pairs = self.labels.iter().zip(values);
         let labels = pairs
             .map(|(label, value)| (*label, (*value).to_owned()))
@@ -167,46 +170,50 @@ impl Family {
     }
 }
 
-const REQUESTS: Row = Row {
+const REQUESTS: MetricSpec = MetricSpec {
     name: "http_requests",
     unit: "",
-    help: "Requests answered",
+    help: "Requests served",
 };
-const RESPONSE_BYTES: Row = Row {
+const RESPONSE_BYTES: MetricSpec = MetricSpec {
     name: "http_response",
     unit: "bytes",
     help: "Bytes of response bodies sent",
 };
 
-/// The statuses that have a cell of their own; the last row takes all others.
+/// Statuses with a cached counter of their own.
 const STATUSES: [u16; 20] = [
     200, 204, 206, 301, 304, 400, 403, 404, 405, 406, 408, 410, 412, 414, 415, 416, 500, 502, 503,
     504,
 ];
 
-/// Requests by kind and status, and bytes by kind, found without a lock once seen.
+/// Counters of requests by kind and status, and of bytes by kind. After its first use, a counter is
+/// found without a lock.
 #[derive(Debug, Clone)]
-pub struct Traffic {
-    inner: Arc<Cells>,
+pub struct TrafficMetrics {
+    inner: Arc<TrafficCells>,
 }
 
 #[derive(Debug)]
-struct Cells {
+struct TrafficCells {
     kinds: &'static [&'static str],
-    requests: Family,
+    requests: CounterFamily,
     cells: Vec<[OnceLock<Counter>; STATUSES.len()]>,
     bytes: Vec<Counter>,
 }
 
-impl Traffic {
-    /// Declares both rows for these kinds.
-    pub fn new(metrics: &Metrics, kinds: &'static [&'static str]) -> Traffic {
+impl TrafficMetrics {
+    /// Registers both metrics for these kinds.
+    pub fn new(metrics: &Metrics, kinds: &'static [&'static str]) -> TrafficMetrics {
         let requests = metrics.family(&REQUESTS, &["kind", "status"]);
         let bytes = metrics.family(&RESPONSE_BYTES, &["kind"]);
         let cells = kinds.iter().map(|_| Default::default()).collect();
-        let bytes = kinds.iter().map(|kind| bytes.of(&[kind])).collect();
-        Traffic {
-            inner: Arc::new(Cells {
+        let bytes = kinds
+            .iter()
+            .map(|kind| bytes.with_labels(&[kind]))
+            .collect();
+        TrafficMetrics {
+            inner: Arc::new(TrafficCells {
                 kinds,
                 requests,
                 cells,
@@ -215,9 +222,9 @@ impl Traffic {
         }
     }
 
-    /// One request of the kind with this place in the list was answered so.
-    pub fn request(&self, kind: usize, status: StatusCode) {
-        let Cells {
+    /// Counts one response with this status; `kind` is an index into the declared kinds.
+    pub fn count_request(&self, kind: usize, status: StatusCode) {
+        let TrafficCells {
             kinds,
             requests,
             cells,
@@ -227,15 +234,15 @@ impl Traffic {
             return;
         };
         let place = STATUSES.iter().position(|known| *known == status.as_u16());
-        let make = || requests.of(&[name, status.as_str()]);
+        let make = || requests.with_labels(&[name, status.as_str()]);
         match place.and_then(|place| row.get(place)) {
             Some(cell) => cell.get_or_init(make).inc(),
             None => make().inc(),
         };
     }
 
-    /// So many bytes of this kind were sent.
-    pub fn bytes(&self, kind: usize, bytes: u64) {
+    /// Counts `bytes` sent; `kind` is an index into the declared kinds.
+    pub fn count_bytes(&self, kind: usize, bytes: u64) {
         if let Some(counter) = self.inner.bytes.get(kind) {
             counter.inc_by(bytes);
         }
@@ -247,23 +254,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_says_name_unit_help_labels_and_number() {
+    fn the_text_contains_name_unit_help_labels_and_number() {
         let metrics = Metrics::new();
-        let traffic = Traffic::new(&metrics, &["segment", "playlist"]);
-        traffic.request(0, StatusCode::OK);
-        traffic.request(0, StatusCode::OK);
-        traffic.request(1, StatusCode::IM_A_TEAPOT);
-        traffic.request(7, StatusCode::OK);
-        traffic.bytes(0, 1000);
-        let row = Row {
+        let traffic = TrafficMetrics::new(&metrics, &["segment", "playlist"]);
+        traffic.count_request(0, StatusCode::OK);
+        traffic.count_request(0, StatusCode::OK);
+        traffic.count_request(1, StatusCode::IM_A_TEAPOT);
+        traffic.count_request(7, StatusCode::OK);
+        traffic.count_bytes(0, 1000);
+        let row = MetricSpec {
             name: "storage_connections_open",
             unit: "",
             help: "Connections",
         };
         metrics.gauge(&row).set(3);
-        let text = metrics.text().unwrap();
+        let text = metrics.encode_text().unwrap();
         let lines = [
-            "# HELP headwater_http_requests Requests answered.",
+            "# HELP headwater_http_requests Requests served.",
             "headwater_http_requests_total{kind=\"segment\",status=\"200\"} 2",
             "headwater_http_requests_total{kind=\"playlist\",status=\"418\"} 1",
             "# TYPE headwater_http_response_bytes counter",

@@ -1,10 +1,10 @@
-//! Networks of addresses, and whose word about a client counts.
+//! IP networks, and the proxies that are trusted to name a client.
 
 use std::net::IpAddr;
 
 use http::HeaderMap;
 
-/// An address and how many of its first bits count.
+/// An IP network: an address and its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     address: IpAddr,
@@ -12,12 +12,12 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// `10.0.0.0/8`, `2001:db8::/32`, or one address.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a single address.
     ///
     /// # Errors
-    /// In words, when it is neither.
+    /// A message for the user when the text is neither.
     pub fn parse(text: &str) -> Result<Cidr, String> {
-        let wrong = || format!("{text:?} is no network such as 10.0.0.0/8");
+        let wrong = || format!("invalid network {text:?}; expected a form such as 10.0.0.0/8");
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
@@ -34,8 +34,9 @@ impl Cidr {
         Ok(Cidr { address, bits })
     }
 
-    /// The address is one of the network's; an IPv4 address in IPv6's clothes counts as IPv4.
-    pub fn holds(&self, address: IpAddr) -> bool {
+    /// Returns whether the network contains the address. An IPv4-mapped IPv6 address counts as
+    /// IPv4.
+    pub fn contains_address(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
                 let differ = u32::from(ours) ^ u32::from(theirs);
@@ -49,41 +50,46 @@ impl Cidr {
         }
     }
 
-    /// How many first bits count: of two networks that hold an address, the greater is narrower.
-    pub fn bits(&self) -> u8 {
+    /// Returns the prefix length. Of two networks that contain an address, the one with the longer
+    /// prefix is more specific.
+    pub fn prefix_bits(&self) -> u8 {
         self.bits
     }
 }
 
-/// Networks whose machines are believed about whom they speak for. Everybody else's word is not.
+/// Networks of proxies that are trusted to name the client. All other addresses speak only for
+/// themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trust {
-    /// They begin each connection with a PROXY header, version 2.
+pub struct TrustedNetworks {
+    /// Proxies that start each connection with a PROXY header, version 2.
     pub proxy: Vec<Cidr>,
-    /// They say in `X-Forwarded-For` whom they forward a request of.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub forwarded: Vec<Cidr>,
 }
 
-/// Entries of `X-Forwarded-For` that are looked at, from the last.
+/// Most entries of `X-Forwarded-For` that are read, from the last one back.
 const HOPS_MAX: usize = 32;
 
-impl Trust {
-    /// The connection's other end begins with a PROXY header.
-    pub(crate) fn proxies(&self, peer: IpAddr) -> bool {
-        holds(&self.proxy, peer)
+impl TrustedNetworks {
+    /// Returns whether this peer starts its connections with a PROXY header.
+    pub(crate) fn is_proxy(&self, peer: IpAddr) -> bool {
+        any_contains(&self.proxy, peer)
     }
 
-    /// Whose request it is: going back from the connection's other end, the first that is not
-    /// ours, or the last that can be read.
-    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// Returns the client's address.
+    ///
+    /// Walks `X-Forwarded-For` back from the connection's peer to the first address that is not a
+    /// trusted proxy, or to the last address that can be parsed.
+    pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         if self.forwarded.is_empty() {
             return client;
         }
         let lines = headers.get_all("x-forwarded-for").iter().rev();
-        let said = lines.flat_map(|line| line.to_str().unwrap_or("?").rsplit(','));
-        for hop in said.take(HOPS_MAX) {
-            let Some(before) = address(hop).filter(|_| holds(&self.forwarded, client)) else {
+        let hops = lines.flat_map(|line| line.to_str().unwrap_or("?").rsplit(','));
+        for hop in hops.take(HOPS_MAX) {
+            let Some(before) = parse_address(hop).filter(|_| any_contains(&self.forwarded, client))
+            else {
                 break;
             };
             client = before;
@@ -92,12 +98,14 @@ impl Trust {
     }
 }
 
-fn holds(networks: &[Cidr], address: IpAddr) -> bool {
-    networks.iter().any(|network| network.holds(address))
+fn any_contains(networks: &[Cidr], address: IpAddr) -> bool {
+    networks
+        .iter()
+        .any(|network| network.contains_address(address))
 }
 
-/// `192.0.2.1`, `2001:db8::1`, and what some put around them: brackets and a port.
-fn address(text: &str) -> Option<IpAddr> {
+/// Parses `192.0.2.1` or `2001:db8::1`, also in brackets or with a port.
+fn parse_address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let plain = text.parse().ok();
     let with_port = || {
@@ -129,7 +137,7 @@ mod tests {
         ] {
             let cidr = Cidr::parse(network).unwrap();
             assert_eq!(
-                cidr.holds(address.parse().unwrap()),
+                cidr.contains_address(address.parse().unwrap()),
                 inside,
                 "{network} {address}"
             );
@@ -140,25 +148,27 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_are_trusted_speak_for_others() {
-        let trust = Trust {
+    fn only_trusted_proxies_name_other_clients() {
+        let trust = TrustedNetworks {
             forwarded: ["10.0.0.0/8", "2001:db8::/32"]
                 .map(|n| Cidr::parse(n).unwrap())
                 .into(),
-            ..Trust::default()
+            ..TrustedNetworks::default()
         };
         let client = |peer: &str, lines: &[&str]| {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append("x-forwarded-for", line.parse().unwrap());
             }
-            trust.client(peer.parse().unwrap(), &headers).to_string()
+            trust
+                .client_address(peer.parse().unwrap(), &headers)
+                .to_string()
         };
         for (peer, lines, expected) in [
             ("192.0.2.9", &["198.51.100.1"][..], "192.0.2.9"),
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &["198.51.100.1"], "198.51.100.1"),
-            // What the client itself claims lies before what our own relay says of it.
+            // The client's own claim stands before the entry that our proxy appended.
             ("10.0.0.1", &["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
             (
                 "10.0.0.1",

@@ -1,5 +1,5 @@
-//! Records: one JSON object a line, written by a thread of its own so that no request waits for a
-//! disk. Reports are made from these lines, never from memory.
+//! Records: one JSON object per line. A separate thread writes them, so that no request waits for a
+//! disk. Reports use only these lines, not memory.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,38 +17,38 @@ pub use self::recorder::Recorder;
 mod recorder;
 mod time;
 
-/// The most characters kept of a path, an error or a user agent.
+/// The most characters of a path, an error or a user agent.
 pub const CHARS_MAX: usize = 512;
 
-/// One request answered by a server. The fields and their units are the contract of the file.
+/// One request served by a server. The fields and their units are a public format.
 #[derive(Debug, Clone, Serialize)]
-pub struct Access {
-    /// When the request's header had been read, RFC 3339 in UTC.
+pub struct AccessRecord {
+    /// Time when the request's header had been read, RFC 3339 in UTC.
     #[serde(serialize_with = "time::rfc3339")]
     pub time: SystemTime,
     /// `access`, so that files of several records can be mixed.
     pub record: &'static str,
-    /// The request's name, passed on to every hop.
-    pub request_id: Bounded,
+    /// The request's identifier, passed on to every hop.
+    pub request_id: BoundedText,
     /// The connection's number in its process.
     pub connection: u64,
     /// The request's number on its connection, from 1.
     pub request: u64,
-    /// The other end.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// Whose request it is: the other end's, or whom a trusted relay forwards it of.
+    /// The client's address: the peer's, or the one that a trusted proxy reports.
     pub client: IpAddr,
     /// `GET`, …
-    pub method: Bounded,
-    /// Path and query as asked.
-    pub path: Bounded,
+    pub method: BoundedText,
+    /// Path and query as received.
+    pub path: BoundedText,
     /// `HTTP/1.1`, …
     pub version: &'static str,
-    /// The answer's status.
+    /// The response's status.
     pub status: u16,
     /// Bytes of the body that were sent.
     pub bytes: u64,
-    /// What was asked for, in the server's own words (`segment`, `playlist`, …).
+    /// The kind of the requested object (`segment`, `playlist`, …).
     pub kind: &'static str,
     /// From `time` to the first byte of the body; null if none was sent.
     pub first_byte_us: Option<u64>,
@@ -56,66 +56,66 @@ pub struct Access {
     pub total_us: u64,
     /// The whole body was sent.
     pub complete: bool,
-    /// What went wrong.
-    pub error: Option<Bounded>,
-    /// The client's name for itself.
-    pub user_agent: Option<Bounded>,
-    /// What a cache did, where there is one.
+    /// The error, if the request failed.
+    pub error: Option<BoundedText>,
+    /// The User-Agent header.
+    pub user_agent: Option<BoundedText>,
+    /// The cache's decision, on a server with a cache.
     #[serde(flatten)]
-    pub cached: Option<Cached>,
+    pub cached: Option<CacheFacts>,
 }
 
-/// What a cache in front of a server did about a request.
+/// The decision of a cache about a request.
 #[derive(Debug, Clone, Serialize)]
-pub struct Cached {
+pub struct CacheFacts {
     /// `hit`, `stale`, `revalidated`, `follow`, `miss` or `pass`.
     pub cache: &'static str,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: &'static str,
-    /// From asking the server behind to its answer's head, if it was asked for this request.
+    /// Time from the origin request to its response's head, if this request caused one.
     pub upstream_us: Option<u64>,
-    /// The rule that chose how to send, if one did.
-    pub rule: Option<Bounded>,
-    /// What the player said of itself (CTA-5004), by its keys.
+    /// The rule that chose the transport options, if one matched.
+    pub rule: Option<BoundedText>,
+    /// The CMCD that the player sent (CTA-5004), by key.
     pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
 }
 
-/// What TCP saw of a response.
+/// TCP's statistics during a response.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tcp {
-    /// When it was seen.
+pub struct TcpRecord {
+    /// Time of the sample.
     #[serde(serialize_with = "time::rfc3339")]
     pub time: SystemTime,
     /// `tcp`.
     pub record: &'static str,
-    /// As in the access record.
-    pub request_id: Bounded,
-    /// As in the access record.
+    /// See the access record.
+    pub request_id: BoundedText,
+    /// See the access record.
     pub connection: u64,
-    /// As in the access record.
+    /// See the access record.
     pub request: u64,
     /// `start`, `sending`, `sent` or `acked`.
     pub phase: &'static str,
-    /// Since the request's header had been read.
+    /// Microseconds since the request's header had been read.
     pub since_us: u64,
-    /// The kernel's words.
+    /// The kernel's statistics.
     #[serde(flatten)]
     pub info: TcpInfo,
 }
 
-/// The header that names a request on all its hops.
+/// The header that identifies a request on all its hops.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-impl Access {
-    /// A request that has just come; the answer's side is still blank.
-    pub fn of(parts: &Parts, conn: &Conn) -> Access {
+impl AccessRecord {
+    /// Creates the record of a request that has just arrived, without its response.
+    pub fn from_request(parts: &Parts, conn: &Conn) -> AccessRecord {
         let text = |name: &HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
         let request_id = match text(&REQUEST_ID) {
             Some(id) => id.into(),
             None => format!("{:x}-{}-{}", std::process::id(), conn.id(), conn.request).into(),
         };
         let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
-        Access {
+        AccessRecord {
             time: SystemTime::now(),
             record: "access",
             request_id,
@@ -139,53 +139,52 @@ impl Access {
     }
 }
 
-/// One request that a server made of its storage. The fields and their units are the contract of
-/// the file.
+/// One request of a server to its storage. The fields and their units are a public format.
 #[derive(Debug, Clone, Serialize)]
-pub struct Storage {
-    /// When the request was made, RFC 3339 in UTC.
+pub struct StorageRecord {
+    /// Time when the request was sent, RFC 3339 in UTC.
     #[serde(serialize_with = "time::rfc3339")]
     pub time: SystemTime,
     /// `storage`.
     pub record: &'static str,
-    /// Why it was made.
+    /// The reason for the request.
     pub reason: &'static str,
-    /// What the bytes are for.
+    /// The use of the bytes.
     pub of: &'static str,
     /// `GET`, `HEAD` or `LIST`.
     pub method: &'static str,
     /// The object's name in the library.
-    pub key: Bounded,
-    /// Where it was asked for.
-    pub endpoint: Bounded,
-    /// First byte asked for.
+    pub key: BoundedText,
+    /// The storage that was requested.
+    pub endpoint: BoundedText,
+    /// First requested byte.
     pub offset: Option<u64>,
-    /// Bytes asked for.
+    /// Number of requested bytes.
     pub asked: Option<u64>,
-    /// The answer's status.
+    /// The response's status.
     pub status: Option<u16>,
-    /// Bytes of the object that came.
+    /// Bytes of the object that were received.
     pub bytes: u64,
     /// The connection's number in its process.
     pub connection: Option<u64>,
     /// The connection had carried a request before.
     pub reused: Option<bool>,
-    /// From `time` to the end of the answer's head; null if none came.
+    /// From `time` to the end of the response's head; null if none was received.
     pub first_byte_us: Option<u64>,
     /// From `time` to the last byte.
     pub total_us: u64,
-    /// All came that was asked for.
+    /// All requested bytes were received.
     pub complete: bool,
-    /// What went wrong.
-    pub error: Option<Bounded>,
+    /// The error, if the request failed.
+    pub error: Option<BoundedText>,
 }
 
-/// Whole microseconds, as records count them.
+/// Converts to whole microseconds, the unit of records.
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The version as written in a record.
+/// Returns the version as written in a record.
 pub fn version_name(version: http::Version) -> &'static str {
     match version {
         http::Version::HTTP_10 => "HTTP/1.0",
@@ -195,23 +194,24 @@ pub fn version_name(version: http::Version) -> &'static str {
     }
 }
 
-/// Text from outside: cut to 512 characters, control characters replaced.
+/// Text from outside, cut to 512 characters, with control characters replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Bounded(String);
+pub struct BoundedText(String);
 
-impl Bounded {
-    /// The text, as a string.
+impl BoundedText {
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl<T: AsRef<str>> From<T> for Bounded {
-    fn from(text: T) -> Bounded {
-        let kept = text.as_ref().chars().take(CHARS_MAX);
-        Bounded(
-            kept.map(|c| if c.is_control() { '\u{fffd}' } else { c })
+impl<T: AsRef<str>> From<T> for BoundedText {
+    fn from(text: T) -> BoundedText {
+        let chars = text.as_ref().chars().take(CHARS_MAX);
+        BoundedText(
+            chars
+                .map(|c| if c.is_control() { '\u{fffd}' } else { c })
                 .collect(),
         )
     }
@@ -221,9 +221,9 @@ impl<T: AsRef<str>> From<T> for Bounded {
 mod tests {
     use super::*;
 
-    /// One of each field, for tests.
-    pub(super) fn sample() -> Access {
-        Access {
+    /// Returns a record with all fields set.
+    pub(super) fn sample_access() -> AccessRecord {
+        AccessRecord {
             time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_709_251_199_000_042),
             record: "access",
             request_id: "a1".into(),
@@ -242,7 +242,7 @@ mod tests {
             complete: true,
             error: None,
             user_agent: Some("player/1".into()),
-            cached: Some(Cached {
+            cached: Some(CacheFacts {
                 cache: "miss",
                 reason: "absent",
                 upstream_us: Some(90),
@@ -253,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_the_contract() {
-        let line = serde_json::to_string(&sample()).unwrap();
+    fn the_line_has_the_public_format() {
+        let line = serde_json::to_string(&sample_access()).unwrap();
         let golden = concat!(
             r#"{"time":"2024-02-29T23:59:59.000042Z","record":"access","request_id":"a1","#,
             r#""connection":7,"request":2,"peer":"127.0.0.1:4000","client":"192.0.2.7","method":"GET","#,
@@ -267,8 +267,8 @@ mod tests {
         assert_eq!(line, golden);
     }
 
-    fn storage() -> Storage {
-        Storage {
+    fn sample_storage() -> StorageRecord {
+        StorageRecord {
             time: SystemTime::UNIX_EPOCH,
             record: "storage",
             reason: "retry",
@@ -293,8 +293,8 @@ mod tests {
     fn every_field_is_explained() {
         let page = include_str!("../../../docs/records.md");
         let records = [
-            serde_json::to_value(sample()).unwrap(),
-            serde_json::to_value(storage()).unwrap(),
+            serde_json::to_value(sample_access()).unwrap(),
+            serde_json::to_value(sample_storage()).unwrap(),
         ];
         for record in records {
             let name = record["record"].as_str().unwrap();
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn text_from_outside_is_bounded() {
         assert_eq!(
-            Bounded::from("é".repeat(1000)).as_str(),
+            BoundedText::from("é".repeat(1000)).as_str(),
             "é".repeat(CHARS_MAX)
         );
     }

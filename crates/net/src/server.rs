@@ -1,7 +1,7 @@
-//! Listen, accept, serve, drain.
+//! Listening, accepting, serving and draining.
 //!
-//! Each worker is a thread with a runtime and listeners of its own; the kernel spreads connections
-//! over them (SO_REUSEPORT), and no request crosses threads.
+//! Each worker is a thread with a runtime and listeners of its own. The kernel distributes
+//! connections over the workers (SO_REUSEPORT), and no request crosses threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,26 +10,27 @@ use std::time::Duration;
 
 use http::{Request, Response};
 
-use self::census::Census;
+use self::connection_limits::ConnectionLimits;
+use self::connection_registry::ConnectionRegistry;
+pub use self::connection_registry::OpenConnections;
 #[cfg(any(test, fuzzing))]
-pub(crate) use self::direct::plain_request;
+pub(crate) use self::http1_fast_path::plain_request;
 pub use self::limits::{Limits, raise_descriptor_limit};
-use self::near::Near;
-pub use self::roster::Connections;
-use self::roster::Roster;
-pub use self::shutdown::{Hold, Shutdown};
-pub use self::tls::{Certificates, Tls};
+use self::low_rtt::LowRttDetector;
+pub use self::shutdown::{Shutdown, ShutdownHold};
+pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
 use crate::metrics::Metrics;
-use crate::{Body, Conn, Trust};
+use crate::send_memory::{SendMemory, default_limit};
+use crate::{Body, Conn, TrustedNetworks};
 
 mod bind;
-mod census;
-mod direct;
+mod connection_limits;
+mod connection_registry;
+mod http1_fast_path;
 mod limits;
-mod near;
+mod low_rtt;
 mod proxy;
-mod roster;
 mod serve;
 mod shutdown;
 mod tls;
@@ -38,49 +39,55 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-/// Where and how to listen.
+/// Addresses, limits and other options of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Listen {
-    /// `HOST:PORT` each; port 0 takes a free one; without a host, all addresses of the machine.
+pub struct ListenOptions {
+    /// Addresses as `HOST:PORT`. Port 0 selects a free port; an empty host means all addresses of
+    /// the machine.
     pub addresses: Vec<String>,
-    /// Listen on a port that another process already listens on (it must have said so too).
-    /// Off by default: a second server on the same port is mostly a mistake.
+    /// Whether to share the port with another process, which must set this too.
+    ///
+    /// Off by default: a second server on the same port is usually a mistake.
     pub share: bool,
-    /// Encrypt, on all addresses.
-    pub tls: Option<Tls>,
-    /// Bounds on what clients may do.
+    /// Enables TLS on all addresses.
+    pub tls: Option<TlsIdentity>,
+    /// Limits per client.
     pub limits: Limits,
-    /// Whose word about a client counts.
-    pub trust: Trust,
-    /// Who answers our first packet sooner is near, and is sent to without pacing; zero: nobody.
+    /// Proxies that may name the client.
+    pub trust: TrustedNetworks,
+    /// Clients with a shorter first round trip are sent to without pacing; zero paces all clients.
     pub near_rtt: Duration,
-    /// Threads, each with a runtime and listeners of its own; 0: one per core.
+    /// Worker threads, each with a runtime and listeners of its own; 0 starts one per core.
     pub workers: usize,
-    /// Where the server counts connections.
+    /// The most copied response bytes that may wait to be sent. `None` means 25 % of the memory
+    /// limit, at most 1 GiB.
+    pub send_memory_bytes: Option<u64>,
+    /// The registry of the server's metrics.
     pub metrics: Metrics,
 }
 
-/// Bound sockets, not serving yet.
+/// A server with bound sockets that is not serving yet.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
-    /// For each worker, its listener for each address.
+    /// The listeners of each worker, one per address.
     listeners: Vec<Vec<std::net::TcpListener>>,
-    common: Arc<Common>,
+    common: Arc<ServerState>,
 }
 
-/// What all workers share.
-struct Common {
+/// State that all workers share.
+struct ServerState {
     limits: Limits,
-    trust: Trust,
-    tls: Option<Certificates>,
-    census: Census,
-    near: Option<Near>,
-    /// Of each worker.
-    rosters: Vec<Roster>,
+    trust: TrustedNetworks,
+    tls: Option<CurrentCertificates>,
+    connection_limits: ConnectionLimits,
+    low_rtt: Option<LowRttDetector>,
+    send_memory: SendMemory,
+    /// One registry per worker.
+    registries: Vec<ConnectionRegistry>,
 }
 
-impl std::fmt::Debug for Common {
+impl std::fmt::Debug for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Common")
             .field("limits", &self.limits)
@@ -89,23 +96,35 @@ impl std::fmt::Debug for Common {
 }
 
 impl Server {
-    /// Resolves and binds all addresses. From then on clients can connect; they are answered once
-    /// the server runs.
-    pub fn bind(listen: Listen) -> io::Result<Server> {
+    /// Resolves and binds all addresses. Clients can connect from then on; they are served when
+    /// [`Server::run`] is called.
+    pub fn bind(listen: ListenOptions) -> io::Result<Server> {
         let workers = match listen.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             given => given,
         };
-        let tls = listen.tls.as_ref().map(Certificates::new).transpose()?;
-        let (addresses, listeners) = bind::all(&listen.addresses, workers, listen.share)?;
-        let census = Census::new(&listen.limits, &listen.metrics);
-        let common = Arc::new(Common {
+        let tls = listen
+            .tls
+            .as_ref()
+            .map(CurrentCertificates::new)
+            .transpose()?;
+        let (addresses, listeners) = bind::bind_all(&listen.addresses, workers, listen.share)?;
+        let connection_limits = ConnectionLimits::new(&listen.limits, &listen.metrics);
+        let common = Arc::new(ServerState {
             limits: listen.limits,
             trust: listen.trust,
             tls,
-            census,
-            near: Near::begin(&listeners, listen.near_rtt),
-            rosters: (0..workers).map(|_| Roster::default()).collect(),
+            connection_limits,
+            send_memory: SendMemory::new(
+                listen
+                    .send_memory_bytes
+                    .unwrap_or_else(default_limit::default_limit_bytes),
+                &listen.metrics,
+            ),
+            low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),
+            registries: (0..workers)
+                .map(|_| ConnectionRegistry::default())
+                .collect(),
         });
         Ok(Server {
             addresses,
@@ -114,28 +133,30 @@ impl Server {
         })
     }
 
-    /// The addresses really bound, in the order given.
+    /// Returns the bound addresses, in the configured order.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// True when clients must speak TLS.
-    pub fn secure(&self) -> bool {
+    /// Returns whether clients must use TLS.
+    pub fn is_secure(&self) -> bool {
         self.common.tls.is_some()
     }
 
-    /// To change certificates while it runs, where clients must speak TLS.
-    pub fn certificates(&self) -> Option<Certificates> {
+    /// Returns a handle for replacing the certificate while the server runs; `None` without TLS.
+    pub fn certificates(&self) -> Option<CurrentCertificates> {
         self.common.tls.clone()
     }
 
-    /// To look at its connections while it runs.
-    pub fn connections(&self) -> Connections {
-        Connections(self.common.rosters.clone())
+    /// Returns a handle for inspecting open connections while the server runs.
+    pub fn connections(&self) -> OpenConnections {
+        OpenConnections(self.common.registries.clone())
     }
 
-    /// Serves until `shutdown` has drained or stopped it. `factory` is called once on each worker's
-    /// thread, inside its runtime, with the worker's number; what it returns answers the requests.
+    /// Serves until `shutdown` has drained or stopped the server.
+    ///
+    /// Calls `factory` once on each worker's thread, inside its runtime, with the worker's number.
+    /// The returned handler serves that worker's requests.
     pub fn run<F, H, R>(self, factory: F, shutdown: Shutdown) -> io::Result<()>
     where
         F: Fn(usize) -> H + Send + Sync,
@@ -147,7 +168,7 @@ impl Server {
             let start = |(number, listeners)| {
                 let work = move || {
                     let common = Arc::clone(common);
-                    worker::run(common, number, listeners, shutdown, || factory(number))
+                    worker::run_worker(common, number, listeners, shutdown, || factory(number))
                 };
                 let name = format!("worker-{number}");
                 std::thread::Builder::new()
@@ -155,7 +176,7 @@ impl Server {
                     .spawn_scoped(scope, work)
             };
             let threads: Vec<_> = self.listeners.into_iter().enumerate().map(start).collect();
-            // A worker that cannot start, or fails, ends the others too.
+            // A worker that cannot start or that fails stops the others too.
             let join = |thread: io::Result<std::thread::ScopedJoinHandle<'_, io::Result<()>>>| {
                 let result = thread.and_then(|thread| match thread.join() {
                     Ok(result) => result,

@@ -1,4 +1,4 @@
-//! The token that opens a port for the people who run it.
+//! The token that protects an operator's port.
 
 use std::io;
 use std::path::Path;
@@ -9,24 +9,24 @@ use http::header::{self, HeaderMap};
 /// Shorter tokens could be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// The token that a file holds, without the space around it.
+/// Reads a token from a file and trims it.
 ///
 /// # Errors
-/// With the file's name, when it cannot be read or the token could be guessed.
-pub fn read(path: &Path) -> io::Result<Arc<str>> {
+/// An error with the file's name when the file cannot be read or the token is too short.
+pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
     let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| io::Error::new(error.kind(), named(&error)))?;
     let text = text.trim();
     if text.len() < TOKEN_BYTES_MIN {
-        let what = format!("a token has {TOKEN_BYTES_MIN} characters or more");
+        let what = format!("the token is too short; use {TOKEN_BYTES_MIN} characters or more");
         return Err(io::Error::other(named(&what)));
     }
     Ok(text.into())
 }
 
-/// `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
-pub fn allowed(headers: &HeaderMap, token: &str) -> bool {
+/// Checks `Bearer TOKEN`, or `Basic` with the token as password (for browsers).
+pub fn is_allowed(headers: &HeaderMap, token: &str) -> bool {
     let value = headers.get(header::AUTHORIZATION);
     let Some((scheme, given)) = value
         .and_then(|value| value.to_str().ok())
@@ -35,24 +35,24 @@ pub fn allowed(headers: &HeaderMap, token: &str) -> bool {
         return false;
     };
     if scheme.eq_ignore_ascii_case("bearer") {
-        return same(given.trim().as_bytes(), token.as_bytes());
+        return equals_in_constant_time(given.trim().as_bytes(), token.as_bytes());
     }
-    let pair = decode(given.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"));
+    let pair = decode_base64(given.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"));
     let password = pair.as_deref().and_then(|pair| {
         let colon = pair.iter().position(|byte| *byte == b':')?;
         pair.get(colon + 1..)
     });
-    password.is_some_and(|password| same(password, token.as_bytes()))
+    password.is_some_and(|password| equals_in_constant_time(password, token.as_bytes()))
 }
 
-/// Takes as long whether they differ early or late.
-fn same(a: &[u8], b: &[u8]) -> bool {
+/// Compares in constant time.
+fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     let differ = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
     a.len() == b.len() && differ == 0
 }
 
-/// Base64 (RFC 4648 section 4).
-fn decode(text: &str) -> Option<Vec<u8>> {
+/// Decodes Base64 (RFC 4648 section 4).
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let (mut bits, mut count, mut out) = (0u32, 0, Vec::new());
     for byte in text.trim_end_matches('=').bytes() {
         let value = match byte {
@@ -82,7 +82,7 @@ mod tests {
         let with = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-            allowed(&headers, "s3cret")
+            is_allowed(&headers, "s3cret")
         };
         assert!(with("Bearer s3cret") && with("bearer  s3cret"));
         assert!(with("Basic YW55Ym9keTpzM2NyZXQ="));
@@ -96,6 +96,6 @@ mod tests {
         ] {
             assert!(!with(wrong), "{wrong}");
         }
-        assert!(!allowed(&HeaderMap::new(), "s3cret"));
+        assert!(!is_allowed(&HeaderMap::new(), "s3cret"));
     }
 }

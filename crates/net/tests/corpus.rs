@@ -1,4 +1,4 @@
-//! Replays what fuzzing ranges and conditions has kept, so that what was once found stays fixed.
+//! Replays the inputs that fuzzing of ranges and conditions has saved, to prevent regressions.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use net::{conditional, range};
@@ -7,7 +7,7 @@ use net::{conditional, range};
 mod body;
 
 #[test]
-fn ranges() {
+fn saved_range_cases_still_hold() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/range");
     let files = std::fs::read_dir(corpus).unwrap();
     let count = files

@@ -1,95 +1,135 @@
-//! One frame of a body: a buffer, many that leave in one vectored write, or bytes in a pipe.
+//! One chunk of a body: parts that are sent together.
 
-use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
-use super::ended::Progress;
-use crate::conn::{InFlight, Piped};
+use super::completion::SendProgress;
+use super::part::{BodyFile, BodyPart, PipeBytes};
+use crate::conn::InFlight;
 
-/// Bytes on their way to a socket.
+/// Parts of a body that are sent together. Their file ranges belong to the same file.
 #[derive(Debug)]
 pub struct Chunk {
-    parts: Parts,
-    progress: Option<Arc<Progress>>,
-    /// With a body's last chunk: the response is in flight until it has left.
+    parts: PartList,
+    file: Option<BodyFile>,
+    progress: Option<Arc<SendProgress>>,
+    /// In a body's last chunk: the response is in flight until this chunk is sent.
     in_flight: Option<InFlight>,
 }
 
 #[derive(Debug)]
-enum Parts {
-    One(Bytes),
-    Many(Pieces),
-    /// A slice that is not to be looked at stands for them.
-    Piped(Piped),
-}
-
-/// Non-empty buffers, of which those before `first` are spent.
-#[derive(Debug)]
-struct Pieces {
-    pieces: Vec<Bytes>,
-    first: usize,
-    left: usize,
+enum PartList {
+    One(BodyPart),
+    /// Non-empty parts; those before `first` have been sent.
+    Many {
+        parts: Vec<BodyPart>,
+        first: usize,
+        len: u64,
+    },
 }
 
 impl Chunk {
-    /// Many buffers in a row; empty ones are left out.
-    pub fn pieces(mut pieces: Vec<Bytes>) -> Chunk {
-        pieces.retain(|piece| !piece.is_empty());
-        let left = pieces.iter().map(Bytes::len).sum();
+    /// Creates a chunk from consecutive buffers; empty ones are dropped.
+    pub fn from_pieces(pieces: Vec<Bytes>) -> Chunk {
+        Chunk::from_parts(None, pieces.into_iter().map(BodyPart::Bytes).collect())
+    }
+
+    /// Creates a chunk from consecutive parts; file ranges refer to `file`. Empty parts are
+    /// dropped, and so are file ranges without a file: the body is then too short and is cut.
+    pub fn from_parts(file: Option<BodyFile>, mut parts: Vec<BodyPart>) -> Chunk {
+        let is_lost = |part: &BodyPart| file.is_none() && matches!(part, BodyPart::File(_));
+        parts.retain(|part| !part.is_empty() && !is_lost(part));
+        let len = parts.iter().map(BodyPart::len).sum();
+        let first = 0;
+        Chunk::new(PartList::Many { parts, first, len }, file)
+    }
+
+    /// Creates a chunk of the next `len` bytes in a pipe, whose read end is `read_end`.
+    pub fn from_pipe(read_end: Arc<dyn AsFd + Send + Sync>, len: usize) -> Chunk {
+        let pipe = PipeBytes::new(read_end, len);
+        Chunk::new(PartList::One(BodyPart::Pipe(pipe)), None)
+    }
+
+    /// Creates a chunk of memory that is never written again: see [`BodyPart::Arena`].
+    pub fn from_arena(bytes: Bytes) -> Chunk {
+        Chunk::new(PartList::One(BodyPart::Arena(bytes)), None)
+    }
+
+    fn new(parts: PartList, file: Option<BodyFile>) -> Chunk {
         Chunk {
-            parts: Parts::Many(Pieces {
-                pieces,
-                first: 0,
-                left,
-            }),
+            parts,
+            file,
             progress: None,
             in_flight: None,
         }
     }
 
-    /// The next `bytes` of those that are in a pipe now, `pipe` being its end for reading. They go from
-    /// there to the socket without a copy, unless user code has to see them.
-    pub fn piped(pipe: Arc<dyn AsFd + Send + Sync>, bytes: usize) -> Chunk {
-        Chunk {
-            parts: Parts::Piped(Piped::new(pipe, bytes)),
-            progress: None,
-            in_flight: None,
-        }
-    }
-
-    /// The same for whoever sends it: bytes in a pipe are brought into memory, unless `unseen` says
-    /// that nobody will look at them.
-    ///
-    /// # Errors
-    /// When they are not there.
-    pub(super) fn landed(self, unseen: impl Fn(&Piped) -> bool) -> io::Result<Chunk> {
-        match &self.parts {
-            Parts::Piped(piped) if !unseen(piped) => {
-                let bytes = Bytes::from(piped.clone().read()?);
-                let parts = Parts::One(bytes);
-                Ok(Chunk { parts, ..self })
-            }
-            _ => Ok(self),
-        }
-    }
-
-    /// Bytes left in it.
+    /// Returns the number of unsent bytes.
     pub fn len(&self) -> u64 {
-        self.remaining() as u64
+        match &self.parts {
+            PartList::One(part) => part.len(),
+            PartList::Many { len, .. } => *len,
+        }
     }
 
-    /// True when nothing is left in it.
+    /// Returns whether all bytes are sent.
     pub fn is_empty(&self) -> bool {
-        !self.has_remaining()
+        self.len() == 0
     }
 
-    /// The same, telling `progress` of each byte that leaves, and keeping `in_flight` until then.
-    pub(super) fn watched(
+    /// Returns the unsent parts.
+    pub(crate) fn unsent_parts(&self) -> &[BodyPart] {
+        match &self.parts {
+            PartList::One(part) => std::slice::from_ref(part),
+            PartList::Many { parts, first, .. } => parts.get(*first..).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the file of the [`BodyPart::File`] ranges.
+    pub(crate) fn file(&self) -> Option<&BodyFile> {
+        self.file.as_ref()
+    }
+
+    /// Returns whether a copy of the parts would allocate memory: they are not in memory yet.
+    pub(super) fn needs_copy(&self) -> bool {
+        let in_memory = |part: &BodyPart| matches!(part, BodyPart::Bytes(_) | BodyPart::Arena(_));
+        !self.unsent_parts().iter().all(in_memory)
+    }
+
+    /// Marks `count` bytes as sent.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn advance(&mut self, count: u64) {
+        assert!(count <= self.len(), "advanced past the end of a chunk");
+        match &mut self.parts {
+            PartList::One(part) => part.advance(count),
+            PartList::Many { parts, first, len } => {
+                *len -= count;
+                let mut count = count;
+                while let Some(part) = parts.get_mut(*first) {
+                    if count < part.len() {
+                        part.advance(count);
+                        break;
+                    }
+                    count -= part.len();
+                    // Releases the part's memory at once.
+                    *part = BodyPart::Bytes(Bytes::new());
+                    *first += 1;
+                }
+            }
+        }
+        if let Some(progress) = &self.progress {
+            progress.note_sent(count);
+        }
+    }
+
+    /// Reports each sent byte to `progress`, and holds `in_flight` until the chunk is dropped.
+    pub(super) fn with_progress(
         mut self,
-        progress: Option<Arc<Progress>>,
+        progress: Option<Arc<SendProgress>>,
         in_flight: Option<InFlight>,
     ) -> Chunk {
         self.progress = progress;
@@ -100,85 +140,44 @@ impl Chunk {
 
 impl From<Bytes> for Chunk {
     fn from(bytes: Bytes) -> Chunk {
-        Chunk {
-            parts: Parts::One(bytes),
-            progress: None,
-            in_flight: None,
-        }
+        Chunk::new(PartList::One(BodyPart::Bytes(bytes)), None)
     }
 }
 
 impl From<Vec<Bytes>> for Chunk {
     fn from(pieces: Vec<Bytes>) -> Chunk {
-        Chunk::pieces(pieces)
+        Chunk::from_pieces(pieces)
     }
 }
 
-impl Buf for Chunk {
-    fn remaining(&self) -> usize {
-        match &self.parts {
-            Parts::One(bytes) => bytes.len(),
-            Parts::Many(pieces) => pieces.left,
-            Parts::Piped(piped) => piped.left(),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-    fn chunk(&self) -> &[u8] {
-        match &self.parts {
-            Parts::One(bytes) => bytes,
-            Parts::Many(pieces) => pieces.pieces.get(pieces.first).map_or(&[], |piece| piece),
-            Parts::Piped(piped) => piped.stand_in(),
-        }
-    }
+    use super::*;
 
-    fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
-        match &self.parts {
-            Parts::One(bytes) => bytes.chunks_vectored(into),
-            Parts::Many(pieces) => pieces.chunks_vectored(into),
-            Parts::Piped(piped) => match into.first_mut() {
-                Some(slot) if piped.left() > 0 => {
-                    *slot = IoSlice::new(piped.stand_in());
-                    1
-                }
-                _ => 0,
-            },
-        }
-    }
-
-    fn advance(&mut self, count: usize) {
-        match &mut self.parts {
-            Parts::One(bytes) => bytes.advance(count),
-            Parts::Many(pieces) => pieces.advance(count),
-            Parts::Piped(piped) => piped.advance(count),
-        }
-        if let Some(progress) = &self.progress {
-            progress.sent(count as u64);
-        }
-    }
-}
-
-impl Pieces {
-    fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
-        let unsent = self.pieces.get(self.first..).unwrap_or(&[]);
-        let slots = into.iter_mut().zip(unsent);
-        slots
-            .map(|(slot, piece)| *slot = IoSlice::new(piece))
-            .count()
-    }
-
-    fn advance(&mut self, count: usize) {
-        assert!(count <= self.left, "advanced past the end of a chunk");
-        self.left -= count;
-        let mut count = count;
-        while let Some(piece) = self.pieces.get_mut(self.first) {
-            if count < piece.len() {
-                piece.advance(count);
-                return;
+    proptest! {
+        #[test]
+        fn unsent_parts_are_the_rest_after_every_advance(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..5), 0..200),
+            steps in prop::collection::vec(0usize..40, 0..40),
+        ) {
+            let whole = pieces.concat();
+            let mut chunk = Chunk::from_pieces(pieces.into_iter().map(Bytes::from).collect());
+            let mut at = 0;
+            for step in steps {
+                let bytes = |part: &BodyPart| match part {
+                    BodyPart::Bytes(bytes) => bytes.clone(),
+                    other => panic!("{other:?}"),
+                };
+                let unsent: Vec<Bytes> = chunk.unsent_parts().iter().map(bytes).collect();
+                prop_assert!(unsent.iter().all(|bytes| !bytes.is_empty()));
+                prop_assert_eq!(unsent.concat(), &whole[at..]);
+                prop_assert_eq!(chunk.len(), (whole.len() - at) as u64);
+                let step = step.min(whole.len() - at);
+                chunk.advance(step as u64);
+                at += step;
             }
-            count -= piece.len();
-            // A spent piece lets go of its memory at once.
-            *piece = Bytes::new();
-            self.first += 1;
         }
     }
 }

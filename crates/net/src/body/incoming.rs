@@ -1,4 +1,4 @@
-//! A request's body, as it comes.
+//! A request's body as it is received.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// The bytes that a client sends with its request; mostly none.
+/// The bytes that a client sends with its request; usually none.
 #[derive(Debug, Default)]
 pub struct Incoming(Option<hyper::body::Incoming>);
 

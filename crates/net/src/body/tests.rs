@@ -1,24 +1,22 @@
-use std::io::IoSlice;
 use std::sync::Mutex;
 
 use bytes::Buf;
 use http_body_util::BodyExt;
-use proptest::prelude::*;
 
 use super::*;
 
-/// What the hook was told, once it was.
-fn watched(body: Body) -> (Body, Arc<Mutex<Vec<End>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let teller = Arc::clone(&told);
+/// Returns the body with a hook that records its completion.
+fn with_recorded_end(body: Body) -> (Body, Arc<Mutex<Vec<BodyCompletion>>>) {
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let recorded = Arc::clone(&ends);
     (
-        body.on_end(true, move |end| teller.lock().unwrap().push(end.clone())),
-        told,
+        body.on_end(true, move |end| recorded.lock().unwrap().push(end.clone())),
+        ends,
     )
 }
 
-fn summary(told: &Mutex<Vec<End>>) -> Vec<(u64, bool, bool, bool)> {
-    let row = |end: &End| {
+fn summarize_ends(ends: &Mutex<Vec<BodyCompletion>>) -> Vec<(u64, bool, bool, bool)> {
+    let row = |end: &BodyCompletion| {
         (
             end.bytes,
             end.complete,
@@ -26,10 +24,10 @@ fn summary(told: &Mutex<Vec<End>>) -> Vec<(u64, bool, bool, bool)> {
             end.error.is_some(),
         )
     };
-    told.lock().unwrap().iter().map(row).collect()
+    ends.lock().unwrap().iter().map(row).collect()
 }
 
-fn next(body: &mut Body) -> Option<Result<Chunk, Cut>> {
+fn next_frame(body: &mut Body) -> Option<Result<CopiedFrame, BodyCut>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -37,8 +35,8 @@ fn next(body: &mut Body) -> Option<Result<Chunk, Cut>> {
     Some(frame.map(|frame| frame.into_data().unwrap()))
 }
 
-fn letters() -> Body {
-    Body::pieces(vec![
+fn letters_body() -> Body {
+    Body::from_pieces(vec![
         Bytes::from_static(b"abc"),
         Bytes::new(),
         Bytes::from_static(b"de"),
@@ -46,53 +44,53 @@ fn letters() -> Body {
 }
 
 #[test]
-fn the_hook_hears_of_a_whole_body_when_its_last_byte_was_taken() {
-    let (mut body, told) = watched(letters());
-    let mut chunk = next(&mut body).unwrap().unwrap();
+fn the_hook_reports_a_complete_body_after_its_last_byte() {
+    let (mut body, ends) = with_recorded_end(letters_body());
+    let mut chunk = next_frame(&mut body).unwrap().unwrap();
     drop(body);
     chunk.advance(4);
-    assert_eq!(summary(&told), []);
+    assert_eq!(summarize_ends(&ends), []);
     chunk.advance(1);
     drop(chunk);
-    assert_eq!(summary(&told), [(5, true, true, false)]);
+    assert_eq!(summarize_ends(&ends), [(5, true, true, false)]);
 }
 
 #[test]
-fn the_hook_hears_of_a_body_that_nobody_took() {
-    let (body, told) = watched(letters());
+fn the_hook_reports_an_unsent_body() {
+    let (body, ends) = with_recorded_end(letters_body());
     drop(body);
-    assert_eq!(summary(&told), [(0, false, false, false)]);
-    let (mut body, told) = watched(letters());
-    let mut chunk = next(&mut body).unwrap().unwrap();
+    assert_eq!(summarize_ends(&ends), [(0, false, false, false)]);
+    let (mut body, ends) = with_recorded_end(letters_body());
+    let mut chunk = next_frame(&mut body).unwrap().unwrap();
     chunk.advance(2);
     drop((body, chunk));
-    assert_eq!(summary(&told), [(2, false, true, false)]);
+    assert_eq!(summarize_ends(&ends), [(2, false, true, false)]);
 }
 
 #[test]
-fn the_answer_to_head_is_whole_without_a_byte() {
-    let (body, told) = watched(letters());
-    let mut body = body.silenced();
-    assert!(next(&mut body).is_none());
+fn the_response_to_head_is_complete_without_a_byte() {
+    let (body, ends) = with_recorded_end(letters_body());
+    let mut body = body.without_bytes();
+    assert!(next_frame(&mut body).is_none());
     drop(body);
-    assert_eq!(summary(&told), [(0, true, false, false)]);
+    assert_eq!(summarize_ends(&ends), [(0, true, false, false)]);
 }
 
 #[test]
 fn two_hooks_are_both_called() {
-    let (body, first) = watched(letters());
-    let (mut body, second) = watched(body);
-    let mut chunk = next(&mut body).unwrap().unwrap();
+    let (body, first) = with_recorded_end(letters_body());
+    let (mut body, second) = with_recorded_end(body);
+    let mut chunk = next_frame(&mut body).unwrap().unwrap();
     chunk.advance(5);
     drop((body, chunk));
-    assert_eq!(summary(&first), [(5, true, true, false)]);
-    assert_eq!(summary(&second), [(5, true, true, false)]);
+    assert_eq!(summarize_ends(&first), [(5, true, true, false)]);
+    assert_eq!(summarize_ends(&second), [(5, true, true, false)]);
 }
 
-struct List(std::vec::IntoIter<Result<Bytes, Cut>>);
+struct ScriptedSource(std::vec::IntoIter<Result<Bytes, BodyCut>>);
 
-impl Stream for List {
-    type Item = Result<Bytes, Cut>;
+impl Stream for ScriptedSource {
+    type Item = Result<Bytes, BodyCut>;
 
     fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Poll::Ready(self.0.next())
@@ -108,62 +106,85 @@ fn a_stream_keeps_its_promise_or_is_cut() {
         (
             5,
             vec![chunk("abc"), chunk("def")],
-            Some("more bytes than promised"),
+            Some("more bytes than declared"),
         ),
         (
             5,
-            vec![chunk("abc"), Err(Cut::new("the disk is gone"))],
+            vec![chunk("abc"), Err(BodyCut::new("the disk is gone"))],
             Some("the disk is gone"),
         ),
         (0, vec![chunk("abc")], None),
     ];
     for (len, chunks, expected) in cases {
-        let (mut body, told) = watched(Body::stream(len, List(chunks.into_iter())));
+        let (mut body, ends) =
+            with_recorded_end(Body::sized_stream(len, ScriptedSource(chunks.into_iter())));
         let mut bytes = 0;
         let mut failure = None;
-        while let Some(chunk) = next(&mut body) {
+        while let Some(chunk) = next_frame(&mut body) {
             match chunk {
                 Ok(mut chunk) => {
-                    bytes += chunk.len();
+                    bytes += chunk.remaining() as u64;
                     chunk.advance(chunk.remaining());
                 }
                 Err(cut) => failure = Some(cut.to_string()),
             }
         }
         drop(body);
-        let said = failure
+        let is_expected = failure
             .as_deref()
             .map(|text| expected.is_some_and(|part| text.contains(part)));
-        assert_eq!(said, expected.map(|_| true), "{failure:?}");
+        assert_eq!(is_expected, expected.map(|_| true), "{failure:?}");
         assert_eq!(
-            summary(&told),
+            summarize_ends(&ends),
             [(bytes, bytes == len, bytes > 0, expected.is_some())]
         );
     }
 }
 
-proptest! {
-    #[test]
-    fn vectored_slices_are_the_rest_however_far_it_went(
-        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..5), 0..200),
-        steps in prop::collection::vec(0usize..40, 0..40),
-        slots in 1usize..80,
-    ) {
-        let whole = pieces.concat();
-        let mut chunk = Chunk::pieces(pieces.into_iter().map(Bytes::from).collect());
-        let mut at = 0;
-        for step in steps {
-            let mut slices = vec![IoSlice::new(&[]); slots];
-            let count = chunk.chunks_vectored(&mut slices);
-            let seen: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
-            prop_assert!(whole[at..].starts_with(&seen));
-            prop_assert!(slices[..count].iter().all(|slice| !slice.is_empty()));
-            prop_assert_eq!(chunk.remaining(), whole.len() - at);
-            prop_assert_eq!(count == 0, chunk.chunk().is_empty());
-            prop_assert_eq!(chunk.chunk().is_empty(), at == whole.len());
-            let step = step.min(seen.len());
-            chunk.advance(step);
-            at += step;
-        }
+/// Returns a body whose first part is a file of `len` bytes, and the file.
+fn file_body(len: usize) -> (Body, std::fs::File, Vec<u8>) {
+    use std::io::Write;
+    let bytes: Vec<u8> = (0..len).map(|n| (n / 7 % 251) as u8).collect();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&bytes).unwrap();
+    let stat = rustix::fs::fstat(&file).unwrap();
+    let modified_ns = stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec as i64;
+    let same = Arc::new(file.try_clone().unwrap());
+    let body_file = BodyFile::new(same, None, len as u64, modified_ns);
+    let parts = vec![
+        BodyPart::Bytes(Bytes::from_static(b"head")),
+        BodyPart::File(0..len as u64),
+        BodyPart::Bytes(Bytes::from_static(b"tail")),
+    ];
+    let body = Body::from_chunk(Chunk::from_parts(Some(body_file), parts));
+    (body, file, bytes)
+}
+
+#[test]
+fn a_file_is_copied_in_small_frames() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let (mut body, _file, bytes) = file_body(300_000);
+    assert_eq!(body.len(), 300_008);
+    let mut all = Vec::new();
+    while let Some(frame) = runtime.block_on(body.frame()) {
+        let data = frame.unwrap().into_data().unwrap();
+        assert!(data.remaining() <= 64 << 10, "{}", data.remaining());
+        all.extend_from_slice(data.chunk());
+        let left = http_body::Body::size_hint(&body).exact().unwrap();
+        assert_eq!(left + all.len() as u64, 300_008);
     }
+    assert!(all == [&b"head"[..], &bytes, b"tail"].concat());
+}
+
+#[test]
+fn a_file_that_changes_between_two_frames_cuts_the_body() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let (mut body, file, _) = file_body(300_000);
+    assert!(runtime.block_on(body.frame()).unwrap().is_ok());
+    file.set_len(10_000).unwrap();
+    assert!(runtime.block_on(body.frame()).unwrap().is_err());
 }

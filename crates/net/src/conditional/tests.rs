@@ -6,13 +6,13 @@ const EARLY: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const EXACT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATE: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Strong tag "v1", changed at EXACT and a fraction.
-fn ours() -> Validators {
+/// Returns the strong tag "v1" and a change a fraction after EXACT.
+fn sample_validators() -> Validators {
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_900);
-    Validators::strong("\"v1\"").modified_at(time)
+    Validators::from_etag("\"v1\"").modified_at(time)
 }
 
-fn given(rows: &[(&str, &str)]) -> HeaderMap {
+fn headers_from(rows: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in rows {
         let name: HeaderName = name.parse().unwrap();
@@ -23,8 +23,8 @@ fn given(rows: &[(&str, &str)]) -> HeaderMap {
 
 #[test]
 fn every_condition_and_their_precedence() {
-    use Verdict::{Failed, NotModified, Proceed};
-    let cases: &[(&[(&str, &str)], Verdict)] = &[
+    use ConditionOutcome::{Failed, NotModified, Proceed};
+    let cases: &[(&[(&str, &str)], ConditionOutcome)] = &[
         (&[], Proceed),
         (&[("if-none-match", "\"v1\"")], NotModified),
         (&[("if-none-match", "W/\"v1\"")], NotModified),
@@ -37,7 +37,7 @@ fn every_condition_and_their_precedence() {
         (&[("if-none-match", "\"v2\"")], Proceed),
         (&[("if-none-match", "v1")], Proceed),
         (&[("if-none-match", "\"v1")], Proceed),
-        // A tag outranks a date.
+        // A tag takes precedence over a date.
         (
             &[("if-none-match", "\"v2\""), ("if-modified-since", LATE)],
             Proceed,
@@ -63,17 +63,21 @@ fn every_condition_and_their_precedence() {
     ];
     for (rows, expected) in cases {
         assert_eq!(
-            evaluate(&Method::GET, &given(rows), &ours()),
+            evaluate_conditions(&Method::GET, &headers_from(rows), &sample_validators()),
             *expected,
             "{rows:?}"
         );
     }
-    let put = evaluate(&Method::PUT, &given(&[("if-none-match", "*")]), &ours());
+    let put = evaluate_conditions(
+        &Method::PUT,
+        &headers_from(&[("if-none-match", "*")]),
+        &sample_validators(),
+    );
     assert_eq!(put, Failed);
 }
 
 #[test]
-fn if_range_needs_a_strong_tag_or_the_very_date() {
+fn if_range_needs_a_strong_tag_or_the_exact_date() {
     let cases = [
         ("\"v1\"", true),
         ("W/\"v1\"", false),
@@ -87,14 +91,14 @@ fn if_range_needs_a_strong_tag_or_the_very_date() {
     ];
     for (value, expected) in cases {
         assert_eq!(
-            range_holds(&given(&[("if-range", value)]), &ours()),
+            range_holds(&headers_from(&[("if-range", value)]), &sample_validators()),
             expected,
             "{value}"
         );
     }
-    assert!(range_holds(&HeaderMap::new(), &ours()));
+    assert!(range_holds(&HeaderMap::new(), &sample_validators()));
     assert!(!range_holds(
-        &given(&[("if-range", "rubbish")]),
+        &headers_from(&[("if-range", "rubbish")]),
         &Validators::default()
     ));
 }
@@ -102,7 +106,7 @@ fn if_range_needs_a_strong_tag_or_the_very_date() {
 #[test]
 fn validators_print_as_headers() {
     let mut headers = HeaderMap::new();
-    ours().print(&mut headers);
+    sample_validators().write_headers(&mut headers);
     assert_eq!(headers["etag"], "\"v1\"");
     assert_eq!(headers["last-modified"], EXACT);
 }
@@ -117,12 +121,12 @@ fn times_without_an_http_date_have_none() {
 
 proptest! {
     #[test]
-    fn any_text_is_survived(text in "[\\x20-\\x7e]{0,60}") {
+    fn any_text_is_evaluated_without_a_panic(text in "[\\x20-\\x7e]{0,60}") {
         for name in ["if-match", "if-none-match", "if-range", "if-modified-since"] {
-            let headers = given(&[(name, &text)]);
-            evaluate(&Method::GET, &headers, &ours());
-            range_holds(&headers, &ours());
+            let headers = headers_from(&[(name, &text)]);
+            evaluate_conditions(&Method::GET, &headers, &sample_validators());
+            range_holds(&headers, &sample_validators());
         }
-        prop_assert!(tags(&text).count() <= text.len());
+        prop_assert!(parse_tags(&text).count() <= text.len());
     }
 }

@@ -1,180 +1,227 @@
-//! What every server can be told.
+//! The settings of every server.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Knob, Layers, Wrong, units};
-use crate::server::Tls;
-use crate::{Cidr, Limits, Trust};
+use super::{Setting, SettingLayers, UsageError, units};
+use crate::server::TlsIdentity;
+use crate::{Cidr, Limits, MinRate, TrustedNetworks};
 
-/// The knobs of every server, besides where it listens.
-pub const COMMON: &[Knob] = &[
-    Knob::new(
+/// The settings of every server, except its addresses.
+pub const COMMON: &[Setting] = &[
+    Setting::new(
         "workers",
         "N",
         "0",
-        "Threads that serve, each with its own listeners; 0: one per core",
+        "Worker threads, each with its own listeners; 0 starts one per core",
     ),
-    Knob::new(
+    Setting::new(
         "tls-cert",
         "FILE",
         "",
-        "Certificate chain in PEM: all listeners then speak TLS",
+        "Certificate chain in PEM; enables TLS on all listeners",
     ),
-    Knob::new("tls-key", "FILE", "", "Private key in PEM"),
-    Knob::new(
+    Setting::new("tls-key", "FILE", "", "Private key in PEM"),
+    Setting::new(
         "log-format",
         "text|json",
         "text",
-        "How the log on standard error is written",
+        "Format of the log on standard error",
     ),
-    Knob::new(
+    Setting::new(
         "log",
         "FILTER",
         "info",
-        "What is logged: error, warn, info, debug, or tracing's directives",
+        "Log filter: error, warn, info, debug, or tracing's directives",
     ),
-    Knob::new(
+    Setting::new(
         "records",
         "FILE",
         "",
-        "Write an access record per request to FILE, a JSON object a line",
+        "Write a record per request to FILE, one JSON object per line",
     ),
-    Knob::new(
+    Setting::new(
         "connections-max",
         "N",
         "32768",
-        "Open connections in all; one more is answered 503",
+        "Most open connections; one more gets 503",
     ),
-    Knob::new(
+    Setting::new(
         "connections-per-address-max",
         "N",
         "16384",
-        "Open connections of one address",
+        "Most open connections of one address",
     ),
-    Knob::new(
+    Setting::new(
         "header-timeout",
         "DURATION",
         "10s",
-        "Time for a request's header to arrive",
+        "Longest time for a request's header to arrive",
     ),
-    Knob::new(
+    Setting::new(
         "idle-timeout",
         "DURATION",
         "75s",
-        "Time a connection may be kept without a request",
+        "Longest time that a connection stays open without a request",
     ),
-    Knob::new(
+    Setting::new(
         "stall-timeout",
         "DURATION",
         "30s",
-        "Time a client may take no byte of its response",
+        "Longest time in which a client takes no byte of its response",
     ),
-    Knob::new(
+    Setting::new(
+        "send-memory",
+        "SIZE",
+        "",
+        "Most copied response bytes (TLS, HTTP/2) of all clients; above it, new responses get 503 \
+         [default: 25 % of the memory limit, at most 1GiB]",
+    ),
+    Setting::new(
+        "min-rate",
+        "SIZE",
+        "1KiB",
+        "Cut clients slower than SIZE per second for 30s while 80 % of send-memory is used; 0B: never",
+    ),
+    Setting::new(
+        "header-bytes-max",
+        "SIZE",
+        "64KiB",
+        "Most header bytes of one request (HTTP/2: header list); above it, 431",
+    ),
+    Setting::new(
+        "http2-streams-max",
+        "N",
+        "128",
+        "Most concurrent requests of one HTTP/2 connection",
+    ),
+    Setting::new(
+        "http2-stream-window",
+        "SIZE",
+        "256KiB",
+        "Request bytes that a client may send ahead on one HTTP/2 stream",
+    ),
+    Setting::new(
+        "http2-connection-window",
+        "SIZE",
+        "1MiB",
+        "Request bytes that a client may send ahead on one HTTP/2 connection",
+    ),
+    Setting::new(
+        "connection-send-buffer",
+        "SIZE",
+        "4MiB",
+        "Most copied response bytes of one connection; above it, its streams send frames of 4KiB",
+    ),
+    Setting::new(
         "near-rtt",
         "DURATION",
         "1ms",
-        "Where the system paces (bbr), do not pace those whose first round trip is shorter; 0s: pace all",
+        "If the system paces (bbr), do not pace clients with a shorter first round trip; 0s: pace all",
     ),
-    Knob::new(
+    Setting::new(
         "announce",
         "DURATION",
         "0s",
-        "After SIGTERM, time to go on accepting while /readyz says no",
+        "After SIGTERM, time to continue accepting while /readyz fails",
     ),
-    Knob::new(
+    Setting::new(
         "drain-timeout",
         "DURATION",
         "30s",
-        "Then, time for responses under way to end",
+        "After that, time for responses in flight to finish",
     ),
-    Knob::new(
+    Setting::new(
         "trust-proxy",
         "NETWORK",
         "",
-        "Who begins connections with a PROXY header, version 2, such as 10.0.0.0/8",
+        "Proxies that send a PROXY header, version 2, such as 10.0.0.0/8",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "trust-forwarded",
         "NETWORK",
         "",
-        "Whose X-Forwarded-For is believed, such as 10.0.0.0/8",
+        "Proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8",
     )
-    .list(),
+    .as_list(),
 ];
 
-/// Beyond are other machine rooms, where queues begin to be somebody else's.
+/// A longer round trip leaves the data center, where queues are shared with others.
 const NEAR_RTT: Duration = Duration::from_millis(1);
 
-/// [`COMMON`], as it is meant.
+/// The parsed values of [`COMMON`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Common {
-    /// Threads that serve; 0: one per core.
+pub struct CommonSettings {
+    /// Worker threads; 0 starts one per core.
     pub workers: usize,
     /// Certificate chain and private key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// How the log is written.
+    /// Format of the log.
     pub log_format: LogFormat,
-    /// What is logged: a level, or `tracing`'s directives.
+    /// Filter of the log: a level, or `tracing`'s directives.
     pub log: String,
-    /// Where records go, a JSON object a line.
+    /// File for records, one JSON object per line.
     pub records: Option<PathBuf>,
-    /// Bounds on clients.
+    /// Limits per client.
     pub limits: Limits,
-    /// Whose word about a client counts.
-    pub trust: Trust,
-    /// Who answers sooner is not paced.
+    /// Proxies that may name the client.
+    pub trust: TrustedNetworks,
+    /// Clients with a shorter round trip are not paced.
     pub near_rtt: Duration,
+    /// The most copied response bytes that may wait to be sent; for `None` see
+    /// [`crate::ListenOptions`].
+    pub send_memory_bytes: Option<u64>,
 }
 
-/// How the log is written to standard error.
+/// Format of the log on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs: a JSON object a line.
+    /// One JSON object per line, for programs.
     Json,
 }
 
-impl Common {
-    /// Gives the layers their meaning.
+impl CommonSettings {
+    /// Parses the settings.
     ///
     /// # Errors
-    /// [`Wrong`], naming the knob and who set it, for the first value that means nothing.
-    pub fn new(layers: &Layers) -> Result<Common, Wrong> {
+    /// [`UsageError`] for the first invalid value, with its setting and source.
+    pub fn new(layers: &SettingLayers) -> Result<CommonSettings, UsageError> {
         let tls = match (layers.path("tls-cert"), layers.path("tls-key")) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
             _ => {
-                let what = "tls-cert and tls-key are only of use together";
-                return Err(Wrong(what.into()));
+                let what = "tls-cert and tls-key must be set together";
+                return Err(UsageError(what.into()));
             }
         };
         let format = layers.with("log-format", log_format)?;
-        Ok(Common {
+        Ok(CommonSettings {
             workers: layers.with("workers", units::count)?.unwrap_or(0),
             tls,
             log_format: format.unwrap_or(LogFormat::Text),
             log: layers.one("log").unwrap_or("info").to_owned(),
             records: layers.path("records"),
-            limits: limits(layers)?,
-            trust: Trust {
-                proxy: networks(layers, "trust-proxy")?,
-                forwarded: networks(layers, "trust-forwarded")?,
+            limits: read_limits(layers)?,
+            trust: TrustedNetworks {
+                proxy: read_networks(layers, "trust-proxy")?,
+                forwarded: read_networks(layers, "trust-forwarded")?,
             },
             near_rtt: layers
                 .with("near-rtt", units::duration)?
                 .unwrap_or(NEAR_RTT),
+            send_memory_bytes: layers.with("send-memory", units::bytes)?,
         })
     }
 
-    /// Reads the certificate and its key, if there are any.
+    /// Reads the certificate and its key, if they are configured.
     ///
     /// # Errors
-    /// With the name of the file that cannot be read.
-    pub fn read_tls(&self) -> io::Result<Option<Tls>> {
+    /// An error with the name of the file that cannot be read.
+    pub fn read_tls(&self) -> io::Result<Option<TlsIdentity>> {
         let Some((cert, key)) = &self.tls else {
             return Ok(None);
         };
@@ -182,23 +229,23 @@ impl Common {
             let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
             std::fs::read(path).map_err(named)
         };
-        Ok(Some(Tls {
+        Ok(Some(TlsIdentity {
             cert: read(cert)?,
             key: read(key)?,
         }))
     }
 
-    /// Starts the log on standard error. A log that is there already stays.
+    /// Starts the log on standard error. An existing log stays.
     ///
     /// # Errors
-    /// [`Wrong`] when the filter means nothing.
-    pub fn start_log(&self) -> Result<(), Wrong> {
+    /// [`UsageError`] when the filter is invalid.
+    pub fn start_log(&self) -> Result<(), UsageError> {
         use tracing_subscriber::{EnvFilter, fmt};
         let filter = EnvFilter::try_new(&self.log);
-        let filter = filter.map_err(|e| Wrong(format!("log = {:?}: {e}", self.log)))?;
+        let filter = filter.map_err(|e| UsageError(format!("log = {:?}: {e}", self.log)))?;
         let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
         let terminal = io::IsTerminal::is_terminal(&io::stderr());
-        // Fails only if a log is there already: then that one is used.
+        // Fails only if a log exists, which then stays in use.
         let _ = match self.log_format {
             LogFormat::Text => builder.with_ansi(terminal).try_init(),
             LogFormat::Json => builder.json().flatten_event(true).try_init(),
@@ -207,10 +254,12 @@ impl Common {
     }
 }
 
-fn limits(layers: &Layers) -> Result<Limits, Wrong> {
+fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
     let default = Limits::default();
     let time = |name, default| Ok(layers.with(name, units::duration)?.unwrap_or(default));
     let count = |name, default| Ok(layers.with(name, units::count)?.unwrap_or(default));
+    let bytes = |name, default| Ok(layers.with(name, header_bytes)?.unwrap_or(default));
+    let window = |name, default| Ok(layers.with(name, window_bytes)?.unwrap_or(default));
     Ok(Limits {
         connections_max: count("connections-max", default.connections_max)?,
         connections_per_address_max: count(
@@ -222,13 +271,55 @@ fn limits(layers: &Layers) -> Result<Limits, Wrong> {
         stall_timeout: time("stall-timeout", default.stall_timeout)?,
         announce: time("announce", default.announce)?,
         drain_timeout: time("drain-timeout", default.drain_timeout)?,
+        header_bytes_max: bytes("header-bytes-max", default.header_bytes_max)?,
+        streams_max: layers
+            .with("http2-streams-max", stream_count)?
+            .unwrap_or(default.streams_max),
+        stream_window_bytes: window("http2-stream-window", default.stream_window_bytes)?,
+        connection_window_bytes: window(
+            "http2-connection-window",
+            default.connection_window_bytes,
+        )?,
+        connection_send_buffer_bytes: layers
+            .with("connection-send-buffer", units::bytes)?
+            .unwrap_or(default.connection_send_buffer_bytes),
+        min_rate: MinRate {
+            bytes_per_s: layers
+                .with("min-rate", units::bytes)?
+                .unwrap_or(default.min_rate.bytes_per_s),
+            ..default.min_rate
+        },
         ..default
     })
 }
 
-fn networks(layers: &Layers, name: &str) -> Result<Vec<Cidr>, Wrong> {
+/// The window that RFC 9113 gives a connection before its settings apply; a smaller one has no
+/// effect.
+const WINDOW_BYTES_MIN: u64 = 64 << 10;
+
+fn window_bytes(text: &str) -> Result<u32, String> {
+    let bytes = units::bytes(text)?;
+    let fits = (WINDOW_BYTES_MIN..1 << 31).contains(&bytes);
+    let window = u32::try_from(bytes).ok().filter(|_| fits);
+    window.ok_or_else(|| "expected a window from 64KiB to 2047MiB".to_owned())
+}
+
+fn header_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(units::bytes(text)?).ok();
+    let bytes = bytes.filter(|bytes| (8 << 10..=16 << 20).contains(bytes));
+    bytes.ok_or_else(|| "expected a limit from 8KiB to 16MiB".to_owned())
+}
+
+fn stream_count(text: &str) -> Result<u32, String> {
+    let count = u32::try_from(units::count(text)?).ok();
+    let count = count.filter(|count| (1..=10_000).contains(count));
+    count.ok_or_else(|| "expected 1 to 10000 streams".to_owned())
+}
+
+fn read_networks(layers: &SettingLayers, name: &str) -> Result<Vec<Cidr>, UsageError> {
     let list = layers.list(name);
-    let parse = |text: &String| Cidr::parse(text).map_err(|why| Wrong(format!("{name}: {why}")));
+    let parse =
+        |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("{name}: {why}")));
     list.iter().map(parse).collect()
 }
 
@@ -236,6 +327,6 @@ fn log_format(text: &str) -> Result<LogFormat, String> {
     match text {
         "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),
-        _ => Err("it is text or json".into()),
+        _ => Err("expected text or json".into()),
     }
 }

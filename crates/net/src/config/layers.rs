@@ -1,63 +1,65 @@
-//! Who set what: flags before the environment, before the file, before defaults.
+//! The values of settings and their sources: flags take precedence over the environment, then the
+//! file, then defaults.
 
-use super::{CONFIG, Knob, PRINT, Wrong, masked};
+use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-/// Where settings come from. Tests give their own; nothing else reads the live environment.
-pub struct Sources<'a> {
-    /// What can be set.
-    pub knobs: &'static [&'static [Knob]],
-    /// Keys of the file that are none of the knobs: the program reads them itself, from
-    /// [`Layers::file`].
+/// The sources of settings. Tests supply their own; nothing else reads the live environment.
+pub struct SettingSources<'a> {
+    /// The declared settings.
+    pub settings: &'static [&'static [Setting]],
+    /// Keys of the file that are not settings: the program reads them itself, from
+    /// [`SettingLayers::file`].
     pub tables: &'static [&'static str],
     /// The command line.
     pub flags: &'a ArgMatches,
-    /// An environment variable's value.
+    /// Returns the value of an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a settings file.
     pub read: &'a dyn Fn(&str) -> std::io::Result<String>,
 }
 
-/// Every setting's value, and who set it.
+/// The value of every setting and its source.
 #[derive(Debug, Clone, Default)]
-pub struct Layers {
-    knobs: &'static [&'static [Knob]],
-    set: BTreeMap<&'static str, Set>,
+pub struct SettingLayers {
+    settings: &'static [&'static [Setting]],
+    set: BTreeMap<&'static str, SettingValue>,
     file: Option<(String, String)>,
-    /// Whether they are only to be printed.
+    /// Whether to print the settings and exit.
     pub print: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Set {
+struct SettingValue {
     values: Vec<String>,
-    by: By,
+    by: SettingOrigin,
 }
 
 #[derive(Debug, Clone)]
-enum By {
+enum SettingOrigin {
     Flag(String),
     Variable(String),
     File(String),
     Default,
 }
 
-impl Layers {
+impl SettingLayers {
     /// Collects all settings.
     ///
     /// # Errors
-    /// [`Wrong`] for a file that cannot be read or is no TOML, a key that we do not know, or a
-    /// value that is neither text nor number.
-    pub fn new(sources: &Sources<'_>) -> Result<Layers, Wrong> {
-        let from_env = |name: &str| (sources.env)(&variable(name)).filter(|v| !v.is_empty());
+    /// [`UsageError`] for a file that cannot be read or is not TOML, for an unknown key, or for a value
+    /// that is neither text nor a number.
+    pub fn new(sources: &SettingSources<'_>) -> Result<SettingLayers, UsageError> {
+        let from_env =
+            |name: &str| (sources.env)(&environment_name(name)).filter(|v| !v.is_empty());
         let flag = sources.flags.get_one::<String>(CONFIG).cloned();
         let file = flag.or_else(|| from_env(CONFIG));
         let read = |path: String| match (sources.read)(&path) {
             Ok(text) => Ok((path, text)),
-            Err(error) => Err(Wrong(format!("{path}: {error}"))),
+            Err(error) => Err(UsageError(format!("{path}: {error}"))),
         };
         let file = file.map(read).transpose()?;
         let mut in_file = match &file {
@@ -65,59 +67,59 @@ impl Layers {
             None => BTreeMap::new(),
         };
         let mut set = BTreeMap::new();
-        for knob in sources.knobs.iter().copied().flatten() {
-            let flags = sources.flags.get_many::<String>(knob.name);
+        for setting in sources.settings.iter().copied().flatten() {
+            let flags = sources.flags.get_many::<String>(setting.name);
             let found = if let Some(values) = flags {
-                Set {
+                SettingValue {
                     values: values.cloned().collect(),
-                    by: By::Flag(knob.name.to_owned()),
+                    by: SettingOrigin::Flag(setting.name.to_owned()),
                 }
-            } else if let Some(value) = from_env(knob.name) {
-                Set {
-                    values: split(knob, &value),
-                    by: By::Variable(variable(knob.name)),
+            } else if let Some(value) = from_env(setting.name) {
+                SettingValue {
+                    values: split_values(setting, &value),
+                    by: SettingOrigin::Variable(environment_name(setting.name)),
                 }
-            } else if let (Some(values), Some((path, _))) = (in_file.remove(knob.name), &file) {
-                Set {
+            } else if let (Some(values), Some((path, _))) = (in_file.remove(setting.name), &file) {
+                SettingValue {
                     values,
-                    by: By::File(path.clone()),
+                    by: SettingOrigin::File(path.clone()),
                 }
-            } else if knob.default.is_empty() {
+            } else if setting.default.is_empty() {
                 continue;
             } else {
-                Set {
-                    values: vec![knob.default.to_owned()],
-                    by: By::Default,
+                SettingValue {
+                    values: vec![setting.default.to_owned()],
+                    by: SettingOrigin::Default,
                 }
             };
-            set.insert(knob.name, found);
+            set.insert(setting.name, found);
         }
         let print = sources.flags.get_flag(PRINT);
-        Ok(Layers {
-            knobs: sources.knobs,
+        Ok(SettingLayers {
+            settings: sources.settings,
             set,
             file,
             print,
         })
     }
 
-    /// The settings file's path and text, where there is one.
+    /// Returns the path and text of the settings file, if there is one.
     pub fn file(&self) -> Option<(&str, &str)> {
         let (path, text) = self.file.as_ref()?;
         Some((path, text))
     }
 
-    /// A setting that is a path, if anyone set it.
+    /// Returns a setting as a path, if it is set.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.one(name).map(PathBuf::from)
     }
 
-    /// A setting's text, if anyone set it.
+    /// Returns a setting's text, if it is set.
     pub fn one(&self, name: &str) -> Option<&str> {
         self.set.get(name)?.values.first().map(String::as_str)
     }
 
-    /// All values of a setting that may be given several times.
+    /// Returns all values of a repeatable setting.
     pub fn list(&self, name: &str) -> Vec<String> {
         self.set
             .get(name)
@@ -125,64 +127,71 @@ impl Layers {
             .unwrap_or_default()
     }
 
-    /// A setting's meaning, if anyone set it.
+    /// Parses a setting, if it is set.
     ///
     /// # Errors
-    /// [`Wrong`] with the value, who set it, and what `parse` says about it.
+    /// [`UsageError`] with the value, its source, and the error of `parse`.
     pub fn with<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Wrong> {
+    ) -> Result<Option<T>, UsageError> {
         let Some(set) = self.set.get(name) else {
             return Ok(None);
         };
         let text = set.values.first().map_or("", String::as_str);
-        let wrong = |why| Wrong(format!("{name} = {:?} ({}): {why}", masked(text), set.by));
+        let wrong = |why| {
+            UsageError(format!(
+                "{name} = {:?} ({}): {why}",
+                mask_secrets(text),
+                set.by
+            ))
+        };
         parse(text).map(Some).map_err(wrong)
     }
 }
 
-/// As a TOML file that would set the same, but for secrets in URLs; with who set it behind each line.
-impl fmt::Display for Layers {
+/// Prints a TOML file that would set the same, with the source of each value in a comment. Secrets
+/// in URLs are masked.
+impl fmt::Display for SettingLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for knob in self.knobs.iter().copied().flatten() {
-            let Some(set) = self.set.get(knob.name) else {
-                writeln!(f, "# {} is not set", knob.name)?;
+        for setting in self.settings.iter().copied().flatten() {
+            let Some(set) = self.set.get(setting.name) else {
+                writeln!(f, "# {} is not set", setting.name)?;
                 continue;
             };
             let mut values = set
                 .values
                 .iter()
-                .map(|value| toml::Value::from(masked(value)));
-            let value = if knob.list {
+                .map(|value| toml::Value::from(mask_secrets(value)));
+            let value = if setting.list {
                 toml::Value::Array(values.collect())
             } else {
                 values.next_back().unwrap_or_else(|| "".into())
             };
-            writeln!(f, "{} = {value}  # {}", knob.name, set.by)?;
+            writeln!(f, "{} = {value}  # {}", setting.name, set.by)?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            By::Flag(name) => write!(f, "--{name}"),
-            By::Variable(name) => f.write_str(name),
-            By::File(path) => f.write_str(path),
-            By::Default => f.write_str("default"),
+            SettingOrigin::Flag(name) => write!(f, "--{name}"),
+            SettingOrigin::Variable(name) => f.write_str(name),
+            SettingOrigin::File(path) => f.write_str(path),
+            SettingOrigin::Default => f.write_str("default"),
         }
     }
 }
 
-fn variable(name: &str) -> String {
+fn environment_name(name: &str) -> String {
     format!("HEADWATER_{}", name.to_uppercase().replace('-', "_"))
 }
 
-fn split(knob: &Knob, value: &str) -> Vec<String> {
-    if knob.list {
+fn split_values(setting: &Setting, value: &str) -> Vec<String> {
+    if setting.list {
         value
             .split(',')
             .map(|part| part.trim().to_owned())
@@ -195,34 +204,36 @@ fn split(knob: &Knob, value: &str) -> Vec<String> {
 fn read_file(
     path: &str,
     text: &str,
-    sources: &Sources<'_>,
-) -> Result<BTreeMap<String, Vec<String>>, Wrong> {
+    sources: &SettingSources<'_>,
+) -> Result<BTreeMap<String, Vec<String>>, UsageError> {
     let table: toml::Table = text
         .parse()
-        .map_err(|error| Wrong(format!("{path}: {error}")))?;
+        .map_err(|error| UsageError(format!("{path}: {error}")))?;
     let lines = table
         .into_iter()
         .filter(|(key, _)| !sources.tables.contains(&key.as_str()));
-    flat(lines)
+    flatten_tables(lines)
         .map(|(key, value)| {
-            let mut knobs = sources.knobs.iter().copied().flatten();
-            let knob = knobs.find(|knob| knob.name == key);
-            let knob = knob.ok_or_else(|| Wrong(format!("{path}: {}", unknown(&key, sources))))?;
-            let values = texts(knob, value).ok_or_else(|| {
-                let list = match (knob.list, knob.fields) {
+            let mut settings = sources.settings.iter().copied().flatten();
+            let setting = settings.find(|setting| setting.name == key);
+            let setting = setting.ok_or_else(|| {
+                UsageError(format!("{path}: {}", unknown_key_message(&key, sources)))
+            })?;
+            let values = to_texts(setting, value).ok_or_else(|| {
+                let list = match (setting.list, setting.fields) {
                     (true, []) => " or an array of them".to_owned(),
                     (true, fields) => format!(", or an array of tables of {}", fields.join(", ")),
                     (false, _) => String::new(),
                 };
-                Wrong(format!("{path}: {key} is a text or a number{list}"))
+                UsageError(format!("{path}: {key} must be a text or a number{list}"))
             })?;
             Ok((key, values))
         })
         .collect()
 }
 
-/// A table's lines, with those of tables in it: `[storage] retries` is `storage-retries`.
-fn flat(
+/// Flattens nested tables: `[storage] retries` becomes `storage-retries`.
+fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {
     lines.flat_map(|(key, value)| match value {
@@ -236,26 +247,29 @@ fn flat(
     })
 }
 
-fn texts(knob: &Knob, value: toml::Value) -> Option<Vec<String>> {
+fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
     let text = |value: toml::Value| match value {
         toml::Value::Table(mut table) => {
-            let known = |key: &String| knob.fields.contains(&key.as_str());
-            if knob.fields.is_empty() || !table.keys().all(known) {
+            let known = |key: &String| setting.fields.contains(&key.as_str());
+            if setting.fields.is_empty() || !table.keys().all(known) {
                 return None;
             }
-            let fields = knob.fields.iter().filter_map(|field| table.remove(*field));
-            let fields: Vec<String> = fields.map(plain).collect::<Option<_>>()?;
+            let fields = setting
+                .fields
+                .iter()
+                .filter_map(|field| table.remove(*field));
+            let fields: Vec<String> = fields.map(scalar_text).collect::<Option<_>>()?;
             Some(fields.join(" "))
         }
-        value => plain(value),
+        value => scalar_text(value),
     };
     match value {
-        toml::Value::Array(values) if knob.list => values.into_iter().map(text).collect(),
+        toml::Value::Array(values) if setting.list => values.into_iter().map(text).collect(),
         value => Some(vec![text(value)?]),
     }
 }
 
-fn plain(value: toml::Value) -> Option<String> {
+fn scalar_text(value: toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text),
         toml::Value::Integer(number) => Some(number.to_string()),
@@ -263,17 +277,17 @@ fn plain(value: toml::Value) -> Option<String> {
     }
 }
 
-/// What to say about a key that we do not know, with the nearest one that we do.
-fn unknown(key: &str, sources: &Sources<'_>) -> String {
-    let mut message = format!("there is no setting {key:?}");
-    let knobs = sources
-        .knobs
+/// Returns the error for an unknown key, with the most similar known one.
+fn unknown_key_message(key: &str, sources: &SettingSources<'_>) -> String {
+    let mut message = format!("unknown setting {key:?}");
+    let settings = sources
+        .settings
         .iter()
         .copied()
         .flatten()
-        .map(|knob| knob.name);
-    let names = knobs.chain(sources.tables.iter().copied());
-    let near = names.map(|name| (edits(key, name), name)).min();
+        .map(|setting| setting.name);
+    let names = settings.chain(sources.tables.iter().copied());
+    let near = names.map(|name| (edit_distance(key, name), name)).min();
     if let Some((distance, name)) = near
         && distance <= 1 + key.len() / 3
     {
@@ -282,8 +296,8 @@ fn unknown(key: &str, sources: &Sources<'_>) -> String {
     message
 }
 
-/// Levenshtein's distance: letters to add, remove or replace.
-fn edits(a: &str, b: &str) -> usize {
+/// Returns the Levenshtein distance: letters to add, remove or replace.
+fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut corner = i;

@@ -1,8 +1,8 @@
-//! What of a setting is not for logs.
+//! Masking secrets in settings before they are logged.
 
-/// A text without the secrets of the URLs in it: `nats://lab:***@host`, and `***@host` where there
-/// is no colon, since it may be a token.
-pub fn masked(text: &str) -> String {
+/// Masks the secrets of the URLs in a text: `nats://lab:***@host`, or `***@host` without a colon,
+/// since the user part may be a token.
+pub fn mask_secrets(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {
@@ -26,8 +26,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_urls_are_not_told() {
-        for (text, told) in [
+    fn secrets_of_urls_are_masked() {
+        for (text, expected) in [
             ("nats://lab:s3cr@t@h:4222", "nats://lab:***@h:4222"),
             (
                 "tls://a:b@h,tls://token@[::1]:1",
@@ -40,7 +40,7 @@ mod tests {
             ("route s3://k:v@b/x y@z", "route s3://k:***@b/x y@z"),
             ("10ms", "10ms"),
         ] {
-            assert_eq!(masked(text), told);
+            assert_eq!(mask_secrets(text), expected);
         }
     }
 }

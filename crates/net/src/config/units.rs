@@ -1,4 +1,4 @@
-//! Values with their unit: `6s`, `512MiB`.
+//! Parsing values with a unit: `6s`, `512MiB`.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ const SIZES: [(&str, u64); 8] = [
     ("GB", 1_000_000_000),
 ];
 
-/// Longest duration that a setting may have: a day.
+/// The longest duration of a setting: one day.
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// `250ms`, `6s`, `2.5s`, `1min`, `2h`.
+/// Parses `250ms`, `6s`, `2.5s`, `1min` or `2h`.
 ///
 /// # Errors
-/// A sentence that says what a duration looks like.
+/// A message with the expected form.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "a duration is a number and ms, s, min or h, such as 6s".to_owned();
-    let (number, unit) = split(text);
+    let wrong = || "expected a duration in ms, s, min or h, such as 6s".to_owned();
+    let (number, unit) = split_unit(text);
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let (_, scale) = TIMES
         .iter()
@@ -32,18 +32,18 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)?;
     let seconds = number * scale;
     if !(0.0..=SECONDS_MAX).contains(&seconds) {
-        return Err("a duration is at most 24h".into());
+        return Err("the longest duration is 24h".into());
     }
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// `512MiB`, `2GB`, `100B`.
+/// Parses `512MiB`, `2GB` or `100B`.
 ///
 /// # Errors
-/// A sentence that says what a size looks like.
+/// A message with the expected form.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || "a size is a whole number and B, KiB, MiB, GiB, such as 512MiB".to_owned();
-    let (number, unit) = split(text);
+    let wrong = || "expected a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned();
+    let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let (_, scale) = SIZES
         .iter()
@@ -52,15 +52,16 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(*scale).ok_or_else(wrong)
 }
 
-/// A whole number.
+/// Parses a whole number.
 ///
 /// # Errors
-/// When it is none.
+/// A message when the text is not one.
 pub fn count(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "it is a whole number".to_owned())
+    text.parse()
+        .map_err(|_| "expected a whole number".to_owned())
 }
 
-fn split(text: &str) -> (&str, &str) {
+fn split_unit(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn a_duration_needs_a_known_unit() {
         for (text, ms) in [
             ("6s", 6000),
             ("250ms", 250),
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn a_size_is_a_whole_number_with_a_unit() {
         for (text, n) in [("512MiB", 512 << 20), ("2GB", 2_000_000_000), ("0B", 0)] {
             assert_eq!(bytes(text), Ok(n), "{text}");
         }

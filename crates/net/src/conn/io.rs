@@ -1,4 +1,4 @@
-//! The socket as HTTP sees it: vectored writes, progress noted, and a lingering close.
+//! The socket for HTTP: vectored writes, progress reports, and a lingering close.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
@@ -12,27 +12,28 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
-use super::Shared;
-use super::mapped::send_memory;
-use super::piped;
+use super::ConnectionState;
+use super::send_parts::{OutgoingParts, send_slices};
+use super::splice::SendOutcome;
 
-/// The most bytes thrown away from a client that goes on sending after our end.
+/// The most bytes discarded from a client that continues to send after our close.
 const DISCARD_MAX: usize = 1 << 20;
 
-/// One connection's socket. The write half lies in [`Shared`], where handlers reach its options.
+/// One connection's socket. Its write half is in [`ConnectionState`], where handlers reach its
+/// options.
 #[derive(Debug)]
-pub(crate) struct Io {
+pub(crate) struct ConnectionIo {
     read: OwnedReadHalf,
-    shared: Arc<Shared>,
-    /// What was read before and put back.
+    shared: Arc<ConnectionState>,
+    /// Bytes that were read and put back.
     ahead: Bytes,
-    /// Since we closed our side: bytes read and thrown away.
+    /// Bytes discarded since we closed our side.
     discarded: Option<usize>,
 }
 
-impl Io {
-    pub(crate) fn new(read: OwnedReadHalf, shared: Arc<Shared>) -> Io {
-        Io {
+impl ConnectionIo {
+    pub(crate) fn new(read: OwnedReadHalf, shared: Arc<ConnectionState>) -> ConnectionIo {
+        ConnectionIo {
             read,
             shared,
             ahead: Bytes::new(),
@@ -40,12 +41,12 @@ impl Io {
         }
     }
 
-    /// Puts back what was read last.
-    pub(crate) fn unread(&mut self, bytes: Bytes) {
+    /// Puts back the bytes that were read last.
+    pub(crate) fn put_back(&mut self, bytes: Bytes) {
         self.ahead = bytes;
     }
 
-    /// Tries, and waits for the socket while it is full.
+    /// Calls `send`; waits while the socket is full.
     fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -68,7 +69,18 @@ impl Io {
         }
     }
 
-    /// Reads until the client has closed too, or has sent more than is worth waiting for.
+    /// Sends as much of a response as the socket accepts; waits while it is full.
+    pub(crate) fn poll_send_parts(
+        &self,
+        cx: &mut Context<'_>,
+        outgoing: OutgoingParts<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |socket| {
+            send_until_full(socket, || outgoing.send_to(socket.as_fd()))
+        })
+    }
+
+    /// Reads until the client has closed its side or exceeded the discard limit.
     fn poll_discard(&mut self, cx: &mut Context<'_>, already: usize) -> Poll<io::Result<()>> {
         let mut total = already;
         let mut scratch = [0; 4096];
@@ -85,7 +97,29 @@ impl Io {
     }
 }
 
-impl AsyncRead for Io {
+/// Calls `send`, and records when the socket is full: the next call then waits for room instead of
+/// trying in vain.
+fn send_until_full(
+    socket: &TcpStream,
+    send: impl Fn() -> io::Result<SendOutcome>,
+) -> io::Result<usize> {
+    let mut count = 0;
+    let tried = socket.try_io(Interest::WRITABLE, || {
+        let sent = send()?;
+        count = sent.count;
+        if sent.full {
+            Err(ErrorKind::WouldBlock.into())
+        } else {
+            Ok(())
+        }
+    });
+    match tried {
+        Err(error) if count == 0 => Err(error),
+        _ => Ok(count),
+    }
+}
+
+impl AsyncRead for ConnectionIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -106,16 +140,12 @@ impl AsyncRead for Io {
     }
 }
 
-impl AsyncWrite for Io {
+impl AsyncWrite for ConnectionIo {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if piped::stands_in(bytes) {
-            let what = "bytes in a pipe are written as if they were in memory";
-            return Poll::Ready(Err(io::Error::other(what)));
-        }
         self.poll_send(cx, |socket| socket.try_write(bytes))
     }
 
@@ -124,30 +154,8 @@ impl AsyncWrite for Io {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Shared { files, pipes, .. } = &*self.shared;
         self.poll_send(cx, |socket| {
-            let mut count = 0;
-            let memory = |run: &[IoSlice<'_>], more| match files.send(socket.as_fd(), run) {
-                Some(sent) => sent,
-                None => send_memory(socket.as_fd(), run, more),
-            };
-            let tried = socket.try_io(Interest::WRITABLE, || {
-                let sent = match pipes.send(socket.as_fd(), slices, memory) {
-                    Some(sent) => sent?,
-                    None => memory(slices, false)?,
-                };
-                count = sent.count;
-                // Wait for room instead of trying in vain.
-                if sent.full {
-                    Err(ErrorKind::WouldBlock.into())
-                } else {
-                    Ok(())
-                }
-            });
-            match tried {
-                Err(error) if count == 0 => Err(error),
-                _ => Ok(count),
-            }
+            send_until_full(socket, || send_slices(socket.as_fd(), slices, false))
         })
     }
 

@@ -1,23 +1,24 @@
-//! Fields that many answers carry alike.
+//! Header fields that many responses share.
 
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 
-/// Fields of a head that many answers carry alike, written down once, which spares small answers
-/// a copy of a map and a walk through it.
+/// Header fields that many responses share, serialized once. This spares small responses copying
+/// and walking a map.
 #[derive(Debug, Clone)]
-pub struct Fields(Arc<Written>);
+pub struct SerializedFields(Arc<MapAndText>);
 
 #[derive(Debug)]
-struct Written {
+struct MapAndText {
     map: HeaderMap,
     text: Box<[u8]>,
 }
 
-impl Fields {
-    /// These, but for what tells where a body or a connection ends: that is said by whoever sends it.
-    pub fn new(mut map: HeaderMap) -> Fields {
+impl SerializedFields {
+    /// Serializes `map` without the fields that frame a body or manage a connection: the response
+    /// writer adds those.
+    pub fn new(mut map: HeaderMap) -> SerializedFields {
         for name in [
             header::CONNECTION,
             header::CONTENT_LENGTH,
@@ -29,25 +30,25 @@ impl Fields {
         }
         let mut text = Vec::new();
         for (name, value) in &map {
-            write(&mut text, name.as_str(), value.as_bytes());
+            write_field(&mut text, name.as_str(), value.as_bytes());
         }
         let text = text.into();
-        Fields(Arc::new(Written { map, text }))
+        SerializedFields(Arc::new(MapAndText { map, text }))
     }
 
-    /// As lines of HTTP/1.1 (RFC 9112 section 5).
-    pub(crate) fn text(&self) -> &[u8] {
+    /// Returns the fields as lines of HTTP/1.1 (RFC 9112 section 5).
+    pub(crate) fn header_lines(&self) -> &[u8] {
         &self.0.text
     }
 
-    /// One by one.
-    pub(crate) fn map(&self) -> &HeaderMap {
+    /// Returns the fields as a map.
+    pub(crate) fn header_map(&self) -> &HeaderMap {
         &self.0.map
     }
 }
 
 /// Writes a field as a line of HTTP/1.1 (RFC 9112 section 5).
-pub(crate) fn write(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub(crate) fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
@@ -62,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_frames_a_body_is_not_among_them() {
-        let said = [
+    fn framing_fields_are_removed() {
+        let rows = [
             ("etag", "\"a\""),
             ("content-length", "7"),
             ("date", "never"),
@@ -71,12 +72,12 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("trailer", "etag"),
         ];
-        let map = said.map(|(name, value)| {
+        let map = rows.map(|(name, value)| {
             let name = HeaderName::from_static(name);
             (name, HeaderValue::from_static(value))
         });
-        let fields = Fields::new(HeaderMap::from_iter(map));
-        assert_eq!(fields.text(), b"etag: \"a\"\r\n");
-        assert_eq!(fields.map().len(), 1);
+        let fields = SerializedFields::new(HeaderMap::from_iter(map));
+        assert_eq!(fields.header_lines(), b"etag: \"a\"\r\n");
+        assert_eq!(fields.header_map().len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Several ranges in one answer: multipart/byteranges (RFC 9110 section 14.6).
+//! Several ranges in one response: multipart/byteranges (RFC 9110 section 14.6).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -9,7 +9,7 @@ use http::HeaderValue;
 
 use super::text_value;
 
-/// The frame around several ranges: a head before each, and a tail.
+/// The framing of several ranges: a head before each of them, and a tail.
 #[derive(Debug, Clone)]
 pub struct Multipart {
     boundary: String,
@@ -18,7 +18,7 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// For these ranges of a representation of `len` bytes.
+    /// Creates the framing for these ranges of a representation of `len` bytes.
     pub fn new(ranges: Vec<Range<u64>>, len: u64, content_type: &str) -> Multipart {
         Multipart::with_boundary(random_boundary(), ranges, len, content_type)
     }
@@ -53,7 +53,7 @@ impl Multipart {
         text_value(format!("multipart/byteranges; boundary={}", self.boundary))
     }
 
-    /// The exact length of the body.
+    /// Returns the exact length of the body in bytes.
     pub fn len(&self) -> u64 {
         let parts = self.parts.iter().map(|(head, range)| {
             (head.len() as u64).saturating_add(range.end.saturating_sub(range.start))
@@ -61,26 +61,26 @@ impl Multipart {
         parts.fold(self.tail.len() as u64, u64::saturating_add)
     }
 
-    /// Never: the tail is always there.
+    /// Returns `false`: the tail always exists.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Each part's head, and the bytes that follow it.
+    /// Returns each part's head and the byte range that follows it.
     pub fn parts(&self) -> &[(Bytes, Range<u64>)] {
         &self.parts
     }
 
-    /// What follows the last part.
+    /// Returns the bytes after the last part.
     pub fn tail(&self) -> Bytes {
         self.tail.clone()
     }
 
-    /// The whole body, of a representation that lies in memory as `pieces`.
-    pub fn pieces(&self, pieces: &[Bytes]) -> Vec<Bytes> {
+    /// Returns the whole body for a representation that is in memory as `pieces`.
+    pub fn body_pieces(&self, pieces: &[Bytes]) -> Vec<Bytes> {
         let part = |(head, range): &(Bytes, Range<u64>)| {
             std::iter::once(head.clone())
-                .chain(super::slice(pieces, range))
+                .chain(super::slice_pieces(pieces, range))
                 .collect::<Vec<_>>()
         };
         self.parts
@@ -91,7 +91,7 @@ impl Multipart {
     }
 }
 
-/// 128 bits that nobody who wrote the media could foresee.
+/// Returns 128 random bits, which the author of the media cannot predict.
 fn random_boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
@@ -110,7 +110,7 @@ mod tests {
             Bytes::new(),
             Bytes::from_static(b"cdef"),
         ];
-        let body = multipart.pieces(&pieces).concat();
+        let body = multipart.body_pieces(&pieces).concat();
         let expected = "\r\n--B\r\nContent-Type: video/mp4\r\nContent-Range: bytes 0-1/6\r\n\r\nab\
                         \r\n--B\r\nContent-Type: video/mp4\r\nContent-Range: bytes 4-4/6\r\n\r\ne\
                         \r\n--B--\r\n";

@@ -1,4 +1,4 @@
-// One range in a list is what these tests are about.
+// These tests need lists with a single range.
 #![allow(clippy::single_range_in_vec_init)]
 
 use http::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
@@ -6,51 +6,59 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn ranges(list: &[Range<u64>]) -> Wanted {
-    Wanted::Ranges(list.to_vec())
+fn ranges_of(list: &[Range<u64>]) -> RequestedRanges {
+    RequestedRanges::Ranges(list.to_vec())
 }
 
 #[test]
 fn every_form_of_the_header() {
-    let cases: &[(&str, u64, Wanted)] = &[
-        ("bytes=0-0", 10, ranges(&[0..1])),
-        ("bytes=0-9", 10, ranges(&[0..10])),
-        ("bytes=2-", 10, ranges(&[2..10])),
-        ("bytes=-3", 10, ranges(&[7..10])),
-        ("bytes=-30", 10, ranges(&[0..10])),
-        ("bytes=5-99", 10, ranges(&[5..10])),
-        ("bytes=9-18446744073709551615", 10, ranges(&[9..10])),
-        ("bytes=9-99999999999999999999999", 10, ranges(&[9..10])),
-        ("BYTES=0-0", 10, ranges(&[0..1])),
-        ("bytes=0-0,  -1,\t4-5 ,", 10, ranges(&[0..1, 9..10, 4..6])),
-        ("bytes=0-0,50-60", 10, ranges(&[0..1])),
-        ("bytes=10-", 10, Wanted::Unsatisfiable),
-        ("bytes=-0", 10, Wanted::Unsatisfiable),
-        ("bytes=99999999999999999999999-", 10, Wanted::Unsatisfiable),
-        ("bytes=0-", 0, Wanted::Unsatisfiable),
-        ("bytes=-5", 0, Wanted::Whole),
-        ("bytes=5-4", 10, Wanted::Whole),
-        ("bytes=", 10, Wanted::Whole),
-        ("bytes=,,", 10, Wanted::Whole),
-        ("bytes=-", 10, Wanted::Whole),
-        ("bytes=1", 10, Wanted::Whole),
-        ("bytes=1-2-3", 10, Wanted::Whole),
-        ("bytes=--1", 10, Wanted::Whole),
-        ("bytes=+1-2", 10, Wanted::Whole),
-        ("bytes=a-b", 10, Wanted::Whole),
-        ("bytes= 1 - 2", 10, Wanted::Whole),
-        ("bytes=0x1-2", 10, Wanted::Whole),
-        ("bytes=١-٢", 10, Wanted::Whole),
-        ("items=0-1", 10, Wanted::Whole),
-        ("bytes 0-1", 10, Wanted::Whole),
-        ("", 10, Wanted::Whole),
-        // Overlapping ranges that would send more than there is.
-        ("bytes=0-,0-", 10, Wanted::Whole),
-        ("bytes=0-5,4-9", 10, Wanted::Whole),
-        ("bytes=0-4,5-9", 10, ranges(&[0..5, 5..10])),
+    let cases: &[(&str, u64, RequestedRanges)] = &[
+        ("bytes=0-0", 10, ranges_of(&[0..1])),
+        ("bytes=0-9", 10, ranges_of(&[0..10])),
+        ("bytes=2-", 10, ranges_of(&[2..10])),
+        ("bytes=-3", 10, ranges_of(&[7..10])),
+        ("bytes=-30", 10, ranges_of(&[0..10])),
+        ("bytes=5-99", 10, ranges_of(&[5..10])),
+        ("bytes=9-18446744073709551615", 10, ranges_of(&[9..10])),
+        ("bytes=9-99999999999999999999999", 10, ranges_of(&[9..10])),
+        ("BYTES=0-0", 10, ranges_of(&[0..1])),
+        (
+            "bytes=0-0,  -1,\t4-5 ,",
+            10,
+            ranges_of(&[0..1, 9..10, 4..6]),
+        ),
+        ("bytes=0-0,50-60", 10, ranges_of(&[0..1])),
+        ("bytes=10-", 10, RequestedRanges::Unsatisfiable),
+        ("bytes=-0", 10, RequestedRanges::Unsatisfiable),
+        (
+            "bytes=99999999999999999999999-",
+            10,
+            RequestedRanges::Unsatisfiable,
+        ),
+        ("bytes=0-", 0, RequestedRanges::Unsatisfiable),
+        ("bytes=-5", 0, RequestedRanges::Whole),
+        ("bytes=5-4", 10, RequestedRanges::Whole),
+        ("bytes=", 10, RequestedRanges::Whole),
+        ("bytes=,,", 10, RequestedRanges::Whole),
+        ("bytes=-", 10, RequestedRanges::Whole),
+        ("bytes=1", 10, RequestedRanges::Whole),
+        ("bytes=1-2-3", 10, RequestedRanges::Whole),
+        ("bytes=--1", 10, RequestedRanges::Whole),
+        ("bytes=+1-2", 10, RequestedRanges::Whole),
+        ("bytes=a-b", 10, RequestedRanges::Whole),
+        ("bytes= 1 - 2", 10, RequestedRanges::Whole),
+        ("bytes=0x1-2", 10, RequestedRanges::Whole),
+        ("bytes=١-٢", 10, RequestedRanges::Whole),
+        ("items=0-1", 10, RequestedRanges::Whole),
+        ("bytes 0-1", 10, RequestedRanges::Whole),
+        ("", 10, RequestedRanges::Whole),
+        // Overlapping ranges that would send more bytes than the representation has.
+        ("bytes=0-,0-", 10, RequestedRanges::Whole),
+        ("bytes=0-5,4-9", 10, RequestedRanges::Whole),
+        ("bytes=0-4,5-9", 10, ranges_of(&[0..5, 5..10])),
     ];
     for (value, len, expected) in cases {
-        assert_eq!(parse(value, *len), *expected, "{value} of {len}");
+        assert_eq!(parse_ranges(value, *len), *expected, "{value} of {len}");
     }
 }
 
@@ -60,9 +68,12 @@ fn more_ranges_than_the_limit_get_the_whole() {
         let specs: Vec<String> = (0..count).map(|n| format!("{}-{}", 2 * n, 2 * n)).collect();
         format!("bytes={}", specs.join(","))
     };
-    assert_eq!(parse(&list(1000), 10_000), Wanted::Whole);
-    assert_eq!(parse(&list(RANGES_MAX as u64 + 1), 10_000), Wanted::Whole);
-    let Wanted::Ranges(most) = parse(&list(RANGES_MAX as u64), 10_000) else {
+    assert_eq!(parse_ranges(&list(1000), 10_000), RequestedRanges::Whole);
+    assert_eq!(
+        parse_ranges(&list(RANGES_MAX as u64 + 1), 10_000),
+        RequestedRanges::Whole
+    );
+    let RequestedRanges::Ranges(most) = parse_ranges(&list(RANGES_MAX as u64), 10_000) else {
         panic!()
     };
     assert_eq!(most.len(), RANGES_MAX);
@@ -70,22 +81,37 @@ fn more_ranges_than_the_limit_get_the_whole() {
 
 #[test]
 fn only_a_get_whose_if_range_still_holds_has_ranges() {
-    let ours = Validators::strong("\"v1\"");
+    let ours = Validators::from_etag("\"v1\"");
     let mut headers = HeaderMap::new();
     headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
-    assert_eq!(wanted(&Method::GET, &headers, &ours, 10), ranges(&[0..1]));
-    assert_eq!(wanted(&Method::HEAD, &headers, &ours, 10), Wanted::Whole);
+    assert_eq!(
+        requested_ranges(&Method::GET, &headers, &ours, 10),
+        ranges_of(&[0..1])
+    );
+    assert_eq!(
+        requested_ranges(&Method::HEAD, &headers, &ours, 10),
+        RequestedRanges::Whole
+    );
     headers.insert(IF_RANGE, HeaderValue::from_static("\"v1\""));
-    assert_eq!(wanted(&Method::GET, &headers, &ours, 10), ranges(&[0..1]));
+    assert_eq!(
+        requested_ranges(&Method::GET, &headers, &ours, 10),
+        ranges_of(&[0..1])
+    );
     headers.insert(IF_RANGE, HeaderValue::from_static("\"v2\""));
-    assert_eq!(wanted(&Method::GET, &headers, &ours, 10), Wanted::Whole);
+    assert_eq!(
+        requested_ranges(&Method::GET, &headers, &ours, 10),
+        RequestedRanges::Whole
+    );
     headers.remove(IF_RANGE);
     headers.append(RANGE, HeaderValue::from_static("bytes=1-1"));
-    assert_eq!(wanted(&Method::GET, &headers, &ours, 10), Wanted::Whole);
+    assert_eq!(
+        requested_ranges(&Method::GET, &headers, &ours, 10),
+        RequestedRanges::Whole
+    );
 }
 
-/// The bytes that one spec selects, by looking at every byte.
-fn naive(spec: &str, len: u64) -> Vec<u64> {
+/// Returns the positions that one spec selects, by checking each byte.
+fn select_naively(spec: &str, len: u64) -> Vec<u64> {
     let (first, last) = spec.split_once('-').unwrap();
     let selected = |at: &u64| match (first.parse::<u64>(), last.parse::<u64>()) {
         (Ok(first), Ok(last)) => (first..=last).contains(at),
@@ -96,7 +122,7 @@ fn naive(spec: &str, len: u64) -> Vec<u64> {
     (0..len).filter(selected).collect()
 }
 
-fn spec() -> impl Strategy<Value = String> {
+fn range_spec() -> impl Strategy<Value = String> {
     prop_oneof![
         (0u64..40, 0u64..40).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
         (0u64..40).prop_map(|a| format!("{a}-")),
@@ -106,26 +132,26 @@ fn spec() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn selects_what_a_naive_reading_selects(
-        specs in prop::collection::vec(spec(), 1..6),
+    fn selects_the_same_bytes_as_a_naive_parser(
+        specs in prop::collection::vec(range_spec(), 1..6),
         len in 1u64..30,
     ) {
         let expected: Vec<Vec<u64>> =
-            specs.iter().map(|spec| naive(spec, len)).filter(|bytes| !bytes.is_empty()).collect();
+            specs.iter().map(|spec| select_naively(spec, len)).filter(|bytes| !bytes.is_empty()).collect();
         let total: usize = expected.iter().map(Vec::len).sum();
-        match parse(&format!("bytes={}", specs.join(", ")), len) {
-            Wanted::Ranges(ranges) => {
+        match parse_ranges(&format!("bytes={}", specs.join(", ")), len) {
+            RequestedRanges::Ranges(ranges) => {
                 let found: Vec<Vec<u64>> = ranges.into_iter().map(Iterator::collect).collect();
                 prop_assert_eq!(found, expected);
             }
-            Wanted::Unsatisfiable => prop_assert!(expected.is_empty()),
-            Wanted::Whole => prop_assert!(total as u64 > len),
+            RequestedRanges::Unsatisfiable => prop_assert!(expected.is_empty()),
+            RequestedRanges::Whole => prop_assert!(total as u64 > len),
         }
     }
 
     #[test]
     fn any_text_gives_ranges_within_bounds(value in "(bytes=)?[0-9,\\- ]{0,80}|.{0,40}", len in any::<u64>()) {
-        if let Wanted::Ranges(ranges) = parse(&value, len) {
+        if let RequestedRanges::Ranges(ranges) = parse_ranges(&value, len) {
             prop_assert!(!ranges.is_empty() && ranges.len() <= RANGES_MAX);
             prop_assert!(ranges.iter().all(|range| range.start < range.end && range.end <= len));
         }
@@ -141,6 +167,6 @@ proptest! {
         let pieces: Vec<Bytes> = pieces.into_iter().map(Bytes::from).collect();
         let range = a.min(b)..a.max(b);
         let at = |n: u64| (n as usize).min(whole.len());
-        prop_assert_eq!(slice(&pieces, &range).concat(), &whole[at(range.start)..at(range.end)]);
+        prop_assert_eq!(slice_pieces(&pieces, &range).concat(), &whole[at(range.start)..at(range.end)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The thread that writes records, and the bounded queue before it.
+//! The thread that writes records, and its bounded queue.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -9,44 +9,44 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Access, Storage, Tcp};
-use crate::metrics::{Counter, Metrics, Row};
+use super::{AccessRecord, StorageRecord, TcpRecord};
+use crate::metrics::{Counter, MetricSpec, Metrics};
 
-/// The most records waiting to be written; more are dropped and counted. Some 30 MB.
+/// The most records in the queue, about 30 MB; more are dropped and counted.
 const WAITING_MAX: usize = 65_536;
-/// Written at a time, about.
+/// Approximate size of a write.
 const BUFFER_BYTES: usize = 256 << 10;
-/// How long a record may wait before it is written, when few come.
+/// Longest time that a record waits in the queue.
 const DELAY_MAX: Duration = Duration::from_millis(200);
 
-const WRITTEN: Row = Row {
+const WRITTEN: MetricSpec = MetricSpec {
     name: "records_written",
     unit: "",
     help: "Records written to the file",
 };
-const DROPPED: Row = Row {
+const DROPPED: MetricSpec = MetricSpec {
     name: "records_dropped",
     unit: "",
     help: "Records lost because the disk was too slow or full",
 };
 
-const REOPENED: Row = Row {
+const REOPENED: MetricSpec = MetricSpec {
     name: "records_reopened",
     unit: "",
-    help: "Times that the file of records was opened anew",
+    help: "Times that the records file was reopened",
 };
 
-/// Where records go. Cheap to clone; [`Recorder::close`], or else the last clone to be dropped, waits
-/// until all is written.
+/// Writes records to a file. Cheap to clone. [`Recorder::close`], or else dropping the last clone,
+/// waits until all records are written.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    shared: Arc<Shared>,
-    thread: Arc<Thread>,
+    shared: Arc<RecorderState>,
+    thread: Arc<WriterThread>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct RecorderState {
+    queue: Mutex<RecordQueue>,
     wake: Condvar,
     written: Counter,
     dropped: Counter,
@@ -55,28 +55,29 @@ struct Shared {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Line {
-    Access(Box<Access>),
-    Storage(Box<Storage>),
-    Tcp(Box<Tcp>),
+enum RecordLine {
+    Access(Box<AccessRecord>),
+    Storage(Box<StorageRecord>),
+    Tcp(Box<TcpRecord>),
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: Vec<Line>,
+struct RecordQueue {
+    waiting: Vec<RecordLine>,
     closed: bool,
-    /// What waits goes to the old file, what comes then to the one of this name by then.
+    /// Whether to reopen the file: queued cannot reopen the records file; records go to the old one, later ones to the file that
+    /// then has the name.
     reopen: bool,
 }
 
 impl Recorder {
-    /// Appends to a file, which is made if it is not there.
+    /// Appends to a file, and creates it if it does not exist.
     pub fn open(path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
-        Recorder::to(append(path)?, path, metrics)
+        Recorder::with_file(open_for_append(path)?, path, metrics)
     }
 
-    fn to(file: File, path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
-        let shared = Arc::new(Shared {
+    fn with_file(file: File, path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
+        let shared = Arc::new(RecorderState {
             queue: Mutex::default(),
             wake: Condvar::new(),
             written: metrics.counter(&WRITTEN),
@@ -88,7 +89,7 @@ impl Recorder {
         let handle = std::thread::Builder::new()
             .name("records".into())
             .spawn(run)?;
-        let thread = Thread {
+        let thread = WriterThread {
             shared: Arc::clone(&shared),
             handle: Mutex::new(Some(handle)),
         };
@@ -98,35 +99,35 @@ impl Recorder {
         })
     }
 
-    /// Waits until all that came is written. What comes then is dropped, and counted as that. Whoever
-    /// ends a program calls it: the last clone may be with a thread that nobody waits for.
+    /// Waits until all records are written. Later records are dropped and counted.
+    ///
+    /// Call this before the program exits: a thread that is not joined may hold the last clone.
     pub fn close(&self) {
         self.thread.close();
     }
 
-    /// Hands over one record. Never waits for the disk.
-    pub fn access(&self, record: Access) {
-        self.line(Line::Access(Box::new(record)));
+    /// Queues one record. Never waits for the disk.
+    pub fn record_access(&self, record: AccessRecord) {
+        self.push_line(RecordLine::Access(Box::new(record)));
     }
 
-    /// The same for a request of the storage.
-    pub fn storage(&self, record: Storage) {
-        self.line(Line::Storage(Box::new(record)));
+    /// Queues the record of a storage request.
+    pub fn record_storage(&self, record: StorageRecord) {
+        self.push_line(RecordLine::Storage(Box::new(record)));
     }
 
-    /// The same for what TCP saw.
-    pub fn tcp(&self, record: Tcp) {
-        self.line(Line::Tcp(Box::new(record)));
+    /// Queues a record of TCP's statistics.
+    pub fn record_tcp(&self, record: TcpRecord) {
+        self.push_line(RecordLine::Tcp(Box::new(record)));
     }
 
-    /// Opens the file anew under its name, soon: it was moved away, and another is to begin. All
-    /// records go to the one or the other.
+    /// Reopens the file by its name soon, after it has been moved away. No record is lost.
     pub fn reopen(&self) {
         self.shared.lock().reopen = true;
         self.shared.wake.notify_one();
     }
 
-    fn line(&self, record: Line) {
+    fn push_line(&self, record: RecordLine) {
         let mut queue = self.shared.lock();
         if queue.closed || queue.waiting.len() >= WAITING_MAX {
             drop(queue);
@@ -134,20 +135,19 @@ impl Recorder {
             return;
         }
         queue.waiting.push(record);
-        // The writer looks by itself now and then: waking it for each record would cost more than
-        // writing does.
+        // The writer polls the queue: waking it for each record would cost more than the write.
         if queue.waiting.len() == WAITING_MAX / 4 {
             self.shared.wake.notify_one();
         }
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+impl RecorderState {
+    fn lock(&self) -> MutexGuard<'_, RecordQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread's whole life.
+    /// Writes records until the recorder is closed.
     fn write_all(&self, mut to: BufWriter<File>, path: &Path) {
         let mut batch = Vec::new();
         loop {
@@ -156,19 +156,19 @@ impl Shared {
             match write_batch(&mut to, &batch) {
                 Ok(()) => self.written.inc_by(count),
                 Err(error) => {
-                    tracing::warn!(%error, count, "records could not be written");
+                    tracing::warn!(%error, count, "cannot write records");
                     self.dropped.inc_by(count)
                 }
             };
             batch.clear();
             if reopen {
-                match append(path) {
+                match open_for_append(path) {
                     Ok(file) => {
                         to = BufWriter::with_capacity(BUFFER_BYTES, file);
                         self.reopened.inc();
                     }
                     Err(error) => {
-                        tracing::warn!(%error, path = %path.display(), "records go to the old file")
+                        tracing::warn!(%error, path = %path.display(), "cannot reopen the records file; records go to the old one")
                     }
                 }
             }
@@ -178,9 +178,10 @@ impl Shared {
         }
     }
 
-    /// Fills `batch`; whether it is the last one, and the last one for this file.
-    fn next_batch(&self, batch: &mut Vec<Line>) -> (bool, bool) {
-        let idle = |queue: &mut Queue| {
+    /// Fills `batch`. Returns whether it is the last one, and whether it is the last one for this
+    /// file.
+    fn next_batch(&self, batch: &mut Vec<RecordLine>) -> (bool, bool) {
+        let idle = |queue: &mut RecordQueue| {
             !queue.closed && !queue.reopen && queue.waiting.len() < WAITING_MAX / 4
         };
         let waited = self.wake.wait_timeout_while(self.lock(), DELAY_MAX, idle);
@@ -190,11 +191,11 @@ impl Shared {
     }
 }
 
-fn append(path: &Path) -> io::Result<File> {
+fn open_for_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_batch(to: &mut BufWriter<File>, batch: &[Line]) -> io::Result<()> {
+fn write_batch(to: &mut BufWriter<File>, batch: &[RecordLine]) -> io::Result<()> {
     for record in batch {
         serde_json::to_writer(&mut *to, record)?;
         to.write_all(b"\n")?;
@@ -203,24 +204,24 @@ fn write_batch(to: &mut BufWriter<File>, batch: &[Line]) -> io::Result<()> {
 }
 
 #[derive(Debug)]
-struct Thread {
-    shared: Arc<Shared>,
+struct WriterThread {
+    shared: Arc<RecorderState>,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Thread {
+impl WriterThread {
     fn close(&self) {
         self.shared.lock().closed = true;
         self.shared.wake.notify_one();
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = handle.take() {
-            // The thread cannot panic on outside input; if it did, there is nothing left to do.
+            // The thread does not panic on any input; if it did, nothing could be done here.
             let _ = handle.join();
         }
     }
 }
 
-impl Drop for Thread {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.close();
     }
@@ -228,18 +229,18 @@ impl Drop for Thread {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
+    use super::super::tests::sample_access;
     use super::*;
 
     #[test]
-    fn all_is_written_once_it_is_closed_whoever_still_holds_it() {
+    fn closing_writes_all_records_while_other_clones_exist() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
         let recorder = Recorder::open(&path, &Metrics::new()).unwrap();
         let other = recorder.clone();
-        other.access(sample());
+        other.record_access(sample_access());
         recorder.close();
-        other.access(sample());
+        other.record_access(sample_access());
         let lines = || std::fs::read_to_string(&path).unwrap().lines().count();
         assert_eq!(lines(), 1);
         assert_eq!(other.shared.dropped.get(), 1);
@@ -258,10 +259,10 @@ mod tests {
                 let recorder = recorder.clone();
                 std::thread::spawn(move || {
                     for request in 0..1000 {
-                        recorder.access(Access {
+                        recorder.record_access(AccessRecord {
                             connection,
                             request,
-                            ..sample()
+                            ..sample_access()
                         });
                     }
                 })
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(seen, all);
         assert!(
             metrics
-                .text()
+                .encode_text()
                 .unwrap()
                 .contains("headwater_records_written_total 4000")
         );
@@ -303,14 +304,14 @@ mod tests {
         let recorder = Recorder::open(&path, &metrics).unwrap();
         for turn in 0..5 {
             for request in 0..500 {
-                recorder.access(Access {
+                recorder.record_access(AccessRecord {
                     request: turn * 500 + request,
-                    ..sample()
+                    ..sample_access()
                 });
                 if request == 250 {
                     std::fs::rename(&path, dir.path().join(format!("{turn}"))).unwrap();
                     recorder.reopen();
-                    // The next turn moves what this one has opened.
+                    // The next iteration moves the file that this one has opened.
                     while !path.exists() {
                         std::thread::yield_now();
                     }
@@ -330,23 +331,23 @@ mod tests {
             .collect();
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..2500));
-        let text = metrics.text().unwrap();
+        let text = metrics.encode_text().unwrap();
         assert!(text.contains("headwater_records_reopened_total 5"));
     }
 
     #[test]
-    fn a_full_disk_loses_records_and_says_so() {
+    fn a_full_disk_loses_records_and_counts_them() {
         let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
             println!("skipped: no /dev/full here");
             return;
         };
         let metrics = Metrics::new();
-        let recorder = Recorder::to(full, Path::new("/dev/full"), &metrics).unwrap();
-        recorder.access(sample());
+        let recorder = Recorder::with_file(full, Path::new("/dev/full"), &metrics).unwrap();
+        recorder.record_access(sample_access());
         drop(recorder);
         assert!(
             metrics
-                .text()
+                .encode_text()
                 .unwrap()
                 .contains("headwater_records_dropped_total 1")
         );

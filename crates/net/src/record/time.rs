@@ -4,29 +4,31 @@ use std::time::SystemTime;
 
 use serde::Serializer;
 
-/// Serialises as `2024-02-29T23:59:59.000042Z`; times before 1970 as its beginning.
+/// Serializes a time as `2024-02-29T23:59:59.000042Z`; times before 1970 become 1970.
 pub(super) fn rfc3339<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-    let (year, month, day) = date(seconds / 86_400);
+    let (year, month, day) = civil_date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     to.collect_str(&format_args!(
         "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
     ))
 }
 
-/// The Gregorian date that lies `days` after 1970-01-01. Years are counted from March, so that a
-/// leap day is a year's last, and in cycles of 400 years (146,097 days), which are all alike.
-fn date(days: u64) -> (u64, u64, u64) {
+/// Returns the Gregorian date `days` after 1970-01-01.
+///
+/// Years start in March, so that a leap day is the last day of a year. They repeat in cycles of 400
+/// years (146,097 days).
+fn civil_date(days: u64) -> (u64, u64, u64) {
     const CYCLE: u64 = 146_097;
     // From 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
     let (cycle, day) = (days / CYCLE, days % CYCLE);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // From March, months repeat lengths every five: 153 days.
+    // From March on, the lengths of months repeat every five months: 153 days.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 {
@@ -47,7 +49,7 @@ mod tests {
         let leap = |year| divides(4, year) && (!divides(100, year) || divides(400, year));
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..365_243 {
-            assert_eq!(date(days), (year, month, day), "day {days}");
+            assert_eq!(civil_date(days), (year, month, day), "day {days}");
             let length = match month {
                 2 if leap(year) => 29,
                 2 => 28,

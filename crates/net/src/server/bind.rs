@@ -5,37 +5,51 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that may wait to be accepted, per worker; the kernel caps it (`somaxconn`).
+/// Backlog per worker: connections that wait to be accepted. The kernel caps it (`somaxconn`).
 const BACKLOG: i32 = 4096;
 
-/// The addresses bound, and for each worker a listener for each address.
-type Bound = (Vec<SocketAddr>, Vec<Vec<TcpListener>>);
+/// The bound addresses, and each worker's listener for each address.
+type BoundListeners = (Vec<SocketAddr>, Vec<Vec<TcpListener>>);
 
-pub(super) fn all(names: &[String], workers: usize, share: bool) -> io::Result<Bound> {
+pub(super) fn bind_all(
+    names: &[String],
+    workers: usize,
+    share: bool,
+) -> io::Result<BoundListeners> {
     if names.is_empty() {
         return Err(io::Error::other("no address to listen on"));
     }
     let mut addresses = Vec::new();
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for name in names {
-        let first = first_of(name, share)
-            .map_err(|error| io::Error::new(error.kind(), format!("listen on {name}: {error}")))?;
-        // With port 0 the first socket picks, and the others follow.
+        let first = first_of(name, share).map_err(|error| describe_bind_error(name, &error))?;
+        // With port 0, the first socket chooses the port for the others.
         let address = first.local_addr()?;
         addresses.push(address);
         let mut first = Some(first);
         for worker in &mut listeners {
-            worker.push(first.take().map_or_else(|| listener(address), Ok)?);
+            worker.push(first.take().map_or_else(|| open_listener(address), Ok)?);
         }
     }
     Ok((addresses, listeners))
 }
 
-/// The first of a name's addresses that can be bound.
+/// Adds the address and, for a port in use, the remedy.
+fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; stop the program that uses the port, or choose another one with --listen HOST:PORT"
+        }
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("listen on {name}: {error}{remedy}"))
+}
+
+/// Binds the first address of a name that can be bound.
 fn first_of(name: &str, share: bool) -> io::Result<TcpListener> {
     let mut failure = io::Error::other("the name has no address");
-    for address in resolve(name)? {
-        let bound = probe(address, share).and_then(|()| listener(address));
+    for address in resolve_name(name)? {
+        let bound = probe_port(address, share).and_then(|()| open_listener(address));
         match bound {
             Ok(listener) => return Ok(listener),
             Err(error) => failure = error,
@@ -44,7 +58,7 @@ fn first_of(name: &str, share: bool) -> io::Result<TcpListener> {
     Err(failure)
 }
 
-fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
+fn resolve_name(name: &str) -> io::Result<Vec<SocketAddr>> {
     match name.strip_prefix(':') {
         Some(port) => {
             let port = port.parse().map_err(|_| io::Error::other("not a port"))?;
@@ -58,19 +72,19 @@ fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Fails when somebody listens there already, which sharing would hide.
-fn probe(address: SocketAddr, share: bool) -> io::Result<()> {
+/// Fails when another process already listens on the address, which port sharing would hide.
+fn probe_port(address: SocketAddr, share: bool) -> io::Result<()> {
     if share || address.port() == 0 {
         return Ok(());
     }
-    let socket = socket(address)?;
+    let socket = open_socket(address)?;
     socket.bind(&address.into())
 }
 
-fn listener(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = socket(address)?;
+fn open_listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = open_socket(address)?;
     socket.set_reuse_port(true)?;
-    // Accepted sockets inherit it, which saves a call for each.
+    // Accepted sockets inherit the option, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -78,7 +92,7 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn socket(address: SocketAddr) -> io::Result<Socket> {
+fn open_socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -86,7 +100,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // The unspecified address takes IPv4 too.
+        // The unspecified IPv6 address accepts IPv4 too.
         socket.set_only_v6(false)?;
     }
     Ok(socket)
@@ -99,7 +113,7 @@ mod tests {
     #[test]
     fn all_workers_of_an_address_share_its_port() {
         let names = ["127.0.0.1:0".to_owned(), "localhost:0".to_owned()];
-        let (addresses, listeners) = all(&names, 3, false).unwrap();
+        let (addresses, listeners) = bind_all(&names, 3, false).unwrap();
         assert_eq!(listeners.len(), 3);
         assert!(addresses.iter().all(|address| address.port() != 0));
         for worker in &listeners {
@@ -110,18 +124,19 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_an_error_unless_shared() {
-        let (addresses, _held) = all(&["127.0.0.1:0".to_owned()], 1, false).unwrap();
+        let (addresses, _held) = bind_all(&["127.0.0.1:0".to_owned()], 1, false).unwrap();
         let name = [addresses[0].to_string()];
-        let error = all(&name, 1, false).unwrap_err();
+        let error = bind_all(&name, 1, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
-        assert!(all(&name, 1, true).is_ok());
+        assert!(error.to_string().contains("--listen"), "{error}");
+        assert!(bind_all(&name, 1, true).is_ok());
     }
 
     #[test]
     fn nonsense_is_an_error() {
         for name in ["", ":", "nowhere", ":99999", "127.0.0.1:x"] {
-            assert!(all(&[name.to_owned()], 1, false).is_err(), "{name}");
+            assert!(bind_all(&[name.to_owned()], 1, false).is_err(), "{name}");
         }
-        assert!(all(&[], 1, false).is_err());
+        assert!(bind_all(&[], 1, false).is_err());
     }
 }

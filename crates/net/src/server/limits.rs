@@ -1,31 +1,42 @@
-//! Bounds on everything that a client controls.
+//! Limits on everything that a client controls.
 
 use std::time::Duration;
 
-/// What clients may do. Each default is documented by what it costs.
+use crate::MinRate;
+
+/// Limits per client. Each default is documented by its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections in all; one more is answered 503 and closed. Each costs a descriptor and
+    /// Most open connections in total; one more gets 503 and is closed. Each costs a descriptor and
     /// memory (`docs/edge.md`: idle clients).
     pub connections_max: usize,
-    /// Open connections of one address. High, since a relay or a load tester is one address.
+    /// Most open connections of one address. The default is high because a relay or a load
+    /// generator has one address.
     pub connections_per_address_max: usize,
-    /// From the first byte of a connection or a request to the end of its header.
+    /// Longest time from the first byte of a connection or request to the end of its header.
     pub header_timeout: Duration,
-    /// Without a request.
+    /// Longest time between requests.
     pub idle_timeout: Duration,
-    /// Without the client taking a byte of a response that waits for it.
+    /// Longest time in which a client takes no byte of a waiting response.
     pub stall_timeout: Duration,
-    /// Bytes of a request's header, target included; more: 431.
+    /// Most bytes of a request's header, target included; a longer one gets 431.
     pub header_bytes_max: usize,
-    /// Bytes of a request's target; more: 414.
+    /// Most bytes of a request's target; a longer one gets 414.
     pub target_bytes_max: usize,
-    /// Requests at a time on one HTTP/2 connection.
+    /// Most concurrent requests of one HTTP/2 connection.
     pub streams_max: u32,
-    /// After the shutdown signal, go on accepting for this long, so that a balancer notices
-    /// (`/readyz` fails, answers say `Connection: close`) before the port closes.
+    /// Request bytes that a client may send on one HTTP/2 stream before we read them.
+    pub stream_window_bytes: u32,
+    /// The same for all streams of one HTTP/2 connection.
+    pub connection_window_bytes: u32,
+    /// Copied response bytes that one connection holds before its streams continue in frames of 4 KiB.
+    pub connection_send_buffer_bytes: u64,
+    /// The rate that clients must take while `send-memory` is short.
+    pub min_rate: MinRate,
+    /// After the shutdown signal, time for a load balancer to notice (`/readyz` fails, responses
+    /// contain `Connection: close`) before the port closes.
     pub announce: Duration,
-    /// Then, how long requests in flight may take to finish.
+    /// After that, time for requests in flight to finish.
     pub drain_timeout: Duration,
 }
 
@@ -40,6 +51,10 @@ impl Default for Limits {
             header_bytes_max: 64 << 10,
             target_bytes_max: 8 << 10,
             streams_max: 128,
+            stream_window_bytes: 256 << 10,
+            connection_window_bytes: 1 << 20,
+            connection_send_buffer_bytes: 4 << 20,
+            min_rate: MinRate::default(),
             announce: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
         }
@@ -47,17 +62,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How often a worker looks for connections that have waited too long.
+    /// Returns the interval at which a worker looks for connections that have timed out.
     pub(super) fn sweep_period(&self) -> Duration {
         let shortest = self
             .header_timeout
             .min(self.idle_timeout)
-            .min(self.stall_timeout);
+            .min(self.stall_timeout)
+            .min(self.min_rate.window);
         (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 }
 
-/// Raises the soft limit of open descriptors to the hard one, and returns it. Call it once, early.
+/// Raises the soft limit of open descriptors to the hard limit, and returns it. Call this once, at
+/// the start.
 pub fn raise_descriptor_limit() -> std::io::Result<Option<u64>> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
-//! PROXY protocol, version 2 (HAProxy's `proxy-protocol.txt`, section 2.2): what a balancer says of
-//! the client before the client's own bytes. Version 1, which is text, is not spoken.
+//! PROXY protocol, version 2 (HAProxy's `proxy-protocol.txt`, section 2.2): the client's address,
+//! sent by a proxy before the client's own bytes. Version 1, the text format, is not supported.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,29 +7,33 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Addresses and what balancers add to them (names, certificates); the format allows 65,535.
+/// Most bytes of addresses and additional values (names, certificates); the format allows 65,535.
 const REST_BYTES_MAX: usize = 4096;
 
-/// Reads the header, and no byte more. `None`: the balancer speaks for itself (a health check), or
-/// of a kind of address that is not TCP's.
+/// Reads exactly the header.
+///
+/// Returns `None` if the proxy connects for itself (a health check), or for an address family
+/// without TCP.
 ///
 /// # Errors
-/// When it is none, or the connection ends within.
-pub(super) async fn read<T: AsyncRead + Unpin>(io: &mut T) -> io::Result<Option<SocketAddr>> {
+/// When the bytes are not a PROXY header, or the connection ends within it.
+pub(super) async fn read_proxy_header<T: AsyncRead + Unpin>(
+    io: &mut T,
+) -> io::Result<Option<SocketAddr>> {
     let mut head = [0; 16];
     io.read_exact(&mut head).await?;
     let len = rest_len(&head).map_err(io::Error::other)?;
     let mut rest = vec![0; len];
     io.read_exact(&mut rest).await?;
-    client(&head, &rest).map_err(io::Error::other)
+    client_address(&head, &rest).map_err(io::Error::other)
 }
 
-/// How many bytes follow the fixed part.
+/// Returns the number of bytes after the fixed part.
 fn rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
     let [.., high, low] = *head;
     let len = usize::from(u16::from_be_bytes([high, low]));
     if !head.starts_with(SIGNATURE) {
-        Err("a PROXY header of version 2 is wanted from this network, and something else came")
+        Err("expected a PROXY header of version 2 from this network")
     } else if len > REST_BYTES_MAX {
         Err("the PROXY header has more than 4096 bytes")
     } else {
@@ -37,10 +41,10 @@ fn rest_len(head: &[u8; 16]) -> Result<usize, &'static str> {
     }
 }
 
-fn client(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static str> {
+fn client_address(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static str> {
     let [.., command, family, _, _] = *head;
     match command {
-        // LOCAL: whatever follows means nothing.
+        // LOCAL: the addresses have no meaning.
         0x20 => return Ok(None),
         0x21 => {}
         _ => return Err("the PROXY header's version or command is unknown"),
@@ -70,7 +74,7 @@ fn client(head: &[u8; 16], rest: &[u8]) -> Result<Option<SocketAddr>, &'static s
 mod tests {
     use super::*;
 
-    fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+    fn build_header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
         bytes.extend([command, family]);
         bytes.extend(u16::try_from(rest.len()).unwrap().to_be_bytes());
@@ -78,9 +82,9 @@ mod tests {
         bytes
     }
 
-    fn run(mut bytes: &[u8]) -> (Result<Option<String>, String>, usize) {
+    fn read_and_count_rest(mut bytes: &[u8]) -> (Result<Option<String>, String>, usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let read = runtime.unwrap().block_on(read(&mut bytes));
+        let read = runtime.unwrap().block_on(read_proxy_header(&mut bytes));
         let read = read.map(|found| found.map(|address| address.to_string()));
         (read.map_err(|error| error.to_string()), bytes.len())
     }
@@ -104,30 +108,30 @@ mod tests {
             (0x21, 0x00, &[1, 2, 3], None),
             (0x21, 0x31, &[0; 216], None),
         ] {
-            let mut bytes = header(command, family, rest);
+            let mut bytes = build_header(command, family, rest);
             bytes.extend(b"GET /");
-            let (read, left) = run(&bytes);
+            let (read, left) = read_and_count_rest(&bytes);
             assert_eq!(read, Ok(expected.map(str::to_owned)), "{command} {family}");
             assert_eq!(left, 5, "{command} {family}");
         }
     }
 
     #[test]
-    fn what_is_no_header_is_an_error_however_it_is_cut() {
-        let whole = header(0x21, 0x11, &V4);
+    fn bytes_that_are_not_a_header_are_an_error_at_any_length() {
+        let whole = build_header(0x21, 0x11, &V4);
         for len in 0..whole.len() {
-            assert!(run(&whole[..len]).0.is_err(), "{len}");
+            assert!(read_and_count_rest(&whole[..len]).0.is_err(), "{len}");
         }
         for wrong in [
             b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             b"PROXY TCP4 192.0.2.7 10.0.0.1 4660 80\r\n".to_vec(),
-            header(0x11, 0x11, &V4),
-            header(0x22, 0x11, &V4),
-            header(0x21, 0x11, &V4[..11]),
-            header(0x21, 0x21, &[0; 35]),
-            header(0x21, 0x11, &[0; REST_BYTES_MAX + 1]),
+            build_header(0x11, 0x11, &V4),
+            build_header(0x22, 0x11, &V4),
+            build_header(0x21, 0x11, &V4[..11]),
+            build_header(0x21, 0x21, &[0; 35]),
+            build_header(0x21, 0x11, &[0; REST_BYTES_MAX + 1]),
         ] {
-            assert!(run(&wrong).0.is_err(), "{wrong:?}");
+            assert!(read_and_count_rest(&wrong).0.is_err(), "{wrong:?}");
         }
     }
 }

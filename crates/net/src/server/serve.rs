@@ -1,4 +1,4 @@
-//! One connection's life: handshake, HTTP, the handler's answers.
+//! Serves one connection: handshake, HTTP, and the handler's responses.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,30 +13,34 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 
-use super::census::Seat;
-use super::direct::Left;
-use super::{Certificates, Common, Limits, Shutdown, proxy};
+use super::connection_limits::ConnectionSlot;
+use super::http1_fast_path::FastPathExit;
+use super::{CurrentCertificates, Limits, ServerState, Shutdown, proxy};
 use crate::body::Incoming;
-use crate::conn::{InFlight, Io, Shared};
+use crate::conn::{ConnectionIo, ConnectionState, InFlight};
 use crate::{Body, Conn, Error};
 
-/// The least that hyper takes as the bound of its buffers.
+/// The smallest buffer limit that `hyper` accepts.
 const BUFFER_MIN: usize = 8192;
+/// Bytes that an HTTP/2 stream's buffer holds before it accepts no further frame.
+const STREAM_BUFFER_BYTES: usize = 64 << 10;
+/// Encrypted bytes that may wait for a connection's socket: four records in one write.
+const TLS_BUFFER_BYTES: usize = 64 << 10;
 
-/// Why a connection broke off.
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// The error that ended a connection.
+type ServeError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a worker's connections have in common.
+/// State that a worker's connections share.
 #[derive(Clone)]
-pub(super) struct Service<H> {
-    pub(super) common: Arc<Common>,
+pub(super) struct ConnectionService<H> {
+    pub(super) common: Arc<ServerState>,
     pub(super) protocol: Arc<Builder<TokioExecutor>>,
     pub(super) shutdown: Shutdown,
     pub(super) handler: H,
 }
 
-/// The protocols' settings.
-pub(super) fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
+/// Returns `hyper`'s protocol settings.
+pub(super) fn build_protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -45,62 +49,82 @@ pub(super) fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
     builder
         .http2()
         .max_header_list_size(list_max)
-        .max_concurrent_streams(limits.streams_max);
+        .max_concurrent_streams(limits.streams_max)
+        .initial_stream_window_size(limits.stream_window_bytes)
+        .initial_connection_window_size(limits.connection_window_bytes)
+        .max_send_buf_size(STREAM_BUFFER_BYTES);
     builder
 }
 
-impl<H, R> Service<H>
+impl<H, R> ConnectionService<H>
 where
     H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Response<Body>> + Send + 'static,
 {
-    /// Runs until either side ends the connection.
-    pub(super) async fn connection(self, mut io: Io, shared: Arc<Shared>, _seat: Seat) {
-        if self.common.trust.proxies(shared.peer().ip()) {
-            match proxy::read(&mut io).await {
+    /// Serves the connection until either side closes it.
+    pub(super) async fn serve_connection(
+        self,
+        mut io: ConnectionIo,
+        shared: Arc<ConnectionState>,
+        _slot: ConnectionSlot,
+    ) {
+        if self.common.trust.is_proxy(shared.peer().ip()) {
+            match proxy::read_proxy_header(&mut io).await {
                 Ok(client) => client
                     .into_iter()
                     .for_each(|client| shared.speaks_for(client)),
                 Err(error) => {
-                    tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "no PROXY header");
+                    tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "closed a connection without a valid PROXY header");
                     return;
                 }
             }
         }
-        let tls = self.common.tls.as_ref().map(Certificates::acceptor);
+        let tls = self.common.tls.as_ref().map(CurrentCertificates::acceptor);
         let result = match tls {
-            None => match self.direct(&mut io, &shared).await {
-                Ok(Left::Nothing) => Ok(()),
-                Ok(Left::Request) => Box::pin(self.http(io, &shared)).await,
+            None => match self.serve_fast_path(&mut io, &shared).await {
+                Ok(FastPathExit::Nothing) => Ok(()),
+                Ok(FastPathExit::Request) => Box::pin(self.serve_http(io, &shared)).await,
                 Err(error) => Err(error.into()),
             },
-            // Boxed, as `hyper` is: else each connection keeps room for what few need.
-            Some(tls) => Box::pin(self.secure(tls, io, &shared)).await,
+            // Boxed like `hyper`'s future: otherwise each connection would reserve memory for a
+            // rare case.
+            Some(tls) => Box::pin(self.serve_tls(tls, io, &shared)).await,
         };
         if let Err(error) = result {
             tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "connection ended");
         }
     }
 
-    async fn secure(&self, tls: TlsAcceptor, io: Io, shared: &Arc<Shared>) -> Result<(), Failed> {
-        self.http(tls.accept(io).await?, shared).await
+    async fn serve_tls(
+        &self,
+        tls: TlsAcceptor,
+        io: ConnectionIo,
+        shared: &Arc<ConnectionState>,
+    ) -> Result<(), ServeError> {
+        let limited = |tls: &mut rustls::ServerConnection| {
+            tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+        };
+        self.serve_http(tls.accept_with(io, limited).await?, shared)
+            .await
     }
 
-    /// All that HTTP may be.
-    async fn http<T>(&self, io: T, shared: &Arc<Shared>) -> Result<(), Failed>
+    /// Serves any HTTP request through `hyper`.
+    async fn serve_http<T>(&self, io: T, shared: &Arc<ConnectionState>) -> Result<(), ServeError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let send_buffer_bytes = self.common.limits.connection_send_buffer_bytes;
+        shared.start_copying(&self.common.send_memory, send_buffer_bytes);
         let answer = |request: Request<_>| {
-            let answer = self.answer(request.map(Incoming::from), shared);
+            let answer = self.handle_request(request.map(Incoming::from), shared);
             async move { answer.await.map(in_map) }
         };
         let service = service_fn(answer);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
-        let mut told = false;
+        let mut is_closing = false;
         std::future::poll_fn(|cx| {
-            if shared.poll_closing(cx.waker()) && !told {
-                told = true;
+            if shared.poll_closing(cx.waker()) && !is_closing {
+                is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
             connection.as_mut().poll(cx)
@@ -108,18 +132,18 @@ where
         .await
     }
 
-    /// One request.
-    pub(super) fn answer(
+    /// Serves one request.
+    pub(super) fn handle_request(
         &self,
         request: Request<Incoming>,
-        shared: &Arc<Shared>,
+        shared: &Arc<ConnectionState>,
     ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + use<H, R> {
-        let (number, in_flight) = shared.begin(request.version());
+        let (number, in_flight) = shared.begin_request(request.version());
         let head = request.method() == Method::HEAD;
         let version = request.version();
-        // There may have been a Content-Length beside it, which the parser drops unseen; then
-        // somebody on the way may see another end of the request, so that the connection must end
-        // with the answer (RFC 9112 section 6.1).
+        // The request may also have had a Content-Length, which the parser drops. Another hop may
+        // then see a different end of the request, so the connection must close after the response
+        // (RFC 9112 section 6.1).
         let chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let conn = Conn {
             shared: Arc::clone(shared),
@@ -127,11 +151,11 @@ where
             client: self
                 .common
                 .trust
-                .client(shared.peer().ip(), request.headers()),
+                .client_address(shared.peer().ip(), request.headers()),
         };
-        // Boxed, as what it is at is long: else it is moved from place to place for each request,
-        // and each idle connection keeps room for it.
-        let answer = match self.refusal(&request) {
+        // Boxed because the future is large: otherwise each request would move it, and each idle
+        // connection would reserve memory for it.
+        let answer = match self.find_refusal(&request) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
@@ -144,12 +168,13 @@ where
             };
             let last = refused || chunked || shutdown.is_draining();
             let last = version < Version::HTTP_2 && last;
-            Ok(finish(response, head, last, in_flight))
+            Ok(finish_response(response, head, last, in_flight))
         }
     }
 
-    /// What no handler should have to see. The connection ends with it.
-    fn refusal(&self, request: &Request<Incoming>) -> Option<Error> {
+    /// Returns the error for a request that must not reach a handler. The connection closes after
+    /// it.
+    fn find_refusal(&self, request: &Request<Incoming>) -> Option<Error> {
         let max = self.common.limits.target_bytes_max;
         let bytes = request
             .uri()
@@ -159,13 +184,13 @@ where
             let context = format_args!("the target has {bytes} bytes, the limit is {max}");
             return Some(Error::client(StatusCode::URI_TOO_LONG, context));
         }
-        let what = malformed(request.version(), request.headers())?;
+        let what = find_malformation(request.version(), request.headers())?;
         Some(Error::client(StatusCode::BAD_REQUEST, what))
     }
 }
 
-/// What is wrong with a request of HTTP/1 that the parser lets pass.
-fn malformed(version: Version, headers: &HeaderMap) -> Option<&'static str> {
+/// Finds an error in an HTTP/1 request that the parser accepts.
+fn find_malformation(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     if version >= Version::HTTP_2 {
         return None;
     }
@@ -175,7 +200,7 @@ fn malformed(version: Version, headers: &HeaderMap) -> Option<&'static str> {
         (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
         (Some(_), Some(_)) => Some("the request has more than one Host"),
         (Some(host), None) if !host.as_bytes().iter().all(may_be_of_host) => {
-            Some("the request's Host is none")
+            Some("the request has an invalid Host")
         }
         _ => None,
     }
@@ -186,8 +211,8 @@ fn may_be_of_host(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%:[]".contains(byte)
 }
 
-/// What every response needs before it leaves.
-fn finish(
+/// Completes a response: common headers, HEAD handling, and the in-flight guard.
+fn finish_response(
     mut response: Response<Body>,
     head: bool,
     last: bool,
@@ -207,21 +232,21 @@ fn finish(
                 .or_insert_with(|| len.into());
         }
     }
-    in_flight.answered();
-    response.map(|body| if head { body.silenced() } else { body }.guarded(in_flight))
+    in_flight.mark_answered();
+    response.map(|body| if head { body.without_bytes() } else { body }.with_guard(in_flight))
 }
 
-/// With all fields of its head where others look for them.
+/// Moves the serialized fields into the header map, where `hyper` expects them.
 fn in_map(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
-        let own = std::mem::replace(response.headers_mut(), fields.map().clone());
+        let own = std::mem::replace(response.headers_mut(), fields.header_map().clone());
         response.headers_mut().extend(own);
     }
     response
 }
 
-/// Says that there is no room, without waiting for a request.
-pub(super) fn refuse(stream: &tokio::net::TcpStream) -> io::Result<usize> {
+/// Sends 503 without waiting for a request.
+pub(super) fn refuse_connection(stream: &tokio::net::TcpStream) -> io::Result<usize> {
     const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
         Headwater-Error: internal; too many connections\r\nRetry-After: 1\r\n\
         Content-Length: 0\r\n\r\n";

@@ -1,4 +1,4 @@
-//! How a server is told to end.
+//! Shutting down a server.
 
 use std::io;
 use std::sync::Arc;
@@ -6,49 +6,49 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// How far the end has come.
+/// The phase of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
+pub(super) enum ShutdownPhase {
     Serving,
     Draining,
     Stopped,
 }
 
-/// Tells servers to end. Cheap to clone; all clones are one.
+/// Shuts down servers. Cheap to clone; all clones are the same shutdown.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
-    phase: Arc<watch::Sender<Phase>>,
+    phase: Arc<watch::Sender<ShutdownPhase>>,
     held: Arc<AtomicUsize>,
 }
 
-/// Work that is no request, but that requests wait for: while it is held, no worker ends by
-/// itself, so that a task is not lost with the worker that it happens to run on.
+/// Background work that requests wait for. While it is held, no worker exits, so its task is not
+/// lost with the worker that runs it.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ShutdownHold {
     held: Arc<AtomicUsize>,
 }
 
-impl Drop for Hold {
+impl Drop for ShutdownHold {
     fn drop(&mut self) {
         self.held.fetch_sub(1, Ordering::Release);
     }
 }
 
 impl Shutdown {
-    /// Nothing said yet.
+    /// Creates a shutdown that has not started.
     pub fn new() -> Shutdown {
         Shutdown {
-            phase: Arc::new(watch::Sender::new(Phase::Serving)),
+            phase: Arc::new(watch::Sender::new(ShutdownPhase::Serving)),
             held: Arc::default(),
         }
     }
 
-    /// Drains at the first SIGTERM or SIGINT and stops at the second. A thread of its own waits
-    /// for them.
+    /// Drains on the first SIGTERM or SIGINT and stops on the second. A separate thread waits for
+    /// the signals.
     pub fn on_signals() -> io::Result<Shutdown> {
         use tokio::signal::unix::{SignalKind, signal};
         let shutdown = Shutdown::new();
-        let told = shutdown.clone();
+        let signalled = shutdown.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -62,7 +62,7 @@ impl Shutdown {
         let wait = async move {
             loop {
                 tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-                told.advance();
+                signalled.advance_phase();
             }
         };
         std::thread::Builder::new()
@@ -71,25 +71,25 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// No new connections; those open finish what they do.
+    /// Stops accepting connections and finishes the open ones.
     pub fn drain(&self) {
-        self.at_least(Phase::Draining);
+        self.at_least(ShutdownPhase::Draining);
     }
 
-    /// Ends at once.
+    /// Stops at once.
     pub fn stop(&self) {
-        self.at_least(Phase::Stopped);
+        self.at_least(ShutdownPhase::Stopped);
     }
 
-    /// True from the moment the end was asked for: a readiness probe answers no.
+    /// Returns whether the shutdown has started; readiness probes then fail.
     pub fn is_draining(&self) -> bool {
-        *self.phase.borrow() >= Phase::Draining
+        *self.phase.borrow() >= ShutdownPhase::Draining
     }
 
-    /// Drained workers wait for this work, as long as they may drain at all.
-    pub fn hold(&self) -> Hold {
+    /// Makes draining workers wait until the returned guard is dropped, within the drain timeout.
+    pub fn hold(&self) -> ShutdownHold {
         self.held.fetch_add(1, Ordering::Relaxed);
-        Hold {
+        ShutdownHold {
             held: Arc::clone(&self.held),
         }
     }
@@ -98,17 +98,17 @@ impl Shutdown {
         self.held.load(Ordering::Acquire) > 0
     }
 
-    /// Returns when the end is asked for.
-    pub async fn draining(&self) {
-        self.reached(Phase::Draining).await;
+    /// Waits until the shutdown starts.
+    pub async fn wait_until_draining(&self) {
+        self.wait_for_phase(ShutdownPhase::Draining).await;
     }
 
-    pub(super) async fn stopped(&self) {
-        self.reached(Phase::Stopped).await;
+    pub(super) async fn wait_until_stopped(&self) {
+        self.wait_for_phase(ShutdownPhase::Stopped).await;
     }
 
-    /// A step further: drain first, then stop.
-    fn advance(&self) {
+    /// Advances by one phase: drains first, then stops.
+    fn advance_phase(&self) {
         if self.is_draining() {
             self.stop()
         } else {
@@ -116,7 +116,7 @@ impl Shutdown {
         }
     }
 
-    fn at_least(&self, wanted: Phase) {
+    fn at_least(&self, wanted: ShutdownPhase) {
         self.phase.send_if_modified(|phase| {
             let later = *phase < wanted;
             *phase = wanted.max(*phase);
@@ -124,8 +124,8 @@ impl Shutdown {
         });
     }
 
-    async fn reached(&self, wanted: Phase) {
-        // The sender lives as long as `self`, so the wait can only end by the phase.
+    async fn wait_for_phase(&self, wanted: ShutdownPhase) {
+        // The sender lives as long as `self`, so only the phase can end the wait.
         let _ = self
             .phase
             .subscribe()

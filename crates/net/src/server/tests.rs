@@ -1,8 +1,8 @@
-//! Real sockets, raw bytes: what a client sees.
+//! Tests over real sockets and raw bytes, from the client's side.
 
-mod direct;
 mod drain;
 mod http1;
+mod http1_fast_path;
 mod http2;
 mod limits;
 mod relayed;

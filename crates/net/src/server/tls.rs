@@ -1,4 +1,4 @@
-//! TLS by rustls.
+//! TLS with rustls.
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,34 +11,36 @@ use tokio_rustls::TlsAcceptor;
 
 /// A certificate chain and its key, in PEM.
 #[derive(Clone)]
-pub struct Tls {
-    /// The chain, the server's own certificate first.
+pub struct TlsIdentity {
+    /// The chain; the server's own certificate is first.
     pub cert: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tls")
     }
 }
 
-/// The certificate in force. Cheap to clone; all clones are one.
+/// The current certificate. Cheap to clone; all clones share it.
 #[derive(Clone)]
-pub struct Certificates(Arc<RwLock<TlsAcceptor>>);
+pub struct CurrentCertificates(Arc<RwLock<TlsAcceptor>>);
 
-impl Certificates {
-    pub(super) fn new(tls: &Tls) -> io::Result<Certificates> {
-        Ok(Certificates(Arc::new(RwLock::new(acceptor(tls)?))))
+impl CurrentCertificates {
+    pub(super) fn new(tls: &TlsIdentity) -> io::Result<CurrentCertificates> {
+        Ok(CurrentCertificates(Arc::new(RwLock::new(build_acceptor(
+            tls,
+        )?))))
     }
 
-    /// Connections from now on are given this one; those that are open keep theirs.
+    /// Replaces the certificate for new connections; open ones continue with theirs.
     ///
     /// # Errors
-    /// When chain or key is none, or they do not belong together: then the old one stays.
-    pub fn replace(&self, tls: &Tls) -> io::Result<()> {
-        let new = acceptor(tls)?;
+    /// When the chain or the key is invalid, or they do not match. The old certificate then stays.
+    pub fn replace(&self, tls: &TlsIdentity) -> io::Result<()> {
+        let new = build_acceptor(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }
@@ -51,7 +53,7 @@ impl Certificates {
     }
 }
 
-fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
+fn build_acceptor(tls: &TlsIdentity) -> io::Result<TlsAcceptor> {
     let wrong = |what: &str, error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("TLS {what}: {error}"))
     };
@@ -64,7 +66,7 @@ fn acceptor(tls: &Tls) -> io::Result<TlsAcceptor> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|error| wrong("configuration", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Lets clients resume without our keeping a session for each.
+    // Tickets let clients resume without a session stored here for each.
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -74,12 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_file_is_an_error_that_says_which() {
-        let tls = Tls {
+    fn an_invalid_file_is_named_in_the_error() {
+        let tls = TlsIdentity {
             cert: b"no PEM".to_vec(),
             key: b"nor here".to_vec(),
         };
-        let error = acceptor(&tls).err().unwrap().to_string();
+        let error = build_acceptor(&tls).err().unwrap().to_string();
         assert!(error.starts_with("TLS key"), "{error}");
     }
 
@@ -87,10 +89,10 @@ mod tests {
     fn a_key_of_another_certificate_is_refused() {
         let made = || rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
         let (one, other) = (made(), made());
-        let tls = Tls {
+        let tls = TlsIdentity {
             cert: one.cert.pem().into_bytes(),
             key: other.signing_key.serialize_pem().into_bytes(),
         };
-        assert!(acceptor(&tls).is_err());
+        assert!(build_acceptor(&tls).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! One worker: accepts, starts a task per connection, sweeps out those that wait too long, drains.
+//! A worker: accepts connections, starts a task for each, cuts those that time out, and drains.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,34 +12,34 @@ use http::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::roster::{Entry, Roster};
-use super::serve::{self, Service};
-use super::{Common, Shutdown};
+use super::connection_registry::{ConnectionRegistry, RegisteredConnection};
+use super::serve::{self, ConnectionService};
+use super::{ServerState, Shutdown};
 use crate::body::Incoming;
-use crate::conn::{Clock, Fate, Io, Shared};
+use crate::conn::{CoarseClock, ConnectionIo, ConnectionState, SweepVerdict};
 use crate::{Body, Conn};
 
-/// While draining, how long an HTTP/1.1 connection must be silent before it is closed: a request
-/// already under way to us would be lost.
+/// While draining, an idle HTTP/1.1 connection is closed only after this time, because a request
+/// that is already on its way would be lost.
 const QUIET: Duration = Duration::from_millis(250);
-/// How often a draining worker looks whether it is done.
+/// Interval at which a draining worker checks whether it is done.
 const DRAIN_PERIOD: Duration = Duration::from_millis(10);
-/// How long not to accept after the process ran out of descriptors or memory.
+/// Pause in accepting after the process ran out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Threads for blocking calls of handlers, per worker.
+/// Threads per worker for blocking calls of handlers.
 const BLOCKING_THREADS_MAX: usize = 64;
 
 pub(super) struct Worker<H> {
     listeners: Vec<TcpListener>,
-    service: Service<H>,
-    clock: Arc<Clock>,
+    service: ConnectionService<H>,
+    clock: Arc<CoarseClock>,
     period: Duration,
-    open: Roster,
+    open: ConnectionRegistry,
 }
 
-/// A worker thread's whole life.
-pub(super) fn run<H, R>(
-    common: Arc<Common>,
+/// Runs a worker on the current thread until the shutdown.
+pub(super) fn run_worker<H, R>(
+    common: Arc<ServerState>,
     number: usize,
     listeners: Vec<std::net::TcpListener>,
     shutdown: &Shutdown,
@@ -59,20 +59,20 @@ where
                 .into_iter()
                 .map(TcpListener::from_std)
                 .collect::<Result<_, _>>()?,
-            service: Service {
-                protocol: Arc::new(serve::protocol(&common.limits)),
+            service: ConnectionService {
+                protocol: Arc::new(serve::build_protocol(&common.limits)),
                 shutdown: shutdown.clone(),
                 handler: make(),
                 common: Arc::clone(&common),
             },
-            clock: Arc::new(Clock::new()),
+            clock: Arc::new(CoarseClock::new()),
             period: common.limits.sweep_period(),
-            open: common.rosters.get(number).cloned().unwrap_or_default(),
+            open: common.registries.get(number).cloned().unwrap_or_default(),
         };
-        worker.work().await;
+        worker.run_until_stopped().await;
         Ok(())
     });
-    // Blocking calls that still run must not hold the end up.
+    // Blocking calls that still run must not delay the exit.
     runtime.shutdown_background();
     result
 }
@@ -82,22 +82,25 @@ where
     H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Response<Body>> + Send + 'static,
 {
-    async fn work(mut self) {
+    async fn run_until_stopped(mut self) {
         let shutdown = self.service.shutdown.clone();
         let limits = self.service.common.limits.clone();
-        self.serve_until(shutdown.draining()).await;
-        // Answers already say that their connection ends; the port stays open until a balancer
+        self.serve_until(shutdown.wait_until_draining()).await;
+        // Responses already contain `Connection: close`; the port stays open until a load balancer
         // has noticed.
         tokio::select! {
-            () = shutdown.stopped() => {}
+            () = shutdown.wait_until_stopped() => {}
             () = self.serve_until(sleep(limits.announce)) => {}
         }
         self.close_listeners();
         tokio::select! {
-            () = shutdown.stopped() => {}
-            () = self.drain(Instant::now() + limits.drain_timeout) => {}
+            () = shutdown.wait_until_stopped() => {}
+            () = self.drain_connections(Instant::now() + limits.drain_timeout) => {}
         }
-        self.open.entries().iter().for_each(Entry::cut);
+        self.open
+            .lock_entries()
+            .iter()
+            .for_each(RegisteredConnection::cut_connection);
     }
 
     async fn serve_until(&mut self, end: impl Future<Output = ()>) {
@@ -108,82 +111,90 @@ where
             tokio::select! {
                 biased;
                 () = &mut end => return,
-                accepted = accept(&self.listeners) => self.handle_accepted(accepted).await,
-                _ = tick.tick(), if !self.open.entries().is_empty() => self.sweep(),
+                accepted = accept_any(&self.listeners) => self.handle_accepted(accepted).await,
+                _ = tick.tick(), if !self.open.lock_entries().is_empty() => self.sweep_connections(),
             }
         }
     }
 
     async fn handle_accepted(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         match accepted {
-            Ok((stream, peer)) => self.admit(stream, peer),
-            // The client changed its mind before we looked.
+            Ok((stream, peer)) => self.admit_connection(stream, peer),
+            // The client has already disconnected.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted for a moment");
+                tracing::warn!(%error, "cannot accept connections; pausing");
                 sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 
     /// Starts a connection's task, if there is room.
-    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+    fn admit_connection(&mut self, stream: TcpStream, peer: SocketAddr) {
         let common = &self.service.common;
         let secure = common.tls.is_some();
-        let speaks_for_many = common.trust.proxies(peer.ip());
-        let Some(seat) = common.census.seat(peer.ip(), speaks_for_many) else {
+        let speaks_for_many = common.trust.is_proxy(peer.ip());
+        let Some(slot) = common
+            .connection_limits
+            .take_slot(peer.ip(), speaks_for_many)
+        else {
             if !secure {
-                // The client may be gone already.
-                let _ = serve::refuse(&stream);
+                // The client may have disconnected.
+                let _ = serve::refuse_connection(&stream);
             }
             return;
         };
         self.clock.update();
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        if let Some(near) = &common.near {
-            near.look(stream.as_fd(), peer.ip());
+        if let Some(low_rtt) = &common.low_rtt {
+            low_rtt.pace_if_remote(stream.as_fd(), peer.ip());
         }
         let (read, write) = stream.into_split();
-        let shared = Arc::new(Shared::new(
-            seat.id,
+        let shared = Arc::new(ConnectionState::new(
+            slot.id,
             peer,
             secure,
             write,
             Arc::clone(&self.clock),
         ));
         let weak = Arc::downgrade(&shared);
-        let io = Io::new(read, Arc::clone(&shared));
-        // As it is: within another future there would be room for it twice.
-        let task = tokio::spawn(self.service.clone().connection(io, shared, seat));
-        self.open.entries().push(Entry {
+        let io = ConnectionIo::new(read, Arc::clone(&shared));
+        // Spawned directly: wrapping the future would store it twice.
+        let task = tokio::spawn(self.service.clone().serve_connection(io, shared, slot));
+        self.open.lock_entries().push(RegisteredConnection {
             shared: weak,
             task: task.abort_handle(),
         });
     }
 
-    /// Forgets finished connections and ends those whose client is too slow.
-    fn sweep(&mut self) {
+    /// Removes finished connections, and cuts those whose client is too slow.
+    fn sweep_connections(&mut self) {
         self.clock.update();
-        let mut open = self.open.entries();
+        let mut open = self.open.lock_entries();
         open.retain(|entry| !entry.task.is_finished());
-        let Common { limits, census, .. } = &*self.service.common;
-        for (entry, shared) in open.iter().filter_map(Entry::live) {
-            match shared.fate(limits, self.period) {
-                Fate::Live => {}
-                Fate::Close => shared.close(),
-                Fate::Cut(reason) => {
-                    census.cut.of(&[reason]).inc();
-                    entry.cut();
+        let ServerState {
+            limits,
+            connection_limits,
+            ..
+        } = &*self.service.common;
+        for (entry, shared) in open.iter().filter_map(RegisteredConnection::as_live) {
+            match shared.judge_timeouts(limits, self.period) {
+                SweepVerdict::Live => {}
+                SweepVerdict::Close => shared.request_close(),
+                SweepVerdict::Cut(reason) => {
+                    connection_limits.cut.with_labels(&[reason]).inc();
+                    entry.cut_connection();
                 }
             }
         }
+        cut_slow_readers(&open, &self.service.common);
     }
 
-    /// Takes in every connection that is already waiting, then closes the port. One that completes
-    /// its handshake between the two is refused by the kernel.
+    /// Accepts every connection that is already waiting, then closes the port. The kernel refuses a
+    /// connection whose handshake completes in between.
     fn close_listeners(&mut self) {
         for listener in std::mem::take(&mut self.listeners) {
-            // Asked directly: the runtime may not have heard yet of what waits.
+            // Calls `accept` directly: the runtime may not know yet that a connection waits.
             let Ok(listener) = listener.into_std() else {
                 continue;
             };
@@ -192,23 +203,28 @@ where
                     .set_nonblocking(true)
                     .and_then(|()| TcpStream::from_std(stream));
                 if let Ok(stream) = stream {
-                    self.admit(stream, peer);
+                    self.admit_connection(stream, peer);
                 }
             }
         }
     }
 
-    /// Lets every connection finish what it does.
-    async fn drain(&mut self, deadline: Instant) {
+    /// Lets every connection finish its requests.
+    async fn drain_connections(&mut self, deadline: Instant) {
         let mut tick = interval(DRAIN_PERIOD);
         loop {
-            self.sweep();
-            if self.open.entries().is_empty() && !self.service.shutdown.is_held() {
+            self.sweep_connections();
+            if self.open.lock_entries().is_empty() && !self.service.shutdown.is_held() {
                 return;
             }
-            for (_, shared) in self.open.entries().iter().filter_map(Entry::live) {
+            for (_, shared) in self
+                .open
+                .lock_entries()
+                .iter()
+                .filter_map(RegisteredConnection::as_live)
+            {
                 if shared.may_close(QUIET) {
-                    shared.close();
+                    shared.request_close();
                 }
             }
             tokio::select! {
@@ -219,8 +235,30 @@ where
     }
 }
 
-/// The next connection of any listener.
-async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+/// While copied responses use more than 80 % of `send-memory`: cuts connections with a stream below the
+/// minimum rate, the slowest first, until the others fit.
+fn cut_slow_readers(open: &[RegisteredConnection], common: &ServerState) {
+    let min_rate = &common.limits.min_rate;
+    let rated = open.iter().filter_map(RegisteredConnection::as_live);
+    let rated = rated.filter_map(|(entry, shared)| {
+        let rate = shared.slowest_rate(min_rate)?;
+        Some((rate, entry, shared.memory()?.held_bytes()))
+    });
+    let mut slow: Vec<_> = rated.collect();
+    let mut excess = common.send_memory.excess_bytes();
+    slow.sort_unstable_by_key(|(rate, _, _)| *rate);
+    for (_, entry, held_bytes) in slow {
+        if excess == 0 {
+            return;
+        }
+        common.connection_limits.cut.with_labels(&["slow"]).inc();
+        entry.cut_connection();
+        excess = excess.saturating_sub(held_bytes);
+    }
+}
+
+/// Accepts the next connection on any listener.
+async fn accept_any(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
     std::future::poll_fn(|cx| {
         for listener in listeners {
             if let Poll::Ready(accepted) = listener.poll_accept(cx) {

@@ -6,30 +6,30 @@ use crate::server::Limits;
 
 #[test]
 fn a_drain_finishes_what_is_in_flight_and_refuses_the_rest() {
-    let server = start(Limits::default());
+    let server = start_server(Limits::default());
     let mut client = server.connect();
-    client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
-    futures(&server.gate.reached);
+    client.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for_notification(&server.gate.reached);
     server.shutdown.drain();
     while std::net::TcpStream::connect(server.address).is_ok() {
         std::thread::yield_now();
     }
     server.gate.open.notify_one();
-    let answer = client.read();
+    let answer = client.read_response();
     assert_eq!(answer.body, b"through");
     assert_eq!(answer.header("connection"), Some("close"));
-    assert_eq!(client.rest(), b"");
+    assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
 }
 
 #[test]
 fn a_request_sent_as_the_drain_begins_is_answered() {
-    let server = start(Limits::default());
-    let mut kept = server.connect();
-    assert_eq!(kept.get("/full/5").status, 200);
+    let server = start_server(Limits::default());
+    let mut idle = server.connect();
+    assert_eq!(idle.get("/full/5").status, 200);
     let mut fresh = server.connect();
     server.shutdown.drain();
-    assert_eq!(kept.get("/full/5").header("connection"), Some("close"));
+    assert_eq!(idle.get("/full/5").header("connection"), Some("close"));
     assert_eq!(fresh.get("/full/5").header("connection"), Some("close"));
     server.join().unwrap();
 }
@@ -40,7 +40,7 @@ fn clients_that_heed_connection_close_lose_nothing() {
         announce: Duration::from_millis(200),
         ..Limits::default()
     };
-    let server = start(limits);
+    let server = start_server(limits);
     let answered = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -48,7 +48,7 @@ fn clients_that_heed_connection_close_lose_nothing() {
                 let mut client = server.connect();
                 loop {
                     let answer = client.get("/pieces/100000/1000");
-                    assert_eq!(answer.body, pattern(100_000));
+                    assert_eq!(answer.body, test_pattern(100_000));
                     answered.fetch_add(1, Ordering::Relaxed);
                     if answer.header("connection") == Some("close") {
                         return;
@@ -65,14 +65,14 @@ fn clients_that_heed_connection_close_lose_nothing() {
 }
 
 #[test]
-fn a_stop_waits_for_nobody() {
-    let server = start(Limits::default());
+fn a_stop_waits_for_no_request() {
+    let server = start_server(Limits::default());
     let mut client = server.connect();
-    client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
-    futures(&server.gate.reached);
+    client.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for_notification(&server.gate.reached);
     server.shutdown.drain();
     server.shutdown.stop();
-    assert_eq!(client.rest(), b"");
+    assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
 }
 
@@ -82,17 +82,17 @@ fn a_drain_that_takes_too_long_is_cut() {
         drain_timeout: Duration::from_millis(50),
         ..Limits::default()
     };
-    let server = start(limits);
+    let server = start_server(limits);
     let mut client = server.connect();
-    client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
-    futures(&server.gate.reached);
+    client.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for_notification(&server.gate.reached);
     server.shutdown.drain();
-    assert_eq!(client.rest(), b"");
+    assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
 }
 
 /// Waits for a notification from a plain thread.
-fn futures(notify: &tokio::sync::Notify) {
+fn wait_for_notification(notify: &tokio::sync::Notify) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

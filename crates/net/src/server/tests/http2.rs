@@ -4,9 +4,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::support::*;
 use crate::server::Limits;
 
-type Sender = hyper::client::conn::http2::SendRequest<Empty<bytes::Bytes>>;
+type Http2Sender = hyper::client::conn::http2::SendRequest<Empty<bytes::Bytes>>;
 
-async fn connect(server: &Running) -> Sender {
+async fn connect_http2(server: &TestServer) -> Http2Sender {
     let stream = tokio::net::TcpStream::connect(server.address)
         .await
         .unwrap();
@@ -18,8 +18,8 @@ async fn connect(server: &Running) -> Sender {
     sender
 }
 
-async fn ask(
-    sender: &mut Sender,
+async fn request_path(
+    sender: &mut Http2Sender,
     method: &str,
     path: &str,
 ) -> hyper::Result<http::Response<Vec<u8>>> {
@@ -36,8 +36,8 @@ async fn ask(
 
 #[tokio::test]
 async fn many_streams_at_once_arrive_whole() {
-    let server = start(Limits::default());
-    let sender = connect(&server).await;
+    let server = start_server(Limits::default());
+    let sender = connect_http2(&server).await;
     let tasks: Vec<_> = (0..40)
         .map(|number| {
             let mut sender = sender.clone();
@@ -46,12 +46,13 @@ async fn many_streams_at_once_arrive_whole() {
                 number * 9973,
             );
             tokio::spawn(async move {
-                let answer = ask(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
+                let answer =
+                    request_path(&mut sender, "GET", &format!("/{kind}/{len}/50,5000")).await;
                 let answer = answer.unwrap();
                 // An empty body ends with its head, which then needs no length.
-                let said = answer.headers().get("content-length");
-                assert!(said.is_some_and(|said| *said == *len.to_string()) || len == 0);
-                assert!(*answer.body() == pattern(len), "{kind} {len}");
+                let declared = answer.headers().get("content-length");
+                assert!(declared.is_some_and(|declared| *declared == *len.to_string()) || len == 0);
+                assert!(*answer.body() == test_pattern(len), "{kind} {len}");
             })
         })
         .collect();
@@ -62,45 +63,50 @@ async fn many_streams_at_once_arrive_whole() {
 
 #[tokio::test]
 async fn head_has_the_length_and_no_body_and_the_handler_knows() {
-    let server = start(Limits::default());
-    let mut sender = connect(&server).await;
-    let answer = ask(&mut sender, "HEAD", "/pieces/12345/100").await.unwrap();
+    let server = start_server(Limits::default());
+    let mut sender = connect_http2(&server).await;
+    let answer = request_path(&mut sender, "HEAD", "/pieces/12345/100")
+        .await
+        .unwrap();
     assert_eq!(answer.headers()["content-length"], "12345");
     assert!(answer.body().is_empty());
-    let answer = ask(&mut sender, "GET", "/conn").await.unwrap();
+    let answer = request_path(&mut sender, "GET", "/conn").await.unwrap();
     assert_eq!(answer.body(), b"127.0.0.1 false 2 true");
 }
 
 #[tokio::test]
 async fn a_source_that_ends_early_resets_its_stream_only() {
-    let server = start(Limits::default());
-    let mut sender = connect(&server).await;
-    assert!(ask(&mut sender, "GET", "/short").await.is_err());
-    let answer = ask(&mut sender, "GET", "/full/5").await.unwrap();
-    assert_eq!(*answer.body(), pattern(5));
+    let server = start_server(Limits::default());
+    let mut sender = connect_http2(&server).await;
+    assert!(request_path(&mut sender, "GET", "/short").await.is_err());
+    let answer = request_path(&mut sender, "GET", "/full/5").await.unwrap();
+    assert_eq!(*answer.body(), test_pattern(5));
 }
 
 #[tokio::test]
 async fn a_long_target_and_a_panic_leave_the_connection_alive() {
-    let server = start(Limits::default());
-    let mut sender = connect(&server).await;
-    let answer = ask(&mut sender, "GET", &format!("/{}", "a".repeat(16_384)))
+    let server = start_server(Limits::default());
+    let mut sender = connect_http2(&server).await;
+    let answer = request_path(&mut sender, "GET", &format!("/{}", "a".repeat(16_384)))
         .await
         .unwrap();
     assert_eq!(answer.status(), 414);
-    assert!(ask(&mut sender, "GET", "/panic").await.is_err());
+    assert!(request_path(&mut sender, "GET", "/panic").await.is_err());
     assert_eq!(
-        ask(&mut sender, "GET", "/full/5").await.unwrap().status(),
+        request_path(&mut sender, "GET", "/full/5")
+            .await
+            .unwrap()
+            .status(),
         200
     );
 }
 
 #[tokio::test]
 async fn a_drain_answers_the_streams_in_flight() {
-    let server = start(Limits::default());
-    let mut sender = connect(&server).await;
+    let server = start_server(Limits::default());
+    let mut sender = connect_http2(&server).await;
     let mut second = sender.clone();
-    let waiting = tokio::spawn(async move { ask(&mut second, "GET", "/gate").await });
+    let waiting = tokio::spawn(async move { request_path(&mut second, "GET", "/gate").await });
     server.gate.reached.notified().await;
     server.shutdown.drain();
     server.gate.open.notify_one();
@@ -109,17 +115,17 @@ async fn a_drain_answers_the_streams_in_flight() {
         .await
         .unwrap()
         .unwrap();
-    assert!(ask(&mut sender, "GET", "/full/5").await.is_err());
+    assert!(request_path(&mut sender, "GET", "/full/5").await.is_err());
 }
 
 #[tokio::test]
 async fn a_client_that_keeps_its_window_shut_is_cut() {
     let stall_timeout = std::time::Duration::from_millis(40);
-    let server = start(Limits {
+    let server = start_server(Limits {
         stall_timeout,
         ..Limits::default()
     });
-    let mut sender = connect(&server).await;
+    let mut sender = connect_http2(&server).await;
     let uri = "http://x/pieces/60000000/100000";
     let request = http::Request::builder()
         .uri(uri)
@@ -127,7 +133,7 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
         .unwrap();
     let mut unread = sender.send_request(request).await.unwrap().into_body();
     let cut = "headwater_connections_cut_total{reason=\"stalled\"} 1";
-    while !server.metrics.text().unwrap().contains(cut) {
+    while !server.metrics.encode_text().unwrap().contains(cut) {
         tokio::task::yield_now().await;
     }
     let mut bytes = 0;

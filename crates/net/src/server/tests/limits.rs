@@ -5,37 +5,41 @@ use crate::server::Limits;
 
 const SHORT: Duration = Duration::from_millis(40);
 
-fn cut_count(server: &Running, reason: &str) -> Option<String> {
+fn cut_count(server: &TestServer, reason: &str) -> Option<String> {
     let name = format!("headwater_connections_cut_total{{reason=\"{reason}\"}} ");
-    let text = server.metrics.text().unwrap();
+    let text = server.metrics.encode_text().unwrap();
     text.lines()
         .find_map(|line| line.strip_prefix(&name).map(str::to_owned))
 }
 
 #[test]
 fn a_header_that_never_ends_is_cut() {
-    let server = start(Limits {
+    let server = start_server(Limits {
         header_timeout: SHORT,
         ..Limits::default()
     });
     let mut client = server.connect();
     assert_eq!(client.get("/full/5").status, 200);
-    client.send("GET /full/5 HTTP/1.1\r\nHost:");
-    assert_eq!(client.rest(), b"");
+    client.send_text("GET /full/5 HTTP/1.1\r\nHost:");
+    assert_eq!(client.read_rest(), b"");
     assert_eq!(cut_count(&server, "header").as_deref(), Some("1"));
     let mut silent = server.connect();
-    assert_eq!(silent.rest(), b"", "so is a connection that says nothing");
+    assert_eq!(
+        silent.read_rest(),
+        b"",
+        "so is a connection that says nothing"
+    );
 }
 
 #[test]
 fn an_idle_connection_is_closed() {
-    let server = start(Limits {
+    let server = start_server(Limits {
         idle_timeout: SHORT,
         ..Limits::default()
     });
     let mut client = server.connect();
     assert_eq!(client.get("/full/5").status, 200);
-    assert_eq!(client.rest(), b"");
+    assert_eq!(client.read_rest(), b"");
     assert_eq!(cut_count(&server, "header"), None);
 }
 
@@ -47,23 +51,23 @@ fn a_client_that_reads_nothing_is_cut_and_a_slow_handler_is_not() {
         idle_timeout: SHORT,
         ..Limits::default()
     };
-    let server = start(limits);
+    let server = start_server(limits);
     let mut waiting = server.connect();
-    waiting.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    waiting.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut client = server.connect();
-    // More than the sockets' buffers take.
-    client.send("GET /pieces/30000000/65536 HTTP/1.1\r\nHost: x\r\n\r\n");
+    // More than the sockets' buffers hold.
+    client.send_text("GET /pieces/30000000/65536 HTTP/1.1\r\nHost: x\r\n\r\n");
     while cut_count(&server, "stalled").is_none() {
         std::thread::yield_now();
     }
-    assert!(client.rest().len() < 30_000_000);
+    assert!(client.read_rest().len() < 30_000_000);
     server.gate.open.notify_one();
-    assert_eq!(waiting.read().body, b"through");
+    assert_eq!(waiting.read_response().body, b"through");
 }
 
 #[test]
 fn headers_too_long_or_too_many_are_refused_with_an_answer() {
-    let server = start(Limits {
+    let server = start_server(Limits {
         header_bytes_max: 16_384,
         ..Limits::default()
     });
@@ -93,14 +97,14 @@ fn headers_too_long_or_too_many_are_refused_with_an_answer() {
     ];
     for (request, status) in cases {
         let mut client = server.connect();
-        client.send(&request);
+        client.send_text(&request);
         assert_eq!(client.read_head().status, status, "{}", &request[..40]);
     }
 }
 
 #[test]
 fn a_16_kb_target_is_refused_by_default() {
-    let server = start(Limits::default());
+    let server = start_server(Limits::default());
     let mut client = server.connect();
     let answer = client.get(&format!("/{}", "a".repeat(16_384)));
     assert_eq!(answer.status, 414);
@@ -112,8 +116,8 @@ fn a_16_kb_target_is_refused_by_default() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
-    let server = start(Limits {
+fn a_connection_above_the_limit_gets_503() {
+    let server = start_server(Limits {
         connections_max: 2,
         ..Limits::default()
     });
@@ -123,20 +127,77 @@ fn one_connection_too_many_is_told_so() {
     }
     let mut refused = server.connect();
     assert_eq!(refused.read_head().status, 503);
-    assert!(refused.rest().is_empty());
+    assert!(refused.read_rest().is_empty());
     drop(held);
-    // The server notices the ends in its own time.
+    // The server notices the disconnects after some time.
     while server.connect().get_or_refused("/full/1") != 200 {
         std::thread::yield_now();
     }
 }
 
-impl Client {
+impl TestClient {
     fn get_or_refused(&mut self, path: &str) -> u16 {
         use std::io::Write;
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
         // A refusal may already have closed the connection.
         let _ = self.stream.get_mut().write_all(request.as_bytes());
         self.read_head().status
+    }
+}
+
+/// Requests `streams` bodies over HTTP/2, with a window of one byte for each.
+fn request_without_window(server: &TestServer, streams: u32) -> std::net::TcpStream {
+    use std::io::Write;
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let mut bytes = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags];
+        bytes.extend(stream.to_be_bytes());
+        bytes.extend(payload);
+        bytes
+    };
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]));
+    let mut head = vec![0x82, 0x86, 0x04, 20];
+    head.extend(b"/pieces/60000000/100");
+    head.extend([0x01, 1, b'x']);
+    for n in 0..streams {
+        bytes.extend(frame(1, 0x5, 2 * n + 1, &head));
+    }
+    let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+    stream.write_all(&bytes).unwrap();
+    stream
+}
+
+#[test]
+fn a_stream_below_the_minimum_rate_is_cut_while_memory_is_short() {
+    use std::io::Write;
+    let min_rate = crate::MinRate {
+        bytes_per_s: 1024,
+        window: Duration::from_millis(100),
+    };
+    let limits = Limits {
+        min_rate,
+        ..Limits::default()
+    };
+    let server = start_as(crate::ListenOptions {
+        limits,
+        send_memory_bytes: Some(64 << 10),
+        ..crate::ListenOptions::default()
+    });
+    let mut stream = request_without_window(&server, 8);
+    let cut = "headwater_connections_cut_total{reason=\"slow\"} 1";
+    // The window of the first stream grows byte by byte, so it never stalls.
+    let grant = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0, 1];
+    while !server.metrics.encode_text().unwrap().contains(cut) {
+        // The server may have cut the connection a moment ago.
+        let _ = stream.write_all(&grant);
+        std::thread::yield_now();
+    }
+    while !server
+        .metrics
+        .encode_text()
+        .unwrap()
+        .contains("headwater_send_memory_bytes 0\n")
+    {
+        std::thread::yield_now();
     }
 }

@@ -1,4 +1,4 @@
-//! A server in this process on a free port, and a client that reads answers off a raw stream.
+//! A server in this process on a free port, and a client that reads responses from a raw stream.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,44 +11,46 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use tokio::sync::Notify;
 
 use crate::body::Incoming;
-use crate::headers::Fields;
+use crate::headers::SerializedFields;
 use crate::metrics::Metrics;
-use crate::server::{Certificates, Connections, Limits, Listen, Server, Shutdown, Tls};
+use crate::server::{
+    CurrentCertificates, Limits, ListenOptions, OpenConnections, Server, Shutdown, TlsIdentity,
+};
 use crate::{Body, Chunk, Conn};
 
 /// A running server; dropping it stops it.
-pub struct Running {
+pub struct TestServer {
     pub address: SocketAddr,
     pub shutdown: Shutdown,
     pub metrics: Metrics,
-    pub gate: Arc<Gate>,
-    pub certificates: Option<Certificates>,
-    pub connections: Connections,
+    pub gate: Arc<ResponseGate>,
+    pub certificates: Option<CurrentCertificates>,
+    pub connections: OpenConnections,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-/// Holds `/gate` back until it is opened, and says that somebody waits.
+/// Blocks `/gate` until it is opened, and reports that a request waits.
 #[derive(Default)]
-pub struct Gate {
+pub struct ResponseGate {
     pub open: Notify,
     pub reached: Notify,
 }
 
-pub fn start(limits: Limits) -> Running {
+pub fn start_server(limits: Limits) -> TestServer {
     start_with(limits, None)
 }
 
-pub fn start_with(limits: Limits, tls: Option<Tls>) -> Running {
-    start_as(Listen {
+pub fn start_with(limits: Limits, tls: Option<TlsIdentity>) -> TestServer {
+    start_as(ListenOptions {
         limits,
         tls,
-        ..Listen::default()
+        ..ListenOptions::default()
     })
 }
 
-pub fn start_as(listen: Listen) -> Running {
+pub fn start_as(listen: ListenOptions) -> TestServer {
     let metrics = Metrics::new();
-    let listen = Listen {
+    let listen = ListenOptions {
         addresses: vec!["127.0.0.1:0".into()],
         workers: 2,
         metrics: metrics.clone(),
@@ -57,14 +59,14 @@ pub fn start_as(listen: Listen) -> Running {
     let server = Server::bind(listen).unwrap();
     let (address, certificates) = (server.addresses()[0], server.certificates());
     let connections = server.connections();
-    let (shutdown, gate) = (Shutdown::new(), Arc::new(Gate::default()));
+    let (shutdown, gate) = (Shutdown::new(), Arc::new(ResponseGate::default()));
     let (theirs, held) = (shutdown.clone(), Arc::clone(&gate));
     let factory = move |_worker| {
         let gate = Arc::clone(&held);
-        move |request, conn| answer(request, conn, Arc::clone(&gate))
+        move |request, conn| handle_request(request, conn, Arc::clone(&gate))
     };
     let thread = std::thread::spawn(move || server.run(factory, theirs));
-    Running {
+    TestServer {
         address,
         shutdown,
         metrics,
@@ -75,25 +77,25 @@ pub fn start_as(listen: Listen) -> Running {
     }
 }
 
-impl Running {
-    pub fn connect(&self) -> Client {
+impl TestServer {
+    pub fn connect(&self) -> TestClient {
         let stream = TcpStream::connect(self.address).unwrap();
-        // Only so that a broken server fails the test instead of hanging it.
+        // Lets a broken server fail the test instead of blocking it.
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
-        Client {
+        TestClient {
             stream: BufReader::new(stream),
         }
     }
 
-    /// Waits until the server has ended by itself.
+    /// Waits until the server has exited.
     pub fn join(mut self) -> std::io::Result<()> {
         self.thread.take().unwrap().join().unwrap()
     }
 }
 
-impl Drop for Running {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.shutdown.stop();
         if let Some(thread) = self.thread.take() {
@@ -102,13 +104,13 @@ impl Drop for Running {
     }
 }
 
-/// `len` bytes that differ by place.
-pub fn pattern(len: usize) -> Vec<u8> {
+/// Returns `len` bytes that depend on their position.
+pub fn test_pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
 }
 
-/// The same cut into pieces of these sizes, one after the other, again and again.
-pub fn cut(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
+/// Cuts the bytes into pieces of these sizes, which repeat.
+pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     let mut rest = Bytes::copy_from_slice(whole);
     let mut pieces = Vec::new();
     for size in sizes.iter().cycle() {
@@ -120,11 +122,16 @@ pub fn cut(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     pieces
 }
 
-/// `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream, every second
-/// piece of which is in a pipe), `/unsized/LEN/SIZE,SIZE…` (a stream of unknown length), `/short` and
-/// `/long` (a stream that ends early, and late), `/status/STATUS`, `/fields`, `/last` (that says so),
-/// `/gate`, `/conn`, `/full/LEN`, `/panic`.
-async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Response<Body> {
+/// Serves `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream
+/// with every second piece in a pipe), `/unsized/LEN/SIZE,SIZE…` (a stream of unknown length),
+/// `/short` and `/long` (a stream of a wrong length), `/status/STATUS`, `/fields`, `/last` (with
+/// `Connection: close`), `/gate`, `/conn`, `/client`, `/written` (with
+/// serialized fields), `/full/LEN` and `/panic`.
+async fn handle_request(
+    request: Request<Incoming>,
+    conn: Conn,
+    gate: Arc<ResponseGate>,
+) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let mut parts = path.split('/').skip(1);
     let kind = parts.next().unwrap_or_default();
@@ -135,36 +142,38 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         .split(',')
         .map(|size| size.parse().unwrap())
         .collect();
+    let pieces = || cut_into_pieces(&test_pattern(len), &sizes);
+    let total = len as u64;
     let body = match kind {
-        "full" => Body::full(pattern(len)),
-        "pieces" => Body::pieces(cut(&pattern(len), &sizes)),
-        "stream" => Body::stream(len as u64, Steps::new(cut(&pattern(len), &sizes))),
-        "piped" => Body::stream(len as u64, Steps::new(piped(cut(&pattern(len), &sizes)))),
-        "unsized" => Body::unsized_stream(Steps::new(cut(&pattern(len), &sizes))),
-        "long" => Body::stream(5, Steps::new(vec![Bytes::from_static(b"0123456789")])),
+        "full" => Body::full(test_pattern(len)),
+        "pieces" => Body::from_pieces(pieces()),
+        "stream" => Body::sized_stream(total, PendingChunks::new(pieces())),
+        "piped" => Body::sized_stream(total, PendingChunks::new(pipe_every_second(pieces()))),
+        "unsized" => Body::unsized_stream(PendingChunks::new(pieces())),
+        "long" => Body::sized_stream(5, ten_digits()),
         "status" => {
             let status = StatusCode::from_u16(len as u16).unwrap();
-            return made(status, &[("etag", "\"a\"")]);
+            return make_response(status, &[("etag", "\"a\"")]);
         }
         "fields" => {
             let fields = [("x-a", "1"), ("X-b", ""), ("x-a", "2"), ("vary", "Origin")];
-            return made(StatusCode::OK, &fields);
+            return make_response(StatusCode::OK, &fields);
         }
         "written" => {
-            let mut response = made(StatusCode::OK, &[("etag", "\"a\""), ("x-a", "1")]);
+            let mut response = make_response(StatusCode::OK, &[("etag", "\"a\""), ("x-a", "1")]);
             let map = std::mem::take(response.headers_mut());
             response
                 .headers_mut()
                 .insert("x-b", HeaderValue::from_static("2"));
-            return response.map(|body| body.with_fields(Fields::new(map)));
+            return response.map(|body| body.with_fields(SerializedFields::new(map)));
         }
         "last" => {
-            return made(
+            return make_response(
                 StatusCode::OK,
                 &[("connection", "close"), ("date", "never")],
             );
         }
-        "short" => Body::stream(1000, Steps::new(vec![Bytes::from_static(b"0123456789")])),
+        "short" => Body::sized_stream(1000, ten_digits()),
         "gate" => {
             gate.reached.notify_one();
             gate.open.notified().await;
@@ -173,27 +182,31 @@ async fn answer(request: Request<Incoming>, conn: Conn, gate: Arc<Gate>) -> Resp
         "conn" => Body::full(format!(
             "{} {} {} {}",
             conn.peer().ip(),
-            conn.secure(),
+            conn.is_secure(),
             conn.request,
-            conn.touches_bytes(request.version())
+            conn.copies_bodies()
         )),
         "client" => Body::full(format!("{} {}", conn.peer(), conn.client())),
-        "panic" => panic!("as asked"),
+        "panic" => panic!("requested by the test"),
         _ => return crate::Error::client(StatusCode::NOT_FOUND, "nothing here").response(),
     };
     Response::new(body)
 }
 
-fn made(status: StatusCode, fields: &[(&'static str, &'static str)]) -> Response<Body> {
-    let made = Response::builder().status(status);
-    let made = fields
-        .iter()
-        .fold(made, |made, (name, value)| made.header(*name, *value));
-    made.body(Body::full("what it is")).unwrap()
+fn ten_digits() -> PendingChunks {
+    PendingChunks::new(vec![Bytes::from_static(b"0123456789")])
 }
 
-/// Every second piece in a pipe of its own.
-fn piped(pieces: Vec<Bytes>) -> Vec<Chunk> {
+fn make_response(status: StatusCode, fields: &[(&'static str, &'static str)]) -> Response<Body> {
+    let builder = Response::builder().status(status);
+    let builder = fields.iter().fold(builder, |builder, (name, value)| {
+        builder.header(*name, *value)
+    });
+    builder.body(Body::full("what it is")).unwrap()
+}
+
+/// Puts every second piece into a pipe of its own.
+fn pipe_every_second(pieces: Vec<Bytes>) -> Vec<Chunk> {
     use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
     let chunk = |(n, piece): (usize, Bytes)| {
         if n % 2 == 0 {
@@ -202,29 +215,29 @@ fn piped(pieces: Vec<Bytes>) -> Vec<Chunk> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
         fcntl_setpipe_size(&write, 1 << 20).unwrap();
         std::fs::File::from(write).write_all(&piece).unwrap();
-        Chunk::piped(Arc::new(read), piece.len())
+        Chunk::from_pipe(Arc::new(read), piece.len())
     };
     pieces.into_iter().enumerate().map(chunk).collect()
 }
 
-/// A stream of chunks, each pending once before it comes.
-struct Steps {
+/// A stream of chunks that is pending once before each chunk.
+struct PendingChunks {
     chunks: std::vec::IntoIter<Chunk>,
     waited: bool,
 }
 
-impl Steps {
-    fn new(chunks: Vec<impl Into<Chunk>>) -> Steps {
+impl PendingChunks {
+    fn new(chunks: Vec<impl Into<Chunk>>) -> PendingChunks {
         let chunks: Vec<Chunk> = chunks.into_iter().map(Into::into).collect();
-        Steps {
+        PendingChunks {
             chunks: chunks.into_iter(),
             waited: false,
         }
     }
 }
 
-impl futures_core::Stream for Steps {
-    type Item = Result<Chunk, crate::body::Cut>;
+impl futures_core::Stream for PendingChunks {
+    type Item = Result<Chunk, crate::body::BodyCut>;
 
     fn poll_next(
         mut self: std::pin::Pin<&mut Self>,
@@ -239,20 +252,20 @@ impl futures_core::Stream for Steps {
     }
 }
 
-/// One HTTP/1.1 connection.
-pub struct Client {
+/// A client's HTTP/1.1 connection.
+pub struct TestClient {
     pub stream: BufReader<TcpStream>,
 }
 
-/// An answer as read off the wire.
+/// A response as read from the socket.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ReceivedResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ReceivedResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -261,46 +274,46 @@ impl Answer {
     }
 }
 
-impl Client {
-    pub fn bytes(&mut self, bytes: &[u8]) {
+impl TestClient {
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
 
-    pub fn send(&mut self, text: &str) {
+    pub fn send_text(&mut self, text: &str) {
         self.stream.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
-        self.read()
+    pub fn get(&mut self, path: &str) -> ReceivedResponse {
+        self.send_text(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        self.read_response()
     }
 
-    pub fn read(&mut self) -> Answer {
+    pub fn read_response(&mut self) -> ReceivedResponse {
         let answer = self.read_head();
         let len = answer
             .header("content-length")
             .map_or(0, |len| len.parse().unwrap());
         let mut body = vec![0; len];
         self.stream.read_exact(&mut body).unwrap();
-        Answer { body, ..answer }
+        ReceivedResponse { body, ..answer }
     }
 
-    pub fn read_head(&mut self) -> Answer {
+    pub fn read_head(&mut self) -> ReceivedResponse {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let count = self.stream.read_line(&mut head).unwrap();
             assert!(count > 0, "closed within a head: {head:?}");
         }
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer {
+        ReceivedResponse {
             status,
             head,
             body: Vec::new(),
         }
     }
 
-    /// Everything until the end; a reset counts as the end.
-    pub fn rest(&mut self) -> Vec<u8> {
+    /// Reads everything until the connection closes; a reset counts as a close.
+    pub fn read_rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest);
         rest

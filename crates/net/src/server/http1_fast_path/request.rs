@@ -1,17 +1,18 @@
-//! The head of a plain request.
+//! Parsing the head of a plain request.
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
 use crate::body::Incoming;
-use crate::headers::spare;
+use crate::headers::take_map;
 
-/// Fields of a head; players send some ten.
+/// The most header fields; players send about ten.
 const FIELDS_MAX: usize = 32;
 
-/// The request that `bytes` begin with and its length, where it is a plain one and there as a whole.
-pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
+/// Parses the request at the start of `bytes`. Returns it with its length, if it is complete and
+/// plain.
+pub(crate) fn parse_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
     let Ok(httparse::Status::Complete(len)) = parsed.parse(bytes) else {
@@ -27,10 +28,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
         let from = part.as_ptr().addr() - bytes.as_ptr().addr();
         head.slice(from..from + part.len())
     };
-    let mut map = spare();
+    let mut map = take_map();
     for field in &*parsed.headers {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        if !plain(&name, field.value) {
+        if !is_plain(&name, field.value) {
             return None;
         }
         map.append(
@@ -45,8 +46,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
     Some((request, len))
 }
 
-/// Whether a field asks nothing of the connection, and announces nothing after the head.
-fn plain(name: &HeaderName, value: &[u8]) -> bool {
+/// Returns whether a field neither changes the connection nor announces a body.
+fn is_plain(name: &HeaderName, value: &[u8]) -> bool {
     match *name {
         header::CONNECTION => value.eq_ignore_ascii_case(b"keep-alive"),
         header::CONTENT_LENGTH

@@ -1,4 +1,4 @@
-//! Who is connected: bounds in all and per address, and the counters.
+//! Limits on open connections, in total and per address, and their counters.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,40 +6,40 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Limits;
-use crate::metrics::{Counter, Family, Gauge, Metrics, Row};
+use crate::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics};
 
-const OPENED: Row = Row {
+const OPENED: MetricSpec = MetricSpec {
     name: "connections_opened",
     unit: "",
     help: "Connections accepted",
 };
-const OPEN: Row = Row {
+const OPEN: MetricSpec = MetricSpec {
     name: "connections_open",
     unit: "",
     help: "Connections open now",
 };
-const REFUSED: Row = Row {
+const REFUSED: MetricSpec = MetricSpec {
     name: "connections_refused",
     unit: "",
     help: "Connections refused, by the limit reached",
 };
-const CUT: Row = Row {
+const CUT: MetricSpec = MetricSpec {
     name: "connections_cut",
     unit: "",
-    help: "Connections cut, by what their client was too slow for",
+    help: "Connections cut, by the timeout that their client exceeded",
 };
 
-/// All connections of a server.
+/// The connection counts of a server, checked against its limits.
 #[derive(Debug)]
-pub(super) struct Census {
-    state: Arc<State>,
+pub(super) struct ConnectionLimits {
+    state: Arc<ConnectionCounts>,
     opened: Counter,
-    refused: Family,
-    pub(super) cut: Family,
+    refused: CounterFamily,
+    pub(super) cut: CounterFamily,
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionCounts {
     max: usize,
     max_per_address: usize,
     ids: AtomicU64,
@@ -48,17 +48,17 @@ struct State {
     open: Gauge,
 }
 
-/// One connection's place; dropping it makes room.
+/// The slot of one connection; dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Seat {
-    state: Arc<State>,
+pub(super) struct ConnectionSlot {
+    state: Arc<ConnectionCounts>,
     address: IpAddr,
     pub(super) id: u64,
 }
 
-impl Census {
-    pub(super) fn new(limits: &Limits, metrics: &Metrics) -> Census {
-        let state = State {
+impl ConnectionLimits {
+    pub(super) fn new(limits: &Limits, metrics: &Metrics) -> ConnectionLimits {
+        let state = ConnectionCounts {
             max: limits.connections_max,
             max_per_address: limits.connections_per_address_max,
             ids: AtomicU64::new(0),
@@ -66,7 +66,7 @@ impl Census {
             by_address: Mutex::default(),
             open: metrics.gauge(&OPEN),
         };
-        Census {
+        ConnectionLimits {
             state: Arc::new(state),
             opened: metrics.counter(&OPENED),
             refused: metrics.family(&REFUSED, &["limit"]),
@@ -74,24 +74,29 @@ impl Census {
         }
     }
 
-    /// A place for one more, unless a limit is reached. A trusted balancer's address speaks for
-    /// many clients: only the limit in all holds for it.
-    pub(super) fn seat(&self, address: IpAddr, speaks_for_many: bool) -> Option<Seat> {
-        let address = party(address);
+    /// Takes a slot, unless a limit is reached.
+    ///
+    /// A trusted proxy's address represents many clients, so only the total limit applies to it.
+    pub(super) fn take_slot(
+        &self,
+        address: IpAddr,
+        speaks_for_many: bool,
+    ) -> Option<ConnectionSlot> {
+        let address = client_network(address);
         let max = if speaks_for_many {
             self.state.max
         } else {
             self.state.max_per_address
         };
-        let refused = self.state.take(address, max);
+        let refused = self.state.take_place(address, max);
         if let Some(limit) = refused {
-            self.refused.of(&[limit]).inc();
+            self.refused.with_labels(&[limit]).inc();
             return None;
         }
         self.opened.inc();
         self.state.open.inc();
         let id = self.state.ids.fetch_add(1, Relaxed) + 1;
-        Some(Seat {
+        Some(ConnectionSlot {
             state: Arc::clone(&self.state),
             address,
             id,
@@ -99,9 +104,9 @@ impl Census {
     }
 }
 
-impl State {
-    /// Takes a place, or says which limit forbids it.
-    fn take(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
+impl ConnectionCounts {
+    /// Takes a slot, or returns the name of the limit that forbids it.
+    fn take_place(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
             return Some("total");
@@ -120,7 +125,7 @@ impl State {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.state.open.dec();
         self.state.total.fetch_sub(1, Relaxed);
@@ -138,8 +143,8 @@ impl Drop for Seat {
     }
 }
 
-/// Whom an address counts for: an IPv6 client owns a whole /64.
-fn party(address: IpAddr) -> IpAddr {
+/// Returns the network that counts as one client: an IPv6 client owns a whole /64.
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
         v4 => v4,
@@ -150,40 +155,40 @@ fn party(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn census(max: usize, per_address: usize) -> Census {
+    fn test_limits(max: usize, per_address: usize) -> ConnectionLimits {
         let limits = Limits {
             connections_max: max,
             connections_per_address_max: per_address,
             ..Limits::default()
         };
-        Census::new(&limits, &Metrics::new())
+        ConnectionLimits::new(&limits, &Metrics::new())
     }
 
     #[test]
-    fn seats_are_bounded_and_come_free_again() {
-        let census = census(3, 2);
+    fn slots_are_limited_and_freed() {
+        let limits = test_limits(3, 2);
         let [a, b]: [IpAddr; 2] = ["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
         let held = (
-            census.seat(a, false).unwrap(),
-            census.seat(a, false).unwrap(),
+            limits.take_slot(a, false).unwrap(),
+            limits.take_slot(a, false).unwrap(),
         );
-        assert!(census.seat(a, false).is_none(), "per address");
-        let other = census.seat(b, false).unwrap();
-        assert!(census.seat(b, false).is_none(), "in all");
+        assert!(limits.take_slot(a, false).is_none(), "per address");
+        let other = limits.take_slot(b, false).unwrap();
+        assert!(limits.take_slot(b, false).is_none(), "in all");
         assert!(
-            State::take(&census.state, party(a), 3).is_some(),
+            ConnectionCounts::take_place(&limits.state, client_network(a), 3).is_some(),
             "in all, even for a balancer"
         );
         drop(held);
-        assert!(census.seat(a, false).is_some());
+        assert!(limits.take_slot(a, false).is_some());
         drop(other);
-        assert!(census.state.by_address.lock().unwrap().is_empty());
-        assert_eq!(census.state.total.load(Relaxed), 0);
+        assert!(limits.state.by_address.lock().unwrap().is_empty());
+        assert_eq!(limits.state.total.load(Relaxed), 0);
     }
 
     #[test]
     fn an_ipv6_network_is_one_party_and_mapped_ipv4_its_own() {
-        let of = |text: &str| party(text.parse().unwrap());
+        let of = |text: &str| client_network(text.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8:0:1::1"), of("2001:db8::1"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));

@@ -1,17 +1,18 @@
-//! What is answered directly is answered as `hyper` answers it.
+//! The fast path responds exactly as `hyper` does.
 
 use super::support::*;
 use crate::server::Limits;
 
-/// Of both ways the one that is asked for by a field that changes nothing else.
+/// A request field that selects one of the two paths and changes nothing else.
 const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
 
-/// All that comes for a request and for the one after it, which asks for the end; without the time.
-fn all(server: &Running, request: &str, way: &str) -> String {
+/// Reads the responses to a request and to a second one that closes the connection, without their
+/// dates.
+fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String {
     let mut client = server.connect();
-    client.send(&format!("{request} HTTP/1.1\r\nHost: x\r\n{way}\r\n"));
-    client.send("GET /conn HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let all = client.rest();
+    client.send_text(&format!("{request} HTTP/1.1\r\nHost: x\r\n{way}\r\n"));
+    client.send_text("GET /conn HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let all = client.read_rest();
     let all = all.iter().map(|&byte| char::from(byte)).collect::<String>();
     let dated = |line: &str| line.starts_with("date: ");
     for line in all.split_inclusive("\r\n").filter(|line| dated(line)) {
@@ -26,8 +27,8 @@ fn all(server: &Running, request: &str, way: &str) -> String {
 }
 
 #[test]
-fn answers_are_the_same_byte_for_byte() {
-    let server = start(Limits::default());
+fn both_paths_send_the_same_bytes() {
+    let server = start_server(Limits::default());
     for method in ["GET", "HEAD"] {
         for path in [
             "/full/10",
@@ -53,17 +54,17 @@ fn answers_are_the_same_byte_for_byte() {
             "/panic",
         ] {
             let request = format!("{method} {path}");
-            let [direct, other] = WAYS.map(|way| all(&server, &request, way));
+            let [direct, other] = WAYS.map(|way| read_both_responses(&server, &request, way));
             assert_eq!(direct, other, "{request}");
         }
     }
 }
 
 #[test]
-fn fields_that_are_written_already_are_said() {
-    let server = start(Limits::default());
+fn serialized_fields_are_sent() {
+    let server = start_server(Limits::default());
     for way in WAYS {
-        let all = all(&server, "GET /written", way);
+        let all = read_both_responses(&server, "GET /written", way);
         for field in ["etag: \"a\"\r\n", "x-a: 1\r\n", "x-b: 2\r\n"] {
             assert_eq!(all.matches(field).count(), 1, "{field}: {all}");
         }
@@ -72,27 +73,27 @@ fn fields_that_are_written_already_are_said() {
 
 #[test]
 fn a_head_in_parts_is_waited_for() {
-    let server = start(Limits::default());
+    let server = start_server(Limits::default());
     let mut client = server.connect();
-    assert_eq!(client.get("/full/3").body, pattern(3));
-    client.send("GET /full/100 HTTP/1.1\r\nHo");
-    // The first part is read by itself.
+    assert_eq!(client.get("/full/3").body, test_pattern(3));
+    client.send_text("GET /full/100 HTTP/1.1\r\nHo");
+    // The server reads the first part separately.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    client.send("st: x\r\n\r\nGET /full/7 HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_eq!(client.read().body, pattern(100));
-    assert_eq!(client.read().body, pattern(7));
-    assert_eq!(client.get("/full/9").body, pattern(9));
+    client.send_text("st: x\r\n\r\nGET /full/7 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(client.read_response().body, test_pattern(100));
+    assert_eq!(client.read_response().body, test_pattern(7));
+    assert_eq!(client.get("/full/9").body, test_pattern(9));
 }
 
 #[test]
-fn what_follows_a_request_waits_for_its_turn() {
-    let server = start(Limits::default());
+fn a_pipelined_request_waits_for_its_turn() {
+    let server = start_server(Limits::default());
     let mut client = server.connect();
-    client.send("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
-    client.send("GET /full/5 HTTP/1.1\r\nHost: x\r\n\r\nGET /full/6 HT");
-    client.send("TP/1.1\r\nHost: x\r\n\r\n");
+    client.send_text("GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send_text("GET /full/5 HTTP/1.1\r\nHost: x\r\n\r\nGET /full/6 HT");
+    client.send_text("TP/1.1\r\nHost: x\r\n\r\n");
     server.gate.open.notify_one();
-    assert_eq!(client.read().body, b"through");
-    assert_eq!(client.read().body, pattern(5));
-    assert_eq!(client.read().body, pattern(6));
+    assert_eq!(client.read_response().body, b"through");
+    assert_eq!(client.read_response().body, test_pattern(5));
+    assert_eq!(client.read_response().body, test_pattern(6));
 }

@@ -1,18 +1,18 @@
-//! Maps of fields that are done with, kept for the next requests.
+//! A pool of used header maps for later requests.
 
 use std::cell::Cell;
 
 use http::HeaderMap;
 
-/// Maps with room for more are not kept.
+/// Largest capacity of a pooled map.
 const FIELDS_MAX: usize = 64;
 
 thread_local! {
-    /// An empty map with room in it.
+    /// An empty map with capacity.
     static SPARE: Cell<HeaderMap> = Cell::default();
 }
 
-/// Gives a map that is done with, so that the next request on this thread needs none of its own.
+/// Returns a used map to this thread's pool, so that the next request need not allocate one.
 pub fn done_with(mut map: HeaderMap) {
     if (1..=FIELDS_MAX).contains(&map.capacity()) {
         map.clear();
@@ -20,7 +20,7 @@ pub fn done_with(mut map: HeaderMap) {
     }
 }
 
-/// An empty map.
-pub(crate) fn spare() -> HeaderMap {
+/// Takes an empty map from the pool.
+pub(crate) fn take_map() -> HeaderMap {
     SPARE.take()
 }

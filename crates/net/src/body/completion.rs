@@ -1,49 +1,49 @@
-//! What became of a body: how many bytes left, when the first did, and whether all did.
+//! Completion of a body: how many bytes were sent, when the first was, and whether all were.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::Cut;
+use super::BodyCut;
 
-/// How a body ended.
+/// The result of sending a body.
 #[derive(Debug, Clone)]
-pub struct End {
+pub struct BodyCompletion {
     /// Bytes taken by the connection (handed to the kernel, or to TLS).
     pub bytes: u64,
-    /// All bytes that the body promised were taken.
+    /// Whether all declared bytes were taken.
     pub complete: bool,
-    /// When the first byte was taken, if any was and it was to be timed.
+    /// Time when the first byte was taken, if one was and `timed` was set.
     pub first_byte: Option<Instant>,
-    /// Why the source failed, if it did; an incomplete body without an error means that the client
-    /// went away or was cut.
-    pub error: Option<Cut>,
+    /// The source's error. An incomplete body without an error means that the client disconnected
+    /// or was cut.
+    pub error: Option<BodyCut>,
 }
 
-type Hook = Box<dyn FnOnce(&End) + Send + Sync>;
+type CompletionHook = Box<dyn FnOnce(&BodyCompletion) + Send + Sync>;
 
-/// Shared by a body and the chunks it has given out; the last one to go tells the hook.
-pub(super) struct Progress {
+/// Progress shared by a body and its chunks; dropping the last of them calls the hook.
+pub(super) struct SendProgress {
     expected: AtomicU64,
     sent: AtomicU64,
-    /// Whether anybody wants to know of the first byte: to read the clock costs something.
+    /// Whether the first byte is timed: reading the clock costs something.
     timed: bool,
     first_byte: OnceLock<Instant>,
-    error: OnceLock<Cut>,
+    error: OnceLock<BodyCut>,
     /// A hook set earlier on the same body.
-    inner: Option<Arc<Progress>>,
-    hook: Option<Hook>,
+    inner: Option<Arc<SendProgress>>,
+    hook: Option<CompletionHook>,
 }
 
-impl Progress {
+impl SendProgress {
     pub(super) fn new(
         expected: u64,
         timed: bool,
-        inner: Option<Arc<Progress>>,
-        hook: Hook,
-    ) -> Progress {
-        Progress {
+        inner: Option<Arc<SendProgress>>,
+        hook: CompletionHook,
+    ) -> SendProgress {
+        SendProgress {
             expected: AtomicU64::new(expected),
             sent: AtomicU64::new(0),
             timed,
@@ -54,42 +54,42 @@ impl Progress {
         }
     }
 
-    pub(super) fn sent(&self, count: u64) {
+    pub(super) fn note_sent(&self, count: u64) {
         if self.timed && count > 0 {
             self.first_byte.get_or_init(Instant::now);
         }
         self.sent.fetch_add(count, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
-            inner.sent(count);
+            inner.note_sent(count);
         }
     }
 
-    /// No bytes are expected after all.
-    pub(super) fn waive(&self) {
-        self.expect(0);
+    /// The body need not be sent.
+    pub(super) fn expect_nothing(&self) {
+        self.expect_bytes(0);
     }
 
-    /// So many bytes are all there are.
-    pub(super) fn expect(&self, total: u64) {
+    /// The body has `total` bytes in total.
+    pub(super) fn expect_bytes(&self, total: u64) {
         self.expected.store(total, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
-            inner.expect(total);
+            inner.expect_bytes(total);
         }
     }
 
-    pub(super) fn fail(&self, cut: &Cut) {
-        // Only the first reason counts; a body fails once.
+    pub(super) fn note_failure(&self, cut: &BodyCut) {
+        // Only the first error counts; a body fails once.
         let _ = self.error.set(cut.clone());
         if let Some(inner) = &self.inner {
-            inner.fail(cut);
+            inner.note_failure(cut);
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for SendProgress {
     fn drop(&mut self) {
         let bytes = *self.sent.get_mut();
-        let end = End {
+        let end = BodyCompletion {
             bytes,
             complete: bytes == *self.expected.get_mut(),
             first_byte: self.first_byte.get().copied(),
@@ -101,8 +101,8 @@ impl Drop for Progress {
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for SendProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Progress({:?} of {:?})", self.sent, self.expected)
+        write!(f, "SendProgress({:?} of {:?})", self.sent, self.expected)
     }
 }

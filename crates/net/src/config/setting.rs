@@ -1,35 +1,35 @@
-//! One declaration a setting.
+//! Declarations of settings.
 
 use clap::{Arg, ArgAction};
 
-/// One setting. Its flag is `--NAME`, its TOML key `NAME`, its variable `HEADWATER_NAME` in
-/// capitals with underscores.
+/// The declaration of a setting. Its flag is `--NAME`, its TOML key is `NAME`, and its variable is
+/// `HEADWATER_NAME` in capitals with underscores.
 #[derive(Debug, Clone, Copy)]
-pub struct Knob {
-    /// In lower case, with dashes.
+pub struct Setting {
+    /// The name, in lower case with dashes.
     pub name: &'static str,
-    /// What its value looks like.
+    /// The placeholder of its value in the help.
     pub value: &'static str,
-    /// In force when nobody says otherwise; empty: nothing.
+    /// The default value; empty for none.
     pub default: &'static str,
-    /// Whether it may be given several times (in TOML: an array; in the environment: commas).
+    /// Whether it may be repeated (TOML: an array; environment: commas).
     pub list: bool,
-    /// For lists that may be written as an array of tables: the tables' keys. A value is then
-    /// theirs in this order, with spaces between.
+    /// The keys of a list that may be written as an array of tables. A value then contains theirs
+    /// in this order, separated by spaces.
     pub fields: &'static [&'static str],
-    /// A sentence without a full stop.
+    /// The help text: a sentence without a final period.
     pub help: &'static str,
 }
 
-impl Knob {
-    /// A setting with one value.
+impl Setting {
+    /// Declares a setting with one value.
     pub const fn new(
         name: &'static str,
         value: &'static str,
         default: &'static str,
         help: &'static str,
-    ) -> Knob {
-        Knob {
+    ) -> Setting {
+        Setting {
             name,
             value,
             default,
@@ -39,23 +39,23 @@ impl Knob {
         }
     }
 
-    /// The same, that may be given several times.
+    /// Makes the setting repeatable.
     #[must_use]
-    pub const fn list(self) -> Knob {
-        Knob { list: true, ..self }
+    pub const fn as_list(self) -> Setting {
+        Setting { list: true, ..self }
     }
 
-    /// The same, that may be written as an array of tables with these keys.
+    /// Makes the setting repeatable and writable as an array of tables with these keys.
     #[must_use]
-    pub const fn tables(self, fields: &'static [&'static str]) -> Knob {
-        Knob {
+    pub const fn as_tables(self, fields: &'static [&'static str]) -> Setting {
+        Setting {
             list: true,
             fields,
             ..self
         }
     }
 
-    fn flag(&self) -> Arg {
+    fn build_arg(&self) -> Arg {
         let action = if self.list {
             ArgAction::Append
         } else {
@@ -63,12 +63,12 @@ impl Knob {
         };
         Arg::new(self.name)
             .value_name(self.value)
-            .help(self.text())
+            .help(self.help_text())
             .action(action)
             .long(self.name)
     }
 
-    fn text(&self) -> String {
+    fn help_text(&self) -> String {
         match (self.default, self.list) {
             ("", _) => self.help.to_owned(),
             (default, false) => format!("{} [default: {default}]", self.help),
@@ -79,11 +79,12 @@ impl Knob {
 
 /// The flag that names the TOML file.
 pub const CONFIG: &str = "config";
-/// The flag that only prints what is in force.
+/// The flag that prints the effective settings.
 pub const PRINT: &str = "print-config";
 
-/// The flags of these tables, and the two that every program has: the file, and printing.
-pub fn flags(tables: &[&[Knob]]) -> Vec<Arg> {
+/// Returns the flags of these tables, and the two of every program: the file and the printing of
+/// settings.
+pub fn flags(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
@@ -91,7 +92,7 @@ pub fn flags(tables: &[&[Knob]]) -> Vec<Arg> {
     let print = Arg::new(PRINT)
         .long(PRINT)
         .action(ArgAction::SetTrue)
-        .help("Print the settings in force and who set them, and end");
-    let own = tables.iter().copied().flatten().map(Knob::flag);
+        .help("Print the effective settings and their sources, and exit");
+    let own = tables.iter().copied().flatten().map(Setting::build_arg);
     own.chain([config, print]).collect()
 }

@@ -1,0 +1,303 @@
+//! Bodies sent by `hyper` (TLS, HTTP/2, unusual requests), copied in small frames.
+//!
+//! `hyper` requests a frame when it can send one, and holds at most two of each response. Frames
+//! are therefore small, and a file range is read only when its turn comes. Each copy is counted in
+//! the [`StreamMemory`] of its response until the connection has taken its bytes.
+
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http_body::{Frame, SizeHint};
+use tokio::task::JoinHandle;
+
+use super::completion::SendProgress;
+use super::{Body, BodyCut, BodyPart, BodySource, Chunk};
+use crate::Error;
+use crate::conn::{CopyPolicy, InFlight};
+use crate::send_memory::{SendPermit, StreamMemory};
+
+/// Frame length of bodies that belong to no connection yet.
+const FRAME_BYTES: u64 = 64 << 10;
+/// Buffers of at least this length become a frame of their own, without a copy. Copying shorter
+/// ones costs less than another frame.
+const UNCOPIED_BYTES_MIN: usize = 16 << 10;
+
+/// A read on a blocking thread.
+type ReadTask = JoinHandle<io::Result<Vec<u8>>>;
+
+/// A body's chunk on its way into frames.
+pub(super) struct CopyState {
+    stream: Option<Arc<StreamMemory>>,
+    frame_bytes: u64,
+    /// The first frame's permit.
+    admitted: Option<SendPermit>,
+    chunk: Option<Chunk>,
+    /// A read that waits for the storage.
+    reading: Option<(ReadTask, Option<SendPermit>)>,
+}
+
+impl Default for CopyState {
+    fn default() -> CopyState {
+        CopyState {
+            stream: None,
+            frame_bytes: FRAME_BYTES,
+            admitted: None,
+            chunk: None,
+            reading: None,
+        }
+    }
+}
+
+/// A copy, or bytes in memory that several responses share.
+struct CountedBytes {
+    bytes: Bytes,
+    permit: Option<SendPermit>,
+}
+
+/// Bytes for `hyper`; they are counted until they are sent.
+#[derive(Debug)]
+pub struct CopiedFrame {
+    bytes: Bytes,
+    permit: Option<SendPermit>,
+    progress: Option<Arc<SendProgress>>,
+    /// In a body's last frame: HTTP/2 drops a body once it has its last frame, long before that is sent.
+    _in_flight: Option<InFlight>,
+}
+
+impl Body {
+    /// Reserves memory for the first frame, if the body needs copies.
+    ///
+    /// # Errors
+    /// 503 when `send-memory` is used up.
+    pub(crate) fn admit(&mut self, copying: &CopyPolicy) -> Result<(), Error> {
+        let needs_copy = match &self.kind {
+            BodySource::Done => false,
+            BodySource::Once(chunk) => chunk.needs_copy(),
+            BodySource::Stream { .. } => true,
+        };
+        if needs_copy {
+            let mut state = CopyState::from_policy(copying);
+            let wanted = self.known_len().unwrap_or(u64::MAX).min(state.frame_bytes);
+            let stream = state.stream.as_ref();
+            state.admitted = stream
+                .map(|stream| stream.admit_response(wanted))
+                .transpose()?;
+            self.copying = Some(Box::new(state));
+        }
+        Ok(())
+    }
+
+    fn copy_state(&mut self) -> &mut CopyState {
+        let in_flight = self.in_flight.as_ref();
+        self.copying.get_or_insert_with(|| {
+            let copying = in_flight.and_then(InFlight::copying);
+            Box::new(copying.map_or_else(CopyState::default, |copying| {
+                CopyState::from_policy(&copying)
+            }))
+        })
+    }
+
+    fn poll_copy(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<CountedBytes, BodyCut>>> {
+        loop {
+            let state = self.copy_state();
+            if let Some((reading, permit)) = &mut state.reading {
+                let read = ready!(Pin::new(reading).poll(cx)).map_err(io::Error::other);
+                let permit = permit.take();
+                state.reading = None;
+                let bytes = read.and_then(|read| read)?;
+                return Poll::Ready(Some(state.finish_frame(bytes, permit)));
+            }
+            if let Some(copy) = state.next_copy()? {
+                return Poll::Ready(Some(Ok(copy)));
+            }
+            if state.reading.is_none() {
+                match ready!(self.poll_source(cx)) {
+                    Some(chunk) => self.copy_state().chunk = Some(chunk?),
+                    None => return Poll::Ready(None),
+                }
+            }
+        }
+    }
+
+    fn is_copied(&self) -> bool {
+        let unsent = |state: &CopyState| state.chunk.as_ref().map_or(0, Chunk::len);
+        self.is_done() && self.copying.as_deref().map_or(0, unsent) == 0
+    }
+}
+
+impl CopyState {
+    fn from_policy(copying: &CopyPolicy) -> CopyState {
+        CopyState {
+            stream: Some(copying.memory.open_stream(copying.now_ms)),
+            frame_bytes: copying.frame_bytes,
+            ..CopyState::default()
+        }
+    }
+
+    /// Returns the next frame, or `None` when the chunk is used up or a read was started.
+    fn next_copy(&mut self) -> Result<Option<CountedBytes>, BodyCut> {
+        let admitted = self.admitted.take();
+        let Some(chunk) = self.chunk.as_mut().filter(|chunk| !chunk.is_empty()) else {
+            self.admitted = admitted;
+            return Ok(None);
+        };
+        if let Some(bytes) = chunk.unsent_parts().first().and_then(as_uncopied) {
+            let bytes = bytes.clone();
+            chunk.advance(bytes.len() as u64);
+            return Ok(Some(CountedBytes {
+                bytes,
+                permit: None,
+            }));
+        }
+        let wanted = chunk.len().min(self.frame_bytes);
+        let reserve = || Some(self.stream.as_ref()?.reserve_frame(wanted));
+        let permit = admitted.or_else(reserve);
+        let room = permit
+            .as_ref()
+            .map_or(wanted, |permit| permit.bytes().min(wanted));
+        // Not longer than a frame, so the cast is exact.
+        match fill_frame(chunk, room as usize)? {
+            FillOutcome::Copied(bytes) => self.finish_frame(bytes, permit).map(Some),
+            FillOutcome::Reading(reading) => {
+                self.reading = Some((reading, permit));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns a frame of the chunk's next bytes, if its file is unchanged.
+    fn finish_frame(
+        &mut self,
+        bytes: Vec<u8>,
+        mut permit: Option<SendPermit>,
+    ) -> Result<CountedBytes, BodyCut> {
+        if let Some(chunk) = &mut self.chunk {
+            if chunk.file().is_some_and(super::BodyFile::has_changed) {
+                return Err(BodyCut::new("the file changed while it was sent"));
+            }
+            chunk.advance(bytes.len() as u64);
+        }
+        if let Some(permit) = &mut permit {
+            permit.shrink_to(bytes.len() as u64);
+        }
+        Ok(CountedBytes {
+            bytes: bytes.into(),
+            permit,
+        })
+    }
+}
+
+enum FillOutcome {
+    Copied(Vec<u8>),
+    /// The first bytes must be read from storage.
+    Reading(ReadTask),
+}
+
+fn as_uncopied(part: &BodyPart) -> Option<&Bytes> {
+    match part {
+        BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => {
+            (bytes.len() >= UNCOPIED_BYTES_MIN).then_some(bytes)
+        }
+        BodyPart::File(_) | BodyPart::Pipe(_) => None,
+    }
+}
+
+/// Copies the next parts, up to `room` bytes, without waiting for storage.
+fn fill_frame(chunk: &Chunk, room: usize) -> io::Result<FillOutcome> {
+    let mut buffer = Vec::with_capacity(room);
+    for part in chunk.unsent_parts() {
+        let len = usize::try_from(part.len()).unwrap_or(usize::MAX);
+        let wanted = len.min(room - buffer.len());
+        if wanted == 0 || (as_uncopied(part).is_some() && !buffer.is_empty()) {
+            break;
+        }
+        let before = buffer.len();
+        match part {
+            BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => {
+                buffer.extend_from_slice(bytes.get(..wanted).unwrap_or_default());
+            }
+            BodyPart::Pipe(pipe) => buffer.extend(pipe.read_bytes(wanted)?),
+            BodyPart::File(range) => {
+                // A chunk without a file has no file ranges.
+                let file = chunk.file().ok_or(ErrorKind::NotFound)?;
+                match file.read_cached(range.start, wanted, &mut buffer) {
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        if buffer.is_empty() {
+                            let (file, offset) = (file.clone(), range.start);
+                            let read = move || file.read_range(offset, wanted);
+                            return Ok(FillOutcome::Reading(tokio::task::spawn_blocking(read)));
+                        }
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if buffer.len() < before + len {
+            break;
+        }
+    }
+    Ok(FillOutcome::Copied(buffer))
+}
+
+impl http_body::Body for Body {
+    type Data = CopiedFrame;
+    type Error = BodyCut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<CopiedFrame>, BodyCut>>> {
+        let next = ready!(self.poll_copy(cx));
+        Poll::Ready(next.map(|result| match result {
+            Ok(CountedBytes { bytes, permit }) => {
+                let last = self.is_copied();
+                Ok(Frame::data(CopiedFrame {
+                    bytes,
+                    permit,
+                    progress: self.progress.clone(),
+                    _in_flight: self.in_flight.take_if(|_| last),
+                }))
+            }
+            Err(cut) => Err(self.note_failure(cut)),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_copied()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let chunk = self.copying.as_ref().and_then(|state| state.chunk.as_ref());
+        let copied = chunk.map_or(0, Chunk::len);
+        self.known_len()
+            .map_or_else(SizeHint::default, |len| SizeHint::with_exact(len + copied))
+    }
+}
+
+impl Buf for CopiedFrame {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(permit) = &self.permit {
+            permit.note_sent(count as u64);
+        }
+        if let Some(progress) = &self.progress {
+            progress.note_sent(count as u64);
+        }
+        if self.bytes.is_empty() {
+            self.bytes = Bytes::new();
+            self.permit = None;
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The parts of a body: bytes in memory, byte ranges of a file, and bytes that wait in a pipe.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, ReadWriteFlags};
+
+/// A part of a response body. The variants differ in how the kernel can send them.
+#[derive(Debug, Clone)]
+pub enum BodyPart {
+    /// Bytes in memory. They are copied into the socket.
+    Bytes(Bytes),
+    /// Memory that is never written again, not even after it is freed. The kernel sends references
+    /// to its pages.
+    Arena(Bytes),
+    /// A byte range of the chunk's [`BodyFile`]. The kernel sends it from the page cache.
+    File(Range<u64>),
+    /// The next bytes in a pipe. The kernel moves them from there to the socket.
+    Pipe(PipeBytes),
+}
+
+impl BodyPart {
+    /// Returns the number of unsent bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => bytes.len() as u64,
+            BodyPart::File(range) => range.end.saturating_sub(range.start),
+            BodyPart::Pipe(pipe) => pipe.len as u64,
+        }
+    }
+
+    /// Returns whether all bytes are sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Drops the first `count` bytes; `count` is at most the length.
+    pub(crate) fn advance(&mut self, count: u64) {
+        // Within the length of a buffer, which is a usize.
+        let in_memory = count as usize;
+        match self {
+            BodyPart::Bytes(bytes) | BodyPart::Arena(bytes) => bytes.advance(in_memory),
+            BodyPart::File(range) => range.start += count,
+            BodyPart::Pipe(pipe) => pipe.len -= in_memory,
+        }
+    }
+}
+
+/// The open file that the [`BodyPart::File`] ranges of a chunk refer to.
+#[derive(Clone)]
+pub struct BodyFile {
+    descriptor: Arc<dyn AsFd + Send + Sync>,
+    mapping: Option<Bytes>,
+    len: u64,
+    modified_ns: i64,
+}
+
+impl BodyFile {
+    /// A file of `len` bytes that was modified `modified_ns` nanoseconds after 1970. When both still
+    /// match, it is considered unchanged.
+    ///
+    /// `mapping` contains the whole file, if it is mapped. Only the kernel may read it: when the file is
+    /// truncated, a read in user space would end the process.
+    pub fn new(
+        descriptor: Arc<dyn AsFd + Send + Sync>,
+        mapping: Option<Bytes>,
+        len: u64,
+        modified_ns: i64,
+    ) -> BodyFile {
+        BodyFile {
+            descriptor,
+            mapping,
+            len,
+            modified_ns,
+        }
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// Returns the mapped bytes of `range`, for the kernel only.
+    pub(crate) fn mapped_bytes(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let start = usize::try_from(range.start).ok()?;
+        let end = usize::try_from(range.end).ok()?;
+        self.mapping.as_ref()?.get(start..end)
+    }
+
+    /// Returns whether the file was overwritten, truncated or extended since it was opened.
+    pub(crate) fn has_changed(&self) -> bool {
+        rustix::fs::fstat(self.descriptor()).map_or(true, |stat| {
+            let modified_ns = stat.st_mtime.saturating_mul(1_000_000_000);
+            let modified_ns = modified_ns.saturating_add(stat.st_mtime_nsec as i64);
+            u64::try_from(stat.st_size) != Ok(self.len) || modified_ns != self.modified_ns
+        })
+    }
+
+    /// Appends up to `len` bytes at `offset` to `buffer` from the page cache, and returns how many;
+    /// fewer when the rest is not there.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the first byte is not in the page cache, or the file system does not support the check;
+    /// `UnexpectedEof` when the file is truncated.
+    pub(crate) fn read_cached(
+        &self,
+        offset: u64,
+        len: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        let before = buffer.len();
+        buffer.resize(before + len, 0);
+        let result = self.read_into(offset, buffer.get_mut(before..).unwrap_or_default());
+        buffer.truncate(before + *result.as_ref().unwrap_or(&0));
+        result
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut slices = [io::IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(
+            self.descriptor(),
+            &mut slices,
+            offset,
+            ReadWriteFlags::NOWAIT,
+        ) {
+            Ok(0) => Err(truncation_error()),
+            Ok(count) => Ok(count),
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads `len` bytes at `offset`, waiting for the storage. Blocks.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file is truncated; errors of the storage.
+    pub(crate) fn read_range(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let at = offset + bytes.len() as u64;
+            match rustix::io::pread(self.descriptor(), spare_capacity(&mut bytes), at) {
+                Ok(0) => return Err(truncation_error()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for BodyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BodyFile({} bytes)", self.len)
+    }
+}
+
+/// Bytes in a pipe. They are read once, in the order in which they were written.
+#[derive(Clone)]
+pub struct PipeBytes {
+    read_end: Arc<dyn AsFd + Send + Sync>,
+    len: usize,
+}
+
+impl PipeBytes {
+    /// Refers to the next `len` bytes in the pipe, after those of earlier `PipeBytes`.
+    pub fn new(read_end: Arc<dyn AsFd + Send + Sync>, len: usize) -> PipeBytes {
+        PipeBytes { read_end, len }
+    }
+
+    /// Returns the number of unread bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn read_end(&self) -> BorrowedFd<'_> {
+        self.read_end.as_fd()
+    }
+
+    /// Reads the next `len` bytes into memory.
+    ///
+    /// # Errors
+    /// When the pipe contains fewer.
+    pub(crate) fn read_bytes(&self, len: usize) -> io::Result<Vec<u8>> {
+        let (mut bytes, mut done) = (vec![0; len], 0);
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::read(self.read_end(), rest)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for PipeBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PipeBytes({} bytes)", self.len)
+    }
+}
+
+pub(crate) fn truncation_error() -> io::Error {
+    let what = "the file was truncated while it was sent";
+    io::Error::new(io::ErrorKind::UnexpectedEof, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+    use super::*;
+
+    fn body_file(bytes: &[u8]) -> (std::fs::File, BodyFile) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let stat = rustix::fs::fstat(&file).unwrap();
+        let modified_ns = stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec as i64;
+        let same = Arc::new(file.try_clone().unwrap());
+        let len = bytes.len() as u64;
+        (file, BodyFile::new(same, None, len, modified_ns))
+    }
+
+    #[test]
+    fn ranges_are_read_and_truncation_is_an_error() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+        let (file, body_file) = body_file(&bytes);
+        assert_eq!(body_file.read_range(5, 90_000).unwrap(), &bytes[5..90_005]);
+        let mut cached = vec![1, 2];
+        if let Ok(count) = body_file.read_cached(7, 1000, &mut cached) {
+            assert_eq!(cached[2..], bytes[7..7 + count]);
+        }
+        assert!(!body_file.has_changed());
+        file.set_len(50_000).unwrap();
+        assert!(body_file.has_changed());
+        let error = body_file.read_range(0, 90_000).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(body_file.read_cached(60_000, 10, &mut cached).is_err());
+    }
+
+    #[test]
+    fn pipe_bytes_are_read_in_order_and_missing_ones_are_an_error() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        fcntl_setpipe_size(&write, 1 << 20).unwrap();
+        std::fs::File::from(write).write_all(&bytes).unwrap();
+        let mut part = BodyPart::Pipe(PipeBytes::new(Arc::new(read), bytes.len() + 1));
+        let mut all = Vec::new();
+        for len in [7, 100_000, 99_993] {
+            let BodyPart::Pipe(pipe) = &part else {
+                unreachable!()
+            };
+            all.extend(pipe.read_bytes(len).unwrap());
+            part.advance(len as u64);
+        }
+        assert!(all == bytes);
+        let BodyPart::Pipe(pipe) = &part else {
+            unreachable!()
+        };
+        assert_eq!(pipe.len(), 1);
+        assert!(pipe.read_bytes(1).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! Request bodies that are proxied or read, limited in size and time.
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_core::Stream;
+use http::StatusCode;
+use http_body::Body as _;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Body, BodyCut, Incoming};
+use crate::Error;
+
+/// Slowest permitted rate of a body, after the grace period.
+const BYTES_PER_S_MIN: u64 = 1024;
+/// The grace period of a body that is read here.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The error of a request body, available once the body has been read.
+#[derive(Debug, Clone, Default)]
+pub struct RequestBodyFault(Arc<OnceLock<Error>>);
+
+impl RequestBodyFault {
+    /// Returns the client's error, if there is one.
+    pub fn client_error(&self) -> Option<Error> {
+        self.0.get().cloned()
+    }
+}
+
+/// Passes a request's body on as it is received.
+///
+/// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut, and the fault
+/// contains the error.
+///
+/// # Errors
+/// 413 when the declared length exceeds `max` bytes.
+pub fn relay_request_body(
+    incoming: Incoming,
+    max: u64,
+    grace: Duration,
+) -> Result<(Body, RequestBodyFault), Error> {
+    let fault = RequestBodyFault::default();
+    let len = incoming.size_hint().exact();
+    if len.is_some_and(|len| len > max) {
+        return Err(too_long(max));
+    }
+    let body = match len {
+        Some(0) => Body::empty(),
+        Some(len) => Body::sized_stream(
+            len,
+            RequestBodyStream::new(incoming, max, grace, fault.clone()),
+        ),
+        None => Body::unsized_stream(RequestBodyStream::new(incoming, max, grace, fault.clone())),
+    };
+    Ok((body, fault))
+}
+
+/// Reads a request's body into memory.
+///
+/// # Errors
+/// 413 when it exceeds `max` bytes, 408 when it is too slow, 400 when it is incomplete.
+pub async fn read_request_body(incoming: Incoming, max: u64) -> Result<Bytes, Error> {
+    let fault = RequestBodyFault::default();
+    let mut stream = RequestBodyStream::new(incoming, max, GRACE, fault.clone());
+    let mut all = BytesMut::new();
+    while let Some(piece) = std::future::poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await {
+        let cut = |cut| {
+            fault
+                .client_error()
+                .unwrap_or_else(|| Error::client(StatusCode::BAD_REQUEST, cut))
+        };
+        all.extend_from_slice(&piece.map_err(cut)?);
+    }
+    Ok(all.freeze())
+}
+
+fn too_long(max: u64) -> Error {
+    let what = format_args!("the request's body has more than {max} bytes");
+    Error::client(StatusCode::PAYLOAD_TOO_LARGE, what)
+}
+
+struct RequestBodyStream {
+    incoming: Incoming,
+    max: u64,
+    received_bytes: u64,
+    start: Instant,
+    grace: Duration,
+    late: Pin<Box<Sleep>>,
+    fault: RequestBodyFault,
+}
+
+impl RequestBodyStream {
+    fn new(
+        incoming: Incoming,
+        max: u64,
+        grace: Duration,
+        fault: RequestBodyFault,
+    ) -> RequestBodyStream {
+        let start = Instant::now();
+        RequestBodyStream {
+            incoming,
+            max,
+            received_bytes: 0,
+            start,
+            grace,
+            late: Box::pin(sleep_until(start + grace)),
+            fault,
+        }
+    }
+
+    fn cut_with(&self, error: Error) -> Poll<Option<Result<Bytes, BodyCut>>> {
+        let cut = BodyCut::new(&error);
+        // Only the first fault counts.
+        let _ = self.fault.0.set(error);
+        Poll::Ready(Some(Err(cut)))
+    }
+}
+
+impl Stream for RequestBodyStream {
+    type Item = Result<Bytes, BodyCut>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => {
+                    let what = format_args!("the request's body broke off: {error}");
+                    return self.cut_with(Error::client(StatusCode::BAD_REQUEST, what));
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are ignored.
+                    let Ok(data) = frame.into_data() else {
+                        continue;
+                    };
+                    self.received_bytes += data.len() as u64;
+                    if self.received_bytes > self.max {
+                        return self.cut_with(too_long(self.max));
+                    }
+                    return Poll::Ready(Some(Ok(data)));
+                }
+                Poll::Pending => {}
+            }
+            let worth = Duration::from_secs(self.received_bytes / BYTES_PER_S_MIN);
+            let deadline = self.start + self.grace + worth;
+            if self.late.deadline() != deadline {
+                self.late.as_mut().reset(deadline);
+            }
+            std::task::ready!(self.late.as_mut().poll(cx));
+            let what =
+                format_args!("the request's body comes with less than {BYTES_PER_S_MIN} B/s");
+            return self.cut_with(Error::client(StatusCode::REQUEST_TIMEOUT, what));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Common Media Client Data, versions 1 and 2 (CTA-5004, CTA-5004-B): the state of a player, sent
+//! with its requests as one query argument or as four header fields.
+//!
+//! [`CmcdData`] parses the data of a client; [`CmcdReport`] writes the data of an emulated player.
+
+mod parse;
+mod write;
+
+pub use parse::{CmcdData, CmcdValue};
+pub use write::{CmcdFormat, CmcdObject, CmcdPlayerState, CmcdReport, format_uuid};
+
+/// The header fields, in the order Object, Request, Session, Status.
+const HEADERS: [&str; 4] = ["cmcd-object", "cmcd-request", "cmcd-session", "cmcd-status"];

@@ -1,0 +1,305 @@
+//! Writing CMCD as an emulated player does.
+
+use std::fmt::Write;
+
+use super::HEADERS;
+
+/// The version, and the place in the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CmcdFormat {
+    /// 1 or 2.
+    pub version: u8,
+    /// Whether to use `CMCD-…` header fields instead of the query argument `CMCD`.
+    pub in_headers: bool,
+}
+
+/// The kind of the requested object (`ot`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CmcdObject {
+    /// A manifest or playlist.
+    Manifest,
+    /// Audio.
+    Audio,
+    /// Video.
+    Video,
+    /// Audio and video in one.
+    Muxed,
+    /// An init segment.
+    Init,
+    /// Any other object.
+    Other,
+}
+
+/// The state of the player (`sta`, version 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CmcdPlayerState {
+    /// Before the first frame.
+    Starting,
+    /// Playing.
+    Playing,
+    /// After a seek, before the first frame.
+    Seeking,
+    /// Stalled.
+    Rebuffering,
+}
+
+/// The state of a player when it sends a request. Bitrates are in kbit/s, times in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CmcdReport {
+    /// Version and place.
+    pub format: CmcdFormat,
+    /// The requested object.
+    pub object: CmcdObject,
+    /// Its bitrate (`br`).
+    pub bitrate_kbps: Option<u32>,
+    /// The highest available bitrate (`tb`).
+    pub top_kbps: Option<u32>,
+    /// Its duration (`d`).
+    pub duration_ms: Option<u32>,
+    /// Buffered media (`bl`), and the time until it is played (`dl`).
+    pub buffer_ms: Option<u32>,
+    /// Measured throughput (`mtp`).
+    pub throughput_kbps: Option<u32>,
+    /// Needed immediately: start, seek or stall (`su`).
+    pub startup: bool,
+    /// The buffer has been empty since the last request (`bs`).
+    pub starved: bool,
+    /// The next object's path relative to this one (`nor`), percent-encoded as in its URL.
+    pub next: Option<String>,
+    /// First and last byte of the next object's range (`nrr`).
+    pub next_range: Option<(u64, u64)>,
+    /// HLS; otherwise DASH (`sf`).
+    pub is_hls: bool,
+    /// The session (`sid`), a UUID.
+    pub session: u128,
+    /// The content (`cid`).
+    pub content: u64,
+    /// The player's state (`sta`).
+    pub state: CmcdPlayerState,
+    /// Number of the request in its session (`sn`).
+    pub sequence: u32,
+    /// From the play command to the first frame (`msd`), once it is known.
+    pub start_delay_ms: Option<u32>,
+}
+
+/// Indexes of [`HEADERS`].
+const OBJECT: usize = 0;
+const REQUEST: usize = 1;
+const SESSION: usize = 2;
+const STATUS: usize = 3;
+
+impl CmcdReport {
+    /// Returns the value of the query argument `CMCD`, before URL encoding.
+    pub fn to_query(&self) -> String {
+        let mut pairs = self.key_value_pairs();
+        pairs.sort_by_key(|(_, key, _)| *key);
+        write_dictionary(pairs.iter().map(|(_, key, value)| (*key, value.as_str())))
+    }
+
+    /// Returns the header fields that are not empty.
+    pub fn to_headers(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = self.key_value_pairs();
+        pairs.sort_by_key(|(_, key, _)| *key);
+        let field = |shard: usize| {
+            let of_shard = pairs.iter().filter(|pair| pair.0 == shard);
+            write_dictionary(of_shard.map(|(_, key, value)| (*key, value.as_str())))
+        };
+        let fields = HEADERS
+            .iter()
+            .enumerate()
+            .map(|(shard, name)| (*name, field(shard)));
+        fields.filter(|(_, text)| !text.is_empty()).collect()
+    }
+
+    /// Header index, key and printed value of each pair. A `true` flag has an empty value.
+    fn key_value_pairs(&self) -> Vec<(usize, &'static str, String)> {
+        let second = self.format.version == 2;
+        // CTA-5004-B section 4.2: values that differ by object type are lists.
+        let listed = |value: u32| {
+            if second {
+                format!("({value})")
+            } else {
+                value.to_string()
+            }
+        };
+        let mut pairs = Vec::with_capacity(20);
+        let mut put = |shard, key, value: Option<String>| {
+            pairs.extend(value.map(|value| (shard, key, value)))
+        };
+        put(OBJECT, "br", self.bitrate_kbps.map(listed));
+        put(OBJECT, "d", self.duration_ms.map(|ms| ms.to_string()));
+        put(OBJECT, "ot", Some(self.object.token().to_string()));
+        put(OBJECT, "tb", self.top_kbps.map(listed));
+        put(
+            REQUEST,
+            "bl",
+            self.buffer_ms.map(|ms| listed(round_to_hundreds(ms))),
+        );
+        let deadline = self.buffer_ms.map(round_to_hundreds);
+        put(REQUEST, "dl", deadline.map(|ms| ms.to_string()));
+        let throughput = self.throughput_kbps.map(round_to_hundreds);
+        put(REQUEST, "mtp", throughput.map(listed));
+        put(REQUEST, "su", self.startup.then(String::new));
+        put(SESSION, "cid", Some(format!("\"{:016x}\"", self.content)));
+        put(
+            SESSION,
+            "sf",
+            Some(if self.is_hls { "h" } else { "d" }.to_string()),
+        );
+        put(
+            SESSION,
+            "sid",
+            Some(format!("\"{}\"", format_uuid(self.session))),
+        );
+        put(SESSION, "st", Some("v".to_string()));
+        put(STATUS, "bs", self.starved.then(String::new));
+        let range = self
+            .next_range
+            .map(|(first, last)| format!("{first}-{last}"));
+        if second {
+            let parameter = range.map_or(String::new(), |range| format!(";r=\"{range}\""));
+            put(
+                REQUEST,
+                "nor",
+                self.next
+                    .as_ref()
+                    .map(|next| format!("(\"{next}\"{parameter})")),
+            );
+            put(REQUEST, "sn", Some(self.sequence.to_string()));
+            put(REQUEST, "sta", Some(self.state.token().to_string()));
+            put(SESSION, "msd", self.start_delay_ms.map(|ms| ms.to_string()));
+            put(SESSION, "v", Some("2".to_string()));
+        } else {
+            put(
+                REQUEST,
+                "nor",
+                self.next
+                    .as_ref()
+                    .map(|next| format!("\"{}\"", percent_encode(next))),
+            );
+            put(REQUEST, "nrr", range.map(|range| format!("\"{range}\"")));
+        }
+        pairs
+    }
+}
+
+/// CTA-5004 rounds buffer lengths and throughput to the nearest 100.
+fn round_to_hundreds(value: u32) -> u32 {
+    (value / 100).saturating_mul(100) + if value % 100 >= 50 { 100 } else { 0 }
+}
+
+impl CmcdObject {
+    fn token(self) -> &'static str {
+        match self {
+            CmcdObject::Manifest => "m",
+            CmcdObject::Audio => "a",
+            CmcdObject::Video => "v",
+            CmcdObject::Muxed => "av",
+            CmcdObject::Init => "i",
+            CmcdObject::Other => "o",
+        }
+    }
+}
+
+impl CmcdPlayerState {
+    fn token(self) -> &'static str {
+        match self {
+            CmcdPlayerState::Starting => "s",
+            CmcdPlayerState::Playing => "p",
+            CmcdPlayerState::Seeking => "k",
+            CmcdPlayerState::Rebuffering => "r",
+        }
+    }
+}
+
+fn write_dictionary<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut out = String::new();
+    for (key, value) in pairs {
+        let comma = if out.is_empty() { "" } else { "," };
+        let equals = if value.is_empty() { "" } else { "=" };
+        let _ = write!(out, "{comma}{key}{equals}{value}");
+    }
+    out
+}
+
+/// Formats a UUID (RFC 9562).
+pub fn format_uuid(value: u128) -> String {
+    let hex = format!("{value:032x}");
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
+}
+
+/// Version 1 has `nor` URL-encoded.
+fn percent_encode(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        let _ = match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                write!(out, "{}", byte as char)
+            }
+            _ => write!(out, "%{byte:02X}"),
+        };
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample_report(version: u8, in_headers: bool) -> CmcdReport {
+        CmcdReport {
+            format: CmcdFormat {
+                version,
+                in_headers,
+            },
+            object: CmcdObject::Video,
+            bitrate_kbps: Some(3200),
+            top_kbps: Some(6000),
+            duration_ms: Some(4004),
+            buffer_ms: Some(21_349),
+            throughput_kbps: Some(25_350),
+            startup: false,
+            starved: true,
+            next: Some("../v/2.m4s?a=b".into()),
+            next_range: None,
+            is_hls: false,
+            session: 0x6e2f_b550_c457_11e9_bb97_0800_200c_9a66,
+            content: 7,
+            state: CmcdPlayerState::Playing,
+            sequence: 12,
+            start_delay_ms: Some(300),
+        }
+    }
+
+    #[test]
+    fn writes_version_1_as_one_argument() {
+        assert_eq!(
+            sample_report(1, false).to_query(),
+            "bl=21300,br=3200,bs,cid=\"0000000000000007\",d=4004,dl=21300,mtp=25400,nor=\"..%2Fv%2F2.m4s%3Fa%3Db\",ot=v,sf=d,sid=\"6e2fb550-c457-11e9-bb97-0800200c9a66\",st=v,tb=6000"
+        );
+    }
+
+    #[test]
+    fn writes_version_2_as_headers() {
+        let fields = sample_report(2, true).to_headers();
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, text)| format!("{name}: {text}"))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "cmcd-object: br=(3200),d=4004,ot=v,tb=(6000)",
+                "cmcd-request: bl=(21300),dl=21300,mtp=(25400),nor=(\"../v/2.m4s?a=b\"),sn=12,sta=p",
+                "cmcd-session: cid=\"0000000000000007\",msd=300,sf=d,sid=\"6e2fb550-c457-11e9-bb97-0800200c9a66\",st=v,v=2",
+                "cmcd-status: bs",
+            ]
+        );
+    }
+}

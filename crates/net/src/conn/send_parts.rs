@@ -1,0 +1,208 @@
+//! Sends a response's head, chunk and framing to a socket, each part in the cheapest way.
+//!
+//! Bytes in memory are copied by one vectored write. File ranges and arena pages are sent by reference
+//! ([`super::splice`]), and bytes in a pipe are moved ([`rustix::pipe::splice`]). A short file range is
+//! written from the file's mapping: copying it costs less than another system call.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::iter::Peekable;
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags};
+use rustix::pipe::SpliceFlags;
+
+use super::splice::{self, SendOutcome, UncopiedPart, until_full};
+use crate::Chunk;
+use crate::body::part::{BodyFile, BodyPart, PipeBytes};
+
+/// Shorter parts are copied: a system call costs about as much.
+const UNCOPIED_BYTES_MIN: u64 = 8 << 10;
+/// Slices of one vectored write.
+const SLICES_MAX: usize = 64;
+/// Bytes that are copied at a time when no other method works.
+const COPY_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes to send next, in this order.
+#[derive(Clone, Copy)]
+pub(crate) struct OutgoingParts<'a> {
+    /// A response's head, or a chunk's size.
+    pub(crate) before: &'a [u8],
+    pub(crate) chunk: Option<&'a Chunk>,
+    /// The end of a chunk's framing.
+    pub(crate) after: &'a [u8],
+}
+
+/// A part; the variants differ in how it is sent.
+#[derive(Clone, Copy)]
+enum OutgoingItem<'a> {
+    Copied(&'a [u8]),
+    Uncopied(UncopiedPart<'a>),
+    Pipe(&'a PipeBytes),
+}
+
+impl<'a> OutgoingParts<'a> {
+    fn outgoing_items(self) -> impl Iterator<Item = OutgoingItem<'a>> {
+        let framing = |bytes: &'a [u8]| (!bytes.is_empty()).then_some(OutgoingItem::Copied(bytes));
+        let (parts, file) = match self.chunk {
+            Some(chunk) => (chunk.unsent_parts(), chunk.file()),
+            None => (&[][..], None),
+        };
+        let parts = parts
+            .iter()
+            .map(move |part| OutgoingItem::from_part(part, file));
+        let before = framing(self.before).into_iter();
+        before.chain(parts).chain(framing(self.after))
+    }
+
+    /// Sends as much as the socket accepts.
+    ///
+    /// # Errors
+    /// The error of the first system call; `UnexpectedEof` when a file is truncated. An error after
+    /// the first sent byte is returned by the next call.
+    pub(super) fn send_to(self, socket: BorrowedFd<'_>) -> io::Result<SendOutcome> {
+        let mut items = self.outgoing_items().peekable();
+        let mut sent = SendOutcome::default();
+        while let Some(first) = items.peek()
+            && !sent.full
+        {
+            let (offered, turn) = match first {
+                OutgoingItem::Copied(_) => send_copied(socket, &mut items),
+                OutgoingItem::Uncopied(_) => send_uncopied(socket, &mut items),
+                OutgoingItem::Pipe(pipe) => {
+                    let pipe = *pipe;
+                    items.next();
+                    (pipe.len(), move_pipe(socket, pipe, items.peek().is_some()))
+                }
+            };
+            match turn {
+                Ok(turn) => {
+                    sent.count += turn.count;
+                    sent.full = turn.full;
+                    if turn.count < offered {
+                        break;
+                    }
+                }
+                Err(error) if sent.count == 0 => return Err(error),
+                Err(error) => {
+                    sent.full = error.kind() == ErrorKind::WouldBlock;
+                    break;
+                }
+            }
+        }
+        Ok(sent)
+    }
+}
+
+impl<'a> OutgoingItem<'a> {
+    fn from_part(part: &'a BodyPart, file: Option<&'a BodyFile>) -> OutgoingItem<'a> {
+        let is_short = part.len() < UNCOPIED_BYTES_MIN;
+        match (part, file) {
+            (BodyPart::Bytes(bytes), _) => OutgoingItem::Copied(bytes),
+            (BodyPart::Arena(bytes), _) if is_short => OutgoingItem::Copied(bytes),
+            (BodyPart::Arena(bytes), _) => OutgoingItem::Uncopied(UncopiedPart::Memory(bytes)),
+            (BodyPart::Pipe(pipe), _) => OutgoingItem::Pipe(pipe),
+            (BodyPart::File(range), Some(file)) => match file.mapped_bytes(range) {
+                Some(bytes) if is_short => OutgoingItem::Copied(bytes),
+                _ => OutgoingItem::Uncopied(UncopiedPart::File {
+                    file,
+                    offset: range.start,
+                    len: (range.end - range.start) as usize,
+                }),
+            },
+            // A chunk without a file has no file ranges.
+            (BodyPart::File(_), None) => OutgoingItem::Copied(&[]),
+        }
+    }
+}
+
+type OutgoingItems<'a, I> = Peekable<I>;
+
+/// Writes the next copied items. Returns how many bytes were offered and how many were sent.
+fn send_copied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
+    socket: BorrowedFd<'_>,
+    items: &mut OutgoingItems<'a, I>,
+) -> (usize, io::Result<SendOutcome>) {
+    let mut slices = [IoSlice::new(b""); SLICES_MAX];
+    let (mut count, mut offered) = (0, 0);
+    for slot in &mut slices {
+        let Some(OutgoingItem::Copied(bytes)) =
+            items.next_if(|item| matches!(item, OutgoingItem::Copied(_)))
+        else {
+            break;
+        };
+        *slot = IoSlice::new(bytes);
+        offered += bytes.len();
+        count += 1;
+    }
+    let slices = slices.get(..count).unwrap_or_default();
+    (offered, send_slices(socket, slices, items.peek().is_some()))
+}
+
+/// Sends the next uncopied items by reference. If the kernel cannot (no descriptor is left for a
+/// pipe, or it lacks the call), the first of them is copied.
+fn send_uncopied<'a, I: Iterator<Item = OutgoingItem<'a>>>(
+    socket: BorrowedFd<'_>,
+    items: &mut OutgoingItems<'a, I>,
+) -> (usize, io::Result<SendOutcome>) {
+    let parts = std::iter::from_fn(|| {
+        match items.next_if(|item| matches!(item, OutgoingItem::Uncopied(_)))? {
+            OutgoingItem::Uncopied(part) => Some(part),
+            OutgoingItem::Copied(_) | OutgoingItem::Pipe(_) => None,
+        }
+    });
+    let parts: Vec<UncopiedPart<'_>> = parts.collect();
+    let offered = parts.iter().map(UncopiedPart::len).sum();
+    let turn = splice::send_by_reference(socket, &parts, items.peek().is_some());
+    let turn = turn.or_else(|error| match (error.kind(), parts.first()) {
+        (ErrorKind::WouldBlock | ErrorKind::UnexpectedEof, _) | (_, None) => Err(error),
+        (_, Some(part)) => send_copy(socket, part),
+    });
+    (offered, turn)
+}
+
+fn send_copy(socket: BorrowedFd<'_>, part: &UncopiedPart<'_>) -> io::Result<SendOutcome> {
+    match *part {
+        UncopiedPart::Memory(bytes) => send_slices(socket, &[IoSlice::new(bytes)], false),
+        UncopiedPart::File { file, offset, len } => {
+            let bytes = file.read_range(offset, len.min(COPY_BYTES_MAX))?;
+            send_slices(socket, &[IoSlice::new(&bytes)], false)
+        }
+    }
+}
+
+/// Writes the slices. `more` announces further bytes, so that the kernel does not send a short
+/// packet now.
+pub(super) fn send_slices(
+    socket: BorrowedFd<'_>,
+    slices: &[IoSlice<'_>],
+    more: bool,
+) -> io::Result<SendOutcome> {
+    let more = if more {
+        SendFlags::MORE
+    } else {
+        SendFlags::empty()
+    };
+    let flags = SendFlags::NOSIGNAL | more;
+    let mut nothing = SendAncillaryBuffer::default();
+    let count = rustix::net::sendmsg(socket, slices, &mut nothing, flags)?;
+    let full = count < slices.iter().map(|slice| slice.len()).sum();
+    Ok(SendOutcome { count, full })
+}
+
+/// Moves bytes from a pipe into the socket.
+fn move_pipe(socket: BorrowedFd<'_>, pipe: &PipeBytes, more: bool) -> io::Result<SendOutcome> {
+    let more = if more {
+        SpliceFlags::MORE
+    } else {
+        SpliceFlags::empty()
+    };
+    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK | more;
+    until_full(pipe.len(), |left| {
+        match rustix::pipe::splice(pipe.read_end(), None, socket, None, left, flags)? {
+            // The pipe contains less than it should.
+            0 => Err(Errno::PIPE),
+            count => Ok(count),
+        }
+    })
+}

@@ -1,0 +1,248 @@
+//! A server program: its ports and threads while it runs, and its exit.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::thread::JoinHandle;
+
+use http::{Request, Response};
+
+use crate::body::Incoming;
+use crate::config::UsageError;
+use crate::record::Recorder;
+use crate::{Body, Conn, Server, Shutdown};
+
+mod certificates;
+
+/// The error that prevented a program from starting, or ended it.
+#[derive(Debug)]
+pub enum ProgramError {
+    /// Wrong usage: exit code 2.
+    Usage(UsageError),
+    /// The failed step and its cause: exit code 1.
+    Cannot(String, io::Error),
+}
+
+impl ProgramError {
+    /// Returns a function for `map_err` that names the failed step.
+    pub fn cannot(what: impl fmt::Display) -> impl FnOnce(io::Error) -> ProgramError {
+        let what = what.to_string();
+        move |why| ProgramError::Cannot(what, why)
+    }
+
+    /// Prints the error to standard error and returns its exit code.
+    pub fn exit(result: Result<(), ProgramError>) -> ExitCode {
+        let Err(failed) = result else {
+            return ExitCode::SUCCESS;
+        };
+        eprintln!("headwater: {failed}");
+        match failed {
+            ProgramError::Usage(_) => 2.into(),
+            ProgramError::Cannot(..) => 1.into(),
+        }
+    }
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProgramError::Usage(wrong) => wrong.fmt(f),
+            ProgramError::Cannot(what, why) => write!(f, "{what}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+impl From<UsageError> for ProgramError {
+    fn from(wrong: UsageError) -> ProgramError {
+        ProgramError::Usage(wrong)
+    }
+}
+
+/// Running servers, each on threads of its own. One [`Shutdown`] ends all of them.
+#[derive(Debug)]
+pub struct RunningProgram {
+    shutdown: Shutdown,
+    ports: Vec<ServedPort>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    records: Option<Recorder>,
+}
+
+#[derive(Debug)]
+struct ServedPort {
+    name: &'static str,
+    addresses: Vec<SocketAddr>,
+    secure: bool,
+}
+
+fn build_runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// The name of a program's main port.
+pub const MAIN: &str = "serve";
+
+impl RunningProgram {
+    /// Creates a program without servers.
+    pub fn new(shutdown: Shutdown) -> RunningProgram {
+        RunningProgram {
+            shutdown,
+            ports: Vec::new(),
+            threads: Vec::new(),
+            records: None,
+        }
+    }
+
+    /// Sets the recorder that [`RunningProgram::join`] closes, so that all records are written
+    /// before it returns.
+    pub fn close_on_exit(&mut self, recorder: Option<&Recorder>) {
+        self.records = recorder.cloned();
+    }
+
+    /// Starts a server on a new thread; see [`Server::run`].
+    ///
+    /// `name` is [`MAIN`], or the name that [`RunningProgram::announce`] prints for an additional
+    /// port.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    pub fn serve<F, H, R>(
+        &mut self,
+        name: &'static str,
+        server: Server,
+        factory: F,
+    ) -> Result<(), ProgramError>
+    where
+        F: Fn(usize) -> H + Send + Sync + 'static,
+        H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Response<Body>> + Send + 'static,
+    {
+        self.ports.push(ServedPort {
+            name,
+            addresses: server.addresses().to_vec(),
+            secure: server.is_secure(),
+        });
+        let shutdown = self.shutdown.clone();
+        self.spawn_thread(name, move || server.run(factory, shutdown))
+    }
+
+    /// Runs other work on a new thread. The work must return when the program drains.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    pub fn spawn_thread(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<(), ProgramError> {
+        let builder = std::thread::Builder::new().name(name.into());
+        let thread = builder
+            .spawn(work)
+            .map_err(ProgramError::cannot("cannot start a thread"))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Runs a future on a new thread. The future must complete when the program drains.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system cannot create a thread.
+    pub fn until_drained<W, R>(&mut self, name: &'static str, work: W) -> Result<(), ProgramError>
+    where
+        W: FnOnce() -> R + Send + 'static,
+        R: Future<Output = ()>,
+    {
+        let runtime = build_runtime().map_err(ProgramError::cannot(name))?;
+        self.spawn_thread(name, move || {
+            runtime.block_on(async { work().await });
+            Ok(())
+        })
+    }
+
+    /// Calls `work` on each SIGHUP, which no longer ends the process.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the system rejects the handler or cannot create a thread.
+    pub fn on_hangup(
+        &mut self,
+        mut work: impl FnMut() + Send + 'static,
+    ) -> Result<(), ProgramError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let runtime = build_runtime().map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
+        // Installed here and not on the new thread: until then, SIGHUP ends the process.
+        let within = runtime.enter();
+        let heard = signal(SignalKind::hangup());
+        drop(within);
+        let mut hangups = heard.map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
+        let shutdown = self.shutdown.clone();
+        self.spawn_thread("hangup", move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        () = shutdown.wait_until_draining() => return,
+                        _ = hangups.recv() => work(),
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
+    /// Returns the addresses of the main port.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.find_port(MAIN).map_or(&[], |port| &port.addresses)
+    }
+
+    /// Returns the address of the port with this name, if there is one.
+    pub fn port_address(&self, name: &str) -> Option<SocketAddr> {
+        self.find_port(name)?.addresses.first().copied()
+    }
+
+    fn find_port(&self, name: &str) -> Option<&ServedPort> {
+        self.ports.iter().find(|port| port.name == name)
+    }
+
+    /// Prints the addresses to standard output: `listening on http://HOST:PORT` for the main port,
+    /// and `NAME on http://HOST:PORT` for each other port.
+    pub fn announce(&self) {
+        let mut out = io::stdout().lock();
+        for port in &self.ports {
+            let scheme = if port.secure { "https" } else { "http" };
+            let verb = match port.name {
+                MAIN => "listening",
+                name => name,
+            };
+            for address in &port.addresses {
+                // The parent process may have closed our standard output.
+                let _ = writeln!(out, "{verb} on {scheme}://{address}");
+            }
+        }
+        let _ = out.flush();
+    }
+
+    /// Returns the handle that ends the program.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// Waits until all threads have finished.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when a server failed.
+    pub fn join(self) -> Result<(), ProgramError> {
+        let mut result = Ok(());
+        for thread in self.threads {
+            let ended = thread.join();
+            let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            result = result.and(ended);
+        }
+        if let Some(records) = self.records {
+            records.close();
+        }
+        result.map_err(ProgramError::cannot("the server failed"))
+    }
+}

@@ -1,0 +1,368 @@
+//! The budget for response bytes that are copied into this process and not sent yet.
+//!
+//! The kernel sends most bytes without a copy. TLS and HTTP/2 need copies, and a client that does
+//! not read decides how long they stay. Every connection therefore reads a body in small frames,
+//! only when it can send. Every frame is counted in one [`SendMemory`] until its bytes are sent:
+//!
+//! - When the budget is used up, new responses that need copies are refused with 503.
+//! - Responses in flight continue in frames of [`SMALL_FRAME_BYTES`].
+//! - Above 80 % of the budget, connections with a stream below the minimum rate are cut, the slowest
+//!   first. Below that, no connection is cut: paused players are legitimate.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::Error;
+use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
+
+pub(crate) mod default_limit;
+
+/// Frames of responses in flight while the budget, or the connection's share of it, is used up.
+pub(crate) const SMALL_FRAME_BYTES: u64 = 4 << 10;
+
+const IN_USE: MetricSpec = MetricSpec {
+    name: "send_memory",
+    unit: "bytes",
+    help: "Copied response bytes that are not sent yet",
+};
+const LIMIT: MetricSpec = MetricSpec {
+    name: "send_memory_limit",
+    unit: "bytes",
+    help: "Most copied response bytes that may wait to be sent (setting send-memory)",
+};
+const REFUSED: MetricSpec = MetricSpec {
+    name: "send_memory_refused",
+    unit: "",
+    help: "Responses refused with 503 because send-memory was used up",
+};
+
+/// The budget of a server. Cheap to clone; all clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct SendMemory(Arc<SendBudget>);
+
+#[derive(Debug)]
+struct SendBudget {
+    limit_bytes: u64,
+    used_bytes: AtomicU64,
+    used: Gauge,
+    refused: Counter,
+}
+
+impl SendMemory {
+    pub(crate) fn new(limit_bytes: u64, metrics: &Metrics) -> SendMemory {
+        let limit = metrics.gauge(&LIMIT);
+        limit.set(i64::try_from(limit_bytes).unwrap_or(i64::MAX));
+        SendMemory(Arc::new(SendBudget {
+            limit_bytes,
+            used_bytes: AtomicU64::new(0),
+            used: metrics.gauge(&IN_USE),
+            refused: metrics.counter(&REFUSED),
+        }))
+    }
+
+    /// Bytes to release until no more than 80 % of the budget is in use.
+    pub(crate) fn excess_bytes(&self) -> u64 {
+        let comfortable = self.0.limit_bytes / 5 * 4;
+        self.0.used_bytes.load(Relaxed).saturating_sub(comfortable)
+    }
+
+    /// Counts `bytes`, unless that would exceed the budget.
+    fn try_add(&self, bytes: u64) -> bool {
+        let before = self.0.used_bytes.fetch_add(bytes, Relaxed);
+        let fits = before.saturating_add(bytes) <= self.0.limit_bytes;
+        if fits {
+            self.0.used.inc_by(bytes as i64);
+        } else {
+            self.0.used_bytes.fetch_sub(bytes, Relaxed);
+        }
+        fits
+    }
+
+    fn add(&self, bytes: u64) {
+        self.0.used_bytes.fetch_add(bytes, Relaxed);
+        self.0.used.inc_by(bytes as i64);
+    }
+
+    fn release(&self, bytes: u64) {
+        self.0.used_bytes.fetch_sub(bytes, Relaxed);
+        self.0.used.dec_by(bytes as i64);
+    }
+}
+
+/// A connection's part of the budget, and its streams.
+#[derive(Debug)]
+pub(crate) struct ConnectionMemory {
+    budget: SendMemory,
+    /// Beyond this, the connection's streams continue in small frames.
+    bytes_max: u64,
+    held_bytes: AtomicU64,
+    streams: Mutex<Vec<Weak<StreamMemory>>>,
+}
+
+impl ConnectionMemory {
+    pub(crate) fn new(budget: SendMemory, bytes_max: u64) -> ConnectionMemory {
+        ConnectionMemory {
+            budget,
+            bytes_max,
+            held_bytes: AtomicU64::new(0),
+            streams: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// Starts to count the frames of one response.
+    pub(crate) fn open_stream(self: &Arc<Self>, now_ms: u64) -> Arc<StreamMemory> {
+        let stream = Arc::new(StreamMemory {
+            connection: self.clone(),
+            held_bytes: AtomicU64::new(0),
+            rate: Mutex::new(RateWindow {
+                start_ms: now_ms,
+                ..RateWindow::default()
+            }),
+            sent_bytes: AtomicU64::new(0),
+        });
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&stream));
+        stream
+    }
+
+    /// Completes the rate windows that are over, and returns the slowest stream's bytes per second, of
+    /// streams that hold memory and are slower than `min_rate`.
+    pub(crate) fn slowest_rate(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let rates = streams.iter().filter_map(Weak::upgrade);
+        let rates = rates.filter_map(|stream| stream.slow_rate(now_ms, min_rate));
+        rates.min()
+    }
+}
+
+/// The rate that is enforced while memory is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MinRate {
+    /// Bytes per second of one response; 0 disables the rule.
+    pub bytes_per_s: u64,
+    /// Time over which the rate is measured.
+    pub window: Duration,
+}
+
+impl Default for MinRate {
+    fn default() -> MinRate {
+        MinRate {
+            bytes_per_s: 1024,
+            window: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The memory of one response: of an HTTP/2 stream, or of the current request of a connection.
+#[derive(Debug)]
+pub(crate) struct StreamMemory {
+    connection: Arc<ConnectionMemory>,
+    held_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    rate: Mutex<RateWindow>,
+}
+
+#[derive(Debug, Default)]
+struct RateWindow {
+    start_ms: u64,
+    /// Value of [`StreamMemory::sent_bytes`] at the start.
+    start_sent_bytes: u64,
+    /// Bytes per second in the window before this one.
+    last_rate: Option<u64>,
+}
+
+impl StreamMemory {
+    /// Counts the first frame of a new response.
+    ///
+    /// # Errors
+    /// 503 when the budget is used up.
+    pub(crate) fn admit_response(self: &Arc<Self>, wanted: u64) -> Result<SendPermit, Error> {
+        let bytes = self.frame_share(wanted);
+        if self.connection.budget.try_add(bytes) {
+            return Ok(self.issue_permit(bytes));
+        }
+        self.connection.budget.0.refused.inc();
+        Err(Error {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            retry: true,
+            ..Error::internal("send-memory is used up: too many clients read too slowly")
+        })
+    }
+
+    /// Counts a frame of a response in flight: `wanted` bytes, or fewer when memory is short.
+    pub(crate) fn reserve_frame(self: &Arc<Self>, wanted: u64) -> SendPermit {
+        let mut bytes = self.frame_share(wanted);
+        if !self.connection.budget.try_add(bytes) {
+            bytes = bytes.min(SMALL_FRAME_BYTES);
+            // Exceeds the budget by at most one small frame for each response in flight.
+            self.connection.budget.add(bytes);
+        }
+        self.issue_permit(bytes)
+    }
+
+    /// `wanted` bytes, or a small frame when the connection already holds its share.
+    fn frame_share(&self, wanted: u64) -> u64 {
+        let connection = &self.connection;
+        let fits = connection.held_bytes().saturating_add(wanted) <= connection.bytes_max;
+        if fits {
+            wanted
+        } else {
+            wanted.min(SMALL_FRAME_BYTES)
+        }
+    }
+
+    fn issue_permit(self: &Arc<Self>, bytes: u64) -> SendPermit {
+        self.held_bytes.fetch_add(bytes, Relaxed);
+        self.connection.held_bytes.fetch_add(bytes, Relaxed);
+        SendPermit {
+            stream: self.clone(),
+            bytes,
+        }
+    }
+
+    fn slow_rate(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
+        let mut window = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = self.sent_bytes.load(Relaxed);
+        if self.held_bytes.load(Relaxed) == 0 {
+            // The client waits for us, not the reverse.
+            *window = RateWindow {
+                start_ms: now_ms,
+                start_sent_bytes: sent,
+                last_rate: None,
+            };
+            return None;
+        }
+        let elapsed_ms = now_ms.saturating_sub(window.start_ms);
+        let rate = (sent - window.start_sent_bytes).saturating_mul(1000) / elapsed_ms.max(1);
+        if u128::from(elapsed_ms) >= min_rate.window.as_millis() {
+            *window = RateWindow {
+                start_ms: now_ms,
+                start_sent_bytes: sent,
+                last_rate: Some(rate),
+            };
+        } else if rate >= min_rate.bytes_per_s {
+            // The client has resumed.
+            return None;
+        }
+        window.last_rate.filter(|rate| *rate < min_rate.bytes_per_s)
+    }
+}
+
+/// Bytes counted in the budget until this is dropped.
+#[derive(Debug)]
+pub(crate) struct SendPermit {
+    stream: Arc<StreamMemory>,
+    bytes: u64,
+}
+
+impl SendPermit {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Releases all but `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.release(surplus);
+    }
+
+    /// Notes that the connection took `count` bytes, for the minimum rate.
+    pub(crate) fn note_sent(&self, count: u64) {
+        self.stream.sent_bytes.fetch_add(count, Relaxed);
+    }
+
+    fn release(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.stream.held_bytes.fetch_sub(bytes, Relaxed);
+        let connection = &self.stream.connection;
+        connection.held_bytes.fetch_sub(bytes, Relaxed);
+        connection.budget.release(bytes);
+    }
+}
+
+impl Drop for SendPermit {
+    fn drop(&mut self) {
+        self.release(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test_connection(limit_bytes: u64, bytes_max: u64) -> Arc<ConnectionMemory> {
+        let budget = SendMemory::new(limit_bytes, &Metrics::new());
+        Arc::new(ConnectionMemory::new(budget, bytes_max))
+    }
+
+    #[test]
+    fn a_used_up_budget_refuses_new_responses_and_shrinks_frames() {
+        let connection = test_connection(100_000, u64::MAX);
+        let (one, other) = (connection.open_stream(0), connection.open_stream(0));
+        let first = one.admit_response(65_536).unwrap();
+        let error = other.admit_response(65_536).unwrap_err();
+        assert_eq!((error.status.as_u16(), error.retry), (503, true));
+        assert_eq!(connection.budget.0.refused.get(), 1);
+        let small = one.reserve_frame(65_536);
+        assert_eq!(small.bytes(), SMALL_FRAME_BYTES);
+        assert!(connection.budget.excess_bytes() == 0);
+        drop(first);
+        assert_eq!(other.admit_response(65_536).unwrap().bytes(), 65_536);
+        drop(small);
+        assert_eq!(connection.held_bytes(), 0);
+        assert_eq!(connection.budget.0.used.get(), 0);
+    }
+
+    #[test]
+    fn a_connection_with_its_share_continues_in_small_frames() {
+        let connection = test_connection(u64::MAX / 2, 100_000);
+        let stream = connection.open_stream(0);
+        let _first = stream.admit_response(65_536).unwrap();
+        assert_eq!(stream.reserve_frame(65_536).bytes(), SMALL_FRAME_BYTES);
+        assert_eq!(
+            stream.admit_response(65_536).unwrap().bytes(),
+            SMALL_FRAME_BYTES
+        );
+    }
+
+    #[test]
+    fn a_permit_shrinks_to_the_bytes_read() {
+        let connection = test_connection(100_000, u64::MAX);
+        let mut permit = connection.open_stream(0).reserve_frame(50_000);
+        permit.shrink_to(10);
+        assert_eq!(connection.held_bytes(), 10);
+        drop(permit);
+        assert_eq!(connection.held_bytes(), 0);
+    }
+
+    #[test]
+    fn only_streams_that_hold_memory_for_a_whole_window_are_slow() {
+        let connection = test_connection(100_000, u64::MAX);
+        let min_rate = MinRate::default();
+        let slowest = |now_s: u64| connection.slowest_rate(now_s * 1000, &min_rate);
+        let (fast, slow) = (connection.open_stream(0), connection.open_stream(0));
+        let (fast, slow) = (fast.reserve_frame(1000), slow.reserve_frame(1000));
+        for second in 1..30 {
+            fast.note_sent(5000);
+            assert_eq!(slowest(second), None);
+        }
+        slow.note_sent(3);
+        fast.note_sent(5000);
+        assert_eq!(slowest(30), Some(0));
+        // A client that resumes is not slow any more.
+        slow.note_sent(100_000);
+        assert_eq!(slowest(35), None);
+        drop(slow);
+        assert_eq!(slowest(120), Some(0), "the other one has stopped");
+        drop(fast);
+        assert_eq!(slowest(240), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! The open connections: one list per worker, which other threads may read.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::task::AbortHandle;
+
+use crate::ConnectionWatch;
+use crate::conn::ConnectionState;
+
+/// An open connection. The reference is weak, so that the socket closes when its task ends.
+#[derive(Debug)]
+pub(super) struct RegisteredConnection {
+    pub(super) shared: Weak<ConnectionState>,
+    pub(super) task: AbortHandle,
+}
+
+impl RegisteredConnection {
+    pub(super) fn as_live(&self) -> Option<(&RegisteredConnection, Arc<ConnectionState>)> {
+        Some((self, self.shared.upgrade()?))
+    }
+
+    pub(super) fn cut_connection(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.cut();
+        }
+        self.task.abort();
+    }
+}
+
+/// A worker's connections. The worker locks the list, and readers lock it briefly.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConnectionRegistry(Arc<Mutex<Vec<RegisteredConnection>>>);
+
+impl ConnectionRegistry {
+    pub(super) fn lock_entries(&self) -> MutexGuard<'_, Vec<RegisteredConnection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handle for inspecting a server's connections while it runs.
+#[derive(Debug, Clone)]
+pub struct OpenConnections(pub(super) Vec<ConnectionRegistry>);
+
+impl OpenConnections {
+    /// Returns the number of open connections and the newest of them: at most `max`, evenly taken
+    /// from all workers.
+    pub fn list_connections(&self, max: usize) -> (usize, Vec<ConnectionWatch>) {
+        let each = max.div_ceil(self.0.len().max(1));
+        let (mut open, mut found) = (0, Vec::new());
+        for registry in &self.0 {
+            let entries = registry.lock_entries();
+            open += entries.iter().filter(|e| !e.task.is_finished()).count();
+            let live = entries.iter().rev().filter(|e| !e.task.is_finished());
+            found.extend(
+                live.take(each)
+                    .map(|entry| ConnectionWatch(entry.shared.clone())),
+            );
+        }
+        (open, found)
+    }
+}

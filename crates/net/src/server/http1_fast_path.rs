@@ -1,0 +1,171 @@
+//! Serves the usual requests of players without `hyper`.
+//!
+//! This path serves GET and HEAD requests of HTTP/1.1 without a body, whose head arrives whole and
+//! has no special connection options. Any other request moves the connection to `hyper`, together
+//! with its unread bytes.
+//!
+//! Both paths use the same parser and are equally strict. Requests with lengths, body encodings or
+//! upgrades never arrive here. A connection that waits, or whose client reads slowly, holds no
+//! buffer.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::{Method, Request, Response};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use self::response_writer::ResponseWriter;
+use super::serve::ConnectionService;
+use crate::body::Incoming;
+use crate::conn::{ConnectionIo, ConnectionState};
+use crate::{Body, Conn};
+
+mod request;
+mod response_head;
+mod response_writer;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::request::parse_request as plain_request;
+
+/// Bytes per read: more than any player's request has.
+const READ_BYTES_MAX: usize = 16 << 10;
+
+thread_local! {
+    static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES_MAX].into());
+}
+
+/// The reason for leaving the fast path.
+pub(super) enum FastPathExit {
+    /// The connection ended.
+    Nothing,
+    /// The next request needs `hyper`; its bytes have been put back.
+    Request,
+}
+
+// The value is short-lived, and a box would cost one allocation per request.
+#[allow(clippy::large_enum_variant)]
+enum NextRequest {
+    Plain(Request<Incoming>),
+    Other,
+    /// The end of the connection, or a requested close.
+    Nothing,
+}
+
+/// Bytes that were read and not yet served.
+type UnreadBytes = Bytes;
+
+impl<H, R> ConnectionService<H>
+where
+    H: Fn(Request<Incoming>, Conn) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response<Body>> + Send + 'static,
+{
+    /// Serves requests until the connection ends or a request needs `hyper`.
+    pub(super) async fn serve_fast_path(
+        &self,
+        io: &mut ConnectionIo,
+        shared: &Arc<ConnectionState>,
+    ) -> io::Result<FastPathExit> {
+        let max = self.common.limits.header_bytes_max;
+        let mut unread = UnreadBytes::new();
+        loop {
+            let next = std::future::poll_fn(|cx| poll_request(io, shared, &mut unread, max, cx));
+            let (head, request) = match next.await? {
+                NextRequest::Plain(request) => (*request.method() == Method::HEAD, request),
+                NextRequest::Other => {
+                    io.put_back(unread);
+                    return Ok(FastPathExit::Request);
+                }
+                NextRequest::Nothing => break,
+            };
+            let response = {
+                let mut answer = pin!(self.handle_request(request, shared));
+                let response = std::future::poll_fn(|cx| match answer.as_mut().poll(cx) {
+                    Poll::Ready(response) => Poll::Ready(Ok(response)),
+                    Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),
+                });
+                response.await?.unwrap_or_else(|never| match never {})
+            };
+            let mut writer = ResponseWriter::new(response, head, shared.is_closing());
+            std::future::poll_fn(|cx| match writer.poll(io, cx) {
+                Poll::Ready(left) => Poll::Ready(left),
+                Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),
+            })
+            .await?;
+            if writer.last {
+                break;
+            }
+            // A client that pipelines many requests must not starve other connections.
+            tokio::task::consume_budget().await;
+        }
+        std::future::poll_fn(|cx| Pin::new(&mut *io).poll_shutdown(cx)).await?;
+        Ok(FastPathExit::Nothing)
+    }
+}
+
+/// Returns the next request when it has arrived.
+fn poll_request(
+    io: &mut ConnectionIo,
+    shared: &ConnectionState,
+    unread: &mut UnreadBytes,
+    max: usize,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<NextRequest>> {
+    if !unread.is_empty() {
+        let (next, used) = classify_bytes(unread, max);
+        unread.advance(used);
+        return Poll::Ready(Ok(next));
+    }
+    if shared.poll_closing(cx.waker()) {
+        return Poll::Ready(Ok(NextRequest::Nothing));
+    }
+    poll_read(io, cx, |bytes| {
+        let (next, used) = classify_bytes(bytes, max);
+        *unread = Bytes::copy_from_slice(bytes.get(used..).unwrap_or_default());
+        next
+    })
+}
+
+/// Classifies the request at the start of `bytes`, and returns how many bytes it used.
+fn classify_bytes(bytes: &[u8], max: usize) -> (NextRequest, usize) {
+    if bytes.is_empty() {
+        return (NextRequest::Nothing, 0);
+    }
+    match request::parse_request(bytes) {
+        Some((request, len)) if len <= max => (NextRequest::Plain(request), len),
+        _ => (NextRequest::Other, 0),
+    }
+}
+
+/// Watches for a disconnect of the client while its response is prepared or sent.
+fn poll_gone(
+    io: &mut ConnectionIo,
+    unread: &mut UnreadBytes,
+    cx: &mut Context<'_>,
+) -> Poll<io::Error> {
+    if !unread.is_empty() {
+        return Poll::Pending;
+    }
+    let read = poll_read(io, cx, |bytes| *unread = Bytes::copy_from_slice(bytes));
+    match ready!(read) {
+        Ok(()) if !unread.is_empty() => Poll::Pending,
+        Ok(()) => Poll::Ready(io::ErrorKind::UnexpectedEof.into()),
+        Err(error) => Poll::Ready(error),
+    }
+}
+
+/// Calls `look` with the bytes that were read; they are empty at the end of the connection.
+fn poll_read<T>(
+    io: &mut ConnectionIo,
+    cx: &mut Context<'_>,
+    look: impl FnOnce(&[u8]) -> T,
+) -> Poll<io::Result<T>> {
+    READ.with_borrow_mut(|bytes| {
+        let mut read = ReadBuf::new(bytes);
+        ready!(Pin::new(io).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(look(read.filled())))
+    })
+}

@@ -1,0 +1,123 @@
+//! Serializing a response's head (RFC 9112 sections 4 and 6.3).
+
+use std::cell::Cell;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING};
+use http::response::Parts;
+use http::{HeaderValue, StatusCode};
+
+use crate::headers::{SerializedFields, write_field as field};
+
+/// The way in which a client finds the end of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyFraming {
+    /// No body, but possibly a length: the response to HEAD.
+    Silent,
+    /// Neither body nor length (RFC 9110 sections 15.3.5 and 15.4.5).
+    None,
+    /// A body of this many bytes.
+    Length(u64),
+    Chunked,
+}
+
+impl BodyFraming {
+    /// Returns the framing for a response with this status; `len` is the body's length, if it is
+    /// known.
+    pub(super) fn for_response(head: bool, status: StatusCode, len: Option<u64>) -> BodyFraming {
+        let bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
+        match len {
+            _ if head => BodyFraming::Silent,
+            _ if bodiless.contains(&status) || status.is_informational() => BodyFraming::None,
+            Some(len) => BodyFraming::Length(len),
+            None => BodyFraming::Chunked,
+        }
+    }
+
+    fn write_framing(self, out: &mut Vec<u8>) {
+        match self {
+            BodyFraming::Silent | BodyFraming::None => {}
+            BodyFraming::Length(len) => {
+                let mut digits = itoa::Buffer::new();
+                field(out, "content-length", digits.format(len).as_bytes());
+            }
+            BodyFraming::Chunked => field(out, "transfer-encoding", b"chunked"),
+        }
+    }
+}
+
+/// Writes the head to `out`, with `fields` in addition to those of `parts`.
+///
+/// Returns whether the head closes the connection, as it does when `last` is set.
+pub(super) fn write_head(
+    out: &mut Vec<u8>,
+    parts: &Parts,
+    fields: Option<&SerializedFields>,
+    framing: BodyFraming,
+    last: bool,
+) -> bool {
+    let (mut has_connection, mut closes, mut dated) = (false, last, false);
+    write_status(out, parts.status);
+    if let Some(fields) = fields {
+        let twice = |name| fields.header_map().contains_key(name);
+        debug_assert!(
+            !parts.headers.keys().any(twice),
+            "a field is in both the map and the serialized fields"
+        );
+        out.extend_from_slice(fields.header_lines());
+    }
+    for (name, value) in &parts.headers {
+        match *name {
+            // The framing fields are written below, except for a body that is not sent.
+            CONTENT_LENGTH if framing != BodyFraming::Silent => continue,
+            TRANSFER_ENCODING | TRAILER => continue,
+            CONNECTION => {
+                has_connection = true;
+                closes |= is_close(value);
+            }
+            DATE => dated = true,
+            _ => {}
+        }
+        field(out, name.as_str(), value.as_bytes());
+    }
+    if last && !has_connection {
+        field(out, "connection", b"close");
+    }
+    framing.write_framing(out);
+    if !dated {
+        field(out, "date", &current_date());
+    }
+    out.extend_from_slice(b"\r\n");
+    closes
+}
+
+fn write_status(out: &mut Vec<u8>, status: StatusCode) {
+    if status == StatusCode::OK {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    let reason = status.canonical_reason().unwrap_or_default();
+    for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn is_close(value: &HeaderValue) -> bool {
+    let mut words = value.as_bytes().split(|byte| *byte == b',');
+    words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+/// Returns the current time as a `Date` (RFC 9110 section 6.6.1), formatted once per second.
+fn current_date() -> [u8; 29] {
+    thread_local! {
+        static WRITTEN: Cell<(u64, [u8; 29])> = const { Cell::new((u64::MAX, [0; 29])) };
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since.as_ref().map_or(0, Duration::as_secs);
+    let (second, mut text) = WRITTEN.get();
+    if second != now {
+        let written = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
+        text.copy_from_slice(written.as_bytes());
+        WRITTEN.set((now, text));
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! Sends to low-RTT clients without pacing.
+//!
+//! BBR sets a timer for every burst. On a path of milliseconds, that is its purpose. On a path of
+//! microseconds (this machine, or a cache in the same rack), the timers cost more than everything
+//! else a server does, and there is no queue to protect: decision 18.
+//!
+//! Pacing cannot be switched off on a connection that started with it. All connections therefore
+//! start without it, and high-RTT connections switch to the system's default algorithm before the
+//! first byte.
+
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::conn::tcp;
+
+/// An algorithm that every kernel has and permits.
+const UNPACED: &str = "reno";
+
+/// Prefix of the names of pacing algorithms.
+const PACED: &str = "bbr";
+
+/// Distinguishes low-RTT clients from high-RTT clients.
+#[derive(Debug)]
+pub(super) struct LowRttDetector {
+    /// The first round trip of a low-RTT client is shorter than this.
+    rtt: Duration,
+    /// The system's default algorithm.
+    system_algorithm: String,
+    /// Whether a refusal has been logged.
+    has_warned: AtomicBool,
+}
+
+impl LowRttDetector {
+    /// Lets all connections of these listeners start without pacing.
+    ///
+    /// Returns `None` and changes nothing if `rtt` is zero, if the system does not pace, or if it
+    /// refuses to change the algorithm.
+    pub(super) fn start_unpaced(
+        listeners: &[Vec<TcpListener>],
+        rtt: Duration,
+    ) -> Option<LowRttDetector> {
+        let all = || listeners.iter().flatten().map(AsFd::as_fd);
+        let system_algorithm = tcp::congestion_algorithm(all().next()?).ok()?;
+        if rtt.is_zero() || !system_algorithm.starts_with(PACED) {
+            return None;
+        }
+        let begun = try_both(&system_algorithm)
+            .and_then(|()| all().try_for_each(|one| set_algorithm(one, UNPACED)));
+        if let Err(error) = begun {
+            tracing::debug!(%error, "cannot disable pacing for low-RTT clients; all use {system_algorithm}");
+            // Restoring cannot fail: `try_both` has tried it.
+            let _ = all().try_for_each(|one| set_algorithm(one, &system_algorithm));
+            return None;
+        }
+        Some(LowRttDetector {
+            rtt,
+            system_algorithm,
+            has_warned: AtomicBool::new(false),
+        })
+    }
+
+    /// Switches a high-RTT connection to the system's default algorithm.
+    pub(super) fn pace_if_remote(&self, socket: BorrowedFd<'_>, peer: IpAddr) {
+        if peer.is_loopback() {
+            return;
+        }
+        // A socket without `tcp_info` sends nothing either. An algorithm that a route has set (`ip
+        // route … congctl`) stays.
+        if let Ok(seen) = tcp::tcp_info(socket)
+            && !self.is_short(seen.rtt_us)
+            && seen.algorithm == UNPACED
+            && let Err(error) = set_algorithm(socket, &self.system_algorithm)
+            && !self.has_warned.swap(true, Relaxed)
+        {
+            tracing::warn!(%error, %peer, "cannot pace with {}; the connection stays with {UNPACED}", self.system_algorithm);
+        }
+    }
+
+    /// Zero means not measured: the handshake completed late or with a SYN cookie.
+    fn is_short(&self, rtt_us: Option<u32>) -> bool {
+        rtt_us.is_some_and(|us| us > 0 && Duration::from_micros(us.into()) < self.rtt)
+    }
+}
+
+fn set_algorithm(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
+}
+
+/// Checks on an unused socket that both algorithms can be set.
+fn try_both(system_algorithm: &str) -> io::Result<()> {
+    let (domain, kind) = (socket2::Domain::IPV4, socket2::Type::STREAM);
+    let socket = socket2::Socket::new(domain, kind, None)?;
+    set_algorithm(socket.as_fd(), UNPACED)?;
+    set_algorithm(socket.as_fd(), system_algorithm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+
+    fn test_listeners() -> Vec<Vec<TcpListener>> {
+        vec![vec![TcpListener::bind("127.0.0.1:0").unwrap()]]
+    }
+
+    fn connect_to(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    fn algorithm_of(socket: &impl AsFd) -> String {
+        tcp::congestion_algorithm(socket.as_fd()).unwrap()
+    }
+
+    #[test]
+    fn low_rtt_clients_are_not_paced_and_others_are() {
+        let listeners = test_listeners();
+        let listener = &listeners[0][0];
+        let system_algorithm = algorithm_of(listener);
+        // Emulates a system that paces; without that algorithm, there is nothing to test.
+        if set_algorithm(listener.as_fd(), PACED).is_err() {
+            return eprintln!("SKIPPED no {PACED} here");
+        }
+        let detector = LowRttDetector::start_unpaced(&listeners, Duration::from_millis(1)).unwrap();
+        let (_client, socket) = connect_to(listener);
+        assert_eq!(algorithm_of(&socket), UNPACED);
+        detector.pace_if_remote(socket.as_fd(), "127.0.0.1".parse().unwrap());
+        assert_eq!(algorithm_of(&socket), UNPACED);
+        // With a limit of one nanosecond, every client is a high-RTT client.
+        let rtt = Duration::from_nanos(1);
+        let far = LowRttDetector { rtt, ..detector };
+        far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());
+        assert_eq!(algorithm_of(&socket), PACED);
+        // An algorithm that another party has set stays.
+        let (_client, socket) = connect_to(listener);
+        if set_algorithm(socket.as_fd(), "cubic").is_ok() {
+            far.pace_if_remote(socket.as_fd(), "192.0.2.1".parse().unwrap());
+            assert_eq!(algorithm_of(&socket), "cubic");
+        }
+        set_algorithm(listener.as_fd(), &system_algorithm).unwrap();
+    }
+
+    #[test]
+    fn a_round_trip_that_was_not_measured_is_not_short() {
+        let (rtt, system_algorithm) = (Duration::from_millis(1), PACED.to_owned());
+        let has_warned = AtomicBool::new(false);
+        let detector = LowRttDetector {
+            rtt,
+            system_algorithm,
+            has_warned,
+        };
+        assert!(detector.is_short(Some(30)));
+        assert!(!detector.is_short(Some(1000)));
+        assert!(!detector.is_short(Some(0)));
+        assert!(!detector.is_short(None));
+    }
+
+    #[test]
+    fn nothing_changes_without_pacing_or_with_a_zero_rtt() {
+        let listeners = test_listeners();
+        let socket = listeners[0][0].as_fd();
+        assert!(LowRttDetector::start_unpaced(&listeners, Duration::ZERO).is_none());
+        set_algorithm(socket, UNPACED).unwrap();
+        assert!(LowRttDetector::start_unpaced(&listeners, Duration::from_millis(1)).is_none());
+        assert_eq!(tcp::congestion_algorithm(socket).unwrap(), UNPACED);
+    }
+}
