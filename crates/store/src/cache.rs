@@ -1,13 +1,13 @@
-//! Keeping what was fetched near: whole objects in memory, and one fetch a key.
+//! A cache for whole objects in memory, with one fetch per key.
 //!
-//! This folder imports nothing from its neighbours. A body is a [`Growing`] from its first byte:
-//! whoever fetches it appends, any number of readers follow, and when it is whole it may enter
-//! [`Memory`]. [`Flights`] sees to it that one key has one fetch.
+//! This folder imports nothing from its neighbors. A body is a [`GrowingBody`] from its first byte: the
+//! fetch appends, any number of readers follow, and a complete body may enter [`MemoryCache`].
+//! [`FetchTable`] makes sure that one key has one fetch.
 
-mod flight;
-mod growing;
-mod memory;
+mod fetch_table;
+mod growing_body;
+mod memory_cache;
 
-pub use flight::{Flight, Flights, Follow, Joined, Lead};
-pub use growing::{Broken, Growing, Reader};
-pub use memory::{Memory, Told, Weigh};
+pub use fetch_table::{FetchFollower, FetchLeader, FetchTable, FetchTicket, SharedFetch};
+pub use growing_body::{BrokenBody, GrowingBody, GrowingReader};
+pub use memory_cache::{EvictionListener, MemoryCache, MemoryWeight};

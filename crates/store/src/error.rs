@@ -1,33 +1,33 @@
-//! Why an object could not be had.
+//! Errors of libraries and their objects.
 
 use std::fmt;
 use std::io;
 
-/// Why an object could not be had. Nothing in it names a credential.
+/// The reason why an object is unavailable. No message contains a credential.
 #[derive(Debug)]
 pub enum Error {
-    /// Nothing of that name, or not of the kind that was asked for.
+    /// No object of that name or kind exists.
     NotFound,
-    /// It is there, but not for us: permissions, or a link that leaves the library.
+    /// Access is not allowed: permissions, or a link that leads out of the library.
     Refused(&'static str),
-    /// The object is not any more what it was when it was opened.
+    /// The object has changed since it was opened.
     Changed,
-    /// The object is not as long as whoever named it said.
+    /// The object does not have its declared length.
     OtherLength {
-        /// What was said, in bytes.
+        /// The declared length in bytes.
         then: u64,
     },
-    /// The object has another entity tag than whoever named it said.
+    /// The object does not have its declared entity tag.
     Replaced,
-    /// This storage cannot say what is in it.
+    /// This storage cannot list objects.
     Unlisted,
-    /// The storage does not let us in: what it said, and what to look at.
+    /// The storage denies access: its reason, and the remedy.
     Denied(String),
-    /// The storage did not answer in time.
+    /// The storage did not respond in time.
     Slow(String),
-    /// The storage answers wrongly, or not at all.
+    /// The storage is unreachable, or its response is wrong.
     Broken(String),
-    /// The file system failed; trying again may help.
+    /// The file system failed; a retry may help.
     Io(io::Error),
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for Error {
             Error::Changed => f.write_str("the file was changed while it was in use"),
             Error::OtherLength { then } => write!(
                 f,
-                "the media is not {then} bytes long, as it was when it was indexed: index it again"
+                "the media was {then} bytes long when it was indexed, but has changed; index it again"
             ),
             Error::Replaced => f.write_str(
-                "the media was replaced since it was indexed (its ETag is another): index it again",
+                "the media was replaced after it was indexed (its ETag has changed); index it again",
             ),
             Error::Unlisted => {
-                f.write_str("this storage cannot list its files: ask for a film by its whole name")
+                f.write_str("this storage cannot list its files; request a film by its full name")
             }
             Error::Denied(what) | Error::Slow(what) | Error::Broken(what) => f.write_str(what),
             Error::Io(error) => write!(f, "storage: {error}"),

@@ -1,6 +1,6 @@
 //! A library: a local folder, or one file of it.
 
-use crate::{Error, Identity, Key, LocalFile, Meter};
+use crate::{Error, Key, LocalFile, Meter, ObjectVersion};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -9,8 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder whose files are served, or a single file. Nothing outside it can be reached through
-/// it: links are followed only as long as they stay inside.
+/// A folder whose files are served, or a single file. Links are followed only within the folder.
 pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
@@ -18,13 +17,13 @@ pub struct Folder {
     meter: Arc<Meter>,
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name, which a [`Key`] can hold.
+pub struct FolderEntry {
+    /// A name that a [`Key`] can contain.
     pub name: String,
-    /// A file's identity; `None` for a folder.
-    pub file: Option<Identity>,
+    /// A file's version; `None` for a folder.
+    pub file: Option<ObjectVersion>,
 }
 
 /// Most entries read from one folder.
@@ -35,8 +34,8 @@ impl Folder {
     /// Opens `path`: a folder, or a file that will be the only one.
     ///
     /// # Errors
-    /// When it is not there, may not be read, or is a file whose name cannot be served (not
-    /// UTF-8, or beginning with a dot).
+    /// When it does not exist, must not be read, or is a file whose name cannot be served (not UTF-8, or
+    /// starting with a dot).
     pub fn new(path: &Path) -> io::Result<Folder> {
         let path = path.canonicalize()?;
         let (path, only) = if path.is_dir() {
@@ -58,22 +57,22 @@ impl Folder {
         })
     }
 
-    /// What has been asked of this library.
+    /// Counts of the reads from this library.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Where it lies.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What `key` names now: a file's identity, or `None` for a folder. Blocks.
+    /// Looks up `key`: a file's version, or `None` for a folder. Blocks.
     ///
     /// # Errors
-    /// [`Error`]; what is neither file nor folder is [`Error::NotFound`].
-    pub fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
-        kind(&self.stat(key)?)
+    /// [`Error`]; anything that is neither a file nor a folder is [`Error::NotFound`].
+    pub fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
+        entry_kind(&self.stat_key(key)?)
     }
 
     /// Opens a file. Blocks.
@@ -82,8 +81,8 @@ impl Folder {
     /// [`Error`]; a folder is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Arc<LocalFile>, Error> {
         // Without waiting: a named pipe would wait for a writer for ever.
-        let fd = self.beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        match kind(&rustix::fs::fstat(&fd)?)? {
+        let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        match entry_kind(&rustix::fs::fstat(&fd)?)? {
             Some(identity) => {
                 let file = LocalFile::new(File::from(fd), identity, self.meter.clone());
                 Ok(Arc::new(file))
@@ -92,19 +91,19 @@ impl Folder {
         }
     }
 
-    /// What is in a folder, by name, without what is hidden, cannot be named or cannot be
-    /// reached, and without links that lead back to a folder above: they have no end. Blocks.
+    /// Lists a folder by name, without entries that are hidden, cannot be a key or lead out of the library.
+    /// Links to a folder above are left out, because they have no end. Blocks.
     ///
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.
-    pub fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
+    pub fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
             let file = self.look(only)?;
             let name = only.as_str().to_owned();
-            return Ok(vec![Entry { name, file }]);
+            return Ok(vec![FolderEntry { name, file }]);
         }
-        let fd = self.beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let above = self.above(key)?;
+        let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let above = self.ancestor_inodes(key)?;
         let mut entries = Vec::new();
         for (n, found) in Dir::read_from(&fd)?.enumerate() {
             if n >= ENTRIES_MAX {
@@ -116,37 +115,37 @@ impl Folder {
                     .file_name()
                     .to_str()
                     .ok()
-                    .and_then(|name| self.entry(key, name, &above)),
+                    .and_then(|name| self.entry_at(key, name, &above)),
             );
         }
-        entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
+        entries.sort_by(|a: &FolderEntry, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    fn entry(&self, folder: &Key, name: &str, above: &[(u64, u64)]) -> Option<Entry> {
+    fn entry_at(&self, folder: &Key, name: &str, above: &[(u64, u64)]) -> Option<FolderEntry> {
         let key = folder.join(name).ok()?;
-        let stat = self.stat(&key).ok()?;
-        let file = kind(&stat).ok()?;
+        let stat = self.stat_key(&key).ok()?;
+        let file = entry_kind(&stat).ok()?;
         let leads_back = file.is_none() && above.contains(&(stat.st_dev, stat.st_ino));
         let name = name.to_owned();
-        (!leads_back).then_some(Entry { name, file })
+        (!leads_back).then_some(FolderEntry { name, file })
     }
 
-    /// A folder and those above it: device and inode of each.
-    fn above(&self, folder: &Key) -> Result<Vec<(u64, u64)>, Error> {
+    /// Device and inode of a folder and of those above it.
+    fn ancestor_inodes(&self, folder: &Key) -> Result<Vec<(u64, u64)>, Error> {
         let keys = std::iter::successors(Some(folder.clone()), Key::parent);
-        let stats = keys.map(|key| self.stat(&key));
+        let stats = keys.map(|key| self.stat_key(&key));
         stats
             .map(|stat| stat.map(|stat| (stat.st_dev, stat.st_ino)))
             .collect()
     }
 
-    fn stat(&self, key: &Key) -> Result<Stat, Error> {
-        let fd = self.beneath(key, OFlags::PATH)?;
+    fn stat_key(&self, key: &Key) -> Result<Stat, Error> {
+        let fd = self.open_beneath(key, OFlags::PATH)?;
         Ok(rustix::fs::fstat(fd)?)
     }
 
-    fn beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn open_beneath(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         if self
             .only
             .as_ref()
@@ -155,7 +154,7 @@ impl Folder {
             return Err(Error::NotFound);
         }
         let name = if key.is_root() { "." } else { key.as_str() };
-        match self.resolve(name.as_ref(), flags) {
+        match self.resolve_links(name.as_ref(), flags) {
             // Links with absolute targets are refused by the kernel even if they stay inside.
             Err(Errno::XDEV) => self.beneath_by_name(key, flags),
             // No openat2 (before 5.6, or a seccomp filter that does not know it).
@@ -164,13 +163,13 @@ impl Folder {
         }
     }
 
-    /// Follows links by name first, then opens what they lead to, if that is inside.
+    /// Resolves links by name first, then opens their target if it is inside.
     fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         let target = self.path.join(key.as_str()).canonicalize()?;
         let inside = target
             .strip_prefix(&self.path)
             .map_err(|_| Error::from(Errno::XDEV))?;
-        match self.resolve(inside, flags) {
+        match self.resolve_links(inside, flags) {
             Err(Errno::NOSYS) => {
                 let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
                 Ok(rustix::fs::openat(CWD, &target, flags, Mode::empty())?)
@@ -179,7 +178,7 @@ impl Folder {
         }
     }
 
-    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn resolve_links(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -198,9 +197,9 @@ impl Folder {
     }
 }
 
-fn kind(stat: &Stat) -> Result<Option<Identity>, Error> {
+fn entry_kind(stat: &Stat) -> Result<Option<ObjectVersion>, Error> {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(Some(Identity::of(stat))),
+        FileType::RegularFile => Ok(Some(ObjectVersion::of(stat))),
         FileType::Directory => Ok(None),
         _ => Err(Error::NotFound),
     }
@@ -213,7 +212,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn library() -> tempfile::TempDir {
+    fn temporary_library() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("films");
         fs::create_dir_all(root.join("tos/deep")).unwrap();
@@ -225,22 +224,22 @@ mod tests {
         dir
     }
 
-    fn key(path: &str) -> Key {
+    fn parse_key(path: &str) -> Key {
         Key::parse(path).unwrap()
     }
 
-    fn text(folder: &Folder, path: &str) -> Result<String, Error> {
-        let object = folder.open(&key(path))?;
+    fn error_text(folder: &Folder, path: &str) -> Result<String, Error> {
+        let object = folder.open(&parse_key(path))?;
         let bytes = object.read(0..object.len(), Reason::Plain)?;
         Ok(String::from_utf8(bytes.to_vec()).unwrap())
     }
 
     #[test]
     fn files_are_opened_and_listed() {
-        let dir = library();
+        let dir = temporary_library();
         let folder = Folder::new(&dir.path().join("films")).unwrap();
-        assert_eq!(text(&folder, "a.mp4").unwrap(), "a");
-        assert_eq!(text(&folder, "tos/b.mp4").unwrap(), "bb");
+        assert_eq!(error_text(&folder, "a.mp4").unwrap(), "a");
+        assert_eq!(error_text(&folder, "tos/b.mp4").unwrap(), "bb");
         let listed = folder.list(&Key::ROOT).unwrap();
         let names: Vec<_> = listed
             .iter()
@@ -252,18 +251,21 @@ mod tests {
         );
         for missing in ["b.mp4", "tos", "folder.mp4", "a.mp4/x"] {
             assert!(
-                matches!(folder.open(&key(missing)), Err(Error::NotFound)),
+                matches!(folder.open(&parse_key(missing)), Err(Error::NotFound)),
                 "{missing}"
             );
         }
-        assert!(matches!(folder.list(&key("a.mp4")), Err(Error::NotFound)));
-        assert_eq!(folder.look(&key("tos")).unwrap(), None);
-        assert_eq!(folder.look(&key("a.mp4")).unwrap().unwrap().len, 1);
+        assert!(matches!(
+            folder.list(&parse_key("a.mp4")),
+            Err(Error::NotFound)
+        ));
+        assert_eq!(folder.look(&parse_key("tos")).unwrap(), None);
+        assert_eq!(folder.look(&parse_key("a.mp4")).unwrap().unwrap().len, 1);
     }
 
     #[test]
     fn links_stay_inside() {
-        let dir = library();
+        let dir = temporary_library();
         let root = dir.path().join("films");
         symlink("tos/b.mp4", root.join("inside.mp4")).unwrap();
         symlink(root.join("tos"), root.join("absolute")).unwrap();
@@ -272,14 +274,20 @@ mod tests {
         symlink("loop", root.join("loop")).unwrap();
         symlink("gone", root.join("dangling")).unwrap();
         let folder = Folder::new(&root).unwrap();
-        assert_eq!(text(&folder, "inside.mp4").unwrap(), "bb");
-        assert_eq!(text(&folder, "absolute/b.mp4").unwrap(), "bb");
+        assert_eq!(error_text(&folder, "inside.mp4").unwrap(), "bb");
+        assert_eq!(error_text(&folder, "absolute/b.mp4").unwrap(), "bb");
         for out in ["outside.txt", "etc/hostname", "etc"] {
-            let error = text(&folder, out).unwrap_err();
+            let error = error_text(&folder, out).unwrap_err();
             assert!(matches!(error, Error::Refused(_)), "{out}: {error}");
         }
-        assert!(matches!(text(&folder, "loop"), Err(Error::Refused(_))));
-        assert!(matches!(text(&folder, "dangling"), Err(Error::NotFound)));
+        assert!(matches!(
+            error_text(&folder, "loop"),
+            Err(Error::Refused(_))
+        ));
+        assert!(matches!(
+            error_text(&folder, "dangling"),
+            Err(Error::NotFound)
+        ));
         let listed = folder.list(&Key::ROOT).unwrap();
         assert!(
             listed
@@ -290,7 +298,7 @@ mod tests {
 
     #[test]
     fn links_to_a_folder_above_are_not_listed() {
-        let dir = library();
+        let dir = temporary_library();
         let root = dir.path().join("films");
         symlink(".", root.join("here")).unwrap();
         symlink("..", root.join("tos/up")).unwrap();
@@ -308,25 +316,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_file_nor_folder_is_not_there() {
-        let dir = library();
+    fn special_files_are_not_found() {
+        let dir = temporary_library();
         let root = dir.path().join("films");
         let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
         rustix::fs::mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         let folder = Folder::new(&root).unwrap();
-        assert!(matches!(folder.open(&key("socket")), Err(Error::NotFound)));
-        assert!(matches!(folder.open(&key("pipe")), Err(Error::NotFound)));
+        assert!(matches!(
+            folder.open(&parse_key("socket")),
+            Err(Error::NotFound)
+        ));
+        assert!(matches!(
+            folder.open(&parse_key("pipe")),
+            Err(Error::NotFound)
+        ));
         assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 3);
     }
 
     #[test]
     fn a_single_file_is_a_library_of_one() {
-        let dir = library();
+        let dir = temporary_library();
         let folder = Folder::new(&dir.path().join("films/a.mp4")).unwrap();
-        assert_eq!(text(&folder, "a.mp4").unwrap(), "a");
+        assert_eq!(error_text(&folder, "a.mp4").unwrap(), "a");
         assert_eq!(folder.list(&Key::ROOT).unwrap().len(), 1);
         for other in ["tos/b.mp4", "tos", "folder.mp4"] {
-            assert!(matches!(folder.look(&key(other)), Err(Error::NotFound)));
+            assert!(matches!(
+                folder.look(&parse_key(other)),
+                Err(Error::NotFound)
+            ));
         }
         assert!(Folder::new(&dir.path().join("films/.hidden")).is_err());
         assert!(Folder::new(&dir.path().join("nothing")).is_err());

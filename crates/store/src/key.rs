@@ -1,22 +1,21 @@
-//! Names of objects, which cannot be spelled so that they leave the library.
+//! Object names that cannot lead out of the library.
 
 use std::fmt;
 
 /// A path inside the library: names joined by `/`, without one at either end. Empty: the root.
 ///
-/// No name is empty, `.`, `..` or any other that begins with a dot (those are hidden), none holds
-/// NUL or a backslash, none is longer than 255 bytes.
+/// No name is empty or starts with a dot, contains NUL or a backslash, or is longer than 255 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Key(String);
 
-/// Why a string is no [`Key`].
+/// The reason why a string is not a [`Key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadKey {
     /// An empty name: `a//b`, or a slash at an end.
     Empty,
     /// `.` or `..`.
     Dots,
-    /// Another name that begins with a dot.
+    /// Another name that starts with a dot.
     Hidden,
     /// NUL, another control character, or a backslash.
     Character,
@@ -24,7 +23,7 @@ pub enum BadKey {
     TooLong,
 }
 
-/// Longest name, in bytes: what Linux file systems take.
+/// Longest name in bytes: the limit of Linux file systems.
 const NAME_BYTES_MAX: usize = 255;
 /// Longest key, in bytes.
 const KEY_BYTES_MAX: usize = 4096;
@@ -36,7 +35,7 @@ impl Key {
     /// Reads a path that has been percent-decoded once, if it came from a URL.
     ///
     /// # Errors
-    /// [`BadKey`] when a name is not one of those described at [`Key`].
+    /// [`BadKey`] when a name violates the rules described at [`Key`].
     pub fn parse(path: &str) -> Result<Key, BadKey> {
         if path.len() > KEY_BYTES_MAX {
             return Err(BadKey::TooLong);
@@ -47,10 +46,10 @@ impl Key {
         Ok(Key(path.to_owned()))
     }
 
-    /// The key of something in this folder.
+    /// Returns the key of an entry of this folder.
     ///
     /// # Errors
-    /// As [`Key::parse`]; a `/` in `name` is a [`BadKey::Character`].
+    /// Same as [`Key::parse`]; a `/` in `name` is a [`BadKey::Character`].
     pub fn join(&self, name: &str) -> Result<Key, BadKey> {
         if name.contains('/') {
             return Err(BadKey::Character);
@@ -62,7 +61,7 @@ impl Key {
         Key::parse(&format!("{}/{name}", self.0))
     }
 
-    /// Whether this is the library's root.
+    /// Returns whether this is the library's root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -72,7 +71,7 @@ impl Key {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The folder it is in; `None` for the root.
+    /// The containing folder; `None` for the root.
     pub fn parent(&self) -> Option<Key> {
         if self.is_root() {
             return None;
@@ -81,7 +80,7 @@ impl Key {
         Some(Key(self.0[..cut].to_owned()))
     }
 
-    /// As a path with `/` between names.
+    /// The path with `/` between names.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -110,10 +109,12 @@ impl fmt::Display for BadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             BadKey::Empty => "the path has an empty name in it",
-            BadKey::Dots => "the path has `.` or `..` in it",
+            BadKey::Dots => "the path contains `.` or `..`",
             BadKey::Hidden => "names that begin with a dot are not served",
-            BadKey::Character => "the path has a control character or a backslash in it",
-            BadKey::TooLong => "the path is over 4096 bytes, or a name in it over 255",
+            BadKey::Character => {
+                "the path contains a control character, a backslash or an encoded slash"
+            }
+            BadKey::TooLong => "the path is over 4096 bytes, or a name in it is over 255 bytes",
         })
     }
 }
@@ -126,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_a_key() {
+    fn keys_follow_the_naming_rules() {
         for good in [
             "",
             "a",
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_and_names() {
+    fn keys_have_parents_and_names() {
         let key = Key::parse("a/b/c.mp4").unwrap();
         assert_eq!(key.name(), "c.mp4");
         assert_eq!(key.parent(), Some(Key::parse("a/b").unwrap()));
@@ -181,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn join_then_parent(folder in "[a-z]{1,3}(/[a-z]{1,3}){0,3}", name in "[a-z]{1,5}") {
+        fn joining_a_name_then_taking_the_parent_returns_the_folder(folder in "[a-z]{1,3}(/[a-z]{1,3}){0,3}", name in "[a-z]{1,5}") {
             let folder = Key::parse(&folder).unwrap();
             let key = folder.join(&name).unwrap();
             prop_assert_eq!(key.name(), name.as_str());

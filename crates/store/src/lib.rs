@@ -1,53 +1,56 @@
-//! Objects by name: a local folder's files, or what an object store holds.
+//! Objects by name, in a local folder or an object store.
 //!
-//! A [`Store`] is a library: a [`Folder`], or a [`Remote`] (S3, GCS, Azure, any HTTP server with
-//! ranges). A [`Key`] names something in it, and cannot be spelled so that it leaves the library.
-//! [`Store::open`] gives an [`Object`]: bytes with an [`Identity`], which are never mixed with
-//! those of another state of the object.
+//! A [`Store`] is a library: a [`Folder`], or a [`Remote`] (S3, GCS, Azure, any HTTP server that supports
+//! ranges). A [`Key`] names an object in it, and cannot lead out of the library. [`Store::open`] returns an
+//! [`Object`] of one [`ObjectVersion`]; its bytes are never mixed with those of another version.
 //!
-//! - A [`LocalFile`] is read, mapped, or sent by the kernel. Everything about it blocks, except
-//!   [`LocalFile::slices`], [`LocalFile::resident`] and [`LocalFile::changed`].
-//! - A [`RemoteObject`] is read by ranges: from `ranges` in memory, or over `http`, on threads of its own.
-//!   [`RemoteObject::parts`] is asynchronous; what [`Store`] and [`Object::read`] do blocks. Where nothing
-//!   is kept, [`RemoteObject::straight`] brings bytes in a [`Pipe`], uncopied.
+//! - A [`LocalFile`] is read, mapped, or sent by the kernel. Its functions block, except
+//!   [`LocalFile::resident`] and [`LocalFile::changed`].
+//! - A [`RemoteObject`] is read by ranges, from `ranges` in memory or over `http`, on its own threads.
+//!   [`RemoteObject::parts`] is asynchronous; the functions of [`Store`] and [`Object::read`] block. Where
+//!   nothing is cached, [`RemoteObject::straight`] splices bytes into a [`Pipe`] without copying them.
 //!
-//! [`cache`] keeps what was fetched from elsewhere, a [`DiskTier`] behind it; they know nothing of
+//! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do not know
 //! libraries.
 //!
-//! What is *not* here: no HTTP server, no media. `cache` and `ranges` import nothing from their
-//! neighbours.
+//! Not here: no HTTP server, no media. `cache` and `ranges` import nothing from their neighbors.
 
 mod arena;
 pub mod cache;
 mod disk;
 mod error;
+mod file_map;
 mod folder;
 mod http;
-mod identity;
 mod key;
 mod local;
-mod map;
-mod meter;
 mod object;
-mod pipes;
+mod object_version;
+mod page_residency;
+mod pipe_pool;
+mod range_join;
 mod ranges;
 mod remote;
-mod residence;
+mod storage_meter;
 mod store;
 
-pub use arena::{Arena, Kept};
-pub use disk::tier::{DiskTier, DiskTierCounts, Found, ShelvedBody, Shelving};
+pub use arena::{Arena, ArenaBytes};
+pub use disk::tier::{DiskTier, DiskTierCounts, TierBody, TierHit, TierObject};
 pub use disk::{DiskCache, DiskCounts};
 pub use error::Error;
-pub use folder::{Entry, Folder};
-pub use http::{Connections, Timeouts, Transport};
-pub use identity::Identity;
+pub use folder::{Folder, FolderEntry};
+pub use http::{StorageTimeouts, TransportOptions};
 pub use key::{BadKey, Key};
 pub use local::LocalFile;
-pub use meter::{Meter, Reason};
+#[cfg(debug_assertions)]
+pub use local::change_checks;
 pub use object::Object;
-pub use pipes::Pipe;
+pub use object_version::ObjectVersion;
+pub use pipe_pool::Pipe;
 pub use remote::{
-    Came, Done, Holder, Options, Parts, Remote, RemoteObject, Straight, Via, Watch, Weighted,
+    EndpointRoute, FetchGuardFactory, Options, RangeReader, Remote, RemoteObject, RequestObserver,
+    SplicedData, SplicedRange, StorageRequest, WeightedEndpoint,
 };
+pub use storage_meter::{Meter, Reason};
 pub use store::Store;
+pub use upstream::ConnectionCounts;

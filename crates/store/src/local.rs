@@ -1,8 +1,9 @@
-//! One open file: its bytes, and whether they are still the same.
+//! An open local file, and the check whether it has changed.
 
-use crate::map::Map;
-use crate::residence::Residence;
-use crate::{Error, Identity, Meter, Reason};
+use crate::file_map::FileMap;
+use crate::page_residency::PageResidency;
+use crate::range_join::{join_ranges, total_len};
+use crate::{Error, Meter, ObjectVersion, Reason};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -12,22 +13,41 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
-/// An open file, as it was when it was opened.
+/// An open file.
 ///
-/// A file that is replaced by renaming another over it stays readable here to the end. One that
-/// is overwritten or cut in place does not, and [`LocalFile::changed`] says so.
+/// A file that is replaced by a rename stays readable to its end. [`LocalFile::changed`] reports a file that
+/// was overwritten or truncated in place.
 pub struct LocalFile {
     file: File,
-    identity: Identity,
-    map: OnceLock<Option<Map>>,
-    residence: Residence,
+    identity: ObjectVersion,
+    map: OnceLock<Option<FileMap>>,
+    residency: PageResidency,
     meter: Arc<Meter>,
 }
 
-/// Distance between the bytes that [`LocalFile::resident`] tries: pages come and go in larger runs.
+/// Gaps of up to this length are read with the ranges around them: copying them costs about as much
+/// as the system call that they save.
+const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
+/// Gaps are not read where they would be more than the ranges themselves, because the returned
+/// bytes keep them in memory.
+const READ_AMPLIFICATION_MAX: u64 = 2;
+
+/// Distance between the bytes that [`LocalFile::resident`] probes: the kernel evicts pages in larger runs.
 const PROBE_STRIDE: u64 = 64 * 1024;
-/// How much is read at once where pages cannot be populated.
+/// Bytes per read where pages cannot be populated.
 const WARM_BYTES: usize = 256 * 1024;
+
+/// Calls of [`LocalFile::changed`] in this process.
+#[cfg(debug_assertions)]
+static CHANGE_CHECKS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Returns how often this process has checked an open file for changes, one `fstat` each.
+///
+/// Counted in debug builds only, for tests: a release build does not pay for the counter.
+#[cfg(debug_assertions)]
+pub fn change_checks() -> u64 {
+    CHANGE_CHECKS.load(std::sync::atomic::Ordering::Relaxed)
+}
 
 impl std::fmt::Debug for LocalFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,39 +62,40 @@ impl AsFd for LocalFile {
 }
 
 impl LocalFile {
-    pub(crate) fn new(file: File, identity: Identity, meter: Arc<Meter>) -> LocalFile {
+    pub(crate) fn new(file: File, identity: ObjectVersion, meter: Arc<Meter>) -> LocalFile {
         let map = OnceLock::new();
         LocalFile {
             file,
             identity,
             map,
-            residence: Residence::default(),
+            residency: PageResidency::default(),
             meter,
         }
     }
 
-    /// What it was when it was opened.
-    pub fn identity(&self) -> &Identity {
+    /// The version at the time of opening.
+    pub fn identity(&self) -> &ObjectVersion {
         &self.identity
     }
 
-    /// Length in bytes, when it was opened.
+    /// Length in bytes at the time of opening.
     pub fn len(&self) -> u64 {
         self.identity.len
     }
 
-    /// Whether it held no byte when it was opened.
+    /// Returns whether the file was empty when it was opened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the file was overwritten, cut or lengthened since it was opened: one `fstat`.
+    /// Returns whether the file was written to or resized since it was opened. Costs one `fstat`.
     pub fn changed(&self) -> bool {
+        #[cfg(debug_assertions)]
+        CHANGE_CHECKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         match rustix::fs::fstat(&self.file) {
             Ok(stat) => {
-                let now = Identity::of(&stat);
-                // Not ctime: a link made, an owner changed or the name taken by another file
-                // leave the bytes as they are.
+                let now = ObjectVersion::of(&stat);
+                // Ignores ctime: a new link, another owner or a rename do not change the bytes.
                 now.len != self.identity.len || now.mtime_ns != self.identity.mtime_ns
             }
             Err(_) => true,
@@ -87,7 +108,7 @@ impl LocalFile {
     /// [`Error::Changed`] when the file ends before `range` does; [`Error::Io`] when the storage
     /// fails.
     pub fn read(&self, range: Range<u64>, reason: Reason) -> Result<Bytes, Error> {
-        let len = self.check(&range)?;
+        let len = self.check_range(&range)?;
         self.meter.count(reason, len as u64);
         let mut buffer = Vec::with_capacity(len);
         while buffer.len() < len {
@@ -103,25 +124,57 @@ impl LocalFile {
         Ok(Bytes::from(buffer))
     }
 
-    /// Makes sure that the file had all of `ranges`, and counts them as one request;
-    /// [`LocalFile::read_into`] then reads them, in whatever parts.
+    /// Reads several ranges, adjacent ones with one system call. Returns the bytes of each range, in the
+    /// given order. Blocks.
+    ///
+    /// # Errors
+    /// Same as [`LocalFile::read`].
+    pub fn read_ranges(&self, ranges: &[Range<u64>], reason: Reason) -> Result<Vec<Bytes>, Error> {
+        for range in ranges {
+            self.check_range(range)?;
+        }
+        let mut extents = join_ranges(ranges.to_vec(), JOINED_GAP_BYTES_MAX);
+        let len_max = total_len(ranges).saturating_mul(READ_AMPLIFICATION_MAX);
+        if total_len(&extents) > len_max {
+            extents = join_ranges(ranges.to_vec(), 0);
+        }
+        let read = |extent: &Range<u64>| Ok((extent.start, self.read(extent.clone(), reason)?));
+        let blocks: Vec<_> = extents.iter().map(read).collect::<Result<_, Error>>()?;
+        let slice = |range: &Range<u64>| {
+            if range.is_empty() {
+                return Ok(Bytes::new());
+            }
+            let after = blocks.partition_point(|(start, _)| *start <= range.start);
+            let block = after.checked_sub(1).and_then(|index| blocks.get(index));
+            let (start, bytes) = block.ok_or(Error::Changed)?;
+            // Within the block's length, which is a usize.
+            Ok(bytes.slice((range.start - start) as usize..(range.end - start) as usize))
+        };
+        ranges.iter().map(slice).collect()
+    }
+
+    /// Checks that the file had all of `ranges`, and counts them as one request. [`LocalFile::read_into`] then
+    /// reads them in any division.
     ///
     /// # Errors
     /// [`Error::Changed`] when the file ends before one of them does.
-    pub fn ask(&self, ranges: &[Range<u64>], reason: Reason) -> Result<(), Error> {
+    pub fn ask(
+        &self,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+        reason: Reason,
+    ) -> Result<(), Error> {
+        let mut bytes = 0u64;
         for range in ranges {
-            self.check(range)?;
+            bytes = bytes.saturating_add(self.check_range(&range)? as u64);
         }
-        let bytes = ranges.iter().map(|range| range.end - range.start);
-        self.meter.count(reason, bytes.fold(0, u64::saturating_add));
+        self.meter.count(reason, bytes);
         Ok(())
     }
 
-    /// Reads from `start` on until `buffer` is full. Blocks, and counts nothing: see
-    /// [`LocalFile::ask`].
+    /// Reads from `start` until `buffer` is full. Blocks. Counts nothing: see [`LocalFile::ask`].
     ///
     /// # Errors
-    /// As [`LocalFile::read`].
+    /// Same as [`LocalFile::read`].
     pub fn read_into(&self, mut start: u64, mut buffer: &mut [u8]) -> Result<(), Error> {
         while !buffer.is_empty() {
             match rustix::io::pread(&self.file, &mut *buffer, start) {
@@ -137,60 +190,41 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Parts of the mapped file, without a copy and without waiting: one request of the storage.
-    /// `None` where the file cannot be mapped, and when a range is not inside it.
+    /// The whole file, mapped; `None` where it cannot be mapped.
     ///
-    /// The bytes are for the kernel alone (`writev`). Code that looks at them must [`read`]
-    /// instead: if the file is cut, the kernel says `EFAULT`, but a look would end the process.
+    /// The bytes are for the kernel only (`writev`). Code that reads them must use [`read`] instead: if the
+    /// file is truncated, the kernel returns `EFAULT`, but a read in user space would end the process.
     ///
     /// [`read`]: LocalFile::read
-    pub fn slices<'a>(
-        &self,
-        ranges: impl Iterator<Item = &'a Range<u64>>,
-        reason: Reason,
-    ) -> Option<Vec<Bytes>> {
-        let map = self.map()?;
-        let slice = |range: &Range<u64>| {
-            self.check(range).ok()?;
-            map.slice(range.start as usize..range.end as usize)
-        };
-        let slices: Vec<Bytes> = ranges.map(slice).collect::<Option<_>>()?;
-        let bytes = slices.iter().map(|slice| slice.len() as u64).sum();
-        self.meter.count(reason, bytes);
-        Some(slices)
+    pub fn mapping(&self) -> Option<Bytes> {
+        self.file_map().map(FileMap::bytes)
     }
 
-    /// Where in memory the file is mapped, if it is: what [`LocalFile::slices`] gives lies there, so
-    /// that who sends a slice can tell which bytes of which file it is.
-    pub fn address(&self) -> Option<usize> {
-        self.map().map(Map::address)
-    }
-
-    /// Whether `range` can be had without waiting for the storage, as far as can be told cheaply:
-    /// what was found in memory less than a second ago is taken to be there still.
+    /// Returns whether `range` is probably in memory. Blocks that were found there less than a second ago are
+    /// not probed again.
     pub fn resident(&self, range: &Range<u64>) -> bool {
-        self.residence
-            .holds(self.len(), range, |part| self.probe(part))
+        self.residency
+            .is_resident(self.len(), range, |part| self.probe_pages(part))
     }
 
-    fn probe(&self, range: &Range<u64>) -> bool {
+    fn probe_pages(&self, range: &Range<u64>) -> bool {
         let last = range.end.saturating_sub(1);
         let stride = PROBE_STRIDE as usize;
         (range.start..last)
             .step_by(stride)
-            .all(|at| self.in_memory(at))
-            && self.in_memory(last)
+            .all(|at| self.is_byte_resident(at))
+            && self.is_byte_resident(last)
     }
 
-    /// Brings `range` into memory. Blocks.
+    /// Loads `range` into memory. Blocks.
     ///
     /// # Errors
-    /// As [`LocalFile::read`].
+    /// Same as [`LocalFile::read`].
     pub fn warm(&self, range: Range<u64>, reason: Reason) -> Result<(), Error> {
-        self.check(&range)?;
+        self.check_range(&range)?;
         self.meter.count_wait(reason);
         let populated = self
-            .map()
+            .file_map()
             .map(|map| map.populate(range.start as usize..range.end as usize));
         match populated {
             Some(Ok(())) => Ok(()),
@@ -212,19 +246,19 @@ impl LocalFile {
         Ok(())
     }
 
-    fn map(&self) -> Option<&Map> {
+    fn file_map(&self) -> Option<&FileMap> {
         self.map
-            .get_or_init(|| Map::new(&self.file, self.len()).ok())
+            .get_or_init(|| FileMap::new(&self.file, self.len()).ok())
             .as_ref()
     }
 
-    fn in_memory(&self, at: u64) -> bool {
+    fn is_byte_resident(&self, at: u64) -> bool {
         let mut byte = [0];
         let mut buffers = [IoSliceMut::new(&mut byte)];
         rustix::io::preadv2(&self.file, &mut buffers, at, ReadWriteFlags::NOWAIT) == Ok(1)
     }
 
-    fn check(&self, range: &Range<u64>) -> Result<usize, Error> {
+    fn check_range(&self, range: &Range<u64>) -> Result<usize, Error> {
         if range.start > range.end || range.end > self.len() {
             return Err(Error::Changed);
         }
@@ -243,7 +277,7 @@ mod tests {
 
     const LEN: usize = 300_000;
 
-    fn film(dir: &std::path::Path) -> (std::path::PathBuf, Vec<u8>, Arc<LocalFile>) {
+    fn open_film(dir: &std::path::Path) -> (std::path::PathBuf, Vec<u8>, Arc<LocalFile>) {
         let bytes: Vec<u8> = (0..LEN).map(|n| (n * 7 % 251) as u8).collect();
         let path = dir.join("film.mp4");
         fs::write(&path, &bytes).unwrap();
@@ -252,14 +286,18 @@ mod tests {
         (path, bytes, object)
     }
 
-    fn slice(object: &LocalFile, range: Range<u64>) -> Option<Bytes> {
-        object.slices([&range].into_iter(), Reason::Plain)?.pop()
+    fn slice_one(object: &LocalFile, range: Range<u64>) -> Option<Bytes> {
+        Some(
+            object
+                .mapping()?
+                .slice(range.start as usize..range.end as usize),
+        )
     }
 
     #[test]
     fn read_and_slice_give_the_same_bytes() {
         let dir = tempfile::tempdir().unwrap();
-        let (_, bytes, object) = film(dir.path());
+        let (_, bytes, object) = open_film(dir.path());
         for range in [
             0..0,
             0..1,
@@ -275,25 +313,49 @@ mod tests {
             let mut into = vec![0; range.len()];
             object.read_into(asked.start, &mut into).unwrap();
             assert_eq!(into, &bytes[range.clone()]);
-            let slice = slice(&object, asked).unwrap();
+            let slice = slice_one(&object, asked).unwrap();
             assert_eq!(slice, &bytes[range]);
         }
-        object.ask(&[0..1, 5..9], Reason::Plain).unwrap();
-        assert_eq!(object.meter.requests(Reason::Plain), 15);
+        object.ask([0..1, 5..9], Reason::Plain).unwrap();
+        assert_eq!(object.meter.requests(Reason::Plain), 8);
         assert_eq!(object.meter.requests(Reason::Index), 0);
+    }
+
+    #[test]
+    fn neighbouring_ranges_are_read_with_one_call() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, bytes, object) = open_film(dir.path());
+        // An interleaved segment: 237 ranges with an audio chunk after each.
+        let interleaved: Vec<_> = (0..237).map(|n| n * 1200..n * 1200 + 800).collect();
+        // One range far from the others, an empty one, and two out of order that overlap.
+        let mixed = vec![290_000..299_000, 5..5, 600..4_000, 100..700];
+        for (ranges, reads) in [(interleaved, 1), (mixed, 2), (vec![], 0)] {
+            let before = object.meter.requests(Reason::Segment);
+            let found = object.read_ranges(&ranges, Reason::Segment).unwrap();
+            assert_eq!(object.meter.requests(Reason::Segment) - before, reads);
+            assert_eq!(found.len(), ranges.len());
+            for (range, found) in ranges.iter().zip(found) {
+                assert_eq!(found, &bytes[range.start as usize..range.end as usize]);
+            }
+        }
+        // Short ranges with long gaps would keep the gaps in memory.
+        let sparse: Vec<_> = (0..10).map(|n| n * 8_000..n * 8_000 + 100).collect();
+        object.read_ranges(&sparse, Reason::Manifest).unwrap();
+        assert_eq!(object.meter.requests(Reason::Manifest), 10);
+        let beyond = object.read_ranges(&[0..1, 0..object.len() + 1], Reason::Segment);
+        assert!(matches!(beyond, Err(Error::Changed)));
     }
 
     #[test]
     fn a_range_beyond_the_end_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let (_, _, object) = film(dir.path());
+        let (_, _, object) = open_film(dir.path());
         let len = object.len();
         #[allow(clippy::reversed_empty_ranges)]
         for range in [0..len + 1, len..len + 1, u64::MAX - 1..u64::MAX, 2..1] {
-            assert!(slice(&object, range.clone()).is_none());
             let mut more = vec![0; LEN + 1];
             assert!(object.read_into(range.start, &mut more).is_err());
-            assert!(object.ask(&[0..1, range.clone()], Reason::Index).is_err());
+            assert!(object.ask([0..1, range.clone()], Reason::Index).is_err());
             assert!(matches!(
                 object.read(range, Reason::Plain),
                 Err(Error::Changed)
@@ -304,7 +366,7 @@ mod tests {
     #[test]
     fn bytes_are_resident_after_warming() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, _, object) = film(dir.path());
+        let (path, _, object) = open_film(dir.path());
         let file = fs::File::open(path).unwrap();
         file.sync_all().unwrap();
         let all = 0..object.len();
@@ -316,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn overwriting_cutting_and_growing_are_noticed() {
+    fn overwriting_truncating_and_growing_are_detected() {
         type Change = fn(&std::path::Path);
         let changes: [Change; 3] = [
             |path| fs::write(path, vec![1; LEN]).unwrap(),
@@ -335,7 +397,7 @@ mod tests {
         ];
         for change in changes {
             let dir = tempfile::tempdir().unwrap();
-            let (path, ..) = film(dir.path());
+            let (path, ..) = open_film(dir.path());
             // A file system's clock may tick as rarely as every 10 ms: date it back.
             let old = SystemTime::now() - Duration::from_secs(60);
             fs::File::options()
@@ -353,10 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_is_an_error_and_not_a_signal() {
+    fn a_truncated_file_is_an_error_and_not_a_signal() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, _, object) = film(dir.path());
-        let slice = slice(&object, 200_000..LEN as u64).unwrap();
+        let (path, _, object) = open_film(dir.path());
+        let slice = slice_one(&object, 200_000..LEN as u64).unwrap();
         fs::OpenOptions::new()
             .write(true)
             .open(&path)
@@ -368,15 +430,15 @@ mod tests {
             Err(Error::Changed)
         ));
         assert!(object.warm(200_000..LEN as u64, Reason::Segment).is_err());
-        // What becomes of a slice of a cut file: the kernel says EFAULT.
+        // Sending a slice of a truncated file fails with EFAULT.
         let mut sink = fs::File::create(dir.path().join("sink")).unwrap();
         assert!(sink.write_all(&slice).is_err());
     }
 
     #[test]
-    fn a_replaced_file_stays_what_it_was() {
+    fn a_replaced_file_keeps_its_bytes_for_open_readers() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, bytes, object) = film(dir.path());
+        let (path, bytes, object) = open_film(dir.path());
         let new = dir.path().join("new");
         fs::write(&new, b"another film").unwrap();
         fs::rename(&new, &path).unwrap();

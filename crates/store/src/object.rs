@@ -1,53 +1,53 @@
 //! An object that is open, local or remote.
 
-use crate::{Error, Identity, LocalFile, Reason, RemoteObject};
+use crate::{Error, LocalFile, ObjectVersion, Reason, RemoteObject};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An object, as it was when it was opened. Cheap to clone.
+/// An open object, of one version. Cheap to clone.
 #[derive(Clone)]
 pub enum Object {
     /// A file, which can be mapped.
     Local(Arc<LocalFile>),
-    /// Ranges of it are had over a network.
+    /// An object that is read by ranges over a network.
     Remote(Arc<RemoteObject>),
 }
 
 impl Object {
-    /// Whether it is had over a network.
+    /// Returns whether it is read over a network.
     pub fn is_remote(&self) -> bool {
         matches!(self, Object::Remote(_))
     }
 
-    /// What it was when it was opened.
-    pub fn identity(&self) -> &Identity {
+    /// The version at the time of opening.
+    pub fn identity(&self) -> &ObjectVersion {
         match self {
             Object::Local(file) => file.identity(),
             Object::Remote(object) => object.identity(),
         }
     }
 
-    /// Whether it is what another look at the same place said.
-    pub fn is(&self, now: &Identity) -> bool {
+    /// Returns whether a later look-up found the same version.
+    pub fn is(&self, now: &ObjectVersion) -> bool {
         match self {
             Object::Local(file) => file.identity() == now,
             Object::Remote(object) => object.is(now),
         }
     }
 
-    /// Length in bytes, when it was opened.
+    /// Length in bytes at the time of opening.
     pub fn len(&self) -> u64 {
         self.identity().len
     }
 
-    /// Whether it held no byte when it was opened.
+    /// Returns whether the object was empty when it was opened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it is known to have changed since it was opened. A local file is looked at; of a
-    /// remote one it is known once an answer said so.
+    /// Returns whether the object is known to have changed since it was opened. A local file is checked; a
+    /// remote object is known to have changed once a response shows it.
     pub fn changed(&self) -> bool {
         match self {
             Object::Local(file) => file.changed(),
@@ -58,7 +58,7 @@ impl Object {
     /// Reads `range`. Blocks.
     ///
     /// # Errors
-    /// [`Error::Changed`] when it is not any more what was opened, or ends before `range` does.
+    /// [`Error::Changed`] when the object has changed, or ends before `range` does.
     pub fn read(&self, range: Range<u64>, reason: Reason) -> Result<Bytes, Error> {
         match self {
             Object::Local(file) => file.read(range, reason),
@@ -66,7 +66,22 @@ impl Object {
         }
     }
 
-    /// Lets go of what was kept to build an index of it.
+    /// Reads several ranges, each as its own bytes, in the given order. Adjacent ranges of a local
+    /// file take one system call. Blocks.
+    ///
+    /// # Errors
+    /// Same as [`Object::read`].
+    pub fn read_ranges(&self, ranges: &[Range<u64>], reason: Reason) -> Result<Vec<Bytes>, Error> {
+        match self {
+            Object::Local(file) => file.read_ranges(ranges, reason),
+            Object::Remote(object) => {
+                let read = |range: &Range<u64>| object.read(range.clone(), reason);
+                ranges.iter().map(read).collect()
+            }
+        }
+    }
+
+    /// Frees the first bytes of a remote object, which were stored to build its index.
     pub fn settle(&self) {
         if let Object::Remote(object) = self {
             object.settle();

@@ -1,6 +1,8 @@
-//! A library, wherever it lies.
+//! Libraries, local or remote.
 
-use crate::{Entry, Error, Folder, Identity, Key, Meter, Object, Options, Reason, Remote, remote};
+use crate::{
+    Error, Folder, FolderEntry, Key, Meter, Object, ObjectVersion, Options, Reason, Remote, remote,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,17 +10,15 @@ use std::sync::Arc;
 pub enum Store {
     /// A local folder, or one file.
     Folder(Folder),
-    /// What an object store holds.
+    /// Objects of an object store.
     Remote(Remote),
 }
 
 impl Store {
-    /// Opens what `source` names: a path, `file://`, `s3://`, `gs://`, `az://`, `http://` or
-    /// `https://`.
+    /// Opens a library: a path, `file://`, `s3://`, `gs://`, `az://`, `http://` or `https://`.
     ///
     /// # Errors
-    /// What is wrong with it, for whoever wrote it: no such folder, a URL that says too little,
-    /// settings of the storage that do not go together.
+    /// A message for the operator: no such folder, an incomplete URL, or contradictory storage settings.
     pub fn new(source: &str, options: Options) -> Result<Store, String> {
         if Remote::is_remote(source) {
             return Ok(Store::Remote(Remote::new(source, options)?));
@@ -33,12 +33,12 @@ impl Store {
         Ok(Store::Folder(folder))
     }
 
-    /// Whether reading it takes a network, so that it is looked at as seldom as can be.
+    /// Returns whether reads use a network, so that look-ups should be rare.
     pub fn is_remote(&self) -> bool {
         matches!(self, Store::Remote(_))
     }
 
-    /// The remote one, if it is.
+    /// The remote library, if it is one.
     pub fn remote(&self) -> Option<&Remote> {
         match self {
             Store::Folder(_) => None,
@@ -46,7 +46,7 @@ impl Store {
         }
     }
 
-    /// Where it is: a path, or a URL without credentials.
+    /// The path, or the URL without credentials.
     pub fn place(&self) -> String {
         match self {
             Store::Folder(folder) => folder.path().display().to_string(),
@@ -54,7 +54,7 @@ impl Store {
         }
     }
 
-    /// What has been asked of it.
+    /// Counts of the requests to this library.
     pub fn meter(&self) -> &Arc<Meter> {
         match self {
             Store::Folder(folder) => folder.meter(),
@@ -62,11 +62,11 @@ impl Store {
         }
     }
 
-    /// What `key` names now: an object's identity, or `None` for a folder.
+    /// Looks up `key`: an object's version, or `None` for a folder.
     ///
     /// # Errors
-    /// [`Error`]; what is neither is [`Error::NotFound`].
-    pub fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
+    /// [`Error`]; anything else is [`Error::NotFound`].
+    pub fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         match self {
             Store::Folder(folder) => folder.look(key),
             Store::Remote(remote) => remote.look(key),
@@ -81,18 +81,18 @@ impl Store {
         self.open_for(key, Reason::Index)
     }
 
-    /// Opens an object for another reason; over a network its first bytes come along.
+    /// Opens an object for another reason. Over a network, the same request fetches its first bytes.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Same as [`Store::open`].
     pub fn open_for(&self, key: &Key, reason: Reason) -> Result<Object, Error> {
         self.open_with(key, remote::HEAD_BYTES, reason)
     }
 
-    /// Opens an object all of which is wanted: over a network, one request brings it, up to 8 MiB.
+    /// Opens an object that will be read whole. Over a network, one request fetches up to 8 MiB of it.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// Same as [`Store::open`].
     pub fn open_whole(&self, key: &Key) -> Result<Object, Error> {
         self.open_with(key, remote::WHOLE_BYTES, Reason::Index)
     }
@@ -104,37 +104,34 @@ impl Store {
         }
     }
 
-    /// An object that is said to have this length, and this tag if it is not 0: over a network
-    /// nobody looks at it before its bytes are wanted, and those are then of one state.
+    /// Returns an object of a declared length, and tag if that is not 0, without looking it up. Over a network,
+    /// its first read checks the declaration, and all reads are of one version.
     ///
     /// # Errors
-    /// As [`Store::open`]; over a network none yet, and [`Error::OtherLength`] or
-    /// [`Error::Replaced`] when it is read.
-    pub fn promise(&self, key: &Key, said: Identity) -> Result<Object, Error> {
+    /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.
+    pub fn promise(&self, key: &Key, said: ObjectVersion) -> Result<Object, Error> {
         match self {
             Store::Folder(_) => self.open(key),
             Store::Remote(remote) => Ok(Object::Remote(remote.promise(key, said))),
         }
     }
 
-    /// What is in a folder, by name, without what is hidden or cannot be named.
+    /// Lists a folder by name, without hidden entries and those that cannot be a key.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Unlisted`] where the storage cannot say; also when there are over
-    /// 65 536 entries.
-    pub fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
+    /// [`Error`]; [`Error::Unlisted`] where the storage cannot list; also for over 65 536 entries.
+    pub fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list(key),
             Store::Remote(remote) => remote.list(key),
         }
     }
 
-    /// Some `most` of a folder's entries, without a look at the rest; in order by name among
-    /// themselves.
+    /// Lists up to `most` entries of a folder without reading the rest, sorted by name.
     ///
     /// # Errors
-    /// As [`Store::list`], but for their number.
-    pub fn list_first(&self, key: &Key, most: usize) -> Result<Vec<Entry>, Error> {
+    /// Same as [`Store::list`], except for the number of entries.
+    pub fn list_first(&self, key: &Key, most: usize) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list(key).map(|mut entries| {
                 entries.truncate(most);

@@ -1,4 +1,4 @@
-//! Replays what fuzzing the files of the disk caches has kept.
+//! Replays the fuzzing corpus of the disk caches' file formats.
 #![allow(clippy::unwrap_used, missing_docs, dead_code)]
 
 #[path = "../src/disk/tier/format.rs"]
@@ -11,7 +11,7 @@ mod kept_body;
 #[path = "../../../fuzz/bodies/shelved.rs"]
 mod shelved_body;
 
-fn replay(target: &str, run: impl Fn(&[u8])) -> usize {
+fn replay_corpus(target: &str, run: impl Fn(&[u8])) -> usize {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let files = std::fs::read_dir(corpus.join(target)).unwrap();
     files
@@ -20,14 +20,17 @@ fn replay(target: &str, run: impl Fn(&[u8])) -> usize {
 }
 
 #[test]
-fn kept() {
-    assert!(replay("kept", kept_body::run) > 10, "the corpus is there");
+fn replays_stored_values() {
+    assert!(
+        replay_corpus("kept", kept_body::run) > 10,
+        "the corpus is there"
+    );
 }
 
 #[test]
-fn shelved() {
+fn replays_stored_objects() {
     assert!(
-        replay("shelved", shelved_body::run) > 3,
+        replay_corpus("shelved", shelved_body::run) > 3,
         "the corpus is there"
     );
 }

@@ -1,19 +1,18 @@
-//! Small values kept on local disk: by what they are of, and by which state of it.
+//! Small values on the local disk, by name and version.
 //!
-//! Each value is a file of its own, which says in full what it is and ends in a checksum; so a
-//! file that was cut, flipped or mixed up is not taken for a value, whenever the process or the
-//! machine stopped. Files appear by renaming. The folder is bounded in bytes: what was not used
-//! for longest goes first, and what other processes left half-written goes too. Several processes
-//! may share a folder; each sweeps it when it thinks that it is full.
+//! Each value is a file that describes itself completely and ends in a checksum. A truncated, damaged or
+//! misplaced file is therefore never used, wherever the process or the machine stopped. Files appear by
+//! renaming. The folder is bounded in bytes: the least recently used values are removed first, and partial
+//! files of other processes, too. Several processes may share a folder; each sweeps it when it appears full.
 //!
-//! [`tier`] keeps large ones, which the kernel sends from their files.
+//! [`tier`] stores large objects, which the kernel sends from their files.
 
 mod record;
 #[cfg(test)]
 mod tests;
 pub mod tier;
 
-use record::{Record, Unread};
+use record::{CacheRecord, RecordError};
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
@@ -27,42 +26,42 @@ use std::time::{Duration, SystemTime};
 pub struct DiskCache {
     folder: PathBuf,
     bytes_max: u64,
-    /// What this process thinks that all files take; right after each sweep.
+    /// This process's estimate of the bytes of all files; correct after each sweep.
     bytes: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Tells its half-written files from others': a process's number does not, where containers
-    /// share a folder, or one stopped in the middle.
+    /// Distinguishes our partial files from those of others. A process number does not, where containers share a
+    /// folder.
     own: u64,
 }
 
-/// What was asked of a cache so far.
+/// Counts of requests to the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskCounts {
-    /// Values that were there.
+    /// Values that were found.
     pub hits: u64,
-    /// Values that were not, or of another version.
+    /// Values that were missing or of another version.
     pub misses: u64,
-    /// Files that were damaged, and have been removed; they count as misses too.
+    /// Damaged files, which were removed. They count as misses, too.
     pub broken: u64,
 }
 
 const SUFFIX: &str = "kept";
 const PART: &str = "part";
-/// Half-written files older than this are nobody's any more.
+/// Older partial files are abandoned.
 const PART_KEPT: Duration = Duration::from_secs(600);
-/// A value's last use is written down no oftener than this.
+/// A value's last use is recorded at most this often.
 const USED_EVERY: Duration = Duration::from_secs(60);
-/// How full a sweep leaves the folder, in tenths.
+/// Fill level after a sweep, in tenths.
 const SWEPT_TENTHS: u64 = 9;
 
 impl DiskCache {
-    /// Opens a folder, and makes it where it is not there (for this user only).
+    /// Opens a folder, and creates it for this user only if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made or listed.
+    /// When it cannot be created or listed.
     pub fn open(folder: &Path, bytes_max: u64) -> io::Result<DiskCache> {
         DirBuilder::new()
             .recursive(true)
@@ -78,16 +77,16 @@ impl DiskCache {
             written: AtomicU64::new(0),
             own: RandomState::new().build_hasher().finish(),
         };
-        cache.sweep()?;
+        cache.sweep_folder()?;
         Ok(cache)
     }
 
-    /// Bytes that all files take, as far as is known.
+    /// The estimated bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// What was asked so far.
+    /// The counts so far.
     pub fn counts(&self) -> DiskCounts {
         DiskCounts {
             hits: self.hits.load(Relaxed),
@@ -96,9 +95,9 @@ impl DiskCache {
         }
     }
 
-    /// The value of `name` in this `version`, if it is there and whole. Blocks.
+    /// Returns the value of `name` in this `version`, if it is stored and intact. Blocks.
     pub fn get(&self, name: &str, version: &[u8]) -> Option<Vec<u8>> {
-        let found = self.read(name, version);
+        let found = self.read_value(name, version);
         let count = if found.is_some() {
             &self.hits
         } else {
@@ -108,8 +107,8 @@ impl DiskCache {
         found
     }
 
-    fn read(&self, name: &str, version: &[u8]) -> Option<Vec<u8>> {
-        let path = self.path(name);
+    fn read_value(&self, name: &str, version: &[u8]) -> Option<Vec<u8>> {
+        let path = self.path_of(name);
         let file = File::open(&path).ok()?;
         let meta = file.metadata().ok()?;
         if meta.len() > self.bytes_max {
@@ -117,7 +116,7 @@ impl DiskCache {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).ok()? + 1);
         (&file).take(self.bytes_max).read_to_end(&mut bytes).ok()?;
-        match Record::read(&bytes, name, version) {
+        match CacheRecord::read(&bytes, name, version) {
             Ok(value) => {
                 let now = SystemTime::now();
                 let used = meta
@@ -125,27 +124,26 @@ impl DiskCache {
                     .ok()
                     .and_then(|then| now.duration_since(then).ok());
                 if used.is_some_and(|ago| ago > USED_EVERY) {
-                    // Only an order of leaving is lost.
+                    // Ignores the error: only the order of eviction is lost.
                     let _ = file.set_modified(now);
                 }
                 Some(value.to_vec())
             }
-            Err(Unread::Other) => None,
-            Err(Unread::Broken) => {
+            Err(RecordError::Other) => None,
+            Err(RecordError::Broken) => {
                 self.broken.fetch_add(1, Relaxed);
-                self.remove(&path, meta.len());
+                self.remove_file(&path, meta.len());
                 None
             }
         }
     }
 
-    /// Keeps `value` in the place of any other version's. Blocks. What is larger than the whole
-    /// cache is not kept.
+    /// Stores `value` in place of any other version. Blocks. A value larger than the whole cache is not stored.
     ///
     /// # Errors
-    /// When it cannot be written: what was there before stays.
+    /// When it cannot be written; the previous value then stays.
     pub fn put(&self, name: &str, version: &[u8], value: &[u8]) -> io::Result<()> {
-        let record = Record {
+        let record = CacheRecord {
             name,
             version,
             value,
@@ -155,50 +153,50 @@ impl DiskCache {
         if len > self.bytes_max {
             return Ok(());
         }
-        let path = self.path(name);
+        let path = self.path_of(name);
         let number = self.written.fetch_add(1, Relaxed);
         let part = path.with_extension(format!("{:x}-{number}.{PART}", self.own));
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
-        let written = write(&part, &bytes).and_then(|()| fs::rename(&part, &path));
+        let written = write_file(&part, &bytes).and_then(|()| fs::rename(&part, &path));
         if let Err(error) = written {
-            // It may never have been made.
+            // The file may not exist.
             let _ = fs::remove_file(&part);
             return Err(error);
         }
         self.bytes.fetch_add(len, Relaxed);
-        self.less(before);
+        self.subtract_bytes(before);
         if self.bytes() > self.bytes_max {
-            self.sweep()?;
+            self.sweep_folder()?;
         }
         Ok(())
     }
 
-    /// Removes what is not to be kept: values that are not to be used, say.
+    /// Removes a value.
     pub fn forget(&self, name: &str) {
-        let path = self.path(name);
+        let path = self.path_of(name);
         let len = fs::metadata(&path).map_or(0, |meta| meta.len());
-        self.remove(&path, len);
+        self.remove_file(&path, len);
     }
 
-    fn remove(&self, path: &Path, len: u64) {
+    fn remove_file(&self, path: &Path, len: u64) {
         if fs::remove_file(path).is_ok() {
-            self.less(len);
+            self.subtract_bytes(len);
         }
     }
 
-    fn less(&self, bytes: u64) {
+    fn subtract_bytes(&self, bytes: u64) {
         let less = |now: u64| Some(now.saturating_sub(bytes));
-        // The closure always gives something.
+        // The closure always returns a value.
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        let hash = record::hash(name.as_bytes());
+    fn path_of(&self, name: &str) -> PathBuf {
+        let hash = record::checksum_bytes(name.as_bytes());
         self.folder.join(format!("{hash:016x}.{SUFFIX}"))
     }
 
-    /// Counts what is there, and removes what was not used for longest until there is room.
-    fn sweep(&self) -> io::Result<()> {
+    /// Counts the files, and removes the least recently used ones until there is room.
+    fn sweep_folder(&self) -> io::Result<()> {
         let now = SystemTime::now();
         let mut files = Vec::new();
         let mut bytes = 0;
@@ -215,10 +213,10 @@ impl DiskCache {
                     files.push((used, meta.len(), path));
                 }
                 Some(PART) if now.duration_since(used).is_ok_and(|ago| ago > PART_KEPT) => {
-                    // Another process may have been faster.
+                    // Another process may have removed it.
                     let _ = fs::remove_file(&path);
                 }
-                // Nothing of ours: left alone.
+                // Leaves foreign files alone.
                 _ => {}
             }
         }
@@ -239,7 +237,7 @@ impl DiskCache {
     }
 }
 
-/// Without waiting for the disk: what a crash leaves of it is not taken for a value.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Does not wait for the disk: a file that a crash leaves behind fails its checksum.
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::create_new(path)?.write_all(bytes)
 }

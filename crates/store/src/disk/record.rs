@@ -1,38 +1,38 @@
-//! One kept value as bytes: what it is, itself, and a checksum of all.
+//! A stored value as bytes: its name and version, the value, and a checksum of all.
 //!
 //! Little-endian: magic and format version (8 bytes), lengths of name and version (4 each) and of
 //! the value (8), name, version, value, XXH3-64 of everything before.
 
 use twox_hash::XxHash3_64;
 
-/// Changes whenever the form does: older files are then not read.
+/// Changes with the format, so that older files are not read.
 const MAGIC: [u8; 8] = *b"HWkept\0\x01";
 const HEAD: usize = 24;
 const SUM: usize = 8;
 
-/// A value, and which one it is.
+/// A value with its name and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record<'a> {
+pub(super) struct CacheRecord<'a> {
     pub(super) name: &'a str,
     pub(super) version: &'a [u8],
     pub(super) value: &'a [u8],
 }
 
-/// Why there is no value.
+/// The reason why a value cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// The bytes are no whole record.
+pub(super) enum RecordError {
+    /// The bytes are not a complete record.
     Broken,
-    /// A whole record, but of something else.
+    /// A complete record of another name or version.
     Other,
 }
 
-pub(super) fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn checksum_bytes(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
-impl<'a> Record<'a> {
-    /// As it lies in a file.
+impl<'a> CacheRecord<'a> {
+    /// Encodes the record.
     pub(super) fn write(&self) -> Vec<u8> {
         let (name, version) = (self.name.as_bytes(), self.version);
         let mut out =
@@ -44,22 +44,26 @@ impl<'a> Record<'a> {
         for part in [name, version, self.value] {
             out.extend_from_slice(part);
         }
-        out.extend_from_slice(&hash(&out).to_le_bytes());
+        out.extend_from_slice(&checksum_bytes(&out).to_le_bytes());
         out
     }
 
-    /// The value of this name and version, if that is what `bytes` are, whole and unharmed.
-    pub(super) fn read(bytes: &'a [u8], name: &str, version: &[u8]) -> Result<&'a [u8], Unread> {
-        let found = Record::whole(bytes).ok_or(Unread::Broken)?;
+    /// Returns the value of this name and version, if `bytes` are an intact record of it.
+    pub(super) fn read(
+        bytes: &'a [u8],
+        name: &str,
+        version: &[u8],
+    ) -> Result<&'a [u8], RecordError> {
+        let found = CacheRecord::parse_complete(bytes).ok_or(RecordError::Broken)?;
         match found.name == name && found.version == version {
             true => Ok(found.value),
-            false => Err(Unread::Other),
+            false => Err(RecordError::Other),
         }
     }
 
-    fn whole(bytes: &'a [u8]) -> Option<Record<'a>> {
+    fn parse_complete(bytes: &'a [u8]) -> Option<CacheRecord<'a>> {
         let (rest, sum) = bytes.split_last_chunk::<SUM>()?;
-        if hash(rest) != u64::from_le_bytes(*sum) {
+        if checksum_bytes(rest) != u64::from_le_bytes(*sum) {
             return None;
         }
         let (head, rest) = rest.split_at_checked(HEAD)?;
@@ -74,7 +78,7 @@ impl<'a> Record<'a> {
         let (name, rest) = rest.split_at_checked(usize::try_from(word(0)?).ok()?)?;
         let (version, rest) = rest.split_at_checked(usize::try_from(word(4)?).ok()?)?;
         (magic == MAGIC && rest.len() as u64 == value).then_some(())?;
-        Some(Record {
+        Some(CacheRecord {
             name: std::str::from_utf8(name).ok()?,
             version,
             value: rest,

@@ -1,28 +1,28 @@
-//! Nothing but what was kept is given back, whatever becomes of the files.
+//! Only stored values are returned, whatever happens to the files.
 
-use super::record::{Record, Unread};
+use super::record::{CacheRecord, RecordError};
 use super::*;
 use proptest::prelude::*;
 
-fn folder() -> tempfile::TempDir {
+fn temporary_cache() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// When a file was last used, some seconds ago.
-fn age(path: &Path, seconds: u64) {
+/// Sets the last use of a file to some seconds ago.
+fn set_last_use(path: &Path, seconds: u64) {
     let file = File::options().write(true).open(path).unwrap();
     let then = SystemTime::now() - Duration::from_secs(seconds);
     file.set_modified(then).unwrap();
 }
 
 #[test]
-fn a_value_survives_a_restart_and_leaves_with_its_version() {
-    let dir = folder();
+fn a_value_survives_a_restart_and_is_replaced_by_a_new_version() {
+    let dir = temporary_cache();
     let cache = DiskCache::open(dir.path(), 1 << 20).unwrap();
     assert_eq!(cache.get("film", b"1"), None);
     cache.put("film", b"1", b"index").unwrap();
@@ -34,8 +34,8 @@ fn a_value_survives_a_restart_and_leaves_with_its_version() {
     cache.put("film", b"2", b"new").unwrap();
     assert_eq!(cache.get("film", b"1"), None);
     assert_eq!(cache.get("film", b"2").as_deref(), Some(&b"new"[..]));
-    assert_eq!(files(dir.path()).len(), 1, "one file a name");
-    let len = fs::metadata(&files(dir.path())[0]).unwrap().len();
+    assert_eq!(list_files(dir.path()).len(), 1, "each name has one file");
+    let len = fs::metadata(&list_files(dir.path())[0]).unwrap().len();
     assert_eq!(cache.bytes(), len);
     let counts = cache.counts();
     assert_eq!((counts.hits, counts.misses, counts.broken), (2, 1, 0));
@@ -44,13 +44,13 @@ fn a_value_survives_a_restart_and_leaves_with_its_version() {
 }
 
 #[test]
-fn every_cut_and_every_flipped_bit_is_noticed() {
-    let dir = folder();
+fn every_truncation_and_flipped_bit_is_detected() {
+    let dir = temporary_cache();
     let cache = DiskCache::open(dir.path(), 1 << 20).unwrap();
     cache
         .put("film", b"version", b"the index of a film")
         .unwrap();
-    let path = files(dir.path()).remove(0);
+    let path = list_files(dir.path()).remove(0);
     let whole = fs::read(&path).unwrap();
     let mut broken = 0;
     let mut refuse = |bytes: &[u8]| {
@@ -58,7 +58,7 @@ fn every_cut_and_every_flipped_bit_is_noticed() {
         assert_eq!(cache.get("film", b"version"), None);
         broken += 1;
         assert_eq!(cache.counts().broken, broken);
-        assert!(!path.exists(), "what is broken is removed");
+        assert!(!path.exists(), "a damaged file is removed");
     };
     for end in 0..whole.len() {
         refuse(&whole[..end]);
@@ -75,20 +75,20 @@ fn every_cut_and_every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn the_folder_is_bounded_and_the_unused_leave_first() {
-    let dir = folder();
+fn the_folder_is_bounded_and_evicts_the_least_recently_used_first() {
+    let dir = temporary_cache();
     let cache = DiskCache::open(dir.path(), 10_000).unwrap();
     for n in 0..8 {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();
-        age(&cache.path(&format!("film{n}")), 1000 - n);
+        set_last_use(&cache.path_of(&format!("film{n}")), 1000 - n);
     }
-    // Used again: now the youngest.
+    // A use makes it the most recent one.
     assert!(cache.get("film0", b"1").is_some());
     for n in 8..12 {
         cache.put(&format!("film{n}"), b"1", &[7; 1000]).unwrap();
     }
     assert!(cache.bytes() <= 10_000, "{}", cache.bytes());
-    let sum: u64 = files(dir.path())
+    let sum: u64 = list_files(dir.path())
         .iter()
         .map(|path| fs::metadata(path).unwrap().len())
         .sum();
@@ -99,21 +99,21 @@ fn the_folder_is_bounded_and_the_unused_leave_first() {
     cache.put("huge", b"1", &[7; 20_000]).unwrap();
     assert!(cache.get("huge", b"1").is_none());
     assert!(cache.get("film11", b"1").is_some());
-    // A smaller bound at the next start holds at once.
+    // A smaller bound applies as soon as the cache is opened.
     let cache = DiskCache::open(dir.path(), 3_000).unwrap();
     assert!(cache.bytes() <= 3_000);
-    assert!(files(dir.path()).len() <= 2);
+    assert!(list_files(dir.path()).len() <= 2);
 }
 
 #[test]
-fn what_others_left_is_cleaned_and_what_is_not_ours_stays() {
-    let dir = folder();
+fn abandoned_partial_files_are_removed_and_foreign_files_stay() {
+    let dir = temporary_cache();
     let (old, young) = (dir.path().join("a.1-0.part"), dir.path().join("b.1-0.part"));
     let readme = dir.path().join("README");
     for path in [&old, &young, &readme] {
         fs::write(path, "half").unwrap();
     }
-    age(&old, 3600);
+    set_last_use(&old, 3600);
     DiskCache::open(dir.path(), 0).unwrap();
     assert_eq!(
         [old.exists(), young.exists(), readme.exists()],
@@ -122,8 +122,8 @@ fn what_others_left_is_cleaned_and_what_is_not_ours_stays() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_says_so_and_loses_nothing() {
-    let dir = folder();
+fn a_folder_that_cannot_be_written_is_an_error() {
+    let dir = temporary_cache();
     let cache = DiskCache::open(&dir.path().join("deep/er"), 1 << 20).unwrap();
     cache.put("film", b"1", b"index").unwrap();
     fs::remove_dir_all(dir.path().join("deep")).unwrap();
@@ -135,7 +135,7 @@ fn a_folder_that_cannot_be_written_says_so_and_loses_nothing() {
 
 #[test]
 fn many_threads_and_processes_share_a_folder() {
-    let dir = folder();
+    let dir = temporary_cache();
     let open = || DiskCache::open(dir.path(), 5_000).unwrap();
     let (a, b) = (open(), open());
     std::thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn many_threads_and_processes_share_a_folder() {
     });
     assert_eq!((a.counts().broken, b.counts().broken), (0, 0));
     drop(open());
-    let sum: u64 = files(dir.path())
+    let sum: u64 = list_files(dir.path())
         .iter()
         .map(|path| fs::metadata(path).unwrap().len())
         .sum();
@@ -165,11 +165,11 @@ fn many_threads_and_processes_share_a_folder() {
 proptest! {
     #[test]
     fn a_record_is_read_back(name in ".{0,40}", version: Vec<u8>, value: Vec<u8>, other: Vec<u8>) {
-        let record = Record { name: &name, version: &version, value: &value };
+        let record = CacheRecord { name: &name, version: &version, value: &value };
         let bytes = record.write();
-        prop_assert_eq!(Record::read(&bytes, &name, &version), Ok(&value[..]));
+        prop_assert_eq!(CacheRecord::read(&bytes, &name, &version), Ok(&value[..]));
         if other != version {
-            prop_assert_eq!(Record::read(&bytes, &name, &other), Err(Unread::Other));
+            prop_assert_eq!(CacheRecord::read(&bytes, &name, &other), Err(RecordError::Other));
         }
     }
 }

@@ -1,58 +1,57 @@
-//! What becomes known of one request while it is under way, below `object_store`.
+//! Notes on one storage request, taken below `object_store`.
 
-use super::Failed;
-use super::body::Watched;
+use super::{TransportError, WatchedBody};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 tokio::task_local! {
-    /// The request that the current task is making.
-    pub(crate) static CALL: std::sync::Arc<Call>;
+    /// The request of the current task.
+    pub(crate) static CALL: std::sync::Arc<StorageCall>;
 }
 
-/// Notes on one request.
-pub(crate) struct Call {
+/// A storage request, and the notes taken on it.
+pub(crate) struct StorageCall {
     pub(crate) began: Instant,
-    /// Whether a part of an object is asked for, so that the whole would be a wrong answer.
+    /// Whether a range is requested, so that the whole object would be a wrong response.
     ranged: bool,
-    /// Whether no more is to be read than the answer's head, until its bytes are asked for.
+    /// Whether only the response's head is read until the bytes are taken.
     head_only: bool,
-    notes: Mutex<Notes>,
-    /// The part of an object that was answered: its bytes do not go through `object_store`.
-    body: Mutex<Option<Watched>>,
+    notes: Mutex<CallNotes>,
+    /// The body of a range: its bytes bypass `object_store`.
+    body: Mutex<Option<WatchedBody>>,
 }
 
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Notes {
-    /// Whether the last request was for a part of an object.
+pub(crate) struct CallNotes {
+    /// Whether the last request was for a range of an object.
     pub(crate) ranged: bool,
-    /// Whether it was for credentials, which come before the object's own.
+    /// Whether it was for credentials, which precede the request for the object.
     pub(crate) credentials: bool,
-    /// The answer's status, if there was one.
+    /// The response's status, if there was a response.
     pub(crate) status: Option<u16>,
-    /// The storage's own word for an error, such as `AccessDenied`.
+    /// The storage's error code, such as `AccessDenied`.
     pub(crate) code: Option<String>,
-    /// Number of the connection in the process, and whether it had been used before.
+    /// The connection's number in the process, and whether it was reused.
     pub(crate) connection: Option<(u64, bool)>,
-    /// When the answer's head was there.
+    /// The time at which the response's head was received.
     pub(crate) answered: Option<Instant>,
-    pub(crate) failed: Option<Failed>,
+    pub(crate) error: Option<TransportError>,
 }
 
-impl Call {
-    /// A request for a part of an object; `piped`: its bytes are to be moved into a pipe, so that no
-    /// more than the answer's head is read before they are asked for.
-    pub(crate) fn part(piped: bool) -> Call {
-        Call {
+impl StorageCall {
+    /// A request for a range. `piped`: its bytes will be spliced, so that only the response's head is read before
+    /// they are taken.
+    pub(crate) fn for_range(piped: bool) -> StorageCall {
+        StorageCall {
             ranged: true,
             head_only: piped,
-            ..Call::other()
+            ..StorageCall::for_metadata()
         }
     }
 
-    /// A request for something else: what an object is, or which there are.
-    pub(crate) fn other() -> Call {
-        Call {
+    /// A request for metadata: a look-up or a listing.
+    pub(crate) fn for_metadata() -> StorageCall {
+        StorageCall {
             began: Instant::now(),
             ranged: false,
             head_only: false,
@@ -61,28 +60,28 @@ impl Call {
         }
     }
 
-    /// The body of the answer, if that was a part of an object.
-    pub(crate) fn take_body(&self) -> Option<Watched> {
+    /// The response's body, if it is a range of an object.
+    pub(crate) fn take_body(&self) -> Option<WatchedBody> {
         self.body().take()
     }
 
-    fn body(&self) -> MutexGuard<'_, Option<Watched>> {
+    fn body(&self) -> MutexGuard<'_, Option<WatchedBody>> {
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn note(&self, note: impl FnOnce(&mut Notes)) {
+    pub(crate) fn note(&self, note: impl FnOnce(&mut CallNotes)) {
         note(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(crate) fn notes(&self) -> Notes {
+    pub(crate) fn notes(&self) -> CallNotes {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.clone()
     }
 }
 
-/// Whether a part of an object is asked for by a request that goes out now; `has_range`: it says so.
-/// One that does not is for credentials.
-pub(super) fn begin(has_range: bool) -> bool {
+/// Records whether the next request is for a range, which has a `Range` field. One without it is for
+/// credentials.
+pub(super) fn begin_request(has_range: bool) -> bool {
     let begun = CALL.try_with(|call| {
         call.note(|notes| {
             notes.ranged = call.ranged && has_range;
@@ -93,20 +92,19 @@ pub(super) fn begin(has_range: bool) -> bool {
     begun.unwrap_or(false)
 }
 
-/// Whether only the head of an answer is to be read at first.
-pub(super) fn head_only() -> bool {
+/// Returns whether only the response's head is to be read at first.
+pub(super) fn reads_head_only() -> bool {
     CALL.try_with(|call| call.head_only).unwrap_or(false)
 }
 
-/// Keeps the part of an object that was answered for whoever made the request; gives it back where
-/// nobody did.
-pub(super) fn hand_over(body: Watched) -> Option<Watched> {
+/// Stores the body of a range for the current task's request; returns it if there is none.
+pub(super) fn store_body(body: WatchedBody) -> Option<WatchedBody> {
     let mut body = Some(body);
     let _ = CALL.try_with(|call| *call.body() = body.take());
     body
 }
 
-/// Notes something about the request that the current task is making, if any.
-pub(super) fn note(note: impl FnOnce(&mut Notes)) {
+/// Adds to the notes of the current request, if there is one.
+pub(super) fn note(note: impl FnOnce(&mut CallNotes)) {
     let _ = CALL.try_with(|call| call.note(note));
 }

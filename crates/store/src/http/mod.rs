@@ -1,79 +1,70 @@
-//! HTTP to the storage: connections that are counted where they are opened and closed, kept or
-//! not as was chosen, with a bound on every wait.
+//! HTTP to the storage: connections in bounded number, pooled or not as configured, with a timeout
+//! for every wait.
 //!
-//! [`Client`] is what `object_store` sends its requests through. It knows nothing of objects.
+//! [`StorageHttpClient`] is the HTTP client that `object_store` uses. It does not depend on
+//! objects. Connections, TLS and HTTP/1.1 are those of `upstream` (decision 21).
 
-mod body;
-mod buffers;
 mod call;
-mod connect;
-mod failed;
-mod framing;
-mod head;
-mod lease;
+mod error;
+mod http2;
 mod pool;
+mod pooled_connection;
 mod service;
-mod shared;
-mod socket;
-mod wire;
+mod watched_body;
 
-pub(crate) use body::Watched;
-pub(crate) use call::{CALL, Call};
-pub(crate) use connect::Connector;
-pub(crate) use failed::Failed;
-pub(crate) use pool::Pool;
-pub(crate) use service::{Client, Factory};
-pub(crate) use wire::Came;
-
-pub use pool::Connections;
+pub(crate) use call::{CALL, StorageCall};
+pub(crate) use error::TransportError;
+pub(crate) use pool::ConnectionPool;
+pub(crate) use service::{StorageHttpClient, StorageHttpConnector};
+pub(crate) use watched_body::WatchedBody;
 
 use std::time::Duration;
 
-/// How connections to the storage are made and kept.
+/// Options of the connections to the storage.
 #[derive(Debug, Clone)]
-pub struct Transport {
-    /// Kept alive and used again; else a new one for every request, its TLS session included.
+pub struct TransportOptions {
+    /// Whether connections and TLS sessions are reused. Otherwise each request opens a new one.
     pub pooled: bool,
-    /// HTTP/2 where the server offers it with TLS: all requests to an address then share one
-    /// connection. Else, and where it is not offered, HTTP/1.1. Of use only with `pooled`.
+    /// Whether to use HTTP/2 where the server offers it over TLS: all requests to an address then
+    /// share one connection. Needs `pooled`.
     pub http2: bool,
-    /// Most connections to one address, and so most requests under way; who comes later waits.
+    /// Connections to one address, and so requests in flight. Further requests wait.
     pub connections_max: usize,
-    /// How long a connection without a request is kept.
+    /// Time after which an unused connection is closed.
     pub idle: Duration,
     /// Bounds on waiting.
-    pub timeouts: Timeouts,
-    /// Certificates in PEM that are trusted beside the public authorities.
+    pub timeouts: StorageTimeouts,
+    /// Certificates in PEM that are trusted in addition to the public authorities.
     pub ca: Option<Vec<u8>>,
 }
 
-/// Longest waits for the storage.
+/// Timeouts of requests to the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Until a connection stands, TLS included; and, before, until there may be one more.
+pub struct StorageTimeouts {
+    /// For a connection with its TLS, and for the wait until one more is allowed.
     pub connect: Duration,
-    /// From a request's last byte to the last of the answer's head.
+    /// From the request's last byte to the end of the response's head.
     pub first_byte: Duration,
-    /// For each 16 KiB of the answer's body, or its end.
+    /// For each 16 KiB of the response's body, or its end.
     pub stall: Duration,
 }
 
-impl Default for Transport {
-    fn default() -> Transport {
-        Transport {
+impl Default for TransportOptions {
+    fn default() -> TransportOptions {
+        TransportOptions {
             pooled: true,
             http2: false,
             connections_max: 64,
             idle: Duration::from_secs(60),
-            timeouts: Timeouts::default(),
+            timeouts: StorageTimeouts::default(),
             ca: None,
         }
     }
 }
 
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
+impl Default for StorageTimeouts {
+    fn default() -> StorageTimeouts {
+        StorageTimeouts {
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(5),
             stall: Duration::from_secs(5),

@@ -1,243 +1,164 @@
-//! Connections by address: bounded, kept while they are useful, counted.
+//! Connections by address: bounded in number, and pooled while they are useful.
 
-use super::buffers::Buffers;
-use super::connect::{Spoken, Target};
-use super::lease::{Carrier, Lease};
-use super::shared::Shared;
-use super::socket::Counted;
-use super::wire::Wire;
-use super::{Connector, Failed, Transport};
+use super::http2::{NegotiatedConnection, SharedConnection, negotiate};
+use super::pooled_connection::{Carrier, PooledConnection};
+use super::{TransportError, TransportOptions};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use upstream::{
+    ALPN_HTTP1, ALPN_HTTP2, Connection, ConnectionCounts, Connector, IdleConnections, OpenedStream,
+    ReadBuffers, ServerAddress, TrustedAuthorities, client_config,
+};
 
-/// How often kept connections are looked at.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// Interval between two checks of idle connections.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts of connections to the storage, kept where sockets are opened and closed.
-#[derive(Debug, Default)]
-pub struct Connections {
-    opened: AtomicU64,
-    closed: AtomicU64,
-    reused: AtomicU64,
-    resumed: AtomicU64,
-}
-
-impl Connections {
-    /// Opened so far.
-    pub fn opened(&self) -> u64 {
-        self.opened.load(Relaxed)
-    }
-
-    /// Closed so far, by either end.
-    pub fn closed(&self) -> u64 {
-        self.closed.load(Relaxed)
-    }
-
-    /// Requests so far that were sent on a connection that had carried one before.
-    pub fn reused(&self) -> u64 {
-        self.reused.load(Relaxed)
-    }
-
-    /// Of those opened so far, how many resumed a TLS session of an earlier one.
-    pub fn resumed(&self) -> u64 {
-        self.resumed.load(Relaxed)
-    }
-
-    /// Open now.
-    pub fn open(&self) -> u64 {
-        let closed = self.closed();
-        self.opened().saturating_sub(closed)
-    }
-}
-
-/// Lives as long as a connection's socket.
-pub(crate) struct Guard(Arc<Connections>);
-
-impl Guard {
-    fn new(connections: Arc<Connections>) -> Guard {
-        connections.opened.fetch_add(1, Relaxed);
-        Guard(connections)
-    }
-
-    /// Its TLS session is one of an earlier connection.
-    pub(super) fn resumed(&self) {
-        self.0.resumed.fetch_add(1, Relaxed);
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.closed.fetch_add(1, Relaxed);
-    }
-}
-
-/// All connections of a process to its storage.
-pub(crate) struct Pool {
+/// All connections of a library to its storage.
+pub(crate) struct ConnectionPool {
     connector: Connector,
-    transport: Transport,
-    connections: Arc<Connections>,
-    buffers: Arc<Buffers>,
-    numbers: AtomicU64,
-    hosts: Mutex<HashMap<Target, Arc<Host>>>,
-    /// Where connections live that several use at once.
+    /// Opens connections that also offer HTTP/2.
+    http2_connector: Connector,
+    options: TransportOptions,
+    buffers: Arc<ReadBuffers>,
+    hosts: Mutex<HashMap<ServerAddress, Arc<HostConnections>>>,
+    /// The runtime of shared connections.
     handle: Handle,
 }
 
-/// One address.
-pub(super) struct Host {
+/// The connections to one address.
+pub(super) struct HostConnections {
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<Idle>>,
-    shared: Shared,
+    pub(super) idle: IdleConnections,
+    http2: SharedConnection,
 }
 
-struct Idle {
-    wire: Wire,
-    number: u64,
-    since: Instant,
-}
-
-impl Pool {
-    /// A pool without connections. Must be called where a runtime is entered.
+impl ConnectionPool {
+    /// A pool without connections. Must be called within a runtime.
     pub(crate) fn new(
-        transport: Transport,
-        connections: Arc<Connections>,
-    ) -> Result<Arc<Pool>, String> {
-        let pool = Arc::new(Pool {
-            connector: Connector::new(&transport)?,
-            transport,
-            connections,
+        options: TransportOptions,
+        counts: Arc<ConnectionCounts>,
+    ) -> Result<Arc<ConnectionPool>, String> {
+        let invalid = |error| format!("invalid certificate authorities: {error}");
+        let authorities = match &options.ca {
+            Some(pem) => TrustedAuthorities::public_and_pem(pem).map_err(invalid)?,
+            None => TrustedAuthorities::Public,
+        };
+        let connector = |protocols: &[&[u8]]| {
+            // A client that opens a connection for each request has no session to resume, either.
+            let tls = client_config(&authorities, protocols, options.pooled).map_err(invalid)?;
+            let timeout = options.timeouts.connect;
+            Ok::<_, String>(Connector::new(tls, timeout, counts.clone()))
+        };
+        let pool = Arc::new(ConnectionPool {
+            connector: connector(&[ALPN_HTTP1])?,
+            http2_connector: connector(&[ALPN_HTTP2, ALPN_HTTP1])?,
+            options,
             buffers: Arc::default(),
-            numbers: AtomicU64::new(1),
             hosts: Mutex::default(),
             handle: Handle::current(),
         });
-        tokio::spawn(sweep(Arc::downgrade(&pool), pool.transport.idle));
+        tokio::spawn(sweep_idle(Arc::downgrade(&pool), pool.options.idle));
         Ok(pool)
     }
 
-    pub(crate) fn transport(&self) -> &Transport {
-        &self.transport
+    pub(crate) fn options(&self) -> &TransportOptions {
+        &self.options
     }
 
-    /// A connection for one request: one that is kept or shared, or a new one. `failed`: not
-    /// the one of this number, nor any that was kept as long.
-    pub(crate) async fn lease(
-        self: &Arc<Pool>,
-        target: &Target,
+    /// Returns a connection for one request: pooled, shared or new. `failed`: the number of a pooled
+    /// connection that failed; it is not used, nor any that was pooled as long.
+    pub(crate) async fn acquire(
+        self: &Arc<ConnectionPool>,
+        address: &ServerAddress,
         failed: Option<u64>,
-    ) -> Result<Lease, Failed> {
-        let host = self.host(target);
+    ) -> Result<PooledConnection, TransportError> {
+        let host = self.host_connections(address);
         let wait = host.permits.clone().acquire_owned();
-        let permit = tokio::time::timeout(self.transport.timeouts.connect, wait).await;
-        // The semaphore is never closed, so a failure is one of time.
+        let permit = tokio::time::timeout(self.options.timeouts.connect, wait).await;
+        // The semaphore is never closed, so a failure is a timeout.
         let Ok(Ok(permit)) = permit else {
-            return Err(Failed::Crowded);
+            return Err(TransportError::PoolExhausted);
         };
-        let lease = |carrier, number, reused| Lease::new(carrier, number, reused, &host, permit);
-        if self.transport.http2 && self.transport.pooled && target.tls && host.shared.is_likely() {
-            let (carrier, number, reused) = host.shared.take(self, target, failed).await?;
-            self.connections.reused.fetch_add(reused.into(), Relaxed);
-            return Ok(lease(carrier, number, reused));
-        }
-        if self.transport.pooled
+        let pooled = self.options.pooled;
+        let found = if self.options.http2 && pooled && address.is_tls && host.http2.is_likely() {
+            host.http2.acquire(self, address, failed).await?
+        } else if pooled
             && failed.is_none()
-            && let Some((wire, number)) = host.take(self.transport.idle)
+            && let Some(connection) = host.idle.take()
         {
-            self.connections.reused.fetch_add(1, Relaxed);
-            return Ok(lease(Carrier::Own(Box::new(wire)), number, true));
+            let id = connection.id();
+            (Carrier::Http1(Box::new(connection)), id, true)
+        } else {
+            let opened = self.connector.connect(address).await?;
+            self.use_alone(opened)
+        };
+        if found.2 {
+            self.connector.counts().record_reuse();
         }
-        let counted = self.connector.connect(target, self.guard()).await?;
-        let wire = Box::new(self.wire(counted));
-        Ok(lease(Carrier::Own(wire), self.number(), false))
+        Ok(PooledConnection::new(found, &host, permit))
     }
 
-    /// A connection that several may use, or one for one alone, where that is all there is.
-    pub(super) async fn open_shared(self: &Arc<Pool>, target: &Target) -> Result<Spoken, Failed> {
-        let (pool, target) = (self.clone(), target.clone());
-        let guard = self.guard();
-        // Not on the runtime of who asks first: others go on with it.
-        let opening = self
-            .handle
-            .spawn(async move { pool.connector.connect_shared(&target, guard).await });
-        let ended = |_| Err(Failed::Connect("the storage's threads have ended".into()));
+    /// A new connection for one request alone.
+    pub(super) fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
+        let connection = Connection::new(opened, self.buffers.clone());
+        let id = connection.id();
+        (Carrier::Http1(Box::new(connection)), id, false)
+    }
+
+    /// Opens a connection with HTTP/2, or with HTTP/1.1 where that is all the server offers.
+    pub(super) async fn open_http2(
+        self: &Arc<ConnectionPool>,
+        address: &ServerAddress,
+    ) -> Result<NegotiatedConnection, TransportError> {
+        let (connector, address) = (self.http2_connector.clone(), address.clone());
+        // Not on the runtime of the first request: others outlive it.
+        let opening = self.handle.spawn(async move {
+            let opened = connector.connect(&address).await?;
+            negotiate(opened).await
+        });
+        let ended = |_| {
+            Err(TransportError::Connect(
+                "the storage threads have exited".into(),
+            ))
+        };
         opening.await.unwrap_or_else(ended)
     }
 
-    fn guard(&self) -> impl FnOnce() -> Guard + Send + use<> {
-        let connections = self.connections.clone();
-        || Guard::new(connections)
-    }
-
-    pub(super) fn wire(&self, counted: Counted) -> Wire {
-        Wire::new(counted, self.buffers.clone())
-    }
-
-    pub(super) fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Relaxed)
-    }
-
-    fn host(&self, target: &Target) -> Arc<Host> {
-        let mut hosts = lock(&self.hosts);
-        if let Some(host) = hosts.get(target) {
+    fn host_connections(&self, address: &ServerAddress) -> Arc<HostConnections> {
+        let mut hosts = lock_table(&self.hosts);
+        if let Some(host) = hosts.get(address) {
             return host.clone();
         }
-        let host = Arc::new(Host {
-            permits: Arc::new(Semaphore::new(self.transport.connections_max.max(1))),
-            idle: Mutex::default(),
-            shared: Shared::default(),
+        let host = Arc::new(HostConnections {
+            permits: Arc::new(Semaphore::new(self.options.connections_max.max(1))),
+            // The permits bound their number.
+            idle: IdleConnections::for_all_runtimes(self.options.idle, usize::MAX),
+            http2: SharedConnection::default(),
         });
-        hosts.insert(target.clone(), host.clone());
+        hosts.insert(address.clone(), host.clone());
         host
     }
 }
 
-impl Host {
-    /// The connection that was used last: the others may then be idle long enough to be closed.
-    fn take(&self, idle_max: Duration) -> Option<(Wire, u64)> {
-        loop {
-            let idle = lock(&self.idle).pop()?;
-            if idle.since.elapsed() < idle_max
-                && let Some(wire) = idle.wire.wake()
-            {
-                return Some((wire, idle.number));
-            }
-        }
-    }
-
-    /// Keeps a connection whose answer is over, if it may be kept.
-    pub(super) fn keep(&self, wire: Wire, number: u64) {
-        if let Some(wire) = wire.rest() {
-            let since = Instant::now();
-            lock(&self.idle).push(Idle {
-                wire,
-                number,
-                since,
-            });
-        }
-    }
-}
-
-/// Closes what has been idle for too long, and what the other end has closed, as long as there is
-/// a pool.
-async fn sweep(pool: Weak<Pool>, idle_max: Duration) {
-    let every = (idle_max / 2).clamp(Duration::from_millis(50), SWEEP_EVERY);
+/// Closes connections that have been idle for too long or that the server has closed, as long as
+/// the pool lives.
+async fn sweep_idle(pool: Weak<ConnectionPool>, idle_max: Duration) {
+    let interval = (idle_max / 2).clamp(Duration::from_millis(50), SWEEP_INTERVAL);
     loop {
-        tokio::time::sleep(every).await;
+        tokio::time::sleep(interval).await;
         let Some(pool) = pool.upgrade() else {
             return;
         };
-        for host in lock(&pool.hosts).values() {
-            host.shared.sweep(idle_max);
-            lock(&host.idle)
-                .retain_mut(|idle| idle.since.elapsed() < idle_max && idle.wire.is_open());
+        for host in lock_table(&pool.hosts).values() {
+            host.http2.sweep(idle_max);
+            host.idle.sweep();
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_table<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,9 @@
-//! Requests of `object_store`, sent over our connections.
+//! The HTTP client of `object_store`, on top of the connection pool.
 
-use super::Failed;
-use super::body::Watched;
-use super::call::{begin, hand_over, head_only, note};
-use super::connect::Target;
-use super::lease::Lease;
-use super::pool::Pool;
+use super::call::{begin_request, note, reads_head_only, store_body};
+use super::pool::ConnectionPool;
+use super::pooled_connection::PooledConnection;
+use super::{TransportError, WatchedBody};
 use async_trait::async_trait;
 use http::header::{self, HeaderValue};
 use http::response::Parts;
@@ -19,50 +17,52 @@ use object_store::client::{
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
+use upstream::ServerAddress;
 
-/// Redirects followed, all on one host.
+/// Redirects that are followed, all on one host.
 const REDIRECTS_MAX: usize = 3;
-/// Most read of an answer that says why there is no object.
+/// Bytes that are read of an error response.
 const REASON_BYTES_MAX: usize = 16 << 10;
-/// Most read of an answer that is no range of an object: a listing, credentials.
+/// Bytes that are read of a response without a range: a listing, credentials.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// What such an answer is likely to have.
+/// The expected length of such a response.
 const TEXT_BYTES: usize = 14 << 10;
 
-/// Sends requests to where their URLs say, or through a server that stands before the storage.
+/// Sends requests to the server in their URL, or through a server in front of the storage.
 #[derive(Clone)]
-pub(crate) struct Client {
-    pool: Arc<Pool>,
-    via: Option<Target>,
-    /// Whether redirects within a host are followed; signed requests cannot be.
+pub(crate) struct StorageHttpClient {
+    pool: Arc<ConnectionPool>,
+    via: Option<ServerAddress>,
+    /// Whether redirects within a host are followed; signed requests cannot be redirected.
     follow: bool,
 }
 
-/// What `object_store` is given instead of its own client.
+/// Passes the client to `object_store`.
 #[derive(Clone)]
-pub(crate) struct Factory(pub(crate) Client);
+pub(crate) struct StorageHttpConnector(pub(crate) StorageHttpClient);
 
-impl Client {
-    pub(crate) fn new(pool: Arc<Pool>, follow: bool) -> Client {
-        Client {
+impl StorageHttpClient {
+    pub(crate) fn new(pool: Arc<ConnectionPool>, follow: bool) -> StorageHttpClient {
+        StorageHttpClient {
             pool,
             via: None,
             follow,
         }
     }
 
-    /// The same requests, `Host` included, sent to another server. `None` if `url` names none.
-    pub(crate) fn through(&self, url: &Uri) -> Option<Client> {
-        let via = Some(Target::of(url)?);
-        Some(Client {
+    /// Returns a client that sends all requests to another server, their `Host` unchanged. `None` if `url` does
+    /// not name one.
+    pub(crate) fn through(&self, url: &Uri) -> Option<StorageHttpClient> {
+        let via = Some(ServerAddress::from_uri(url)?);
+        Some(StorageHttpClient {
             via,
             ..self.clone()
         })
     }
 
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let (parts, body) = request.into_parts();
-        let ranged = begin(parts.headers.contains_key(header::RANGE));
+        let ranged = begin_request(parts.headers.contains_key(header::RANGE));
         let mut uri = parts.uri.clone();
         for _ in 0..=REDIRECTS_MAX {
             let mut again = Request::new(body.clone());
@@ -74,29 +74,31 @@ impl Client {
                 notes.status = Some(parts.status.as_u16());
                 notes.answered = Some(Instant::now());
             });
-            match redirected(&uri, &parts) {
+            match redirect_target(&uri, &parts) {
                 Some(_) if !self.follow => {
-                    let what = "another region or address is asked for (check both)";
-                    return Err(Failed::Redirect(what.into()));
+                    let what = "it leads to another region or address; check both";
+                    return Err(TransportError::Redirect(what.into()));
                 }
                 Some(to) => uri = to?,
                 None => return self.take(ranged, parts, lease).await,
             }
         }
-        Err(Failed::Redirect("again and again".into()))
+        Err(TransportError::Redirect("more than 3 redirects".into()))
     }
 
-    /// One request and the head of its answer.
-    async fn exchange(&self, request: HttpRequest) -> Result<(Parts, Lease), Failed> {
+    /// Sends a request and receives the head of its response.
+    async fn exchange(
+        &self,
+        request: HttpRequest,
+    ) -> Result<(Parts, PooledConnection), TransportError> {
         let target = match &self.via {
             Some(via) => via.clone(),
-            None => Target::of(request.uri())
-                .ok_or_else(|| Failed::Connect("not an http or https URL".into()))?,
+            None => ServerAddress::from_uri(request.uri())
+                .ok_or_else(|| TransportError::Connect("not an http or https URL".into()))?,
         };
         match self.attempt(&target, &request, None).await {
-            // A kept connection that the other end closed just now: nothing was answered, and
-            // the request is one that may be repeated.
-            Err((Failed::Cut(_), Some(kept))) => {
+            // The server closed a pooled connection just now without a response. All our requests may be repeated.
+            Err((TransportError::Interrupted(_), Some(kept))) => {
                 let second = self.attempt(&target, &request, Some(kept)).await;
                 second.map_err(|(failed, _)| failed)
             }
@@ -104,64 +106,66 @@ impl Client {
         }
     }
 
-    /// In an error: the connection's number if it was a kept one. `failed`: such a one, which is
-    /// not to be tried again.
+    /// On failure, also returns the number of a pooled connection. `failed`: a connection that is not used again.
     async fn attempt(
         &self,
-        target: &Target,
+        target: &ServerAddress,
         request: &HttpRequest,
         failed: Option<u64>,
-    ) -> Result<(Parts, Lease), (Failed, Option<u64>)> {
-        let lease = self.pool.lease(target, failed).await;
+    ) -> Result<(Parts, PooledConnection), (TransportError, Option<u64>)> {
+        let lease = self.pool.acquire(target, failed).await;
         let mut lease = lease.map_err(|failed| (failed, None))?;
-        note(|notes| notes.connection = Some((lease.number, lease.reused)));
-        let request = on_the_wire(request, lease.is_shared()).map_err(|failed| (failed, None))?;
-        let wait = self.pool.transport().timeouts.first_byte;
-        let expected = match head_only() {
+        note(|notes| notes.connection = Some((lease.id, lease.is_reused)));
+        let request =
+            to_wire_format(request, lease.is_shared()).map_err(|failed| (failed, None))?;
+        let wait = self.pool.options().timeouts.first_byte;
+        let expected = match reads_head_only() {
             true => 0,
-            false => expected(request.headers()),
+            false => expected_len(request.headers()),
         };
-        let asked = lease.ask(&request, expected);
+        let asked = lease.exchange(&request, expected);
         match tokio::time::timeout(wait, asked).await {
             Ok(Ok(parts)) => Ok((parts, lease)),
-            Ok(Err(failed)) => Err((failed, lease.reused.then_some(lease.number))),
-            Err(_) => Err((Failed::FirstByteTimeout, None)),
+            Ok(Err(failed)) => Err((failed, lease.is_reused.then_some(lease.id))),
+            Err(_) => Err((TransportError::FirstByteTimeout, None)),
         }
     }
 
-    /// The answer as `object_store` shall see it. `ranged`: a part of an object was asked for.
+    /// Converts the response for `object_store`. `ranged`: a range of an object was requested.
     async fn take(
         &self,
         ranged: bool,
         mut parts: Parts,
-        lease: Lease,
-    ) -> Result<HttpResponse, Failed> {
-        say_length(&mut parts);
+        lease: PooledConnection,
+    ) -> Result<HttpResponse, TransportError> {
+        add_content_length(&mut parts);
         let bounded = parts.status == StatusCode::PARTIAL_CONTENT;
         let bytes_max = if bounded { u64::MAX } else { TEXT_BYTES_MAX };
         let whole = parts.status == StatusCode::OK;
         let empty = parts.headers.get(header::CONTENT_LENGTH);
         if whole && ranged && empty.is_some_and(|len| len == "0") {
-            // Of an empty object there is no range; some servers say so, some give all of it.
+            // An empty object has no range. Some servers respond with 416, some with all of it.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
             note(|notes| notes.status = Some(parts.status.as_u16()));
         } else if whole && ranged {
-            // The body is not looked at: it may be the whole film.
+            // Ignores the body, which may be the whole film.
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));
         }
-        let transport = self.pool.transport();
-        let watched = Watched::new(lease, transport.pooled, transport.timeouts, bytes_max);
+        let transport = self.pool.options();
+        let watched = WatchedBody::new(lease, transport.pooled, transport.timeouts, bytes_max);
         if parts.status.is_client_error() || parts.status.is_server_error() {
-            // For our own message only; object_store would quote all of it.
+            // Reads the error code only: `object_store` would quote the whole body.
             let reason = Limited::new(watched, REASON_BYTES_MAX).collect().await;
-            let code = reason.ok().and_then(|text| code(&text.to_bytes()));
+            let code = reason
+                .ok()
+                .and_then(|text| parse_error_code(&text.to_bytes()));
             note(|notes| notes.code = code);
             let body = HttpResponseBody::from(Vec::new());
             return Ok(Response::from_parts(parts, body));
         }
         let left = match ranged && bounded {
-            true => hand_over(watched),
+            true => store_body(watched),
             false => Some(watched),
         };
         let body = left.map_or_else(|| HttpResponseBody::from(Vec::new()), HttpResponseBody::new);
@@ -169,15 +173,15 @@ impl Client {
     }
 }
 
-/// As a server is asked itself: by HTTP/1.1 with path and query, and `Host`; by HTTP/2 (`shared`)
-/// with scheme and authority (RFC 9113 section 8.3.1).
-fn on_the_wire(request: &HttpRequest, shared: bool) -> Result<HttpRequest, Failed> {
+/// Converts a request to the form of its protocol: path, query and `Host` for HTTP/1.1, scheme and authority
+/// for HTTP/2 (`shared`; RFC 9113 section 8.3.1).
+fn to_wire_format(request: &HttpRequest, shared: bool) -> Result<HttpRequest, TransportError> {
     let (uri, mut request) = (request.uri(), request.clone());
     let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
-    // Never the name and password that a URL may hold.
+    // Omits a name and password in the URL.
     let host = authority.rsplit('@').next().unwrap_or_default();
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
-    let no_request = |_| Failed::Connect("a path that no request can name".into());
+    let no_request = |_| TransportError::Connect("the path is not valid in a request".into());
     if shared {
         let uri = Uri::builder()
             .scheme(uri.scheme_str().unwrap_or("https"))
@@ -189,15 +193,15 @@ fn on_the_wire(request: &HttpRequest, shared: bool) -> Result<HttpRequest, Faile
         return Ok(request);
     }
     let host = HeaderValue::from_str(host)
-        .map_err(|_| Failed::Connect("a host that no header can name".into()))?;
+        .map_err(|_| TransportError::Connect("the host is not valid in a header".into()))?;
     request.headers_mut().insert(header::HOST, host);
     let uri = Uri::builder().path_and_query(target);
     *request.uri_mut() = uri.build().map_err(no_request)?;
     Ok(request)
 }
 
-/// Bytes that an answer's body is likely to have.
-fn expected(headers: &HeaderMap) -> usize {
+/// The expected length of the body.
+fn expected_len(headers: &HeaderMap) -> usize {
     let range = headers
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());
@@ -207,9 +211,9 @@ fn expected(headers: &HeaderMap) -> usize {
         .unwrap_or(TEXT_BYTES)
 }
 
-/// `object_store` reads no part without a Content-Length, which a proxy may have left out: the
-/// Content-Range says it, too. Whether so many bytes come is looked at as they do.
-fn say_length(parts: &mut Parts) {
+/// Adds a missing Content-Length from Content-Range: `object_store` requires it, and a proxy may have removed
+/// it. The length is checked as bytes are received.
+fn add_content_length(parts: &mut Parts) {
     if parts.status != StatusCode::PARTIAL_CONTENT
         || parts.headers.contains_key(header::CONTENT_LENGTH)
     {
@@ -226,27 +230,27 @@ fn say_length(parts: &mut Parts) {
     }
 }
 
-/// Where an answer sends us, if it does: to the same server only.
-fn redirected(from: &Uri, parts: &Parts) -> Option<Result<Uri, Failed>> {
+/// The target of a redirect, which must be on the same server.
+fn redirect_target(from: &Uri, parts: &Parts) -> Option<Result<Uri, TransportError>> {
     if !matches!(parts.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
     let location = parts.headers.get(header::LOCATION);
     let location = location.and_then(|value| value.to_str().ok()).unwrap_or("");
-    let refused = |what: &str| Some(Err(Failed::Redirect(what.to_owned())));
+    let refused = |what: &str| Some(Err(TransportError::Redirect(what.to_owned())));
     let base = url::Url::parse(&from.to_string());
     let Ok(to) = base.and_then(|base| base.join(location)) else {
-        return refused("to no URL");
+        return refused("to an invalid URL");
     };
     match to.as_str().parse::<Uri>() {
-        Ok(to) if Target::of(&to) == Target::of(from) => Some(Ok(to)),
+        Ok(to) if ServerAddress::from_uri(&to) == ServerAddress::from_uri(from) => Some(Ok(to)),
         _ => refused("to another server; serve from that one instead"),
     }
 }
 
-/// The storage's own word for what is wrong, from its XML: letters only, so that nothing else of
-/// its answer is passed on.
-fn code(xml: &[u8]) -> Option<String> {
+/// The storage's error code in its XML. Only letters are accepted, so that nothing else of the response is
+/// passed on.
+fn parse_error_code(xml: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(xml).ok()?;
     let (_, rest) = text.split_once("<Code>")?;
     let (code, _) = rest.split_once("</Code>")?;
@@ -256,28 +260,28 @@ fn code(xml: &[u8]) -> Option<String> {
 }
 
 #[async_trait]
-impl HttpService for Client {
+impl HttpService for StorageHttpClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         self.send(request).await.map_err(|failed| {
-            note(|notes| notes.failed = Some(failed.clone()));
+            note(|notes| notes.error = Some(failed.clone()));
             failed.into()
         })
     }
 }
 
-impl HttpConnector for Factory {
+impl HttpConnector for StorageHttpConnector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.0.clone()))
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for StorageHttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client(via {:?})", self.via)
+        write!(f, "StorageHttpClient(via {:?})", self.via)
     }
 }
 
-impl fmt::Debug for Factory {
+impl fmt::Debug for StorageHttpConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -289,7 +293,7 @@ mod tests {
     use object_store::client::HttpRequestBody;
 
     #[test]
-    fn only_a_plain_word_is_taken_from_an_error() {
+    fn only_a_plain_word_is_copied_from_an_error_body() {
         for (xml, word) in [
             (
                 "<Error><Code>AccessDenied</Code></Error>",
@@ -299,18 +303,18 @@ mod tests {
             ("<Code></Code>", None),
             ("not found", None),
         ] {
-            assert_eq!(code(xml.as_bytes()).as_deref(), word);
+            assert_eq!(parse_error_code(xml.as_bytes()).as_deref(), word);
         }
     }
 
     #[test]
-    fn the_wire_sees_no_password() {
+    fn requests_contain_no_password_of_the_url() {
         let mut request = Request::new(HttpRequestBody::empty());
         *request.uri_mut() = "http://user:secret@host:81/a/b?c".parse().unwrap();
-        let one = on_the_wire(&request, false).unwrap();
+        let one = to_wire_format(&request, false).unwrap();
         assert_eq!(one.uri(), "/a/b?c");
         assert_eq!(one.headers()["host"], "host:81");
-        let two = on_the_wire(&request, true).unwrap();
+        let two = to_wire_format(&request, true).unwrap();
         assert_eq!(two.uri(), "http://host:81/a/b?c");
     }
 }

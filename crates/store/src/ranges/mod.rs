@@ -1,83 +1,87 @@
-//! Ranges of objects in memory, each fetched once however many ask, and kept while there is room.
+//! A cache of object ranges in memory. Each range is fetched once for all clients.
 //!
-//! [`Cache::cover`] names the [`Flight`]s that together hold a range: those that are there or on
-//! their way, and new ones for what is missing, which the caller sets going. A flight is read
-//! while it still grows. Imports nothing from its neighbours.
+//! [`RangeCache::cover_range`] returns the [`RangeFlight`]s that together contain a range: cached ones, those
+//! being received, and new ones for missing parts, which the caller must fetch. A flight can be read while it
+//! is received. This folder imports nothing from its neighbors.
 
-mod flight;
-mod holding;
+mod memory_budget;
+mod range_flight;
 
-pub(crate) use flight::Flight;
-pub(crate) use holding::{Held, Holding};
+pub(crate) use memory_budget::{MemoryBudget, MemoryLease};
+pub(crate) use range_flight::RangeFlight;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ranges of objects named by `K`; fetching them fails with `E`.
-pub(crate) struct Cache<K, E> {
+/// Ranges of objects with keys `K`; fetching fails with `E`.
+pub(crate) struct RangeCache<K, E> {
     bytes_max: u64,
-    /// Of all flights, those included that are not kept any more but still read.
-    holding: Holding,
-    inner: Mutex<Inner<K, E>>,
+    /// The memory of all flights, including removed ones that still have readers.
+    memory_budget: MemoryBudget,
+    inner: Mutex<RangeCacheState<K, E>>,
 }
 
-struct Inner<K, E> {
-    /// Per object, its flights by where they begin. They never overlap.
-    objects: HashMap<K, BTreeMap<u64, Slot<E>>>,
-    /// Whole flights by when they were last used.
+struct RangeCacheState<K, E> {
+    /// The flights of each object by their start. They never overlap.
+    objects: HashMap<K, BTreeMap<u64, CachedFlight<E>>>,
+    /// Complete flights by their last use.
     order: BTreeMap<u64, (K, u64)>,
     clock: u64,
     bytes: u64,
 }
 
-struct Slot<E> {
-    flight: Arc<Flight<E>>,
-    /// When last used, for those that are whole: their place in `order`.
+struct CachedFlight<E> {
+    flight: Arc<RangeFlight<E>>,
+    /// The last use of a complete flight: its key in `order`.
     used: Option<u64>,
 }
 
-/// What holds a range.
-pub(crate) struct Cover<E> {
-    /// In order; together they hold the range.
-    pub(crate) flights: Vec<Arc<Flight<E>>>,
-    /// Those of them that are new, for the caller to fetch.
-    pub(crate) missing: Vec<Arc<Flight<E>>>,
+/// The flights that contain a range.
+pub(crate) struct RangeCover<E> {
+    /// In order; together they contain the range.
+    pub(crate) flights: Vec<Arc<RangeFlight<E>>>,
+    /// New flights among them, which the caller must fetch.
+    pub(crate) missing: Vec<Arc<RangeFlight<E>>>,
 }
 
-impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
-    /// At most `bytes_max` bytes are kept; what is on its way comes on top.
-    pub(crate) fn new(bytes_max: u64) -> Cache<K, E> {
-        let inner = Mutex::new(Inner {
+impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
+    /// A cache of at most `bytes_max` bytes; ranges being received do not count.
+    pub(crate) fn new(bytes_max: u64) -> RangeCache<K, E> {
+        let inner = Mutex::new(RangeCacheState {
             objects: HashMap::new(),
             order: BTreeMap::new(),
             clock: 0,
             bytes: 0,
         });
-        Cache {
+        RangeCache {
             bytes_max,
-            holding: Holding::default(),
+            memory_budget: MemoryBudget::default(),
             inner,
         }
     }
 
-    /// Bytes in memory, or on their way there.
-    pub(crate) fn holding(&self) -> &Holding {
-        &self.holding
+    /// The memory of all ranges, including those being received.
+    pub(crate) fn memory_budget(&self) -> &MemoryBudget {
+        &self.memory_budget
     }
 
-    /// The flights that hold `range` of an object, with new ones for what nobody fetched yet.
-    /// `None` if what is missing is over `room` bytes.
-    pub(crate) fn cover(&self, key: &K, range: Range<u64>, room: u64) -> Option<Cover<E>> {
+    /// Returns the flights that contain `range` of an object. `None` if the missing parts exceed `room` bytes.
+    pub(crate) fn cover_range(
+        &self,
+        key: &K,
+        range: Range<u64>,
+        room: u64,
+    ) -> Option<RangeCover<E>> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        if inner.missing(key, &range) > room {
+        if inner.missing_bytes(key, &range) > room {
             return None;
         }
         let slots = inner.objects.entry(key.clone()).or_default();
         let first = slots.range(..=range.start).next_back().map(|(at, _)| *at);
-        let mut cover = Cover {
+        let mut cover = RangeCover {
             flights: Vec::new(),
             missing: Vec::new(),
         };
@@ -90,7 +94,7 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
             .collect();
         for (start, flight) in known {
             if start > at {
-                cover.add(at..start, &self.holding);
+                cover.add_missing(at..start, &self.memory_budget);
             }
             at = flight.range().end;
             inner.clock += 1;
@@ -104,10 +108,10 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
             cover.flights.push(flight);
         }
         if at < range.end {
-            cover.add(at..range.end, &self.holding);
+            cover.add_missing(at..range.end, &self.memory_budget);
         }
         for flight in &cover.missing {
-            let slot = Slot {
+            let slot = CachedFlight {
                 flight: flight.clone(),
                 used: None,
             };
@@ -119,20 +123,20 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
         Some(cover)
     }
 
-    /// Whether anything of `range` of an object is there, or on its way.
-    pub(crate) fn has(&self, key: &K, range: &Range<u64>) -> bool {
-        self.lock().missing(key, range) < range.end - range.start
+    /// Returns whether any part of `range` is cached or being received.
+    pub(crate) fn has_any(&self, key: &K, range: &Range<u64>) -> bool {
+        self.lock().missing_bytes(key, range) < range.end - range.start
     }
 
-    /// A flight has ended: it is kept if it is whole and there is room, else forgotten.
-    pub(crate) fn ended(&self, key: &K, flight: &Arc<Flight<E>>) {
+    /// Records the end of a flight: caches it if it is complete, and removes it otherwise.
+    pub(crate) fn record_end(&self, key: &K, flight: &Arc<RangeFlight<E>>) {
         let range = flight.range();
         let mut inner = self.lock();
         let inner = &mut *inner;
         let Some(slots) = inner.objects.get_mut(key) else {
             return;
         };
-        let ours = |slot: &Slot<E>| Arc::ptr_eq(&slot.flight, flight);
+        let ours = |slot: &CachedFlight<E>| Arc::ptr_eq(&slot.flight, flight);
         if !slots.get(&range.start).is_some_and(ours) {
             return;
         }
@@ -156,8 +160,8 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
         }
     }
 
-    /// Forgets all of an object: it has changed.
-    pub(crate) fn forget(&self, key: &K) {
+    /// Removes all ranges of an object that has changed.
+    pub(crate) fn remove_object(&self, key: &K) {
         let mut inner = self.lock();
         for (_, slot) in inner.objects.remove(key).unwrap_or_default() {
             if let Some(used) = slot.used {
@@ -168,14 +172,14 @@ impl<K: Hash + Eq + Clone, E: Clone> Cache<K, E> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<K, E>> {
+    fn lock(&self) -> MutexGuard<'_, RangeCacheState<K, E>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Hash + Eq, E: Clone> Inner<K, E> {
-    /// How many bytes of a range nobody fetched yet.
-    fn missing(&self, key: &K, range: &Range<u64>) -> u64 {
+impl<K: Hash + Eq, E: Clone> RangeCacheState<K, E> {
+    /// Bytes of a range that are neither cached nor being received.
+    fn missing_bytes(&self, key: &K, range: &Range<u64>) -> u64 {
         let all = range.end - range.start;
         let Some(slots) = self.objects.get(key) else {
             return all;
@@ -201,10 +205,10 @@ impl<K: Hash + Eq, E: Clone> Inner<K, E> {
     }
 }
 
-impl<E: Clone> Cover<E> {
-    fn add(&mut self, range: Range<u64>, holding: &Holding) {
-        let held = holding.hold(range.end - range.start);
-        let flight = Arc::new(Flight::new(range, held));
+impl<E: Clone> RangeCover<E> {
+    fn add_missing(&mut self, range: Range<u64>, memory_budget: &MemoryBudget) {
+        let held = memory_budget.reserve(range.end - range.start);
+        let flight = Arc::new(RangeFlight::new(range, held));
         self.flights.push(flight.clone());
         self.missing.push(flight);
     }

@@ -1,8 +1,8 @@
-//! Where objects are asked for: routes by name, and several endpoints that share them.
+//! Endpoints of a library: routes by name, and weights between several endpoints.
 
-use super::address::{self, Address};
-use super::{Options, Weighted};
-use crate::http::{Client, Pool};
+use super::storage_address::{self, StorageAddress};
+use super::{Options, WeightedEndpoint};
+use crate::http::{ConnectionPool, StorageHttpClient};
 use crate::{Error, Key};
 use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
@@ -13,41 +13,45 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures in a row after which an endpoint is taken to be down.
+/// Consecutive failures after which an endpoint counts as down.
 const FAILURES_MAX: u32 = 3;
-/// How long it is left alone then; doubled each time it fails again.
+/// Time for which an endpoint that is down gets no requests; doubled with each further failure.
 const DOWN: Duration = Duration::from_secs(1);
 const DOWN_MAX: Duration = Duration::from_secs(30);
 
-/// One place that holds the library.
+/// One server or bucket with the objects of the library.
 pub(super) struct Endpoint {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) name: Arc<str>,
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     weight: f64,
-    health: Mutex<Health>,
-    /// Whether its last answer came by HTTP/1.1 without TLS.
+    health: Mutex<EndpointHealth>,
+    /// Whether its last response was unencrypted HTTP/1.1.
     plain: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Health {
+struct EndpointHealth {
     failures: u32,
-    /// When it may be tried again, and how long it was left alone.
+    /// The time of the next attempt, and the length of the current pause.
     down: Option<(Instant, Duration)>,
 }
 
-/// Which requests go where.
-pub(super) struct Routes {
+/// All endpoints, and the routes that select them.
+pub(super) struct EndpointTable {
     via: Vec<(Regex, Vec<Arc<Endpoint>>)>,
     direct: Vec<Arc<Endpoint>>,
 }
 
-impl Routes {
-    /// The library at `source`, and wherever else the options say.
-    pub(super) fn new(source: &str, options: &Options, pool: &Arc<Pool>) -> Result<Routes, String> {
-        let mut places = vec![Weighted {
+impl EndpointTable {
+    /// The endpoints of `source` and of the options.
+    pub(super) fn new(
+        source: &str,
+        options: &Options,
+        pool: &Arc<ConnectionPool>,
+    ) -> Result<EndpointTable, String> {
+        let mut places = vec![WeightedEndpoint {
             url: source.to_owned(),
             weight: 1.0,
         }];
@@ -59,7 +63,10 @@ impl Routes {
         places.extend(others.cloned());
         let open = |through: Option<&str>| {
             let endpoints = places.iter().map(|place| {
-                let mut client = Client::new(pool.clone(), address::follows(&place.url));
+                let mut client = StorageHttpClient::new(
+                    pool.clone(),
+                    storage_address::follows_redirects(&place.url),
+                );
                 if let Some(url) = through {
                     let uri = url.parse().ok().and_then(|uri| client.through(&uri));
                     client = uri.ok_or_else(|| format!("via {url:?}: not an http or https URL"))?;
@@ -72,15 +79,15 @@ impl Routes {
             let endpoints = open(Some(&via.url))?;
             Ok((via.matches.clone(), endpoints))
         });
-        Ok(Routes {
+        Ok(EndpointTable {
             via: via.collect::<Result<_, String>>()?,
             direct: open(None)?,
         })
     }
 
-    /// The endpoints for an object, best first: those that are up in an order that is always the
-    /// same for the same object, so that caches there and here see it again; then the others.
-    pub(super) fn order(&self, key: &Key) -> Vec<Arc<Endpoint>> {
+    /// Returns the endpoints for an object, best first. Endpoints that are up precede the others, in an order
+    /// that is constant for the object, so that caches see it again.
+    pub(super) fn ordered_endpoints(&self, key: &Key) -> Vec<Arc<Endpoint>> {
         let route = self.via.iter().find(|(is, _)| is.is_match(key.as_str()));
         let all = route.map_or(&self.direct, |(_, endpoints)| endpoints);
         if let [only] = &all[..] {
@@ -89,7 +96,13 @@ impl Routes {
         let now = Instant::now();
         let mut ranked: Vec<_> = all
             .iter()
-            .map(|endpoint| (endpoint.is_up(now), endpoint.rank(key), endpoint.clone()))
+            .map(|endpoint| {
+                (
+                    endpoint.is_up(now),
+                    endpoint.weighted_rank(key),
+                    endpoint.clone(),
+                )
+            })
             .collect();
         ranked.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)));
         ranked
@@ -98,15 +111,14 @@ impl Routes {
             .collect()
     }
 
-    /// Whether bytes of an object come as they are, with neither TLS nor HTTP/2 around them, as far
-    /// as is known.
-    pub(super) fn are_plain(&self, key: &Key) -> bool {
-        let order = self.order(key);
+    /// Returns whether bytes of an object arrive without TLS and HTTP/2, as far as is known.
+    pub(super) fn are_unencrypted(&self, key: &Key) -> bool {
+        let order = self.ordered_endpoints(key);
         let first = order.first();
         first.is_some_and(|endpoint| endpoint.plain.load(Relaxed))
     }
 
-    /// How many are taken to be down now.
+    /// The number of endpoints that are down.
     pub(super) fn down(&self) -> usize {
         let now = Instant::now();
         let down = |endpoint: &&Arc<Endpoint>| !endpoint.is_up(now);
@@ -116,16 +128,16 @@ impl Routes {
 
 impl Endpoint {
     fn new(
-        place: &Weighted,
+        place: &WeightedEndpoint,
         settings: &[(String, String)],
-        client: Client,
+        client: StorageHttpClient,
     ) -> Result<Arc<Endpoint>, String> {
-        let Address {
+        let StorageAddress {
             store,
             pages,
             prefix,
             name,
-        } = address::open(&place.url, settings, client)?;
+        } = storage_address::open(&place.url, settings, client)?;
         Ok(Arc::new(Endpoint {
             store,
             name,
@@ -137,7 +149,7 @@ impl Endpoint {
         }))
     }
 
-    /// An object's name there.
+    /// The object's path at the endpoint.
     pub(super) fn path(&self, key: &Key) -> Result<Path, Error> {
         let prefix = self.prefix.as_ref();
         let full = match (prefix.is_empty(), key.is_root()) {
@@ -148,12 +160,12 @@ impl Endpoint {
         Path::parse(full).map_err(|_| Error::NotFound)
     }
 
-    /// Weighted rendezvous: each object has its own order of endpoints, and an endpoint's share of
-    /// first places is its weight's.
-    fn rank(&self, key: &Key) -> f64 {
+    /// Weighted rendezvous hashing: each object has its own order of endpoints, and each endpoint is first for
+    /// its weighted share of objects.
+    fn weighted_rank(&self, key: &Key) -> f64 {
         let mut hasher = DefaultHasher::new();
         (&self.name, self.prefix.as_ref(), key).hash(&mut hasher);
-        // Between 0 and 1, neither included.
+        // Between 0 and 1, both excluded.
         let place = ((hasher.finish() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -self.weight.max(f64::MIN_POSITIVE) / place.ln()
     }
@@ -163,25 +175,25 @@ impl Endpoint {
         health.down.is_none_or(|(until, _)| until <= now)
     }
 
-    /// An answer of it came plain, or did not.
-    pub(super) fn came_plain(&self, plain: bool) {
+    /// Records whether a response was unencrypted HTTP/1.1.
+    pub(super) fn set_unencrypted(&self, plain: bool) {
         self.plain.store(plain, Relaxed);
     }
 
-    pub(super) fn succeeded(&self) {
+    pub(super) fn record_success(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         if health.down.is_some() {
             tracing::info!(endpoint = &*self.name, "the storage is back");
         }
-        *health = Health::default();
+        *health = EndpointHealth::default();
     }
 
-    pub(super) fn failed(&self) {
+    pub(super) fn record_outage(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.failures += 1;
         let now = Instant::now();
         let alone = match health.down {
-            // The first request after a pause, or one that was sent before it began.
+            // The first request after a pause, or one that was sent before it.
             Some((until, _)) if until > now => return,
             Some((_, before)) => (before * 2).min(DOWN_MAX),
             None if health.failures >= FAILURES_MAX => DOWN,
@@ -195,11 +207,11 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Transport;
-    use crate::http::Connections;
+    use crate::TransportOptions;
+    use upstream::ConnectionCounts;
 
-    fn routes(endpoints: &[(&str, f64)]) -> Routes {
-        let weighted = endpoints.iter().map(|(url, weight)| Weighted {
+    fn build_table(endpoints: &[(&str, f64)]) -> EndpointTable {
+        let weighted = endpoints.iter().map(|(url, weight)| WeightedEndpoint {
             url: (*url).to_owned(),
             weight: *weight,
         });
@@ -212,20 +224,20 @@ mod tests {
             .build()
             .unwrap();
         let _entered = runtime.enter();
-        let connections = Arc::new(Connections::default());
-        let pool = Pool::new(Transport::default(), connections).unwrap();
-        Routes::new(endpoints[0].0, &options, &pool).unwrap()
+        let connections = Arc::new(ConnectionCounts::default());
+        let pool = ConnectionPool::new(TransportOptions::default(), connections).unwrap();
+        EndpointTable::new(endpoints[0].0, &options, &pool).unwrap()
     }
 
     #[test]
-    fn an_object_stays_where_it_is_and_weights_are_shares() {
-        let routes = routes(&[("http://a/x", 3.0), ("http://b/x", 1.0)]);
+    fn objects_stick_to_an_endpoint_and_weights_are_shares() {
+        let routes = build_table(&[("http://a/x", 3.0), ("http://b/x", 1.0)]);
         let mut first = 0;
         for n in 0..1000 {
             let key = Key::parse(&format!("film{n}.mp4")).unwrap();
-            let order = routes.order(&key);
+            let order = routes.ordered_endpoints(&key);
             assert_eq!(order.len(), 2);
-            assert_eq!(order[0].name, routes.order(&key)[0].name);
+            assert_eq!(order[0].name, routes.ordered_endpoints(&key)[0].name);
             first += usize::from(&*order[0].name == "http://a");
         }
         assert!(
@@ -235,23 +247,23 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_goes_last_and_comes_back() {
-        let routes = routes(&[("http://a/x", 1.0), ("http://b/x", 1.0)]);
+    fn a_failing_endpoint_is_tried_last_and_recovers() {
+        let routes = build_table(&[("http://a/x", 1.0), ("http://b/x", 1.0)]);
         let key = Key::parse("film.mp4").unwrap();
-        let best = routes.order(&key)[0].clone();
+        let best = routes.ordered_endpoints(&key)[0].clone();
         for _ in 0..FAILURES_MAX {
-            assert_eq!(routes.order(&key)[0].name, best.name);
-            best.failed();
+            assert_eq!(routes.ordered_endpoints(&key)[0].name, best.name);
+            best.record_outage();
         }
-        assert_ne!(routes.order(&key)[0].name, best.name);
+        assert_ne!(routes.ordered_endpoints(&key)[0].name, best.name);
         assert_eq!(routes.down(), 1);
-        best.succeeded();
-        assert_eq!(routes.order(&key)[0].name, best.name);
+        best.record_success();
+        assert_eq!(routes.ordered_endpoints(&key)[0].name, best.name);
     }
 
     #[test]
-    fn names_lie_behind_the_prefix() {
-        let routes = routes(&[("http://a/x/y", 1.0)]);
+    fn object_paths_start_with_the_prefix() {
+        let routes = build_table(&[("http://a/x/y", 1.0)]);
         let endpoint = &routes.direct[0];
         let path = |key: &str| {
             endpoint

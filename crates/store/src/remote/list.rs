@@ -1,23 +1,23 @@
-//! What is in a folder of a remote library.
+//! Listing folders of a remote library.
 
-use super::call::Trouble;
-use super::tries::Try;
-use super::{Core, Seen};
-use crate::http::{CALL, Call};
-use crate::{Entry, Error, Key, Reason};
+use super::range_request::RequestFailure;
+use super::retry::RetryAttempt;
+use super::{ObservedVersion, RemoteCore};
+use crate::http::{CALL, StorageCall};
+use crate::{Error, FolderEntry, Key, Reason};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 use std::sync::Arc;
 
-/// Most entries told of one folder.
+/// Entries that are returned of one folder.
 const ENTRIES_MAX: usize = 65_536;
 const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
-/// Most that the storages tell in one answer.
+/// Entries that storages return in one response.
 const PAGE_ENTRIES_MAX: usize = 1000;
 
-impl Core {
-    /// The entries of a folder, by name; none where there is no such folder.
-    pub(super) async fn list(self: &Arc<Core>, key: &Key) -> Result<Vec<Entry>, Error> {
+impl RemoteCore {
+    /// Lists a folder by name; empty where it does not exist.
+    pub(super) async fn list(self: &Arc<RemoteCore>, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         let entries = self.list_first(key, ENTRIES_MAX + 1).await?;
         match entries.len() > ENTRIES_MAX {
             true => Err(Error::Refused(ENTRIES_TOO_MANY)),
@@ -25,18 +25,18 @@ impl Core {
         }
     }
 
-    /// The same, of which the rest is not asked for once there are `most`.
+    /// Lists at most `most` entries, with as few pages as needed.
     pub(super) async fn list_first(
-        self: &Arc<Core>,
+        self: &Arc<RemoteCore>,
         key: &Key,
         most: usize,
-    ) -> Result<Vec<Entry>, Error> {
-        let mut tries = self.tries(key, Reason::Look);
+    ) -> Result<Vec<FolderEntry>, Error> {
+        let mut tries = self.plan_retries(key, Reason::Look);
         let mut entries = loop {
-            let there = tries.place().await?;
+            let there = tries.next_attempt().await?;
             match self.list_at(&there, key, most).await {
                 Ok(listed) => break listed,
-                Err(trouble) => tries.failed(there, trouble)?,
+                Err(trouble) => tries.retry_after(there, trouble)?,
             }
         };
         entries.retain(|entry| key.join(&entry.name).is_ok());
@@ -46,26 +46,26 @@ impl Core {
     }
 
     async fn list_at(
-        self: &Arc<Core>,
-        there: &Try,
+        self: &Arc<RemoteCore>,
+        there: &RetryAttempt,
         key: &Key,
         most: usize,
-    ) -> Result<Vec<Entry>, Trouble> {
+    ) -> Result<Vec<FolderEntry>, RequestFailure> {
         let endpoint = &there.endpoint;
         let Some(pages) = &endpoint.pages else {
-            return Err(Trouble::last(Error::Unlisted));
+            return Err(RequestFailure::permanent(Error::Unlisted));
         };
-        let path = endpoint.path(key).map_err(Trouble::last)?;
+        let path = endpoint.path(key).map_err(RequestFailure::permanent)?;
         let prefix = (!path.as_ref().is_empty()).then(|| format!("{path}/"));
         let (mut entries, mut page_token) = (Vec::new(), None);
         loop {
-            let mut line = self.line(
+            let mut line = self.start_request(
                 endpoint,
                 key,
                 there.reason,
                 Reason::Look,
                 "LIST",
-                Call::other(),
+                StorageCall::for_metadata(),
             );
             let options = PaginatedListOptions {
                 delimiter: Some("/".into()),
@@ -75,11 +75,11 @@ impl Core {
             };
             let list = pages.list_paginated(prefix.as_deref(), options);
             let page = CALL.scope(line.call(), list).await;
-            let page = page.map_err(|error| endpoint.trouble(&mut line, &error))?;
-            endpoint.succeeded();
-            line.whole();
+            let page = page.map_err(|error| endpoint.classify_failure(&mut line, &error))?;
+            endpoint.record_success();
+            line.complete();
             page_token = page.page_token.clone();
-            entries.extend(told(page, &path));
+            entries.extend(page_entries(page, &path));
             if page_token.is_none() || entries.len() >= most {
                 return Ok(entries);
             }
@@ -87,19 +87,19 @@ impl Core {
     }
 }
 
-/// What a page says is in the folder at `path`.
-fn told(page: PaginatedListResult, path: &Path) -> impl Iterator<Item = Entry> {
+/// The entries of a page that are in the folder at `path`.
+fn page_entries(page: PaginatedListResult, path: &Path) -> impl Iterator<Item = FolderEntry> {
     let files = page.result.objects.into_iter();
-    // An object that marks the folder itself is not in it.
+    // An object with the name of the folder itself is not an entry.
     let files = files.filter(move |meta| meta.location != *path);
     let files = files.filter_map(|meta| {
         let name = meta.location.filename()?.to_owned();
-        let file = Some(*Seen::new(meta).identity());
-        Some(Entry { name, file })
+        let file = Some(*ObservedVersion::new(meta).identity());
+        Some(FolderEntry { name, file })
     });
     let folders = page.result.common_prefixes.into_iter().filter_map(|path| {
         let name = path.filename()?.to_owned();
-        Some(Entry { name, file: None })
+        Some(FolderEntry { name, file: None })
     });
     files.chain(folders)
 }

@@ -1,111 +1,111 @@
-//! Objects over a network: S3, GCS, Azure, HTTP servers with ranges.
+//! Objects over a network: S3, GCS, Azure, HTTP servers that support ranges.
 //!
-//! The way of a read: [`RemoteObject::parts`] asks the cache; what is missing is fetched by
-//! [`Core::whole`], which asks for it in one request (`tries`: at which of the [`endpoints`], how
-//! often, how long until a second one is sent beside it), checks every answer against what the
-//! object was when it was opened (`call`), and asks for the rest again where one breaks off.
+//! [`RemoteObject::parts`] looks up the range cache. [`RemoteCore::open_stream`] fetches missing ranges with
+//! one request (`retry`: which of the [`endpoints`], how many attempts, when to hedge). `range_request` checks
+//! each response against the opened version. `resuming_stream` requests the rest of an interrupted response.
 //!
-//! All of it runs on a runtime of its own, so that connections outlive the worker that used them.
+//! Opening, listing and shared connections use a separate runtime, so that they outlive the calling worker.
 
-mod address;
-mod budget;
-mod call;
-mod done;
+mod aws_profile;
+mod bounded_stream;
 mod endpoints;
-mod head;
-mod latency;
+mod latency_history;
 mod list;
 mod object;
+mod object_head;
+mod object_version;
 mod options;
-mod parts;
-mod passing;
-mod profile;
-mod seen;
-mod straight;
-mod stream;
-mod tries;
+mod range_reader;
+mod range_request;
+mod request_guard;
+mod resuming_stream;
+mod retry;
+mod retry_budget;
+mod splice;
+mod storage_address;
 
-pub use done::{Done, Holder, Watch};
 pub use object::RemoteObject;
-pub use options::{Options, Via, Weighted};
-pub use parts::Parts;
-pub use straight::{Came, Straight};
+pub use options::{EndpointRoute, Options, WeightedEndpoint};
+pub use range_reader::RangeReader;
+pub use request_guard::{FetchGuardFactory, RequestObserver, StorageRequest};
+pub use splice::{SplicedData, SplicedRange};
 
-use crate::http::{Connections, Pool};
-use crate::pipes::Pipes;
-use crate::ranges::Cache;
-use crate::{Entry, Error, Identity, Key, Meter, Reason};
-use budget::Budget;
-use endpoints::Routes;
-use latency::Latency;
-use seen::{Seen, State};
+use crate::http::ConnectionPool;
+use crate::pipe_pool::PipePool;
+use crate::ranges::RangeCache;
+use crate::{Error, FolderEntry, Key, Meter, ObjectVersion, Reason};
+use endpoints::EndpointTable;
+use latency_history::LatencyHistory;
+use object_version::{ObservedVersion, PinnedVersion};
+use retry_budget::RetryBudget;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Handle, Runtime};
+use upstream::ConnectionCounts;
 
-/// Bytes read of an object when it is opened, which is what an indexer asks for first.
+/// Bytes that are fetched when an object is opened: the first read of an indexer.
 pub(crate) const HEAD_BYTES: u64 = 64 << 10;
-/// The same of an object that is wanted whole: they are taken as they come.
+/// The same for an object that will be read whole. These bytes are not awaited.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
-/// A library that an object store holds.
+/// A library in an object store.
 pub struct Remote {
     place: String,
-    core: Arc<Core>,
+    core: Arc<RemoteCore>,
     runtime: Option<Runtime>,
 }
 
-/// All that reading needs.
-pub(crate) struct Core {
-    routes: Routes,
-    cache: Cache<Name, Error>,
+/// The shared state of all reads.
+pub(crate) struct RemoteCore {
+    routes: EndpointTable,
+    cache: RangeCache<ObjectName, Error>,
     options: Options,
     meter: Arc<Meter>,
-    connections: Arc<Connections>,
-    latency: Latency,
-    retries: Budget,
-    hedges: Budget,
-    pipes: Pipes,
-    /// Ranges that pass straight through now.
-    straight: Mutex<HashSet<(Name, Range<u64>)>>,
+    connections: Arc<ConnectionCounts>,
+    latency: LatencyHistory,
+    retries: RetryBudget,
+    hedges: RetryBudget,
+    pipes: PipePool,
+    /// Ranges that are being spliced.
+    straight: Mutex<HashSet<(ObjectName, Range<u64>)>>,
     handle: Handle,
 }
 
-/// One state of one object.
+/// One version of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Name(Arc<(Key, Identity)>);
+pub(crate) struct ObjectName(Arc<(Key, ObjectVersion)>);
 
 impl Remote {
-    /// Whether `source` is a URL of a remote library.
+    /// Returns whether `source` is the URL of a remote library.
     pub fn is_remote(source: &str) -> bool {
-        address::SCHEMES.iter().any(|scheme| {
+        storage_address::SCHEMES.iter().any(|scheme| {
             source
                 .get(..scheme.len())
                 .is_some_and(|s| s.eq_ignore_ascii_case(scheme))
         })
     }
 
-    /// A library, nothing of which is looked at yet.
+    /// Creates a library without sending a request.
     pub(crate) fn new(source: &str, options: Options) -> Result<Remote, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("storage")
             .worker_threads(options.threads.max(1))
             .enable_all()
             .build()
-            .map_err(|error| format!("threads for the storage: {error}"))?;
+            .map_err(|error| format!("cannot start the storage threads: {error}"))?;
         let _entered = runtime.enter();
-        let connections = Arc::new(Connections::default());
-        let pool = Pool::new(options.transport.clone(), connections.clone())?;
-        let core = Core {
-            routes: Routes::new(source, &options, &pool)?,
-            cache: Cache::new(options.memory_bytes),
+        let connections = Arc::new(ConnectionCounts::default());
+        let pool = ConnectionPool::new(options.transport.clone(), connections.clone())?;
+        let core = RemoteCore {
+            routes: EndpointTable::new(source, &options, &pool)?,
+            cache: RangeCache::new(options.memory_bytes),
             meter: Arc::default(),
             connections,
-            latency: Latency::default(),
-            retries: Budget::new(options.retry_share),
-            hedges: Budget::new(options.hedge_share),
-            pipes: Pipes::new(options.pipes),
+            latency: LatencyHistory::default(),
+            retries: RetryBudget::new(options.retry_share),
+            hedges: RetryBudget::new(options.hedge_share),
+            pipes: PipePool::new(options.pipes),
             straight: Mutex::default(),
             handle: runtime.handle().clone(),
             options,
@@ -118,39 +118,39 @@ impl Remote {
         })
     }
 
-    /// Its URL.
+    /// The URL without credentials.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What has been asked of the storage, and what came.
+    /// Counts of requests.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.core.meter
     }
 
     /// Counts of connections.
-    pub fn connections(&self) -> &Arc<Connections> {
+    pub fn connections(&self) -> &Arc<ConnectionCounts> {
         &self.core.connections
     }
 
-    /// Bytes of objects in memory, or on their way there: kept, or for whoever takes them.
+    /// Bytes of objects that are cached, unsent or being received.
     pub fn held_bytes(&self) -> u64 {
-        self.core.cache.holding().bytes()
+        self.core.cache.memory_budget().bytes()
     }
 
-    /// How many endpoints are taken to be down now.
+    /// The number of endpoints that are down.
     pub fn endpoints_down(&self) -> usize {
         self.core.routes.down()
     }
 
-    pub(crate) fn look(&self, key: &Key) -> Result<Option<Identity>, Error> {
+    pub(crate) fn look(&self, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
             async move { core.look(&key).await }
         })
     }
 
-    /// `head_bytes`: how much of it comes along.
+    /// `head_bytes`: bytes that are fetched with the same request.
     pub(crate) fn open(
         &self,
         key: &Key,
@@ -163,18 +163,18 @@ impl Remote {
         })
     }
 
-    pub(crate) fn promise(&self, key: &Key, said: Identity) -> Arc<RemoteObject> {
+    pub(crate) fn promise(&self, key: &Key, said: ObjectVersion) -> Arc<RemoteObject> {
         RemoteObject::promised(self.core.clone(), key.clone(), said)
     }
 
-    pub(crate) fn list(&self, key: &Key) -> Result<Vec<Entry>, Error> {
+    pub(crate) fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
             async move { core.list(&key).await }
         })
     }
 
-    pub(crate) fn list_first(&self, key: &Key, most: usize) -> Result<Vec<Entry>, Error> {
+    pub(crate) fn list_first(&self, key: &Key, most: usize) -> Result<Vec<FolderEntry>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
             async move { core.list_first(&key, most).await }
@@ -191,53 +191,53 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Not waiting: whoever drops us may be a task.
+        // Does not wait: the caller may be a task.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-impl Core {
-    /// Runs on the storage's threads; blocks until it is done.
+impl RemoteCore {
+    /// Runs work on the storage threads and blocks until it is done.
     fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            // Nobody listens any more: nothing to be done about it.
+            // Ignores the error: the caller is gone.
             let _ = tell.send(work.await);
         });
-        let ended = |_| Error::Broken("the storage's threads have ended".into());
+        let ended = |_| Error::Broken("the storage threads have exited".into());
         told.recv().map_err(ended)?
     }
 
-    /// Begins a fetch on the runtime of whoever asks, who is to take its bytes: no other thread
-    /// need be woken for each of them. Where there is none, on the storage's.
+    /// Starts a fetch on the caller's runtime, so that no other thread must be woken for each part of the body.
+    /// Without one, it runs on the storage threads.
     fn spawn(&self, fetch: impl Future<Output = ()> + Send + 'static) {
         let here = Handle::try_current().unwrap_or_else(|_| self.handle.clone());
-        let held = self.options.holder.as_ref().map(Holder::hold);
+        let held = self.options.holder.as_ref().map(FetchGuardFactory::hold);
         here.spawn(async move {
             fetch.await;
             drop(held);
         });
     }
 
-    fn straight(&self) -> MutexGuard<'_, HashSet<(Name, Range<u64>)>> {
+    fn straight(&self) -> MutexGuard<'_, HashSet<(ObjectName, Range<u64>)>> {
         self.straight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes more may be held.
+    /// Bytes that may still be reserved.
     fn room(&self) -> u64 {
         let most = self
             .options
             .memory_bytes
             .saturating_add(self.options.unsent_bytes);
-        most.saturating_sub(self.cache.holding().bytes())
+        most.saturating_sub(self.cache.memory_budget().bytes())
     }
 
-    async fn look(self: &Arc<Core>, key: &Key) -> Result<Option<Identity>, Error> {
+    async fn look(self: &Arc<RemoteCore>, key: &Key) -> Result<Option<ObjectVersion>, Error> {
         if key.is_root() {
             return Ok(None);
         }

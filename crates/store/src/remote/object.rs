@@ -1,36 +1,36 @@
-//! One remote object, in the state that it was opened in.
+//! A remote object of one version.
 
-use super::call::Ask;
-use super::head::Head;
-use super::parts::{self, Parts};
-use super::straight::{self, Straight};
-use super::stream::Whole;
-use super::{Core, HEAD_BYTES, Name, State};
-use crate::{Error, Identity, Key, Reason};
+use super::object_head::ObjectHead;
+use super::range_reader::{self, RangeReader};
+use super::range_request::RangeRequest;
+use super::resuming_stream::ResumingStream;
+use super::splice::{self, SplicedRange};
+use super::{HEAD_BYTES, ObjectName, PinnedVersion, RemoteCore};
+use crate::{Error, Key, ObjectVersion, Reason};
 use bytes::Bytes;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// An object of a remote library, in the state that it was opened in: no byte of another state is
-/// ever given for one of its own.
+/// An object of a remote library, of the version that was opened. Bytes of another version are never
+/// returned.
 pub struct RemoteObject {
-    core: Arc<Core>,
+    core: Arc<RemoteCore>,
     key: Key,
-    name: Name,
-    state: Arc<State>,
-    /// Until its state is known: what was said of it.
-    promised: Identity,
+    name: ObjectName,
+    state: Arc<PinnedVersion>,
+    /// The declared version, until the first response.
+    promised: ObjectVersion,
     changed: AtomicBool,
-    /// Its first bytes, until an index was built of them.
-    head: Mutex<Head>,
+    /// The first bytes, until the index is built.
+    head: Mutex<ObjectHead>,
 }
 
 impl RemoteObject {
-    /// Opens an object with one request, which also brings its first bytes. Where they are more than
-    /// [`HEAD_BYTES`], only the begin of them is waited for.
+    /// Opens an object with one request, which also fetches its first bytes. If they are more than
+    /// [`HEAD_BYTES`], waits only for their start.
     pub(super) async fn open(
-        core: Arc<Core>,
+        core: Arc<RemoteCore>,
         key: Key,
         head_bytes: u64,
         reason: Reason,
@@ -38,28 +38,31 @@ impl RemoteObject {
         if key.is_root() {
             return Err(Error::NotFound);
         }
-        let ask = Ask {
+        let ask = RangeRequest {
             key: key.clone(),
             range: 0..head_bytes,
             state: None,
             of: reason,
             piped: false,
         };
-        let (state, head) = match core.first(ask, reason).await {
-            // No range of an empty object can be had.
+        let (state, head) = match core.read_first(ask, reason).await {
+            // An empty object has no satisfiable range.
             Err(Error::Changed) => {
                 let seen = core.head(&key, Reason::Look).await?;
                 if seen.identity().len > 0 {
                     return Err(Error::Changed);
                 }
-                (Arc::new(State::of(seen)), Head::default())
+                (
+                    Arc::new(PinnedVersion::from_observed(seen)),
+                    ObjectHead::default(),
+                )
             }
             result => result?,
         };
-        let promised = Identity::default();
+        let promised = ObjectVersion::default();
         let identity = state.seen().map_or(promised, |seen| *seen.identity());
         Ok(Arc::new(RemoteObject {
-            name: Name(Arc::new((key.clone(), identity))),
+            name: ObjectName(Arc::new((key.clone(), identity))),
             promised,
             changed: AtomicBool::new(false),
             head: Mutex::new(head),
@@ -69,54 +72,57 @@ impl RemoteObject {
         }))
     }
 
-    /// An object that nobody looks at before bytes of it are wanted, of which length and perhaps tag
-    /// are said: the first answer says which state it is in.
-    pub(super) fn promised(core: Arc<Core>, key: Key, said: Identity) -> Arc<RemoteObject> {
-        // Two of them may turn out to be of different states: they share no bytes.
+    /// Creates an object of declared length, and perhaps tag, without a request. The first response decides
+    /// which version it is.
+    pub(super) fn promised(
+        core: Arc<RemoteCore>,
+        key: Key,
+        said: ObjectVersion,
+    ) -> Arc<RemoteObject> {
+        // Two such objects may turn out to be of different versions, so they share no bytes.
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let promised = Identity {
+        let promised = ObjectVersion {
             len: said.len,
             tag: said.tag,
-            ..Identity::default()
+            ..ObjectVersion::default()
         };
-        let own = Identity {
+        let own = ObjectVersion {
             inode: (u64::MAX, NUMBERS.fetch_add(1, Relaxed)),
             ..promised
         };
         Arc::new(RemoteObject {
-            name: Name(Arc::new((key.clone(), own))),
+            name: ObjectName(Arc::new((key.clone(), own))),
             promised,
             changed: AtomicBool::new(false),
             head: Mutex::default(),
             core,
             key,
-            state: Arc::new(State::promised(promised)),
+            state: Arc::new(PinnedVersion::from_declared(promised)),
         })
     }
 
-    /// What it was when it was opened. Of one that is only promised, and was not read yet, just
-    /// the length is known.
-    pub fn identity(&self) -> &Identity {
+    /// The version that was opened. Before the first response to a declared object, only the length is known.
+    pub fn identity(&self) -> &ObjectVersion {
         self.state
             .seen()
             .map_or(&self.promised, |seen| seen.identity())
     }
 
-    /// Whether it is what another look said, as far as is known.
-    pub(crate) fn is(&self, now: &Identity) -> bool {
+    /// Returns whether a later look-up may be the same version.
+    pub(crate) fn is(&self, now: &ObjectVersion) -> bool {
         match self.state.seen() {
             Some(seen) => seen.identity() == now,
-            None => self.state.may_be(now).is_ok(),
+            None => self.state.check_declared(now).is_ok(),
         }
     }
 
-    /// Whether an answer said that it is not any more what it was.
+    /// Returns whether a response showed that the object has changed.
     pub fn changed(&self) -> bool {
         self.changed.load(Relaxed)
     }
 
     pub(crate) fn settle(&self) {
-        *self.head() = Head::default();
+        *self.lock_head() = ObjectHead::default();
     }
 
     pub(crate) fn read(
@@ -124,38 +130,38 @@ impl RemoteObject {
         range: Range<u64>,
         reason: Reason,
     ) -> Result<Bytes, Error> {
-        self.check(&range)?;
-        self.wait(&range)?;
-        let head = self.head().part(&range);
+        self.check_range(&range)?;
+        self.wait_for_head(&range)?;
+        let head = self.lock_head().slice(&range);
         if head.len() as u64 == range.end - range.start {
             return Ok(head);
         }
         let rest = range.start + head.len() as u64..range.end;
-        let (core, ask) = (self.core.clone(), self.ask(rest, reason));
+        let (core, ask) = (self.core.clone(), self.range_request(rest, reason));
         let read = self
             .core
-            .run(async move { core.collect(ask, reason).await });
-        let (_, bytes) = read.inspect_err(|error| self.notice(error))?;
+            .run(async move { core.read_range(ask, reason).await });
+        let (_, bytes) = read.inspect_err(|error| self.record_error(error))?;
         if head.is_empty() {
             return Ok(bytes);
         }
         Ok([head, bytes].concat().into())
     }
 
-    /// Reads a range in one request, or none where the first bytes hold it, and hands each piece and
-    /// where it begins to `take`, until that has enough. Blocks; no more is held than is on its way.
-    /// Where the first bytes are still coming, those beyond the range are handed over, too.
+    /// Reads a range with at most one request and passes the parts with their offsets to `take`, until that
+    /// breaks. Blocks. Holds no more than is being received. While the first bytes are still being received,
+    /// those beyond the range are passed, too.
     ///
     /// # Errors
-    /// As [`Object::read`](crate::Object::read); what was handed over is right.
+    /// Same as [`Object::read`](crate::Object::read); parts that were passed are correct.
     pub fn pour(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
         reason: Reason,
         mut take: impl FnMut(u64, &Bytes) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.check(&range)?;
-        let (head, coming) = self.beginning(&range);
+        self.check_range(&range)?;
+        let (head, coming) = self.take_beginning(&range);
         let mut at = range.start + head.len() as u64;
         let enough = !head.is_empty() && take(range.start, &head).is_break();
         if enough || (coming.is_none() && at == range.end) {
@@ -168,8 +174,8 @@ impl RemoteObject {
                     Some(whole) => whole,
                     None if at >= range.end => return Ok(()),
                     None => {
-                        let ask = self.ask(at..range.end, reason);
-                        self.core.whole(ask, reason).await?.1
+                        let ask = self.range_request(at..range.end, reason);
+                        self.core.open_stream(ask, reason).await?.1
                     }
                 };
                 while let Some(piece) = whole.next().await? {
@@ -180,79 +186,80 @@ impl RemoteObject {
                 }
             }
         });
-        poured.inspect_err(|error| self.notice(error))
+        poured.inspect_err(|error| self.record_error(error))
     }
 
-    /// What has come of a range, and the answer that goes on with it and beyond, if one does.
-    fn beginning(&self, range: &Range<u64>) -> (Bytes, Option<Whole>) {
-        let mut head = self.head();
-        match head.goes_on(range) {
+    /// The received start of a range, and the response that continues it, if one does.
+    fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
+        let mut head = self.lock_head();
+        match head.extends_beyond(range) {
             true => head.split(range.start),
-            false => (head.part(range), None),
+            false => (head.slice(range), None),
         }
     }
 
-    /// Waits for what is on its way of a range.
-    fn wait(&self, range: &Range<u64>) -> Result<(), Error> {
-        let mut head = self.head();
-        if head.goes_on(range) {
+    /// Waits for the part of a range that is being received.
+    fn wait_for_head(&self, range: &Range<u64>) -> Result<(), Error> {
+        let mut head = self.lock_head();
+        if head.extends_beyond(range) {
             let (coming, end) = (std::mem::take(&mut *head), range.end);
             let filled = self.core.run(async move { coming.fill(end).await });
-            *head = filled.inspect_err(|error| self.notice(error))?;
+            *head = filled.inspect_err(|error| self.record_error(error))?;
         }
         Ok(())
     }
 
-    /// The wanted ranges, as they come, of which as much as possible is asked for at once.
-    /// `along` is read along if it lies near, since it is likely to be asked for soon.
+    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to be requested
+    /// next; they are read with the others where they are near.
     ///
     /// # Errors
-    /// Before any byte is there: what is wrong with the object or the storage.
+    /// Before the first byte: an error of the object or the storage.
     pub async fn parts(
         self: &Arc<RemoteObject>,
         wanted: Vec<Range<u64>>,
         along: &[Range<u64>],
         reason: Reason,
-    ) -> Result<Parts, Error> {
-        wanted.iter().try_for_each(|range| self.check(range))?;
-        let parts = parts::start(self, wanted, along, reason).await;
-        parts.inspect_err(|error| self.notice(error))
+    ) -> Result<RangeReader, Error> {
+        wanted
+            .iter()
+            .try_for_each(|range| self.check_range(range))?;
+        let parts = range_reader::start(self, wanted, along, reason).await;
+        parts.inspect_err(|error| self.record_error(error))
     }
 
-    /// A range that passes straight through, from the storage's socket to another one, once it has
-    /// begun. `None`: its bytes are to be kept, on their way already, or better copied: see
-    /// [`RemoteObject::parts`].
+    /// Splices a range from the storage's socket to the client's. `None` where the bytes should be cached, are
+    /// already being received, or are better copied: see [`RemoteObject::parts`].
     ///
     /// # Errors
-    /// Before any byte is there: what is wrong with the object or the storage.
+    /// Before the first byte: an error of the object or the storage.
     pub async fn straight(
         self: &Arc<RemoteObject>,
         range: Range<u64>,
         reason: Reason,
-    ) -> Result<Option<Straight>, Error> {
-        self.check(&range)?;
-        let begun = straight::start(self, range, reason).await;
-        begun.inspect_err(|error| self.notice(error))
+    ) -> Result<Option<SplicedRange>, Error> {
+        self.check_range(&range)?;
+        let begun = splice::start(self, range, reason).await;
+        begun.inspect_err(|error| self.record_error(error))
     }
 
-    /// Begins to fetch what is likely to be asked for next.
+    /// Starts fetching ranges that are likely to be requested next.
     pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
         let mut all = ranges.iter().chain(along);
-        if all.all(|range| self.check(range).is_ok()) {
-            parts::ahead(self, ranges, along);
+        if all.all(|range| self.check_range(range).is_ok()) {
+            range_reader::start_read_ahead(self, ranges, along);
         }
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
+    pub(super) fn core(&self) -> &Arc<RemoteCore> {
         &self.core
     }
 
-    pub(super) fn name(&self) -> &Name {
+    pub(super) fn name(&self) -> &ObjectName {
         &self.name
     }
 
-    pub(super) fn ask(&self, range: Range<u64>, of: Reason) -> Ask {
-        Ask {
+    pub(super) fn range_request(&self, range: Range<u64>, of: Reason) -> RangeRequest {
+        RangeRequest {
             key: self.key.clone(),
             range,
             state: Some(self.state.clone()),
@@ -261,22 +268,22 @@ impl RemoteObject {
         }
     }
 
-    /// Remembers what an error says about the object.
-    pub(super) fn notice(&self, error: &Error) {
+    /// Marks the object as changed if the error shows it.
+    pub(super) fn record_error(&self, error: &Error) {
         if matches!(
             error,
             Error::Changed | Error::NotFound | Error::OtherLength { .. } | Error::Replaced
         ) {
             self.changed.store(true, Relaxed);
-            self.core.cache.forget(&self.name);
+            self.core.cache.remove_object(&self.name);
         }
     }
 
-    fn head(&self) -> MutexGuard<'_, Head> {
+    fn lock_head(&self) -> MutexGuard<'_, ObjectHead> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, range: &Range<u64>) -> Result<(), Error> {
+    fn check_range(&self, range: &Range<u64>) -> Result<(), Error> {
         if range.start > range.end || range.end > self.state.len() {
             return Err(Error::Changed);
         }
@@ -284,18 +291,18 @@ impl RemoteObject {
     }
 }
 
-impl Core {
-    /// The first bytes of an object, and the state that it is in.
-    async fn first(
-        self: &Arc<Core>,
-        ask: Ask,
+impl RemoteCore {
+    /// Fetches the first bytes of an object, and its version.
+    async fn read_first(
+        self: &Arc<RemoteCore>,
+        ask: RangeRequest,
         reason: Reason,
-    ) -> Result<(Arc<State>, Head), Error> {
+    ) -> Result<(Arc<PinnedVersion>, ObjectHead), Error> {
         if ask.range.end <= HEAD_BYTES {
-            let (state, came) = self.collect(ask, reason).await?;
-            return Ok((state, Head::whole(came)));
+            let (state, came) = self.read_range(ask, reason).await?;
+            return Ok((state, ObjectHead::complete(came)));
         }
-        let (state, coming) = self.whole(ask, reason).await?;
-        Ok((state, Head::begun(coming).await?))
+        let (state, coming) = self.open_stream(ask, reason).await?;
+        Ok((state, ObjectHead::wait_for_data(coming).await?))
     }
 }

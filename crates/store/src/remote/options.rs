@@ -1,76 +1,74 @@
-//! What can be chosen about a remote library.
+//! Options of remote libraries.
 
-use super::{Holder, Watch};
-use crate::Transport;
+use super::{FetchGuardFactory, RequestObserver};
+use crate::TransportOptions;
 use regex::Regex;
 
-/// What can be chosen about a remote library. Local ones need none of it.
+/// Options of a remote library. Local libraries ignore them.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How connections are made and kept.
-    pub transport: Transport,
-    /// Objects whose requests go through a server before the storage; the first match counts.
-    pub via: Vec<Via>,
-    /// Other places that hold the same objects under the same names.
-    pub endpoints: Vec<Weighted>,
-    /// The storage's own settings, by `object_store`'s names (`aws_region`); they go before the
-    /// environment's.
+    /// Options of the connections.
+    pub transport: TransportOptions,
+    /// Routes through a server in front of the storage; the first match counts.
+    pub via: Vec<EndpointRoute>,
+    /// Other endpoints with the same objects under the same names.
+    pub endpoints: Vec<WeightedEndpoint>,
+    /// Settings of the storage by `object_store`'s names (`aws_region`). They override the environment.
     pub settings: Vec<(String, String)>,
-    /// Most bytes of ranges kept in memory; 0: none.
+    /// Bytes of cached ranges; 0 disables the cache.
     pub memory_bytes: u64,
-    /// Most bytes beside them that are fetched and not yet taken; what is over it is fetched in
-    /// small parts, each when the one before was taken.
+    /// Bytes that are fetched and not yet read, in addition to the cache. Beyond that, ranges are fetched in
+    /// small windows while the reader consumes them.
     pub unsent_bytes: u64,
-    /// Most pipes through which bytes pass uncopied where none are kept in memory, each of two
-    /// descriptors and of what came and was not sent; who gets none copies.
+    /// Pipes for responses that are spliced because nothing is cached. Each takes two descriptors and its unsent
+    /// bytes. Responses without a pipe are copied.
     pub pipes: usize,
-    /// Bytes between two wanted parts that are rather read along than asked for apart.
+    /// Gaps of up to this length between two wanted ranges are read with them.
     pub waste_bytes: u64,
-    /// How often a request is sent again, at most.
+    /// Retries of a request.
     pub retries: u32,
-    /// Requests sent again, as a share of all.
+    /// Retries as a share of all requests.
     pub retry_share: f64,
-    /// Requests sent a second time because the first is slow, as a share of all; 0: never.
+    /// Hedged requests as a share of all requests; 0 disables hedging.
     pub hedge_share: f64,
-    /// How slow: slower than this share of the last ones, such as 0.95.
+    /// A request is hedged when it is slower than this share of the last ones, such as 0.95.
     pub hedge_percentile: f64,
-    /// Threads for what is asked where there is no runtime, and for connections that are shared.
+    /// Threads for callers without a runtime, and for shared connections.
     pub threads: usize,
-    /// Told of every request when it is over.
-    pub watch: Option<Watch>,
-    /// Asked when a fetch begins that others may wait for.
-    pub holder: Option<Holder>,
+    /// Observes completed requests.
+    pub watch: Option<RequestObserver>,
+    /// Keeps the caller's thread alive while a shared fetch runs on it.
+    pub holder: Option<FetchGuardFactory>,
 }
 
 /// A route for some requests.
 #[derive(Debug, Clone)]
-pub struct Via {
-    /// Which: found in the object's key.
+pub struct EndpointRoute {
+    /// Matches a part of the object key.
     pub matches: Regex,
-    /// The server they are sent to, unchanged; only scheme, host and port count.
+    /// The server that gets the requests; only scheme, host and port count.
     pub url: String,
 }
 
-/// A place that holds the library.
+/// An endpoint with its share of the objects.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weighted {
-    /// As [`Store::new`](crate::Store::new) takes it; only remote ones.
+pub struct WeightedEndpoint {
+    /// A remote URL as for [`Store::new`](crate::Store::new).
     pub url: String,
-    /// Share of the objects that are read there, against the others' weights.
+    /// The share of the objects, relative to the other weights.
     pub weight: f64,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            transport: Transport::default(),
+            transport: TransportOptions::default(),
             via: Vec::new(),
             endpoints: Vec::new(),
             settings: Vec::new(),
             memory_bytes: 256 << 20,
             unsent_bytes: 256 << 20,
-            // As many as a user may have who has no privilege, at 1 MiB each
-            // (`/proc/sys/fs/pipe-user-pages-soft`).
+            // The limit of an unprivileged user at 1 MiB each (`/proc/sys/fs/pipe-user-pages-soft`).
             pipes: 64,
             waste_bytes: 1 << 20,
             retries: 2,

@@ -1,55 +1,63 @@
-//! Connections are what they are counted to be.
+//! Connections: their number, their reuse and their counts.
 
-use crate::suite::{bytes, key, of, parts, usual};
-use crate::wild::Wild;
+use crate::faulty_server::FaultyServer;
+use crate::suite::{concat_ranges, object_bytes, parse_key, patient_options, read_parts};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Error, Holder, Object, Options, Reason, Store, Timeouts, Transport};
+use store::{
+    Error, FetchGuardFactory, Object, Options, Reason, StorageTimeouts, Store, TransportOptions,
+};
 
-fn library(pooled: bool, most: usize) -> (Wild, Store, Object) {
-    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
+fn open_server(pooled: bool, most: usize) -> (FaultyServer, Store, Object) {
+    let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
     let options = Options {
-        transport: Transport {
+        transport: TransportOptions {
             pooled,
             connections_max: most,
-            ..usual().transport
+            ..patient_options().transport
         },
         memory_bytes: 0,
-        ..usual()
+        ..patient_options()
     };
     let store = Store::new(&server.url(), options).unwrap();
-    let object = store.open(&key("film.mp4")).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
     (server, store, object)
 }
 
-/// Twenty reads, one after the other, of which none is of what another brought.
+/// Reads twenty ranges that do not overlap, one after the other.
 pub fn read_twenty(object: &Object) {
     for n in 0..20 {
         let range = n * 100_000..n * 100_000 + 50_000;
-        let (read, error) = parts(object, std::slice::from_ref(&range), Reason::Segment);
+        let (read, error) = read_parts(object, std::slice::from_ref(&range), Reason::Segment);
         assert!(error.is_none(), "{error:?}");
-        assert!(read == of(&bytes("film.mp4"), &[range]));
+        assert!(read == concat_ranges(&object_bytes("film.mp4"), &[range]));
     }
 }
 
 #[test]
-fn kept_connections_are_used_again() {
-    let (server, store, object) = library(true, 8);
+fn pooled_connections_are_reused() {
+    let (server, store, object) = open_server(true, 8);
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
-    assert_eq!((server.requests(), server.accepted()), (21, 1));
+    assert_eq!(
+        (server.request_count(), server.accepted_connections()),
+        (21, 1)
+    );
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
     assert_eq!(connections.open(), 1);
 }
 
 #[test]
-fn fresh_ones_are_one_a_request() {
-    let (server, store, object) = library(false, 8);
+fn without_a_pool_each_request_opens_a_connection() {
+    let (server, store, object) = open_server(false, 8);
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
-    assert_eq!((server.requests(), server.accepted()), (21, 21));
+    assert_eq!(
+        (server.request_count(), server.accepted_connections()),
+        (21, 21)
+    );
     assert_eq!((connections.opened(), connections.reused()), (21, 0));
-    // Each ends by itself, a moment after its answer did.
+    // Each connection is closed shortly after its response.
     while connections.open() > 0 {
         std::thread::yield_now();
     }
@@ -57,112 +65,119 @@ fn fresh_ones_are_one_a_request() {
 }
 
 #[test]
-fn no_more_are_opened_than_are_allowed() {
-    let (server, _store, object) = library(true, 3);
-    server.delay(std::time::Duration::from_millis(20));
+fn connections_never_exceed_their_maximum() {
+    let (server, _store, object) = open_server(true, 3);
+    server.set_delay(std::time::Duration::from_millis(20));
     let readers: Vec<_> = (0..24)
         .map(|n| {
             let object = object.clone();
             let range = n * 100_000..n * 100_000 + 50_000;
-            std::thread::spawn(move || parts(&object, &[range], Reason::Segment).1)
+            std::thread::spawn(move || read_parts(&object, &[range], Reason::Segment).1)
         })
         .collect();
     for reader in readers {
         assert!(reader.join().unwrap().is_none());
     }
-    assert!(server.accepted() <= 3, "{}", server.accepted());
+    assert!(
+        server.accepted_connections() <= 3,
+        "{}",
+        server.accepted_connections()
+    );
 }
 
 #[test]
-fn a_fetch_is_held_until_it_ends_whoever_leaves() {
-    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
+fn a_fetch_guard_lives_until_the_fetch_ends() {
+    let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
     let held = Arc::new(());
     let options = Options {
-        holder: Some(Holder::new({
+        holder: Some(FetchGuardFactory::new({
             let held = held.clone();
             move || held.clone()
         })),
-        ..usual()
+        ..patient_options()
     };
     let store = Store::new(&server.url(), options).unwrap();
-    let object = store.open(&key("film.mp4")).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
     let Object::Remote(remote) = &object else {
-        unreachable!("it is behind a URL")
+        unreachable!("a URL opens a remote object")
     };
     let before = Arc::strong_count(&held);
-    server.delay(Duration::from_secs(2));
+    server.set_delay(Duration::from_secs(2));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
         let parts = remote.parts(vec![0..500_000], &[], Reason::Segment);
-        // Who asked leaves before anything came; the fetch goes on, and is held.
-        let left = tokio::time::timeout(Duration::from_millis(20), parts).await;
-        assert!(left.is_err());
+        // The reader is dropped before the first byte. The fetch continues and keeps its guard.
+        let dropped = tokio::time::timeout(Duration::from_millis(20), parts).await;
+        assert!(dropped.is_err());
         assert_eq!(Arc::strong_count(&held), before + 1);
         while Arc::strong_count(&held) > before {
             tokio::task::yield_now().await;
         }
     });
-    let requests = server.requests();
-    let (read, error) = parts(&object, &[100..400_000], Reason::Segment);
-    assert!(error.is_none() && read == bytes("film.mp4")[100..400_000]);
-    assert_eq!(server.requests(), requests, "it was kept");
+    let requests = server.request_count();
+    let (read, error) = read_parts(&object, &[100..400_000], Reason::Segment);
+    assert!(error.is_none() && read == object_bytes("film.mp4")[100..400_000]);
+    assert_eq!(server.request_count(), requests, "the range was cached");
 }
 
-/// Options whose connections must come within `connect`, with one request at a time and no second try.
-fn hurried(connect: Duration) -> Options {
+/// Returns options with this connect timeout, one connection and no retries.
+fn hurried_options(connect: Duration) -> Options {
     Options {
-        transport: Transport {
+        transport: TransportOptions {
             connections_max: 1,
-            timeouts: Timeouts {
+            timeouts: StorageTimeouts {
                 connect,
-                ..usual().transport.timeouts
+                ..patient_options().transport.timeouts
             },
-            ..usual().transport
+            ..patient_options().transport
         },
         retries: 0,
         memory_bytes: 0,
-        ..usual()
+        ..patient_options()
     }
 }
 
 #[test]
-fn a_connection_that_does_not_come_in_time_is_a_slow_storage() {
-    // Nobody ever accepts there, and TLS has two ends.
+fn a_connect_timeout_is_a_slow_storage() {
+    // The listener never accepts, so the TLS handshake cannot complete.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", silent.local_addr().unwrap());
-    let store = Store::new(&url, hurried(Duration::from_millis(500))).unwrap();
-    let error = store.open(&key("film.mp4")).err().unwrap();
+    let store = Store::new(&url, hurried_options(Duration::from_millis(500))).unwrap();
+    let error = store.open(&parse_key("film.mp4")).err().unwrap();
     let text = error.to_string();
     assert!(matches!(error, Error::Slow(_)), "{text}");
     assert!(
-        text.contains("no connection to the storage in time"),
+        text.contains("connecting to the storage timed out"),
         "{text}"
     );
 }
 
 #[test]
-fn whoever_waits_too_long_for_one_of_few_connections_is_told_so() {
-    let server = Wild::new(&[("film.mp4", bytes("film.mp4"))], true);
-    let store = Store::new(&server.url(), hurried(Duration::from_millis(500))).unwrap();
-    let object = store.open(&key("film.mp4")).unwrap();
-    server.delay(Duration::from_secs(4));
+fn waiting_too_long_for_a_connection_is_a_slow_storage() {
+    let server = FaultyServer::new(&[("film.mp4", object_bytes("film.mp4"))], true);
+    let store = Store::new(&server.url(), hurried_options(Duration::from_millis(500))).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
+    server.set_delay(Duration::from_secs(4));
     let first = std::thread::spawn({
         let object = object.clone();
-        move || parts(&object, &[0..50_000], Reason::Segment).1
+        move || read_parts(&object, &[0..50_000], Reason::Segment).1
     });
-    // Its request is there, and is not answered yet.
-    while server.requests() < 2 {
+    // The server has received the request but has not responded.
+    while server.request_count() < 2 {
         std::thread::yield_now();
     }
-    let (_, error) = parts(&object, &[100_000..150_000], Reason::Segment);
+    let (_, error) = read_parts(&object, &[100_000..150_000], Reason::Segment);
     let text = error.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(matches!(error, Some(Error::Slow(_))), "{text}");
     assert!(
         text.contains("all connections to the storage are in use"),
         "{text}"
     );
-    assert!(first.join().unwrap().is_none(), "who came first is served");
+    assert!(
+        first.join().unwrap().is_none(),
+        "the first reader is served"
+    );
 }

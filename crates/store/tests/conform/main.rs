@@ -1,22 +1,23 @@
-//! Every kind of storage through one door: right bytes or a clean error, nothing partial kept,
-//! nothing hangs. Real servers where they can be had, and one of ours that does everything wrong.
+//! Reads every kind of storage through [`store::Store`]. Each read returns the correct bytes or a clean
+//! error, caches no partial result and never hangs. The storages are real servers, where they are
+//! installed, and a server of our own that injects faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// One range of bytes is what is meant.
+// A vector of one byte range is intended.
 #![allow(clippy::single_range_in_vec_init)]
 
+mod aws_identity;
 mod clouds;
 mod connections;
+mod declared_version;
 mod endpoints;
 mod faults;
-mod identity;
+mod faulty_server;
 #[path = "../../../../tests/support/nginx.rs"]
 mod nginx;
-mod promised;
-mod real;
+mod real_servers;
 mod servers;
-mod straight;
+mod splice;
 mod suite;
 mod tls;
-mod whole;
-mod wild;
+mod whole_object;

@@ -1,4 +1,4 @@
-//! Real servers, started on free ports and ended when dropped.
+//! Starts real servers on free ports, and stops them when they are dropped.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process of ours, ended when dropped.
+/// A child process that is killed when dropped.
 pub struct Process(std::process::Child);
 
 impl Drop for Process {
@@ -17,26 +17,38 @@ impl Drop for Process {
     }
 }
 
-/// Says that something is not judged here, past the test harness.
-pub fn skip(why: &str) {
+/// Reports a skipped test on standard error, past the output capture of the test harness.
+pub fn skip_server(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
 }
 
-/// Ports that are free now. Whoever takes them may be too late; then the test begins again.
-pub fn ports(count: usize) -> Vec<u16> {
+/// Returns ports that are free now. Another process may take one first, so callers try again.
+pub fn free_ports(count: usize) -> Vec<u16> {
     (0..count).map(|_| crate::nginx::port::free()).collect()
 }
 
-/// Sends a request to a server of this machine, path as it is, and gives the status of its answer.
-pub fn send(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::Result<u16> {
-    let answer = ask(port, method, path, head, body)?;
+/// Sends a request to a local server, with the path unchanged, and returns the response's status.
+pub fn request_status(
+    port: u16,
+    method: &str,
+    path: &str,
+    head: &str,
+    body: &[u8],
+) -> io::Result<u16> {
+    let answer = fetch_response(port, method, path, head, body)?;
     let status = answer.split(' ').nth(1);
     let status = status.and_then(|status| status.parse().ok());
     status.ok_or_else(|| io::Error::other(answer))
 }
 
-/// The same, and gives the answer as it came.
-pub fn ask(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::Result<String> {
+/// Sends a request to a local server and returns the whole response as text.
+pub fn fetch_response(
+    port: u16,
+    method: &str,
+    path: &str,
+    head: &str,
+    body: &[u8],
+) -> io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let head = format!(
@@ -51,8 +63,8 @@ pub fn ask(port: u16, method: &str, path: &str, head: &str, body: &[u8]) -> io::
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A path of a URL, escaped.
-pub fn escaped(path: &str) -> String {
+/// Escapes the path of a URL.
+pub fn percent_escape(path: &str) -> String {
     let one = |b: u8| match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' => (b as char).to_string(),
         other => format!("%{other:02X}"),
@@ -60,22 +72,22 @@ pub fn escaped(path: &str) -> String {
     path.bytes().map(one).collect()
 }
 
-/// What scripts/storage.sh brought, below target/.
-pub fn brought(path: &str) -> Option<PathBuf> {
+/// Returns the path of a server that `scripts/storage.sh` has installed below `target/`.
+pub fn download_server(path: &str) -> Option<PathBuf> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above
         .map(|above| above.join("target").join(path))
         .find(|path| path.exists())
 }
 
-/// Starts a server that listens on a port that is free now.
-pub fn start(port: u16, command: &mut Command) -> Option<Process> {
+/// Starts a server and waits until it listens on `port`.
+pub fn start_server(port: u16, command: &mut Command) -> Option<Process> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = Process(command.spawn().ok()?);
-    listens(&mut process, port, Duration::from_secs(60)).then_some(process)
+    accepts_connections(&mut process, port, Duration::from_secs(60)).then_some(process)
 }
 
-fn listens(process: &mut Process, port: u16, patience: Duration) -> bool {
+fn accepts_connections(process: &mut Process, port: u16, patience: Duration) -> bool {
     let until = Instant::now() + patience;
     while Instant::now() < until {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -95,15 +107,15 @@ pub const SECRET: &str = "not-a-secret-but-one-of-a-test";
 /// An S3 server that checks signatures.
 pub struct S3 {
     pub port: u16,
-    /// The same with TLS, where a certificate was given.
+    /// The port for TLS, if a certificate was given.
     pub tls_port: u16,
-    /// Past the door that checks signatures.
+    /// The port of the filer, which stores objects without a signature.
     filer: u16,
     _process: Process,
 }
 
 impl S3 {
-    /// Puts an object there (`bucket/name`), once the server is ready to take it.
+    /// Stores an object (`bucket/name`), and retries until the server is ready.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let until = Instant::now() + Duration::from_secs(30);
         let mut answer = self.try_put(name, bytes);
@@ -118,8 +130,8 @@ impl S3 {
     }
 
     fn try_put(&self, name: &str, bytes: &[u8]) -> io::Result<u16> {
-        let path = escaped(&format!("/buckets/{name}"));
-        send(
+        let path = percent_escape(&format!("/buckets/{name}"));
+        request_status(
             self.filer,
             "PUT",
             &path,
@@ -129,11 +141,11 @@ impl S3 {
     }
 }
 
-/// Starts seaweedfs with one user; with TLS too, where a certificate and key are named. None: it
-/// cannot be had.
-pub fn s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
+/// Starts SeaweedFS with one user, and with TLS if a certificate and key are given. `None`: it is not
+/// installed, or does not start.
+pub fn start_s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
     let named = std::env::var_os("HEADWATER_WEED").map(PathBuf::from);
-    let found = named.or_else(|| brought("storage/bin/weed"));
+    let found = named.or_else(|| download_server("storage/bin/weed"));
     let weed = found.unwrap_or_else(|| "weed".into());
     let user = format!(
         r#"{{"identities": [{{"name": "test", "actions": ["Admin", "Read", "List", "Write"],
@@ -141,7 +153,7 @@ pub fn s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
     );
     fs::write(dir.join("s3.json"), user).unwrap();
     for _ in 0..3 {
-        let free = ports(9);
+        let free = free_ports(9);
         let mut command = Command::new(&weed);
         command.args(["-logtostderr=false", "server", "-s3"]);
         command.args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1"]);
@@ -175,7 +187,9 @@ pub fn s3(dir: &Path, tls: Option<(&Path, &Path)>) -> Option<S3> {
         let mut process = Process(command.spawn().ok()?);
         let patience = Duration::from_secs(30);
         let last = if tls.is_some() { free[8] } else { free[0] };
-        if listens(&mut process, free[0], patience) && listens(&mut process, last, patience) {
+        if accepts_connections(&mut process, free[0], patience)
+            && accepts_connections(&mut process, last, patience)
+        {
             return Some(S3 {
                 port: free[0],
                 tls_port: free[8],

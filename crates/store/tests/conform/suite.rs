@@ -1,14 +1,15 @@
-//! What any library must do, as code.
+//! The checks that every library must pass, and their helpers.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{
-    Came, Error, Key, Object, Options, Reason, RemoteObject, Store, Straight, Timeouts, Transport,
+    Error, Key, Object, Options, Reason, RemoteObject, SplicedData, SplicedRange, StorageTimeouts,
+    Store, TransportOptions,
 };
 use tokio::runtime::Runtime;
 
-/// A library as the suite wants it: these objects below the root, and nothing else.
+/// The objects of the test library, relative to its root. It contains no others.
 pub const NAMES: [&str; 5] = [
     "film.mp4",
     "a folder/Der Übermut & co (1981) 100%.mp4",
@@ -17,8 +18,8 @@ pub const NAMES: [&str; 5] = [
     "empty.mp4",
 ];
 
-/// The bytes of one of them.
-pub fn bytes(name: &str) -> Vec<u8> {
+/// Returns the content of one of [`NAMES`].
+pub fn object_bytes(name: &str) -> Vec<u8> {
     let len = match name {
         "empty.mp4" => 0,
         "film.mp4" => 3_000_000,
@@ -30,20 +31,20 @@ pub fn bytes(name: &str) -> Vec<u8> {
         .collect()
 }
 
-pub fn key(name: &str) -> Key {
+pub fn parse_key(name: &str) -> Key {
     Key::parse(name).unwrap()
 }
 
-/// Long waits: a busy machine is not to be taken for a server that does not answer.
-pub fn usual() -> Options {
+/// Returns options with long timeouts, because a busy machine must not look like a silent server.
+pub fn patient_options() -> Options {
     Options {
-        transport: Transport {
-            timeouts: Timeouts {
+        transport: TransportOptions {
+            timeouts: StorageTimeouts {
                 connect: Duration::from_secs(15),
                 first_byte: Duration::from_secs(15),
                 stall: Duration::from_secs(15),
             },
-            ..Transport::default()
+            ..TransportOptions::default()
         },
         hedge_share: 0.0,
         waste_bytes: 4096,
@@ -51,17 +52,17 @@ pub fn usual() -> Options {
     }
 }
 
-/// The same, with nothing kept in memory: what is long passes straight through.
-pub fn nothing_kept() -> Options {
+/// Returns [`patient_options`] without a memory cache, so that long ranges are spliced.
+pub fn uncached_options() -> Options {
     Options {
         memory_bytes: 0,
-        ..usual()
+        ..patient_options()
     }
 }
 
-/// The same with short waits, so that a server that falls silent is noticed within a test.
-pub fn impatient(mut options: Options) -> Options {
-    options.transport.timeouts = Timeouts {
+/// Shortens the timeouts, so that a test notices soon when a server falls silent.
+pub fn with_short_timeouts(mut options: Options) -> Options {
+    options.transport.timeouts = StorageTimeouts {
         connect: Duration::from_secs(2),
         first_byte: Duration::from_millis(400),
         stall: Duration::from_millis(400),
@@ -69,24 +70,24 @@ pub fn impatient(mut options: Options) -> Options {
     options
 }
 
-/// Of whoever asks: it goes on with what was begun, as a server's does.
+/// The callers' runtime. It lives on after a test, as a server's does, and completes running fetches.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// Runs what waits for the storage, for no longer than a test may hang.
-pub fn run<T>(work: impl Future<Output = T>) -> T {
+/// Runs a future on [`RUNTIME`], and panics after a minute.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
         let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
-        ended.expect("nothing may hang")
+        ended.expect("the work completes within a minute")
     })
 }
 
-/// Takes all that passes straight through: bytes as they came, and how many of them by a pipe.
-pub async fn take(straight: &mut Straight, out: &mut Vec<u8>) -> Result<usize, Error> {
+/// Reads a spliced range to its end into `out`. Returns how many of the bytes passed through a pipe.
+pub async fn read_spliced(straight: &mut SplicedRange, out: &mut Vec<u8>) -> Result<usize, Error> {
     let mut piped = 0;
     while let Some(came) = straight.next().await? {
         match came {
-            Came::Bytes(bytes) => out.extend_from_slice(&bytes),
-            Came::Piped(pipe, count) => {
+            SplicedData::Bytes(bytes) => out.extend_from_slice(&bytes),
+            SplicedData::Piped(pipe, count) => {
                 out.extend_from_slice(&pipe.read(count).unwrap());
                 piped += count;
             }
@@ -95,8 +96,8 @@ pub async fn take(straight: &mut Straight, out: &mut Vec<u8>) -> Result<usize, E
     Ok(piped)
 }
 
-/// One range, as a server asks for it: straight through where it may, else in parts.
-async fn bring(
+/// Reads ranges as a server does: splices a single range where possible, and copies otherwise.
+async fn take_parts(
     object: &Arc<RemoteObject>,
     wanted: &[Range<u64>],
     reason: Reason,
@@ -105,7 +106,7 @@ async fn bring(
     if let [range] = wanted
         && let Some(mut straight) = object.straight(range.clone(), reason).await?
     {
-        take(&mut straight, out).await?;
+        read_spliced(&mut straight, out).await?;
         return Ok(());
     }
     let mut parts = object.parts(wanted.to_vec(), &[], reason).await?;
@@ -118,8 +119,12 @@ async fn bring(
     }
 }
 
-/// The wanted ranges, one after the other: what came, and why no more.
-pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>, Option<Error>) {
+/// Reads the wanted ranges in their order. Returns the received bytes, and the error that ended them.
+pub fn read_parts(
+    object: &Object,
+    wanted: &[Range<u64>],
+    reason: Reason,
+) -> (Vec<u8>, Option<Error>) {
     let mut out = Vec::new();
     let Object::Remote(object) = object else {
         for range in wanted {
@@ -130,37 +135,37 @@ pub fn parts(object: &Object, wanted: &[Range<u64>], reason: Reason) -> (Vec<u8>
         }
         return (out, None);
     };
-    let error = run(bring(object, wanted, reason, &mut out)).err();
+    let error = block_on(take_parts(object, wanted, reason, &mut out)).err();
     (out, error)
 }
 
-/// What a list of ranges holds.
-pub fn of(bytes: &[u8], wanted: &[Range<u64>]) -> Vec<u8> {
+/// Joins the bytes of several ranges.
+pub fn concat_ranges(bytes: &[u8], wanted: &[Range<u64>]) -> Vec<u8> {
     let part = |range: &Range<u64>| bytes[range.start as usize..range.end as usize].to_vec();
     wanted.iter().flat_map(part).collect()
 }
 
-/// Checks everything that a reader of films relies on. `lists`: whether it can say what it holds.
-pub fn check(store: &Store, lists: bool) {
-    reads(store);
-    absence(store, lists);
+/// Checks everything that a reader of films relies on. `lists`: whether the storage can list objects.
+pub fn check_library(store: &Store, lists: bool) {
+    check_reads(store);
+    check_missing(store, lists);
     if lists {
-        listing(store);
+        check_listing(store);
     } else {
         assert!(matches!(store.list(&Key::ROOT), Err(Error::Unlisted)));
     }
 }
 
-fn reads(store: &Store) {
+fn check_reads(store: &Store) {
     for name in NAMES {
-        let right = bytes(name);
+        let right = object_bytes(name);
         let len = right.len() as u64;
         let object = store
-            .open(&key(name))
+            .open(&parse_key(name))
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(object.len(), len, "{name}");
         assert_eq!(
-            store.look(&key(name)).unwrap(),
+            store.look(&parse_key(name)).unwrap(),
             Some(*object.identity()),
             "{name}"
         );
@@ -172,12 +177,12 @@ fn reads(store: &Store) {
             assert!(read == right, "{name}");
         }
         for reason in [Reason::Segment, Reason::Plain] {
-            let (read, error) = parts(&object, &all, reason);
+            let (read, error) = read_parts(&object, &all, reason);
             assert!(read == right && error.is_none(), "{name}: {error:?}");
         }
         let past = [len..len + 1, len + 1..len + 2, 0..len + 1];
         for range in past {
-            let (read, error) = parts(&object, std::slice::from_ref(&range), Reason::Segment);
+            let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
             assert!(
                 read.is_empty() && matches!(error, Some(Error::Changed)),
                 "{name} {range:?}"
@@ -189,8 +194,8 @@ fn reads(store: &Store) {
             "{name}"
         );
     }
-    let right = bytes("film.mp4");
-    let object = store.open(&key("film.mp4")).unwrap();
+    let right = object_bytes("film.mp4");
+    let object = store.open(&parse_key("film.mp4")).unwrap();
     for wanted in [
         vec![0..1],
         vec![2_999_999..3_000_000],
@@ -204,32 +209,32 @@ fn reads(store: &Store) {
         ],
         (0..200).map(|n| n * 14_000..n * 14_000 + 9_000).collect(),
     ] {
-        let (read, error) = parts(&object, &wanted, Reason::Segment);
+        let (read, error) = read_parts(&object, &wanted, Reason::Segment);
         assert!(error.is_none(), "{wanted:?}: {error:?}");
-        assert!(read == of(&right, &wanted), "{wanted:?}");
+        assert!(read == concat_ranges(&right, &wanted), "{wanted:?}");
     }
     assert!(!object.changed());
 }
 
-fn absence(store: &Store, lists: bool) {
+fn check_missing(store: &Store, lists: bool) {
     for name in ["none.mp4", "a folder/none.mp4", "film.mp4/x.mp4"] {
         assert!(
-            matches!(store.open(&key(name)), Err(Error::NotFound)),
+            matches!(store.open(&parse_key(name)), Err(Error::NotFound)),
             "{name}"
         );
         assert!(
-            matches!(store.look(&key(name)), Err(Error::NotFound)),
+            matches!(store.look(&parse_key(name)), Err(Error::NotFound)),
             "{name}"
         );
     }
     assert!(matches!(store.open(&Key::ROOT), Err(Error::NotFound)));
-    assert!(store.open(&key("a folder")).is_err());
+    assert!(store.open(&parse_key("a folder")).is_err());
     if lists {
-        assert_eq!(store.look(&key("a folder")).unwrap(), None);
+        assert_eq!(store.look(&parse_key("a folder")).unwrap(), None);
     }
 }
 
-fn listing(store: &Store) {
+fn check_listing(store: &Store) {
     let names = |folder: &Key| -> Vec<(String, bool)> {
         let entries = store.list(folder).unwrap();
         entries
@@ -249,14 +254,14 @@ fn listing(store: &Store) {
             .collect()
     };
     assert_eq!(names(&Key::ROOT), owned(&root));
-    assert_eq!(names(&key("a folder")), owned(&folder));
+    assert_eq!(names(&parse_key("a folder")), owned(&folder));
     for entry in store.list(&Key::ROOT).unwrap() {
         if let Some(identity) = entry.file {
-            let looked = store.look(&key(&entry.name)).unwrap();
+            let looked = store.look(&parse_key(&entry.name)).unwrap();
             assert_eq!(
                 looked,
                 Some(identity),
-                "{}: as listed, as looked at",
+                "{}: the listing and the look-up agree",
                 entry.name
             );
         }

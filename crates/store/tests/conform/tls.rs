@@ -1,25 +1,27 @@
-//! Storage over TLS: real servers with a certificate of our own authority, sessions resumed, and
-//! what is not trusted refused.
+//! Storage over TLS: real servers with a certificate of a private authority, resumed sessions, and
+//! untrusted certificates.
 
 use crate::connections::read_twenty;
 use crate::nginx::Nginx;
-use crate::real::{fill, folder, options, put_all, wait};
-use crate::servers::{SECRET, s3, skip};
-use crate::suite::{bytes, check, key, of, parts, usual};
+use crate::real_servers::{create_folder, put_all, s3_options, wait_for_objects, write_objects};
+use crate::servers::{SECRET, skip_server, start_s3};
+use crate::suite::{
+    check_library, concat_ranges, object_bytes, parse_key, patient_options, read_parts,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::{Error, Object, Options, Reason, Store, Transport};
+use store::{Error, Object, Options, Reason, Store, TransportOptions};
 
-/// An authority that nobody else knows, and a certificate of it for this machine.
-struct Trust {
+/// A private certificate authority, and a certificate that it issued for this machine.
+struct TestAuthority {
     authority: Vec<u8>,
     certificate: PathBuf,
     key: PathBuf,
 }
 
-impl Trust {
-    fn new(dir: &Path) -> Trust {
+impl TestAuthority {
+    fn new(dir: &Path) -> TestAuthority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -30,15 +32,15 @@ impl Trust {
         let (certificate, key) = (dir.join("leaf.pem"), dir.join("key.pem"));
         fs::write(&certificate, leaf.pem()).unwrap();
         fs::write(&key, own.serialize_pem()).unwrap();
-        Trust {
+        TestAuthority {
             authority: authority.pem().into_bytes(),
             certificate,
             key,
         }
     }
 
-    fn options(&self, pooled: bool, rest: Options) -> Options {
-        let transport = Transport {
+    fn trusted_options(&self, pooled: bool, rest: Options) -> Options {
+        let transport = TransportOptions {
             pooled,
             ca: Some(self.authority.clone()),
             ..rest.transport
@@ -46,14 +48,14 @@ impl Trust {
         Options { transport, ..rest }
     }
 
-    /// An nginx that serves the suite's objects, with `more` of its settings.
-    fn nginx(&self, dir: &Path, more: &str) -> Option<(Nginx, String)> {
-        self.nginx_of(dir, "ssl", more)
+    /// Starts an nginx that serves the suite's objects, with `more` settings.
+    fn start_nginx(&self, dir: &Path, more: &str) -> Option<(Nginx, String)> {
+        self.start_nginx_with(dir, "ssl", more)
     }
 
-    fn nginx_of(&self, dir: &Path, listen: &str, more: &str) -> Option<(Nginx, String)> {
+    fn start_nginx_with(&self, dir: &Path, listen: &str, more: &str) -> Option<(Nginx, String)> {
         let films = dir.join("films");
-        fill(&films);
+        write_objects(&films);
         let server = format!(
             "ssl_certificate {}; ssl_certificate_key {}; {more}",
             self.certificate.display(),
@@ -65,36 +67,39 @@ impl Trust {
     }
 }
 
-fn film(url: &str, options: Options) -> (Store, Object) {
+fn start_film(url: &str, options: Options) -> (Store, Object) {
     let options = Options {
         memory_bytes: 0,
         ..options
     };
     let store = Store::new(url, options).unwrap();
-    let object = store.open(&key("film.mp4")).unwrap();
+    let object = store.open(&parse_key("film.mp4")).unwrap();
     (store, object)
 }
 
 #[test]
-fn nginx_over_tls_is_as_without() {
-    let dir = folder();
-    let trust = Trust::new(dir.path());
-    let Some((_nginx, url)) = trust.nginx(dir.path(), "") else {
+fn nginx_over_tls_passes_the_suite() {
+    let dir = create_folder();
+    let trust = TestAuthority::new(dir.path());
+    let Some((_nginx, url)) = trust.start_nginx(dir.path(), "") else {
         return;
     };
-    let ours = trust.options(true, usual());
-    check(&Store::new(&url, ours.clone()).unwrap(), false);
-    let (store, object) = film(&url, ours);
+    let ours = trust.trusted_options(true, patient_options());
+    check_library(&Store::new(&url, ours.clone()).unwrap(), false);
+    let (store, object) = start_film(&url, ours);
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.reused()), (1, 20));
-    // Where none is kept, no session is, either.
-    let (store, object) = film(&url, trust.options(false, usual()));
+    // Without a connection pool, no TLS session is resumed either.
+    let (store, object) = start_film(&url, trust.trusted_options(false, patient_options()));
     read_twenty(&object);
     let connections = store.remote().unwrap().connections();
     assert_eq!((connections.opened(), connections.resumed()), (21, 0));
-    // An authority that is not named is not trusted, and asking again would not help.
-    let Err(error) = Store::new(&url, usual()).unwrap().open(&key("film.mp4")) else {
+    // An unknown authority is not trusted, and the request is not retried.
+    let Err(error) = Store::new(&url, patient_options())
+        .unwrap()
+        .open(&parse_key("film.mp4"))
+    else {
         panic!("a certificate of an unknown authority was trusted");
     };
     let text = error.to_string();
@@ -105,18 +110,18 @@ fn nginx_over_tls_is_as_without() {
 }
 
 #[test]
-fn a_session_is_resumed_where_a_connection_was_closed() {
+fn a_tls_session_is_resumed_after_its_connection_was_closed() {
     for protocols in ["TLSv1.2", "TLSv1.3"] {
-        let dir = folder();
-        let trust = Trust::new(dir.path());
-        // Two requests a connection, then nginx closes it.
+        let dir = create_folder();
+        let trust = TestAuthority::new(dir.path());
+        // nginx closes each connection after two requests.
         let more = format!("ssl_protocols {protocols}; keepalive_requests 2;");
-        let Some((_nginx, url)) = trust.nginx(dir.path(), &more) else {
+        let Some((_nginx, url)) = trust.start_nginx(dir.path(), &more) else {
             return;
         };
-        let (store, object) = film(&url, trust.options(true, usual()));
+        let (store, object) = start_film(&url, trust.trusted_options(true, patient_options()));
         for n in 0..9 {
-            let (read, error) = parts(&object, &[n * 1000..n * 1000 + 500], Reason::Segment);
+            let (read, error) = read_parts(&object, &[n * 1000..n * 1000 + 500], Reason::Segment);
             assert!(error.is_none() && read.len() == 500, "{error:?}");
         }
         let connections = store.remote().unwrap().connections();
@@ -125,8 +130,8 @@ fn a_session_is_resumed_where_a_connection_was_closed() {
     }
 }
 
-/// What HTTP the requests were that an nginx was sent, without those of HEAD.
-fn spoken(dir: &Path) -> Vec<String> {
+/// Returns the HTTP version of each GET request in nginx's access log.
+fn tls_protocols(dir: &Path) -> Vec<String> {
     let log = fs::read_to_string(dir.join("access.log")).unwrap();
     let gets = log.lines().filter_map(|line| line.split_once("\"GET "));
     gets.filter_map(|(_, rest)| rest.split_whitespace().nth(1))
@@ -135,34 +140,34 @@ fn spoken(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn http2_is_spoken_where_it_was_chosen_and_is_offered() {
+fn http2_is_used_where_it_is_enabled_and_offered() {
     for (listen, chosen, expected, opened) in [
         ("ssl http2", true, "HTTP/2.0", 1),
         ("ssl http2", false, "HTTP/1.1", 8),
         ("ssl", true, "HTTP/1.1", 8),
     ] {
-        let dir = folder();
-        let trust = Trust::new(dir.path());
-        // Slow enough that requests are under way together.
+        let dir = create_folder();
+        let trust = TestAuthority::new(dir.path());
+        // Slow responses make the requests overlap.
         let more = "limit_rate 400k;";
-        let Some((nginx, url)) = trust.nginx_of(dir.path(), listen, more) else {
+        let Some((nginx, url)) = trust.start_nginx_with(dir.path(), listen, more) else {
             return;
         };
-        let ours = trust.options(true, usual());
-        let transport = Transport {
+        let ours = trust.trusted_options(true, patient_options());
+        let transport = TransportOptions {
             http2: chosen,
             ..ours.transport
         };
-        let (store, object) = film(&url, Options { transport, ..ours });
+        let (store, object) = start_film(&url, Options { transport, ..ours });
         let readers: Vec<_> = (0..8)
             .map(|n| {
                 let object = object.clone();
                 let range = n * 100_000..n * 100_000 + 90_000;
                 std::thread::spawn(move || {
                     let (read, error) =
-                        parts(&object, std::slice::from_ref(&range), Reason::Segment);
+                        read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
                     assert!(error.is_none(), "{error:?}");
-                    assert!(read == of(&bytes("film.mp4"), &[range]));
+                    assert!(read == concat_ranges(&object_bytes("film.mp4"), &[range]));
                 })
             })
             .collect();
@@ -174,49 +179,53 @@ fn http2_is_spoken_where_it_was_chosen_and_is_offered() {
         );
         assert_eq!(counted, (opened, 9), "{listen}, {chosen}: opened, requests");
         assert_eq!(connections.open(), opened);
-        // It writes its log when it likes.
+        // nginx flushes its log when it exits.
         drop(nginx);
-        assert_eq!(spoken(dir.path()), vec![expected; 9], "{listen}, {chosen}");
+        assert_eq!(
+            tls_protocols(dir.path()),
+            vec![expected; 9],
+            "{listen}, {chosen}"
+        );
     }
 }
 
 #[test]
-fn over_http2_storage_is_as_over_http1() {
-    let dir = folder();
-    let trust = Trust::new(dir.path());
-    // It ends a connection after so many requests, with others under way.
+fn storage_over_http2_passes_the_suite() {
+    let dir = create_folder();
+    let trust = TestAuthority::new(dir.path());
+    // nginx closes a connection after this many requests, while others are in flight on it.
     let more = "keepalive_requests 30;";
-    let Some((_nginx, url)) = trust.nginx_of(dir.path(), "ssl http2", more) else {
+    let Some((_nginx, url)) = trust.start_nginx_with(dir.path(), "ssl http2", more) else {
         return;
     };
-    let ours = trust.options(true, usual());
-    let transport = Transport {
+    let ours = trust.trusted_options(true, patient_options());
+    let transport = TransportOptions {
         http2: true,
         ..ours.transport
     };
     let store = Store::new(&url, Options { transport, ..ours }).unwrap();
-    check(&store, false);
+    check_library(&store, false);
     let connections = store.remote().unwrap().connections();
     assert!(connections.resumed() > 0 && connections.resumed() == connections.opened() - 1);
 }
 
 #[test]
-fn an_s3_server_over_tls() {
-    let dir = folder();
-    let trust = Trust::new(dir.path());
-    let Some(server) = s3(dir.path(), Some((&trust.certificate, &trust.key))) else {
-        return skip("no S3 server: run scripts/storage.sh");
+fn an_s3_server_over_tls_passes_the_suite() {
+    let dir = create_folder();
+    let trust = TestAuthority::new(dir.path());
+    let Some(server) = start_s3(dir.path(), Some((&trust.certificate, &trust.key))) else {
+        return skip_server("no S3 server: run scripts/storage.sh");
     };
     put_all(&server);
     let at = format!("https://localhost:{}", server.tls_port);
     for http2 in [false, true] {
-        let ours = trust.options(true, options(&at, SECRET));
-        let transport = Transport {
+        let ours = trust.trusted_options(true, s3_options(&at, SECRET));
+        let transport = TransportOptions {
             http2,
             ..ours.transport
         };
         let store = Store::new("s3://films/library", Options { transport, ..ours }).unwrap();
-        wait(&store);
-        check(&store, true);
+        wait_for_objects(&store);
+        check_library(&store, true);
     }
 }

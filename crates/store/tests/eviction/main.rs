@@ -1,26 +1,27 @@
-//! Who stays in memory, judged by replaying traces: the memory tier beside LRU and S3-FIFO.
+//! Compares the eviction policy of the memory cache with LRU and S3-FIFO by replaying traces.
 //!
 //! `cargo test -p store --test eviction -- --nocapture` prints the table that decision 11 quotes.
-//! Traces are made from seeds, so the others' figures are the same everywhere; ours move by some
-//! thousandths with the seeds of its hashes, and are the median of several replays.
+//! Traces are generated from seeds, so the results of LRU and S3-FIFO are the same everywhere. Those of
+//! the memory cache vary by some thousandths with its hash seeds, so the median of several replays
+//! counts.
 
 #![allow(clippy::unwrap_used)]
 
 mod policies;
 mod traces;
 
-use policies::{Lru, Ours, Policy, S3Fifo};
-use traces::{Trace, sessions, zipf, zipf_and_scan};
+use policies::{Lru, MemoryTier, Policy, S3Fifo};
+use traces::{Trace, session_trace, zipf_and_scan, zipf_trace};
 
-/// Parts of all that is asked for that fit.
+/// Cache sizes as shares of all requested bytes: label and divisor.
 const SHARES: [(&str, u64); 3] = [("1 %", 100), ("5 %", 20), ("20 %", 5)];
 
-/// Replays of ours, each with hashes of its own.
+/// Replays of the memory cache, each with its own hash seed.
 const REPLAYS: usize = 15;
 
-/// The median of ours.
-fn ours(room: u64, trace: &Trace) -> (u64, u64) {
-    let replays = |count| (0..count).map(|_| replay(&mut Ours::new(room), trace));
+/// Returns the median result of the memory cache.
+fn measure_memory_tier(room: u64, trace: &Trace) -> (u64, u64) {
+    let replays = |count| (0..count).map(|_| replay_trace(&mut MemoryTier::new(room), trace));
     let mut all: Vec<_> = std::thread::scope(|scope| {
         let half = scope.spawn(|| replays(REPLAYS / 2).collect::<Vec<_>>());
         let rest = replays(REPLAYS - REPLAYS / 2).collect::<Vec<_>>();
@@ -30,12 +31,12 @@ fn ours(room: u64, trace: &Trace) -> (u64, u64) {
     all[REPLAYS / 2]
 }
 
-/// Hits by requests and by bytes, in thousandths.
-fn replay(policy: &mut dyn Policy, trace: &Trace) -> (u64, u64) {
+/// Returns the hit ratios by requests and by bytes, in thousandths.
+fn replay_trace(policy: &mut dyn Policy, trace: &Trace) -> (u64, u64) {
     let (mut hits, mut hit_bytes, mut bytes) = (0, 0, 0);
     for &(object, size) in &trace.requests {
         bytes += size;
-        if policy.request(object, size) {
+        if policy.request_object(object, size) {
             hits += 1;
             hit_bytes += size;
         }
@@ -46,7 +47,7 @@ fn replay(policy: &mut dyn Policy, trace: &Trace) -> (u64, u64) {
     )
 }
 
-fn percent(thousandths: (u64, u64)) -> String {
+fn as_percent(thousandths: (u64, u64)) -> String {
     let (requests, bytes) = thousandths;
     format!(
         "{}.{} / {}.{}",
@@ -61,14 +62,14 @@ fn percent(thousandths: (u64, u64)) -> String {
 fn the_memory_tier_is_no_worse_than_lru_and_close_to_s3_fifo() {
     println!("hits by requests / by bytes, in percent\n");
     println!("| trace | memory | ours | LRU | S3-FIFO |\n|---|---|---|---|---|");
-    for trace in [zipf(), zipf_and_scan(), sessions()] {
-        let all = trace.bytes();
+    for trace in [zipf_trace(), zipf_and_scan(), session_trace()] {
+        let all = trace.unique_bytes();
         for (share, part) in SHARES {
             let room = all / part;
-            let ours = ours(room, &trace);
-            let lru = replay(&mut Lru::new(room), &trace);
-            let s3 = replay(&mut S3Fifo::new(room), &trace);
-            let row = [percent(ours), percent(lru), percent(s3)].join(" | ");
+            let ours = measure_memory_tier(room, &trace);
+            let lru = replay_trace(&mut Lru::new(room), &trace);
+            let s3 = replay_trace(&mut S3Fifo::new(room), &trace);
+            let row = [as_percent(ours), as_percent(lru), as_percent(s3)].join(" | ");
             println!("| {} | {share} | {row} |", trace.name);
             assert!(ours.0 + 10 >= lru.0, "{} at {share}: {row}", trace.name);
             assert!(ours.0 + 50 >= s3.0, "{} at {share}: {row}", trace.name);

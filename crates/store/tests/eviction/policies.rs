@@ -1,13 +1,13 @@
-//! The policies beside each other: each is asked for objects, and says whether it had them.
+//! The compared eviction policies behind one interface.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use store::cache::{Memory, Weigh};
+use store::cache::{MemoryCache, MemoryWeight};
 
-/// Keeps at most some bytes of what it is asked for.
+/// A cache of requested objects, bounded by bytes.
 pub trait Policy {
-    /// Whether the object was there; it is kept now if the policy wants to.
-    fn request(&mut self, object: u64, size: u64) -> bool;
+    /// Returns whether the object was cached. On a miss, the policy may cache it.
+    fn request_object(&mut self, object: u64, size: u64) -> bool;
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -16,29 +16,29 @@ struct Name(u64);
 #[derive(Clone)]
 struct Size(u64);
 
-impl Weigh for Name {
+impl MemoryWeight for Name {
     fn bytes(&self) -> u64 {
         0
     }
 }
 
-impl Weigh for Size {
+impl MemoryWeight for Size {
     fn bytes(&self) -> u64 {
         self.0
     }
 }
 
-/// The memory tier itself.
-pub struct Ours(Memory<Name, Size>);
+/// The memory cache of this crate.
+pub struct MemoryTier(MemoryCache<Name, Size>);
 
-impl Ours {
-    pub fn new(bytes_max: u64) -> Ours {
-        Ours(Memory::new(bytes_max, None))
+impl MemoryTier {
+    pub fn new(bytes_max: u64) -> MemoryTier {
+        MemoryTier(MemoryCache::new(bytes_max, None))
     }
 }
 
-impl Policy for Ours {
-    fn request(&mut self, object: u64, size: u64) -> bool {
+impl Policy for MemoryTier {
+    fn request_object(&mut self, object: u64, size: u64) -> bool {
         let found = self.0.get(&Name(object)).is_some();
         if !found {
             self.0.insert(Name(object), Size(size));
@@ -69,7 +69,7 @@ impl Lru {
 }
 
 impl Policy for Lru {
-    fn request(&mut self, object: u64, size: u64) -> bool {
+    fn request_object(&mut self, object: u64, size: u64) -> bool {
         self.now += 1;
         let before = self.used.insert(object, (self.now, size));
         self.order.insert(self.now, object);
@@ -86,15 +86,15 @@ impl Policy for Lru {
     }
 }
 
-/// S3-FIFO (Yang et al., SOSP 2023): a small queue of a tenth, a main one with two bits of use, and
-/// a memory of what left the small one, as many as the main one holds.
+/// S3-FIFO (Yang et al., SOSP 2023): a small queue for a tenth of the bytes, a main queue with two bits
+/// of use per object, and a ghost queue with as many evicted objects as the main queue has.
 pub struct S3Fifo {
     bytes_max: u64,
     small: VecDeque<u64>,
     main: VecDeque<u64>,
     small_bytes: u64,
     main_bytes: u64,
-    /// Size, and uses since it came.
+    /// Size and number of uses since the object was inserted.
     kept: HashMap<u64, (u64, u8)>,
     ghosts: VecDeque<u64>,
     ghost: HashSet<u64>,
@@ -155,7 +155,7 @@ impl S3Fifo {
 }
 
 impl Policy for S3Fifo {
-    fn request(&mut self, object: u64, size: u64) -> bool {
+    fn request_object(&mut self, object: u64, size: u64) -> bool {
         if let Some((_, uses)) = self.kept.get_mut(&object) {
             *uses = 3.min(*uses + 1);
             return true;

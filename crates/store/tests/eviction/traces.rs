@@ -1,16 +1,16 @@
-//! What is asked for, made from seeds.
+//! Request traces, generated from seeds.
 
 use std::collections::HashMap;
 
-/// Requests in order: which object, and its size in bytes.
+/// Requests in order, each with the object's number and its size in bytes.
 pub struct Trace {
     pub name: &'static str,
     pub requests: Vec<(u64, u64)>,
 }
 
 impl Trace {
-    /// Bytes of all objects that are asked for.
-    pub fn bytes(&self) -> u64 {
+    /// Returns the bytes of all requested objects together.
+    pub fn unique_bytes(&self) -> u64 {
         let each: HashMap<u64, u64> = self.requests.iter().copied().collect();
         each.values().sum()
     }
@@ -18,32 +18,34 @@ impl Trace {
 
 const REQUESTS: usize = 100_000;
 
-/// Objects of 20 KB to 1.2 MB asked for by popularity: the n-th as often as 1/n^0.9.
-pub fn zipf() -> Trace {
+/// Requests objects of 20 KB to 1.2 MB by popularity: the n-th object with weight 1/n^0.9.
+pub fn zipf_trace() -> Trace {
     let (mut random, popular) = (Random(1), Zipf::new(10_000, 0.9));
-    let requests = (0..REQUESTS).map(|_| popular.one(&mut random)).map(sized);
+    let requests = (0..REQUESTS)
+        .map(|_| popular.sample_object(&mut random))
+        .map(object_size);
     Trace {
         name: "popularity",
         requests: requests.collect(),
     }
 }
 
-/// The same, and every third request for something that nobody asks for again.
+/// Mixes [`zipf_trace`] with scans: every third request is for an object that is requested only once.
 pub fn zipf_and_scan() -> Trace {
     let (mut random, popular) = (Random(2), Zipf::new(10_000, 0.9));
     let requests = (0..REQUESTS as u64).map(|n| match n % 3 {
         0 => 1_000_000 + n,
-        _ => popular.one(&mut random),
+        _ => popular.sample_object(&mut random),
     });
     Trace {
         name: "popularity, a third scans",
-        requests: requests.map(sized).collect(),
+        requests: requests.map(object_size).collect(),
     }
 }
 
-/// Viewers of films: 200 at a time, each from a film's begin, one segment after the other in one of
-/// four bitrates, leaving after each with 3 %.
-pub fn sessions() -> Trace {
+/// Simulates 200 viewers at a time. Each starts at the first segment of a film, in one of four bitrates,
+/// and stops after each segment with a probability of 3 %.
+pub fn session_trace() -> Trace {
     const FILMS: usize = 300;
     const SEGMENTS: u64 = 100;
     let (mut random, popular) = (Random(3), Zipf::new(FILMS, 0.9));
@@ -51,14 +53,14 @@ pub fn sessions() -> Trace {
     let mut viewers: Vec<(u64, u64, u64)> = vec![(0, 0, SEGMENTS); 200];
     let mut requests = Vec::with_capacity(REQUESTS);
     while requests.len() < REQUESTS {
-        let at = random.below(viewers.len() as u64) as usize;
+        let at = random.number_below(viewers.len() as u64) as usize;
         let (film, bitrate, segment) = &mut viewers[at];
-        if *segment >= SEGMENTS || random.below(100) < 3 {
-            // Most take the highest bitrate.
+        if *segment >= SEGMENTS || random.number_below(100) < 3 {
+            // Most viewers get the highest bitrate.
             let highest = bitrates.len() as u64 - 1;
             (*film, *bitrate) = (
-                popular.one(&mut random),
-                highest - random.below(8) / 5 - random.below(5) / 4,
+                popular.sample_object(&mut random),
+                highest - random.number_below(8) / 5 - random.number_below(5) / 4,
             );
             *segment = 0;
         }
@@ -72,8 +74,8 @@ pub fn sessions() -> Trace {
     }
 }
 
-/// An object's size follows from its number.
-fn sized(object: u64) -> (u64, u64) {
+/// Returns an object's number with its size, which is derived from the number.
+fn object_size(object: u64) -> (u64, u64) {
     let mixed = object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (object, 20_000 + mixed % 1_180_000)
 }
@@ -82,15 +84,15 @@ fn sized(object: u64) -> (u64, u64) {
 struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 33) % bound
+    fn number_below(&mut self, bound: u64) -> u64 {
+        (self.next_number() >> 33) % bound
     }
 }
 
@@ -106,9 +108,9 @@ impl Zipf {
         Zipf(sums.collect())
     }
 
-    fn one(&self, random: &mut Random) -> u64 {
+    fn sample_object(&self, random: &mut Random) -> u64 {
         let all = self.0.last().unwrap();
-        let at = random.next() as f64 / u64::MAX as f64 * all;
+        let at = random.next_number() as f64 / u64::MAX as f64 * all;
         self.0.partition_point(|sum| *sum < at) as u64
     }
 }

@@ -1,4 +1,4 @@
-//! An object's file: written, and read again.
+//! Writing and reading an object's file.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,88 +9,88 @@ use std::sync::Arc;
 use bytes::Bytes;
 use twox_hash::XxHash3_64;
 
-use super::format::{FIXED, Header};
-use super::index::Shelved;
+use super::format::{FIXED, TierFileHeader};
+use super::index::TierEntry;
 use crate::error::Error;
 use crate::local::LocalFile;
-use crate::meter::Reason;
+use crate::storage_meter::Reason;
 
-/// Why a file gives no object.
+/// The reason why a file contains no usable object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// It holds none, or another one.
+pub(super) enum TierFileError {
+    /// It is damaged, or contains another object.
     Broken,
-    /// The system does not let us look, for want of descriptors, say: nothing is known of it.
+    /// The system does not open it, for example for lack of descriptors.
     Unknown,
 }
 
-impl From<io::Error> for Unread {
-    fn from(error: io::Error) -> Unread {
+impl From<io::Error> for TierFileError {
+    fn from(error: io::Error) -> TierFileError {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Unread::Broken,
-            _ => Unread::Unknown,
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => TierFileError::Broken,
+            _ => TierFileError::Unknown,
         }
     }
 }
 
-/// Read at once where a body is looked at.
+/// Bytes per read when a body is checked.
 const READ_BYTES: u64 = 1 << 20;
 
-/// An object to be kept.
+/// An object to store.
 #[derive(Debug)]
-pub struct Shelving {
-    /// What it is found by.
+pub struct TierObject {
+    /// The key.
     pub key: String,
-    /// Names that it can be removed by, separated by spaces.
+    /// Tags by which it can be purged, separated by spaces.
     pub tags: String,
-    /// What comes back with it.
+    /// Metadata that is returned with it.
     pub head: Vec<u8>,
-    /// Its bytes.
-    pub body: ShelvedBody,
+    /// The bytes.
+    pub body: TierBody,
 }
 
-/// Where an object's bytes are.
+/// The location of an object's bytes.
 #[derive(Debug, Clone)]
-pub enum ShelvedBody {
+pub enum TierBody {
     /// In memory.
     Memory(Vec<Bytes>),
-    /// In a file, which may have been removed meanwhile.
+    /// In a file, which may have been removed.
     File(Arc<LocalFile>, Range<u64>),
 }
 
-/// What the file says that it is.
-pub(super) fn shelved(path: &Path) -> Result<(String, Shelved), Unread> {
+/// Reads a file's header.
+pub(super) fn read_entry(path: &Path) -> Result<(String, TierEntry), TierFileError> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
-    let bytes = begin(&file)?;
-    let header = Header::read(&bytes).ok_or(Unread::Broken)?;
+    let bytes = read_header_bytes(&file)?;
+    let header = TierFileHeader::read(&bytes).ok_or(TierFileError::Broken)?;
     if bytes.len() as u64 + header.body_len != len {
-        return Err(Unread::Broken);
+        return Err(TierFileError::Broken);
     }
-    let shelved = Shelved::new(header.key, header.tags, len, false);
+    let shelved = TierEntry::new(header.key, header.tags, len, false);
     Ok((header.key.to_owned(), shelved))
 }
 
-/// A file's bytes before its body.
-pub(super) fn begin(mut file: &File) -> Result<Vec<u8>, Unread> {
+/// Reads the bytes before the body.
+pub(super) fn read_header_bytes(mut file: &File) -> Result<Vec<u8>, TierFileError> {
     let mut bytes = vec![0; FIXED];
     file.read_exact(&mut bytes)?;
-    let start = super::format::start(&bytes).ok_or(Unread::Broken)?;
+    let start = super::format::start(&bytes).ok_or(TierFileError::Broken)?;
     bytes.resize(start, 0);
-    file.read_exact(bytes.get_mut(FIXED..).ok_or(Unread::Broken)?)?;
+    file.read_exact(bytes.get_mut(FIXED..).ok_or(TierFileError::Broken)?)?;
     Ok(bytes)
 }
 
-/// Writes a whole file; returns its length. Without waiting for the disk: what a machine that stops
-/// leaves of it does not agree with its checksums.
-pub(super) fn write(path: &Path, object: &Shelving) -> io::Result<u64> {
+/// Writes a complete file and returns its length. Does not wait for the disk: a file that a crash leaves
+/// behind fails its checksums.
+pub(super) fn write(path: &Path, object: &TierObject) -> io::Result<u64> {
     let (mut body_len, mut summed) = (0, XxHash3_64::new());
-    object.body.each(|bytes| {
+    object.body.for_each_block(|bytes| {
         body_len += bytes.len() as u64;
         std::hash::Hasher::write(&mut summed, bytes);
         Ok(())
     })?;
-    let header = Header {
+    let header = TierFileHeader {
         key: &object.key,
         tags: &object.tags,
         head: &object.head,
@@ -100,33 +100,33 @@ pub(super) fn write(path: &Path, object: &Shelving) -> io::Result<u64> {
     let header = header.write().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = File::create(path)?;
     file.write_all(&header)?;
-    object.body.each(|bytes| file.write_all(bytes))?;
+    object.body.for_each_block(|bytes| file.write_all(bytes))?;
     Ok(header.len() as u64 + body_len)
 }
 
-impl ShelvedBody {
-    /// Bytes.
+impl TierBody {
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
-            ShelvedBody::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
-            ShelvedBody::File(_, range) => range.end - range.start,
+            TierBody::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            TierBody::File(_, range) => range.end - range.start,
         }
     }
 
-    /// No bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn each(&self, mut with: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn for_each_block(&self, mut with: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
-            ShelvedBody::Memory(pieces) => pieces.iter().try_for_each(|piece| with(piece)),
-            ShelvedBody::File(file, range) => each(file, range, with),
+            TierBody::Memory(pieces) => pieces.iter().try_for_each(|piece| with(piece)),
+            TierBody::File(file, range) => for_each_block(file, range, with),
         }
     }
 }
 
-pub(super) fn each(
+pub(super) fn for_each_block(
     file: &LocalFile,
     range: &Range<u64>,
     mut with: impl FnMut(&[u8]) -> io::Result<()>,
@@ -138,7 +138,7 @@ pub(super) fn each(
             .read(at..end, Reason::Plain)
             .map_err(|error| match error {
                 Error::Io(error) => error,
-                // It is shorter than it was.
+                // The file was truncated.
                 _ => io::ErrorKind::UnexpectedEof.into(),
             })?;
         with(&bytes)?;

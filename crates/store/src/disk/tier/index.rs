@@ -1,4 +1,4 @@
-//! Which objects are on disk, and who stays.
+//! The index of objects on disk, with the eviction policy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,56 +8,56 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 
-use super::{file_name, hash};
+use super::{file_name, hash_key};
 
-/// What is known of an object without opening its file. A few hundred bytes, most of it the key.
+/// An object's entry: a few hundred bytes, mostly the key.
 #[derive(Debug)]
-pub(super) struct Shelved {
+pub(super) struct TierEntry {
     key: Box<str>,
     tags: Box<str>,
     bytes: u64,
-    /// Its body was written, or found to be right, by this process.
+    /// Whether this process wrote or checked the body.
     checked: AtomicBool,
 }
 
-/// By the hash of the key, which names the file.
+/// Entries by the hash of the key, which is the file name.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct TierIndex {
     folder: PathBuf,
-    cache: Cache<u64, Arc<Shelved>, ByBytes, DefaultHashBuilder, Unlink>,
+    cache: Cache<u64, Arc<TierEntry>, TierEntryWeigher, DefaultHashBuilder, UnlinkOnEviction>,
 }
 
 #[derive(Debug, Clone)]
-struct ByBytes;
+struct TierEntryWeigher;
 
-/// Removes the files of those who go.
+/// Removes the files of evicted entries.
 #[derive(Debug, Clone)]
-struct Unlink(PathBuf);
+struct UnlinkOnEviction(PathBuf);
 
-/// Files take whole blocks of the disk.
+/// Files occupy whole blocks of the disk.
 const DISK_BLOCK_BYTES: u64 = 4096;
-/// A guess at the size of what is kept: only sets how much is laid out at first.
+/// Estimated size of an object, for the initial allocation only.
 const OBJECT_BYTES_LIKELY: u64 = 512 << 10;
 
-impl Weighter<u64, Arc<Shelved>> for ByBytes {
-    fn weight(&self, _: &u64, shelved: &Arc<Shelved>) -> u64 {
+impl Weighter<u64, Arc<TierEntry>> for TierEntryWeigher {
+    fn weight(&self, _: &u64, shelved: &Arc<TierEntry>) -> u64 {
         shelved.bytes.next_multiple_of(DISK_BLOCK_BYTES)
     }
 }
 
-impl Lifecycle<u64, Arc<Shelved>> for Unlink {
+impl Lifecycle<u64, Arc<TierEntry>> for UnlinkOnEviction {
     type RequestState = ();
 
-    // Unlike `on_evict` not called for what is replaced, whose file has the same name.
-    fn before_evict(&self, (): &mut (), hash: &u64, _: &mut Arc<Shelved>) {
-        // Whoever has it open reads on.
+    // Unlike `on_evict` not called for replaced entries, whose file has the same name.
+    fn before_evict(&self, (): &mut (), hash: &u64, _: &mut Arc<TierEntry>) {
+        // Open readers can finish reading.
         let _ = fs::remove_file(self.0.join(file_name(*hash)));
     }
 }
 
-impl Shelved {
-    pub(super) fn new(key: &str, tags: &str, bytes: u64, checked: bool) -> Shelved {
-        Shelved {
+impl TierEntry {
+    pub(super) fn new(key: &str, tags: &str, bytes: u64, checked: bool) -> TierEntry {
+        TierEntry {
             key: key.into(),
             tags: tags.into(),
             bytes,
@@ -74,8 +74,8 @@ impl Shelved {
     }
 }
 
-impl Index {
-    pub(super) fn new(folder: &Path, bytes_max: u64) -> Index {
+impl TierIndex {
+    pub(super) fn new(folder: &Path, bytes_max: u64) -> TierIndex {
         let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
             .shards(1)
@@ -83,30 +83,30 @@ impl Index {
             .estimated_items_capacity(items.clamp(64, 1 << 22))
             .build()
             .unwrap_or_else(|_| unreachable!("both capacities are set"));
-        let unlink = Unlink(folder.to_owned());
+        let unlink = UnlinkOnEviction(folder.to_owned());
         let hasher = DefaultHashBuilder::default();
-        Index {
+        TierIndex {
             folder: folder.to_owned(),
-            cache: Cache::with_options(options, ByBytes, hasher, unlink),
+            cache: Cache::with_options(options, TierEntryWeigher, hasher, unlink),
         }
     }
 
-    /// Whether it is there; no use of it.
+    /// Returns whether the object is stored, without counting as a use.
     pub(super) fn has(&self, hash: u64, key: &str) -> bool {
         let found = self.cache.peek(&hash);
         found.is_some_and(|shelved| *shelved.key == *key)
     }
 
-    /// What is there, which counts as a use.
-    pub(super) fn get(&self, hash: u64, key: &str) -> Option<Arc<Shelved>> {
+    /// Returns the entry and records the use.
+    pub(super) fn get(&self, hash: u64, key: &str) -> Option<Arc<TierEntry>> {
         let found = self.cache.get(&hash)?;
         (*found.key == *key).then_some(found)
     }
 
-    /// A file has appeared. False: it does not stay, and is removed.
-    pub(super) fn add(&self, key: &str, shelved: Shelved) -> bool {
-        self.cache.insert(hash(key), Arc::new(shelved));
-        self.has(hash(key), key)
+    /// Adds a file. False: it is evicted at once and removed.
+    pub(super) fn add(&self, key: &str, shelved: TierEntry) -> bool {
+        self.cache.insert(hash_key(key), Arc::new(shelved));
+        self.has(hash_key(key), key)
     }
 
     pub(super) fn remove(&self, hash: u64, key: &str) -> bool {

@@ -1,11 +1,9 @@
-//! Whole objects on disk, behind those in memory.
+//! Complete objects on disk, behind those in memory.
 //!
-//! A file each, which says in full what it is, with checksums of that and of the body; it is
-//! written under another name and renamed, so that a process may be killed at any moment. What was
-//! written before the last start is read once and checked before it is used for the first time:
-//! the machine may have stopped, too. The files are known from an index in memory, which is read
-//! from them at the start, in the background; it decides who stays, by the same policy as in
-//! memory, and removes who goes. A folder belongs to one process.
+//! Each file describes itself completely, with checksums of header and body. Files are written under another
+//! name and renamed, so that the process may be killed at any time. A file of an earlier run is checked before
+//! its first use, because the machine may have stopped, too. An index in memory is read from the files in the
+//! background at startup. It evicts by the same policy as the memory cache. A folder belongs to one process.
 
 mod file;
 mod format;
@@ -26,56 +24,56 @@ use std::thread::JoinHandle;
 use rustix::fs::{FlockOperation, flock};
 use twox_hash::XxHash3_64;
 
-pub use self::file::{ShelvedBody, Shelving};
-use self::file::{Unread, begin, each, shelved, write};
-use self::format::Header;
-use self::index::{Index, Shelved};
-use self::queue::Queue;
-use crate::identity::Identity;
+pub use self::file::{TierBody, TierObject};
+use self::file::{TierFileError, for_each_block, read_entry, read_header_bytes, write};
+use self::format::TierFileHeader;
+use self::index::{TierEntry, TierIndex};
+use self::queue::WriteQueue;
 use crate::local::LocalFile;
-use crate::meter::Meter;
+use crate::object_version::ObjectVersion;
+use crate::storage_meter::Meter;
 
 const SUFFIX: &str = "object";
 const PART: &str = "part";
 const LOCK: &str = "lock";
 
-/// Objects on disk. Cheap to clone; all clones are one.
+/// Objects on disk. Cheap to clone; clones share the tier.
 #[derive(Debug, Clone)]
 pub struct DiskTier {
-    shared: Arc<Shared>,
+    shared: Arc<TierState>,
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TierState {
     folder: PathBuf,
-    index: Index,
-    queue: Queue,
+    index: TierIndex,
+    queue: WriteQueue,
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
-    /// Held as long as the folder is ours.
+    /// Locked as long as the folder is ours.
     _lock: File,
 }
 
-/// An object that was kept.
+/// A stored object.
 #[derive(Debug)]
-pub struct Found {
-    /// What was kept with it.
+pub struct TierHit {
+    /// The metadata that was stored with it.
     pub head: Vec<u8>,
-    /// The file, and where in it the body lies.
+    /// The file.
     pub file: Arc<LocalFile>,
-    /// Within the file.
+    /// The range of the body within the file.
     pub body: Range<u64>,
 }
 
-/// What became of objects so far.
+/// Counts of stored objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskTierCounts {
     /// Written.
     pub written: u64,
-    /// Not written: too many waited already, or the disk would not.
+    /// Not written: too many objects were waiting, or the disk failed.
     pub dropped: u64,
-    /// Found damaged, and removed.
+    /// Damaged files that were removed.
     pub broken: u64,
 }
 
@@ -84,12 +82,11 @@ const DROPPED: usize = 1;
 const BROKEN: usize = 2;
 
 impl DiskTier {
-    /// Opens a folder, made where it is not there (for this user only), and starts to read what is
-    /// in it; keeps at most about `bytes_max`, and in memory at most `waiting_bytes_max` that wait
-    /// to be written.
+    /// Opens a folder, creates it for this user only if necessary, and starts to read its files. Stores about
+    /// `bytes_max`, with at most `waiting_bytes_max` in memory that wait to be written.
     ///
     /// # Errors
-    /// When it cannot be made, or belongs to another process.
+    /// When it cannot be created, or belongs to another process.
     pub fn open(folder: &Path, bytes_max: u64, waiting_bytes_max: u64) -> io::Result<DiskTier> {
         DirBuilder::new()
             .recursive(true)
@@ -97,13 +94,13 @@ impl DiskTier {
             .create(folder)?;
         let lock = File::create(folder.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-            let what = format!("another process keeps its objects there ({error})");
+            let what = format!("another process uses this folder: {error}");
             io::Error::new(io::ErrorKind::AddrInUse, what)
         })?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TierState {
             folder: folder.to_owned(),
-            index: Index::new(folder, bytes_max),
-            queue: Queue::new(waiting_bytes_max),
+            index: TierIndex::new(folder, bytes_max),
+            queue: WriteQueue::new(waiting_bytes_max),
             meter: Arc::default(),
             counts: Default::default(),
             _lock: lock,
@@ -111,9 +108,9 @@ impl DiskTier {
         let works = shared.clone();
         let builder = std::thread::Builder::new().name("disk".into());
         let writer = builder.spawn(move || {
-            works.scan();
+            works.scan_folder();
             while let Some(job) = works.queue.next() {
-                works.write(&job);
+                works.write_object(&job);
                 works.queue.done();
             }
         })?;
@@ -123,71 +120,73 @@ impl DiskTier {
         })
     }
 
-    /// Keeps an object, soon, in place of what was kept under its key. False: too much waits
-    /// already.
-    pub fn put(&self, object: Shelving) -> bool {
+    /// Stores an object in the background, in place of any other under its key. False: the queue is full.
+    pub fn put(&self, object: TierObject) -> bool {
         let taken = self.shared.queue.push(object);
         if !taken {
-            self.shared.count(DROPPED);
+            self.shared.count_event(DROPPED);
         }
         taken
     }
 
-    /// Whether it is there, or about to be.
+    /// Returns whether an object is stored or queued.
     pub fn has(&self, key: &str) -> bool {
-        self.shared.index.has(hash(key), key) || self.shared.queue.has(key)
+        self.shared.index.has(hash_key(key), key) || self.shared.queue.has(key)
     }
 
-    /// Whether it can be had at once.
+    /// Returns whether an object is stored.
     pub fn is_written(&self, key: &str) -> bool {
-        self.shared.index.has(hash(key), key)
+        self.shared.index.has(hash_key(key), key)
     }
 
-    /// What is kept under a key, checked. Blocks.
-    pub fn get(&self, key: &str) -> Option<Found> {
+    /// Opens and checks an object. Blocks.
+    pub fn get(&self, key: &str) -> Option<TierHit> {
         let shared = &self.shared;
-        let shelved = shared.index.get(hash(key), key)?;
-        let found = shared.read(key, &shelved);
-        if found.as_ref().is_err_and(|why| *why == Unread::Broken) {
-            shared.count(BROKEN);
-            shared.index.remove(hash(key), key);
+        let shelved = shared.index.get(hash_key(key), key)?;
+        let found = shared.read_object(key, &shelved);
+        if found
+            .as_ref()
+            .is_err_and(|why| *why == TierFileError::Broken)
+        {
+            shared.count_event(BROKEN);
+            shared.index.remove(hash_key(key), key);
         }
         found.ok()
     }
 
-    /// Forgets one object, also one that is about to be written.
+    /// Removes one object, also from the queue.
     pub fn remove(&self, key: &str) {
         self.shared.queue.doom(|job| job.key == key);
-        self.shared.index.remove(hash(key), key);
+        self.shared.index.remove(hash_key(key), key);
     }
 
-    /// Forgets all objects that `which` names by key and tags. Returns how many there were.
+    /// Removes all objects that `which` selects by key and tags. Returns their number.
     pub fn purge(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         let waiting = self.shared.queue.doom(|job| which(&job.key, &job.tags));
         waiting + self.shared.index.purge(which)
     }
 
-    /// Bytes that all files take.
+    /// The bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.shared.index.bytes()
     }
 
-    /// Objects kept.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.index.len()
     }
 
-    /// Nothing is kept.
+    /// Returns whether the tier is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Objects that wait to be written.
+    /// The number of queued objects.
     pub fn waiting(&self) -> usize {
         self.shared.queue.len()
     }
 
-    /// What became of objects so far.
+    /// The counts so far.
     pub fn counts(&self) -> DiskTierCounts {
         let [written, dropped, broken] = &self.shared.counts;
         DiskTierCounts {
@@ -197,29 +196,29 @@ impl DiskTier {
         }
     }
 
-    /// Writes what waits, and then `rest`, and takes no more. Blocks until that is done.
-    pub fn close(&self, rest: impl IntoIterator<Item = Shelving>) {
+    /// Writes the queue and then `rest`, and accepts no more. Blocks until that is done.
+    pub fn close(&self, rest: impl IntoIterator<Item = TierObject>) {
         self.shared.queue.close();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
-            // A writer that panicked has written what it could.
+            // Ignores a writer that panicked.
             let _ = writer.join();
             for object in rest {
-                self.shared.write(&queue::Job::new(object));
+                self.shared.write_object(&queue::WriteJob::new(object));
             }
         }
     }
 }
 
-impl Shared {
-    fn count(&self, which: usize) {
+impl TierState {
+    fn count_event(&self, which: usize) {
         if let Some(count) = self.counts.get(which) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// Reads the heads of all files into the index; removes what is none of them.
-    fn scan(&self) {
+    /// Reads the headers of all files into the index, and removes damaged files.
+    fn scan_folder(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
         };
@@ -229,80 +228,82 @@ impl Shared {
             let suffix = path.extension().and_then(|suffix| suffix.to_str());
             match suffix {
                 Some(SUFFIX) => {
-                    let known = shelved(&path).map(|(key, shelved)| {
-                        let right = Some(file_name(hash(&key)).as_str()) == name;
-                        // What was written since the start is newer.
-                        right && (self.index.has(hash(&key), &key) || self.index.add(&key, shelved))
+                    let known = read_entry(&path).map(|(key, shelved)| {
+                        let right = Some(file_name(hash_key(&key)).as_str()) == name;
+                        // A file written since the start is newer.
+                        right
+                            && (self.index.has(hash_key(&key), &key)
+                                || self.index.add(&key, shelved))
                     });
-                    // What cannot be looked at now is left for the next start.
-                    let useless = matches!(known, Ok(false) | Err(Unread::Broken));
+                    // An unreadable file is left for the next start.
+                    let useless = matches!(known, Ok(false) | Err(TierFileError::Broken));
                     if useless && fs::remove_file(&path).is_ok() {
-                        self.count(BROKEN);
+                        self.count_event(BROKEN);
                     }
                 }
-                // A process that was killed left it half-written.
+                // A partial file of a process that was killed.
                 Some(PART) => drop(fs::remove_file(&path)),
-                // Nothing of ours: left alone.
+                // Leaves foreign files alone.
                 _ => {}
             }
         }
     }
 
-    fn write(&self, job: &queue::Job) {
+    fn write_object(&self, job: &queue::WriteJob) {
         if job.is_doomed() {
             return;
         }
         let object = &job.object;
-        let path = self.folder.join(file_name(hash(&object.key)));
+        let path = self.folder.join(file_name(hash_key(&object.key)));
         let part = path.with_extension(PART);
         match write(&part, object).and_then(|len| fs::rename(&part, &path).map(|()| len)) {
             Ok(len) => {
-                let shelved = Shelved::new(&object.key, &object.tags, len, true);
+                let shelved = TierEntry::new(&object.key, &object.tags, len, true);
                 if self.index.add(&object.key, shelved) {
-                    self.count(WRITTEN);
+                    self.count_event(WRITTEN);
                 }
-                // Whoever dooms it now finds it in the index.
+                // A purge from now on finds the object in the index.
                 if job.is_doomed() {
-                    self.index.remove(hash(&object.key), &object.key);
+                    self.index.remove(hash_key(&object.key), &object.key);
                 }
             }
             Err(_) => {
-                // It may never have been made.
+                // The file may not exist.
                 let _ = fs::remove_file(&part);
-                self.count(DROPPED);
+                self.count_event(DROPPED);
             }
         }
     }
 
-    /// Opens an object's file, and checks it, its body only the first time.
-    fn read(&self, key: &str, shelved: &Shelved) -> Result<Found, Unread> {
-        let file = File::open(self.folder.join(file_name(hash(key))))?;
-        let identity = Identity::of(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
-        let bytes = begin(&file)?;
-        let header = Header::read(&bytes).ok_or(Unread::Broken)?;
+    /// Opens and checks an object's file. The body is checked only the first time.
+    fn read_object(&self, key: &str, shelved: &TierEntry) -> Result<TierHit, TierFileError> {
+        let file = File::open(self.folder.join(file_name(hash_key(key))))?;
+        let identity = ObjectVersion::of(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
+        let bytes = read_header_bytes(&file)?;
+        let header = TierFileHeader::read(&bytes).ok_or(TierFileError::Broken)?;
         let start = bytes.len() as u64;
         let body = start..start.saturating_add(header.body_len);
         if header.key != key || body.end != identity.len {
-            return Err(Unread::Broken);
+            return Err(TierFileError::Broken);
         }
         let (head, body_sum) = (header.head.to_vec(), header.body_sum);
         let file = Arc::new(LocalFile::new(file, identity, self.meter.clone()));
         if !shelved.is_checked() {
             let mut summed = XxHash3_64::new();
-            each(&file, &body, |bytes| {
+            for_each_block(&file, &body, |bytes| {
                 std::hash::Hasher::write(&mut summed, bytes);
                 Ok(())
             })?;
             if std::hash::Hasher::finish(&summed) != body_sum {
-                return Err(Unread::Broken);
+                return Err(TierFileError::Broken);
             }
             shelved.check();
         }
-        Ok(Found { head, file, body })
+        Ok(TierHit { head, file, body })
     }
 }
 
-fn hash(key: &str) -> u64 {
+fn hash_key(key: &str) -> u64 {
     XxHash3_64::oneshot(key.as_bytes())
 }
 

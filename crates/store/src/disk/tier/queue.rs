@@ -1,37 +1,37 @@
-//! What waits to be written, bounded by bytes.
+//! The queue of objects to write, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::Shelving;
+use super::TierObject;
 
 #[derive(Debug)]
-pub(super) struct Queue {
-    inner: Mutex<Inner>,
+pub(super) struct WriteQueue {
+    inner: Mutex<WriteQueueState>,
     more: Condvar,
     bytes_max: u64,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    waiting: VecDeque<Arc<Job>>,
-    /// Being written.
-    current: Option<Arc<Job>>,
+struct WriteQueueState {
+    waiting: VecDeque<Arc<WriteJob>>,
+    /// Keys being written.
+    current: Option<Arc<WriteJob>>,
     bytes: u64,
     closed: bool,
 }
 
-/// An object to be written, unless it is purged before.
+/// An object to write, unless it is purged first.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) object: Shelving,
+pub(super) struct WriteJob {
+    pub(super) object: TierObject,
     doomed: AtomicBool,
 }
 
-impl Job {
-    pub(super) fn new(object: Shelving) -> Job {
-        Job {
+impl WriteJob {
+    pub(super) fn new(object: TierObject) -> WriteJob {
+        WriteJob {
             object,
             doomed: AtomicBool::new(false),
         }
@@ -42,30 +42,30 @@ impl Job {
     }
 }
 
-impl Queue {
-    pub(super) fn new(bytes_max: u64) -> Queue {
-        Queue {
+impl WriteQueue {
+    pub(super) fn new(bytes_max: u64) -> WriteQueue {
+        WriteQueue {
             inner: Mutex::default(),
             more: Condvar::new(),
             bytes_max,
         }
     }
 
-    /// False: too much waits already. One object always finds room.
-    pub(super) fn push(&self, object: Shelving) -> bool {
+    /// Adds an object. False: the queue is full. One object always fits.
+    pub(super) fn push(&self, object: TierObject) -> bool {
         let mut inner = self.lock();
         let bytes = inner.bytes.saturating_add(object.body.len());
         if inner.closed || (bytes > self.bytes_max && !inner.waiting.is_empty()) {
             return false;
         }
         inner.bytes = bytes;
-        inner.waiting.push_back(Arc::new(Job::new(object)));
+        inner.waiting.push_back(Arc::new(WriteJob::new(object)));
         self.more.notify_one();
         true
     }
 
-    /// The next one to write; waits for it. `None`: there will be no more.
-    pub(super) fn next(&self) -> Option<Arc<Job>> {
+    /// Waits for the next object; `None` once the queue is closed.
+    pub(super) fn next(&self) -> Option<Arc<WriteJob>> {
         let mut inner = self.lock();
         loop {
             if let Some(job) = inner.waiting.pop_front() {
@@ -83,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// The one that was given last has been written.
+    /// Records that the last returned object has been written.
     pub(super) fn done(&self) {
         self.lock().current = None;
     }
@@ -99,8 +99,8 @@ impl Queue {
         all.any(|job| job.object.key == key && !job.is_doomed())
     }
 
-    /// Those must not be kept. Returns how many there were.
-    pub(super) fn doom(&self, which: impl Fn(&Shelving) -> bool) -> usize {
+    /// Marks the selected objects as purged. Returns their number.
+    pub(super) fn doom(&self, which: impl Fn(&TierObject) -> bool) -> usize {
         let inner = self.lock();
         let all = inner.waiting.iter().chain(&inner.current);
         let meant = all.filter(|job| which(&job.object));
@@ -114,7 +114,7 @@ impl Queue {
         inner.waiting.len() + usize::from(inner.current.is_some())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, WriteQueueState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

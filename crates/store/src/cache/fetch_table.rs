@@ -1,0 +1,260 @@
+//! Coalesces fetches: the first request for a key leads, all others follow.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// The running fetches. Cheap to clone; clones share the table.
+#[derive(Debug)]
+pub struct FetchTable<K, T> {
+    table: Arc<Mutex<HashMap<K, Arc<SharedFetch<T>>>>>,
+}
+
+/// One fetch, with one result for all followers.
+#[derive(Debug)]
+pub struct SharedFetch<T> {
+    landed: watch::Sender<Option<T>>,
+    purged: AtomicBool,
+}
+
+/// The role of a request.
+#[derive(Debug)]
+pub enum FetchTicket<K: Eq + Hash, T> {
+    /// The request must fetch.
+    Lead(FetchLeader<K, T>),
+    /// The request waits for a running fetch.
+    Follow(FetchFollower<T>),
+}
+
+/// The duty to fetch. If it is dropped without a result, followers get `None`.
+#[derive(Debug)]
+pub struct FetchLeader<K: Eq + Hash, T> {
+    /// The requested key, and others under which the fetch is found.
+    keys: Vec<K>,
+    flight: Arc<SharedFetch<T>>,
+    flights: FetchTable<K, T>,
+}
+
+/// Waits for a running fetch.
+#[derive(Debug)]
+pub struct FetchFollower<T> {
+    landed: watch::Receiver<Option<T>>,
+}
+
+impl<K, T> Default for FetchTable<K, T> {
+    fn default() -> FetchTable<K, T> {
+        FetchTable {
+            table: Arc::default(),
+        }
+    }
+}
+
+impl<K, T> Clone for FetchTable<K, T> {
+    fn clone(&self) -> FetchTable<K, T> {
+        FetchTable {
+            table: Arc::clone(&self.table),
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone, T: Clone> FetchTable<K, T> {
+    /// Leads a new fetch of this key, or follows a running one.
+    pub fn join(&self, key: &K) -> FetchTicket<K, T> {
+        let mut table = self.lock();
+        if let Some(flight) = table.get(key) {
+            let landed = flight.landed.subscribe();
+            return FetchTicket::Follow(FetchFollower { landed });
+        }
+        let flight = Arc::new(SharedFetch {
+            landed: watch::Sender::new(None),
+            purged: AtomicBool::new(false),
+        });
+        table.insert(key.clone(), Arc::clone(&flight));
+        FetchTicket::Lead(FetchLeader {
+            keys: vec![key.clone()],
+            flight,
+            flights: self.clone(),
+        })
+    }
+
+    /// The number of keys with a running fetch.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns whether no fetch is running.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of followers that wait.
+    pub fn followers(&self) -> usize {
+        let table = self.lock();
+        // A fetch may be in the table under several keys.
+        let flights: HashMap<_, _> = table.values().map(|one| (Arc::as_ptr(one), one)).collect();
+        let counts = flights.values().map(|one| one.landed.receiver_count());
+        counts.sum()
+    }
+
+    /// Marks the selected fetches, by key and result, so that their objects are not stored and no request joins
+    /// them. Returns their number.
+    pub fn purge(&self, mut which: impl FnMut(&K, Option<&T>) -> bool) -> usize {
+        let (mut table, mut count) = (self.lock(), 0);
+        table.retain(|key, flight| {
+            let hit = which(key, flight.landed.borrow().as_ref());
+            if hit && !flight.purged.swap(true, Ordering::AcqRel) {
+                count += 1;
+            }
+            !hit
+        });
+        count
+    }
+}
+
+impl<K, T> FetchTable<K, T> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<SharedFetch<T>>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash + Clone, T> FetchLeader<K, T> {
+    /// Adds another key for this fetch, unless that key has a fetch already.
+    pub fn also(&mut self, key: &K) {
+        let mut table = self.flights.lock();
+        if !self.purged() && !table.contains_key(key) {
+            table.insert(key.clone(), Arc::clone(&self.flight));
+            self.keys.push(key.clone());
+        }
+    }
+}
+
+impl<K: Eq + Hash, T> FetchLeader<K, T> {
+    /// Publishes the result to all present and future followers.
+    pub fn land(&self, with: T) {
+        self.flight.landed.send_replace(Some(with));
+    }
+
+    /// Returns whether the object was purged during the fetch and must not be stored.
+    pub fn purged(&self) -> bool {
+        self.flight.purged.load(Ordering::Acquire)
+    }
+
+    /// Keeps further requests from joining. Present followers stay.
+    pub fn close(&self) {
+        let mut table = self.flights.lock();
+        let ours = |flight: &Arc<SharedFetch<T>>| Arc::ptr_eq(flight, &self.flight);
+        for key in &self.keys {
+            if table.get(key).is_some_and(ours) {
+                table.remove(key);
+            }
+        }
+    }
+}
+
+impl<K: Eq + Hash, T> Drop for FetchLeader<K, T> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<T: Clone> FetchFollower<T> {
+    /// Waits for the result; `None` when the leader was dropped without one.
+    pub async fn landed(mut self) -> Option<T> {
+        let landed = self.landed.wait_for(Option::is_some).await.ok()?;
+        landed.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn expect_leader(joined: FetchTicket<u8, u8>) -> FetchLeader<u8, u8> {
+        match joined {
+            FetchTicket::Lead(lead) => lead,
+            FetchTicket::Follow(_) => panic!("somebody leads already"),
+        }
+    }
+
+    fn expect_follower(joined: FetchTicket<u8, u8>) -> FetchFollower<u8> {
+        match joined {
+            FetchTicket::Follow(follow) => follow,
+            FetchTicket::Lead(_) => panic!("this request must follow"),
+        }
+    }
+
+    #[test]
+    fn the_first_request_leads_and_all_get_its_result() {
+        let flights = FetchTable::default();
+        let first = expect_leader(flights.join(&1));
+        let (waiting, late) = (expect_follower(flights.join(&1)), flights.join(&1));
+        let other = expect_leader(flights.join(&2));
+        assert_eq!((flights.len(), flights.followers()), (2, 2));
+        first.land(9);
+        assert_eq!(poll_once(waiting.landed()), Poll::Ready(Some(9)));
+        assert_eq!(
+            poll_once(expect_follower(late).landed()),
+            Poll::Ready(Some(9))
+        );
+        assert_eq!(
+            poll_once(expect_follower(flights.join(&1)).landed()),
+            Poll::Ready(Some(9))
+        );
+        drop((first, other));
+        assert!(flights.is_empty());
+        expect_leader(flights.join(&1));
+    }
+
+    #[test]
+    fn a_fetch_may_have_several_keys_and_removes_them_all() {
+        let flights = FetchTable::default();
+        let (mut first, other) = (
+            expect_leader(flights.join(&1)),
+            expect_leader(flights.join(&3)),
+        );
+        first.also(&2);
+        first.also(&3);
+        first.land(9);
+        let second = expect_follower(flights.join(&2));
+        assert_eq!(flights.followers(), 1);
+        assert_eq!(poll_once(second.landed()), Poll::Ready(Some(9)));
+        drop(first);
+        expect_leader(flights.join(&2));
+        expect_follower(flights.join(&3));
+        drop(other);
+        assert!(flights.is_empty());
+    }
+
+    #[test]
+    fn followers_wake_when_their_leader_is_dropped() {
+        let flights = FetchTable::default();
+        let first = expect_leader(flights.join(&1));
+        let waiting = expect_follower(flights.join(&1));
+        drop(first);
+        assert_eq!(poll_once(waiting.landed()), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_purged_fetch_is_not_joined_and_does_not_remove_its_successor() {
+        let flights = FetchTable::default();
+        let old = expect_leader(flights.join(&1));
+        assert_eq!(
+            flights.purge(|key, landed| *key == 1 && landed.is_none()),
+            1
+        );
+        assert!(old.purged());
+        let new = expect_leader(flights.join(&1));
+        assert!(!new.purged());
+        drop(old);
+        expect_follower(flights.join(&1));
+    }
+}

@@ -1,0 +1,346 @@
+//! A body that may still be growing, with one writer and any number of readers.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+/// Bytes that a reader gets at a time, so that a slow reader does not hold the whole body.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// The bytes of a body so far.
+#[derive(Debug, Default)]
+pub struct GrowingBody {
+    inner: Mutex<GrowingState>,
+}
+
+#[derive(Debug, Default)]
+struct GrowingState {
+    /// In order and not empty, each with the offset of its first byte. Bytes before `dropped` are freed (see
+    /// [`GrowingBody::window`]).
+    pieces: Vec<(u64, Bytes)>,
+    dropped: u64,
+    len: u64,
+    end: Option<Result<(), BrokenBody>>,
+    /// The offset and the waker of each reader.
+    readers: Vec<Option<ReaderPosition>>,
+    /// The writer, while it waits for readers.
+    writer: Option<Waker>,
+    /// Bytes that stay readable behind the writer, once the body is too large to store.
+    window: Option<u64>,
+}
+
+#[derive(Debug)]
+struct ReaderPosition {
+    at: u64,
+    waker: Option<Waker>,
+}
+
+/// The reason why a body is incomplete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenBody(pub Arc<str>);
+
+impl fmt::Display for BrokenBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BrokenBody {}
+
+impl GrowingBody {
+    /// A complete body.
+    pub fn whole(pieces: Vec<Bytes>) -> GrowingBody {
+        let mut inner = GrowingState {
+            end: Some(Ok(())),
+            ..GrowingState::default()
+        };
+        inner.add_reader(pieces);
+        GrowingBody {
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// Appends bytes and wakes the waiting readers.
+    pub fn push(&self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        let mut inner = self.lock_state();
+        let start = inner.len;
+        inner.len += piece.len() as u64;
+        inner.pieces.push((start, piece));
+        inner.wake_readers();
+    }
+
+    /// Completes or breaks the body. Only the first call counts.
+    pub fn end(&self, how: Result<(), BrokenBody>) {
+        let mut inner = self.lock_state();
+        inner.end.get_or_insert(how);
+        inner.wake_readers();
+    }
+
+    /// The number of bytes so far.
+    pub fn len(&self) -> u64 {
+        self.lock_state().len
+    }
+
+    /// Returns whether there are no bytes yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All blocks of a complete body.
+    pub fn pieces(&self) -> Option<Vec<Bytes>> {
+        let inner = self.lock_state();
+        let whole = inner.end == Some(Ok(())) && inner.dropped == 0;
+        let pieces = inner.pieces.iter().map(|(_, piece)| piece.clone());
+        whole.then(|| pieces.collect())
+    }
+
+    /// Replaces the blocks of a complete body by others with the same bytes.
+    pub fn repack(&self, pieces: Vec<Bytes>) {
+        let mut inner = self.lock_state();
+        // Readers find their position by offset.
+        inner.add_reader(pieces);
+    }
+
+    /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its slowest reader
+    /// ([`GrowingBody::poll_room`]), and no reader can join.
+    pub fn window(&self, bytes: u64) {
+        self.lock_state().window = Some(bytes);
+    }
+
+    /// Ready when the writer may append more; false when there are no readers left. A reader may still join
+    /// until the writer calls [`GrowingBody::end`]. Without a window there always is room.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut inner = self.lock_state();
+        let Some(window) = inner.window else {
+            return Poll::Ready(true);
+        };
+        let Some(slowest) = inner.slowest_reader() else {
+            return Poll::Ready(false);
+        };
+        inner.free_before(slowest);
+        if inner.len - slowest < window {
+            return Poll::Ready(true);
+        }
+        inner.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Starts reading a range, whose end may be beyond the body. `None` when its first bytes have been freed.
+    pub fn read(self: &Arc<GrowingBody>, range: Range<u64>) -> Option<GrowingReader> {
+        let mut inner = self.lock_state();
+        if inner.window.is_some() && inner.dropped > range.start {
+            return None;
+        }
+        let place = ReaderPosition {
+            at: range.start,
+            waker: None,
+        };
+        let free = inner.readers.iter().position(Option::is_none);
+        let slot = free.unwrap_or(inner.readers.len());
+        match free {
+            Some(free) => inner.readers[free] = Some(place),
+            None => inner.readers.push(Some(place)),
+        }
+        drop(inner);
+        Some(GrowingReader {
+            body: Arc::clone(self),
+            slot,
+            at: range.start,
+            end: range.end,
+        })
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, GrowingState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GrowingState {
+    fn add_reader(&mut self, pieces: Vec<Bytes>) {
+        (self.pieces, self.len) = (Vec::with_capacity(pieces.len()), 0);
+        for piece in pieces {
+            let start = self.len;
+            self.len += piece.len() as u64;
+            self.pieces.push((start, piece));
+        }
+    }
+
+    fn wake_readers(&mut self) {
+        for place in self.readers.iter_mut().flatten() {
+            if let Some(waker) = place.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn slowest_reader(&self) -> Option<u64> {
+        self.readers.iter().flatten().map(|place| place.at).min()
+    }
+
+    /// Frees blocks before this offset.
+    fn free_before(&mut self, before: u64) {
+        let count = self.blocks_before(before);
+        if let Some((start, piece)) = count.checked_sub(1).and_then(|last| self.pieces.get(last)) {
+            self.dropped = start + piece.len() as u64;
+        }
+        self.pieces.drain(..count);
+    }
+
+    /// The number of blocks that end at or before this offset, by binary search, because many readers call it
+    /// often.
+    fn blocks_before(&self, byte: u64) -> usize {
+        self.pieces
+            .partition_point(|(start, piece)| start + piece.len() as u64 <= byte)
+    }
+
+    /// The available bytes from `from` to `to`, up to the limit of a read.
+    fn available_blocks(&self, from: u64, to: u64) -> Vec<Bytes> {
+        let (mut found, mut room) = (Vec::new(), READ_BYTES_MAX);
+        for (start, piece) in self.pieces.get(self.blocks_before(from)..).unwrap_or(&[]) {
+            if *start >= to || room == 0 {
+                break;
+            }
+            // Within the block's length, which is a usize.
+            let first = from.saturating_sub(*start) as usize;
+            let last = (to - start).min(piece.len() as u64) as usize;
+            let last = last.min(first.saturating_add(room));
+            room -= last - first;
+            found.push(piece.slice(first..last));
+        }
+        found
+    }
+}
+
+/// A reader of a growing body. Returns several received blocks at a time, and finishes with the body or
+/// its range.
+#[derive(Debug)]
+pub struct GrowingReader {
+    body: Arc<GrowingBody>,
+    slot: usize,
+    at: u64,
+    end: u64,
+}
+
+impl Stream for GrowingReader {
+    type Item = Result<Vec<Bytes>, BrokenBody>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.at >= self.end {
+            return Poll::Ready(None);
+        }
+        let body = Arc::clone(&self.body);
+        let mut inner = body.lock_state();
+        let found = inner.available_blocks(self.at, self.end);
+        if !found.is_empty() {
+            self.at += found.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            if let Some(place) = inner.readers.get_mut(self.slot).and_then(Option::as_mut) {
+                place.at = self.at;
+            }
+            if let Some(writer) = inner.writer.take() {
+                writer.wake();
+            }
+            return Poll::Ready(Some(Ok(found)));
+        }
+        match &inner.end {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(broken)) => Poll::Ready(Some(Err(broken.clone()))),
+            None => {
+                if let Some(place) = inner.readers.get_mut(self.slot).and_then(Option::as_mut) {
+                    place.waker = Some(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for GrowingReader {
+    fn drop(&mut self) {
+        let mut inner = self.body.lock_state();
+        if let Some(slot) = inner.readers.get_mut(self.slot) {
+            *slot = None;
+        }
+        if let Some(writer) = inner.writer.take() {
+            writer.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll_next(reader: &mut GrowingReader) -> Poll<Option<Result<Vec<u8>, BrokenBody>>> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let joined = |pieces: Vec<Bytes>| pieces.concat();
+        let polled = Pin::new(reader).poll_next(&mut cx);
+        polled.map(|item| item.map(|result| result.map(joined)))
+    }
+
+    fn ready_with(bytes: &[u8]) -> Poll<Option<Result<Vec<u8>, BrokenBody>>> {
+        Poll::Ready(Some(Ok(bytes.to_vec())))
+    }
+
+    #[test]
+    fn readers_follow_the_writer_and_see_the_same_end() {
+        let body = Arc::new(GrowingBody::default());
+        let mut early = body.read(0..u64::MAX).unwrap();
+        assert_eq!(poll_next(&mut early), Poll::Pending);
+        body.push(Bytes::from_static(b"abc"));
+        body.push(Bytes::from_static(b"def"));
+        let mut late = body.read(2..5).unwrap();
+        assert_eq!(poll_next(&mut early), ready_with(b"abcdef"));
+        assert_eq!(poll_next(&mut late), ready_with(b"cde"));
+        assert_eq!(poll_next(&mut late), Poll::Ready(None));
+        assert_eq!(poll_next(&mut early), Poll::Pending);
+        assert_eq!(body.pieces(), None);
+        body.end(Ok(()));
+        assert_eq!(poll_next(&mut early), Poll::Ready(None));
+        assert_eq!(body.pieces().unwrap().concat(), b"abcdef");
+    }
+
+    #[test]
+    fn a_broken_body_returns_its_bytes_and_then_the_reason() {
+        let body = Arc::new(GrowingBody::default());
+        body.push(Bytes::from_static(b"abc"));
+        body.end(Err(BrokenBody("reset".into())));
+        body.end(Ok(()));
+        let mut reader = body.read(1..9).unwrap();
+        assert_eq!(poll_next(&mut reader), ready_with(b"bc"));
+        assert_eq!(
+            poll_next(&mut reader),
+            Poll::Ready(Some(Err(BrokenBody("reset".into()))))
+        );
+        assert_eq!(body.pieces(), None);
+    }
+
+    #[test]
+    fn a_window_waits_for_the_slowest_reader_and_frees_what_all_have_read() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let body = Arc::new(GrowingBody::default());
+        body.push(Bytes::from_static(b"abcd"));
+        let mut slow = body.read(0..9).unwrap();
+        let mut fast = body.read(0..9).unwrap();
+        body.window(4);
+        assert_eq!(poll_next(&mut fast), ready_with(b"abcd"));
+        assert_eq!(body.poll_room(&mut cx), Poll::Pending);
+        assert_eq!(poll_next(&mut slow), ready_with(b"abcd"));
+        assert_eq!(body.poll_room(&mut cx), Poll::Ready(true));
+        assert!(body.read(0..9).is_none(), "the first bytes are gone");
+        body.push(Bytes::from_static(b"efghi"));
+        assert_eq!(poll_next(&mut fast), ready_with(b"efghi"));
+        assert_eq!(body.poll_room(&mut cx), Poll::Pending);
+        drop(slow);
+        assert_eq!(body.poll_room(&mut cx), Poll::Ready(true));
+        drop(fast);
+        assert_eq!(body.poll_room(&mut cx), Poll::Ready(false));
+    }
+}

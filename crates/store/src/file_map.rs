@@ -1,0 +1,233 @@
+//! Mapped files and memory for buffers: the only file of this crate with `unsafe`.
+//!
+//! Safety of mapped files, for all `unsafe` blocks of [`FileMap`] and [`MappedPages`]:
+//!
+//! - **The pointer** comes from `mmap` of `len > 0` bytes and is valid until `munmap` in `drop`. Each
+//!   holder of the bytes holds the [`FileMap`] through its `Bytes`.
+//! - **Aliasing.** This process never writes through the mapping: it is `PROT_READ`. Another process may
+//!   write to the file or truncate it. The bytes are therefore passed to system calls only (`writev`),
+//!   which copy in the kernel and fail with `EFAULT` where the file was truncated. Code that reads the
+//!   bytes must use [`crate::Object::read`]. The response writer of `net`, the only user of
+//!   [`crate::LocalFile::mapping`], follows this rule, so that `SIGBUS` cannot occur.
+//! - **Threads.** The memory is only read, so `FileMap` may be sent and shared.
+//!
+//! Safety of buffer memory, for [`ArenaLot`], [`SpanDraft`] and [`ArenaSpan`]:
+//!
+//! - **The pointer** comes from `mmap` as above; every [`ArenaSpan`] holds its [`ArenaLot`].
+//! - **Aliasing.** A lot gives each of its bytes to one draft only: `taken` only grows, in steps of whole
+//!   pages. A draft writes within its own span, through `&mut self`, or lends its unwritten part as a
+//!   slice for as long as the draft is borrowed; that memory contains the kernel's zeros. A span is
+//!   readable only after its draft is finished. From then on it is not written to until it is dropped,
+//!   with its last slice, and the pages are returned.
+//! - **The kernel** may hold pages of a span for longer (`vmsplice`). Returning them removes them from our
+//!   address space without changing them, and the address is not used again while the lot lives.
+//! - **Threads.** A draft writes to its own memory; shared memory is only read.
+#![allow(unsafe_code)]
+
+use bytes::Bytes;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A whole file, mapped for reading.
+#[derive(Debug)]
+pub(crate) struct FileMap {
+    pages: Arc<MappedPages>,
+    all: Bytes,
+}
+
+#[derive(Debug)]
+struct MappedPages {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+unsafe impl Send for MappedPages {}
+unsafe impl Sync for MappedPages {}
+
+struct PagesOwner(Arc<MappedPages>);
+
+impl AsRef<[u8]> for PagesOwner {
+    fn as_ref(&self) -> &[u8] {
+        unsafe { std::slice::from_raw_parts(self.0.start.as_ptr(), self.0.len) }
+    }
+}
+
+impl FileMap {
+    /// Maps the first `len` bytes of `file`.
+    ///
+    /// # Errors
+    /// When the file is empty, there is no address space, there are too many mappings, or the file system
+    /// does not support it.
+    pub(crate) fn new(file: &File, len: u64) -> io::Result<FileMap> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let start = unsafe { mmap(null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pages = Arc::new(MappedPages { start, len });
+        let all = Bytes::from_owner(PagesOwner(pages.clone()));
+        Ok(FileMap { pages, all })
+    }
+
+    /// The whole file. User code must not read it; see the top of this file.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.all.clone()
+    }
+
+    /// Loads a part of the file into memory, and waits for it.
+    ///
+    /// # Errors
+    /// When the storage fails or the file was truncated; `InvalidInput` where the kernel (before 5.14) does
+    /// not support it.
+    pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
+        let page = rustix::param::page_size();
+        let start = range.start.min(self.pages.len) / page * page;
+        let len = range.end.min(self.pages.len).saturating_sub(start);
+        if len == 0 {
+            return Ok(());
+        }
+        unsafe {
+            let at = self.pages.start.as_ptr().add(start).cast();
+            // The first call starts reading all of it, the second waits page by page.
+            madvise(at, len, Advice::WillNeed)?;
+            Ok(madvise(at, len, Advice::LinuxPopulateRead)?)
+        }
+    }
+}
+
+impl Drop for MappedPages {
+    fn drop(&mut self) {
+        // Fails only for a range that was never mapped.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Memory in which buffers are allocated one after the other, each from the start of a page.
+#[derive(Debug)]
+pub(crate) struct ArenaLot {
+    pages: MappedPages,
+    /// The offset of the free part.
+    taken: AtomicUsize,
+}
+
+/// A buffer that is being filled.
+#[derive(Debug)]
+pub(crate) struct SpanDraft {
+    span: ArenaSpan,
+    filled: usize,
+}
+
+/// A finished buffer, which is never written to again.
+#[derive(Debug)]
+pub(crate) struct ArenaSpan {
+    lot: Arc<ArenaLot>,
+    start: usize,
+    len: usize,
+    /// The whole pages that are returned.
+    whole: usize,
+}
+
+impl ArenaLot {
+    /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge pages if
+    /// available: sending from those costs far less, because the kernel looks up and counts pages.
+    ///
+    /// # Errors
+    /// When there is no address space.
+    pub(crate) fn new(len: usize) -> io::Result<ArenaLot> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pages = MappedPages { start, len };
+        // Small pages work, too.
+        let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
+        Ok(ArenaLot {
+            pages,
+            taken: AtomicUsize::new(0),
+        })
+    }
+
+    /// Closes the lot for new buffers. Keeps the kernel from joining the remaining small pages to huge ones,
+    /// which would bring back pages that were returned.
+    pub(crate) fn settle(&self) {
+        let at = self.pages.start.as_ptr().cast();
+        // Ignores the error: it concerns unused memory only.
+        let _ = unsafe { madvise(at, self.pages.len, Advice::LinuxNoHugepage) };
+    }
+
+    /// Reserves `len` bytes, if there is room.
+    pub(crate) fn draft(self: &Arc<ArenaLot>, len: usize) -> Option<SpanDraft> {
+        let whole = len.checked_next_multiple_of(rustix::param::page_size())?;
+        let taking = |taken: usize| {
+            let end = taken.checked_add(whole)?;
+            (end <= self.pages.len).then_some(end)
+        };
+        let start = self.taken.fetch_update(Relaxed, Relaxed, taking).ok()?;
+        let lot = Arc::clone(self);
+        let span = ArenaSpan {
+            lot,
+            start,
+            len,
+            whole,
+        };
+        Some(SpanDraft { span, filled: 0 })
+    }
+}
+
+impl SpanDraft {
+    /// Appends as many of these bytes as fit.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.span.len - self.filled);
+        let at = self.span.start + self.filled;
+        // Within the span, which is ours alone, and thus no part of `bytes`.
+        unsafe {
+            let to = self.span.lot.pages.start.as_ptr().add(at);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
+        }
+        self.filled += len;
+    }
+
+    /// The part that is not filled yet.
+    pub(crate) fn rest(&mut self) -> &mut [u8] {
+        let at = self.span.start + self.filled;
+        // Within the span, which is exclusively ours, and borrowed for as long as `self` is.
+        unsafe {
+            let rest = self.span.lot.pages.start.as_ptr().add(at);
+            std::slice::from_raw_parts_mut(rest, self.span.len - self.filled)
+        }
+    }
+
+    /// Records that up to `len` bytes of the rest were written.
+    pub(crate) fn fill(&mut self, len: usize) {
+        self.filled += len.min(self.span.len - self.filled);
+    }
+
+    /// The finished buffer.
+    pub(crate) fn done(mut self) -> ArenaSpan {
+        self.span.len = self.filled;
+        self.span
+    }
+}
+
+impl AsRef<[u8]> for ArenaSpan {
+    fn as_ref(&self) -> &[u8] {
+        unsafe {
+            let start = self.lot.pages.start.as_ptr().add(self.start);
+            std::slice::from_raw_parts(start, self.len)
+        }
+    }
+}
+
+impl Drop for ArenaSpan {
+    fn drop(&mut self) {
+        if self.whole > 0 {
+            // Fails only for a range that was never mapped; the lot then unmaps it.
+            let _ = unsafe {
+                let at = self.lot.pages.start.as_ptr().add(self.start);
+                madvise(at.cast(), self.whole, Advice::LinuxDontNeed)
+            };
+        }
+    }
+}

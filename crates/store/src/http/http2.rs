@@ -1,0 +1,182 @@
+//! HTTP/2: one connection that carries several requests at once.
+
+use super::TransportError;
+use super::pool::ConnectionPool;
+use super::pooled_connection::Carrier;
+use bytes::Bytes;
+use http::response::Parts;
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use upstream::{OpenedStream, ServerAddress};
+
+/// Bytes that a server may send of one response, and of all responses of a connection, before any
+/// of them are taken.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+const FRAME_BYTES_MAX: u32 = 256 << 10;
+
+/// The one connection to an address that all its requests share, if the server offers HTTP/2.
+#[derive(Default)]
+pub(super) struct SharedConnection {
+    /// Locked while the connection is opened, so that all other requests wait for it.
+    current: Mutex<Option<OpenHttp2>>,
+    is_refused: AtomicBool,
+}
+
+struct OpenHttp2 {
+    sender: SendRequest<HttpRequestBody>,
+    id: u64,
+    last_used: Instant,
+    /// Shared with each stream.
+    stream_count: Arc<()>,
+}
+
+/// One request and its response on a shared connection.
+pub(super) struct Http2Stream {
+    sender: SendRequest<HttpRequestBody>,
+    incoming: Option<Incoming>,
+    _counted: Arc<()>,
+}
+
+/// A new connection, by the protocol that the server chose.
+pub(super) enum NegotiatedConnection {
+    Http1(OpenedStream),
+    Http2(SendRequest<HttpRequestBody>, u64),
+}
+
+/// Starts HTTP/2 if the server chose it. A task on the current runtime then drives the connection.
+pub(super) async fn negotiate(
+    opened: OpenedStream,
+) -> Result<NegotiatedConnection, TransportError> {
+    if !opened.is_http2() {
+        return Ok(NegotiatedConnection::Http1(opened));
+    }
+    let handshake = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .handshake(TokioIo::new(opened.stream));
+    let (sender, connection) = handshake.await.map_err(|error| interrupted_by(&error))?;
+    let (id, guard) = (opened.guard.id(), opened.guard);
+    tokio::spawn(async move {
+        // Ignores the error: the requests on the connection report it.
+        let _ = connection.await;
+        drop(guard);
+    });
+    Ok(NegotiatedConnection::Http2(sender, id))
+}
+
+impl SharedConnection {
+    /// Returns whether the server has not chosen HTTP/1.1 when both were offered.
+    pub(super) fn is_likely(&self) -> bool {
+        !self.is_refused.load(Relaxed)
+    }
+
+    /// Returns a stream, the connection's number, and whether it had carried another. Opens a
+    /// connection if there is none, or none newer than `failed`.
+    pub(super) async fn acquire(
+        &self,
+        pool: &Arc<ConnectionPool>,
+        address: &ServerAddress,
+        failed: Option<u64>,
+    ) -> Result<(Carrier, u64, bool), TransportError> {
+        let mut current = self.current.lock().await;
+        let is_usable = |open: &&mut OpenHttp2| {
+            !open.sender.is_closed() && failed.is_none_or(|failed| failed < open.id)
+        };
+        if let Some(open) = current.as_mut().filter(is_usable) {
+            open.last_used = Instant::now();
+            return Ok((Carrier::Http2(open.start_stream()), open.id, true));
+        }
+        match pool.open_http2(address).await? {
+            NegotiatedConnection::Http1(opened) => {
+                self.is_refused.store(true, Relaxed);
+                Ok(pool.use_alone(opened))
+            }
+            NegotiatedConnection::Http2(sender, id) => {
+                let open = current.insert(OpenHttp2 {
+                    sender,
+                    id,
+                    last_used: Instant::now(),
+                    stream_count: Arc::default(),
+                });
+                Ok((Carrier::Http2(open.start_stream()), id, false))
+            }
+        }
+    }
+
+    /// Closes the connection if it has been idle for too long.
+    pub(super) fn sweep(&self, idle_max: Duration) {
+        // A locked connection is in use.
+        if let Ok(mut current) = self.current.try_lock()
+            && current.as_ref().is_some_and(|open| open.is_idle(idle_max))
+        {
+            *current = None;
+        }
+    }
+}
+
+impl OpenHttp2 {
+    fn start_stream(&self) -> Http2Stream {
+        Http2Stream {
+            sender: self.sender.clone(),
+            incoming: None,
+            _counted: self.stream_count.clone(),
+        }
+    }
+
+    fn is_idle(&self, idle_max: Duration) -> bool {
+        let is_unused = Arc::strong_count(&self.stream_count) == 1;
+        self.sender.is_closed() || (is_unused && self.last_used.elapsed() >= idle_max)
+    }
+}
+
+impl Http2Stream {
+    pub(super) async fn exchange(
+        &mut self,
+        request: &HttpRequest,
+    ) -> Result<Parts, TransportError> {
+        let response = self.sender.send_request(request.clone()).await;
+        let response = response.map_err(|error| interrupted_by(&error))?;
+        let (parts, incoming) = response.into_parts();
+        self.incoming = Some(incoming);
+        Ok(parts)
+    }
+
+    pub(super) fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, TransportError>>> {
+        let Some(incoming) = &mut self.incoming else {
+            return Poll::Ready(None);
+        };
+        let frame = std::task::ready!(Pin::new(incoming).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| match frame {
+            // Trailers count as no bytes.
+            Ok(frame) => Ok(frame.into_data().unwrap_or_default()),
+            Err(error) => Err(interrupted_by(&error)),
+        }))
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.incoming.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    pub(super) fn remaining(&self) -> Option<u64> {
+        self.incoming.as_ref()?.size_hint().exact()
+    }
+}
+
+fn interrupted_by(error: &hyper::Error) -> TransportError {
+    let source = std::error::Error::source(error);
+    TransportError::Interrupted(source.map_or_else(|| error.to_string(), ToString::to_string))
+}

@@ -1,0 +1,167 @@
+//! A connection while one request uses it.
+
+use super::TransportError;
+use super::http2::Http2Stream;
+use super::pool::HostConnections;
+use crate::pipe_pool::{Pipe, SpliceOutcome};
+use bytes::Bytes;
+use http::response::Parts;
+use http1::HeadLimits;
+use object_store::client::HttpRequest;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::OwnedSemaphorePermit;
+use upstream::{BodyData, Connection, OutgoingRequest, RequestUpload};
+
+/// The carrier of one request and its response.
+pub(super) enum Carrier {
+    /// A connection of its own: HTTP/1.1.
+    Http1(Box<Connection>),
+    /// A stream of a shared connection: HTTP/2.
+    Http2(Http2Stream),
+}
+
+/// A connection that one request uses. Dropping it closes an HTTP/1.1 connection.
+pub(crate) struct PooledConnection {
+    carrier: Carrier,
+    /// The connection's number in the process.
+    pub(crate) id: u64,
+    /// Whether it had carried another request.
+    pub(crate) is_reused: bool,
+    host: Arc<HostConnections>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl PooledConnection {
+    pub(super) fn new(
+        (carrier, id, is_reused): (Carrier, u64, bool),
+        host: &Arc<HostConnections>,
+        permit: OwnedSemaphorePermit,
+    ) -> PooledConnection {
+        PooledConnection {
+            carrier,
+            id,
+            is_reused,
+            host: host.clone(),
+            _permit: permit,
+        }
+    }
+
+    /// Returns whether other requests use the connection, too.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.carrier, Carrier::Http2(_))
+    }
+
+    /// Returns whether body bytes can be spliced: neither TLS nor HTTP/2 is around them.
+    pub(super) fn is_unencrypted_http1(&self) -> bool {
+        match &self.carrier {
+            Carrier::Http1(connection) => connection.is_unencrypted(),
+            Carrier::Http2(_) => false,
+        }
+    }
+
+    /// Sends a request and waits for the head of its response. `expected_bytes`: the likely length
+    /// of the body.
+    pub(super) async fn exchange(
+        &mut self,
+        request: &HttpRequest,
+        expected_bytes: usize,
+    ) -> Result<Parts, TransportError> {
+        match &mut self.carrier {
+            Carrier::Http1(connection) => exchange_http1(connection, request, expected_bytes).await,
+            Carrier::Http2(stream) => stream.exchange(request).await,
+        }
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    pub(super) fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, TransportError>>> {
+        match &mut self.carrier {
+            Carrier::Http1(connection) => connection.poll_data(cx).map_err(TransportError::from),
+            Carrier::Http2(stream) => stream.poll_data(cx),
+        }
+    }
+
+    /// Ready when a part of the body or its end can be read, where that can be known without
+    /// reading it.
+    pub(super) fn poll_readable(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), TransportError>> {
+        match &mut self.carrier {
+            Carrier::Http1(connection) => {
+                connection.poll_readable(cx).map_err(TransportError::from)
+            }
+            Carrier::Http2(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// The next bytes, in `pipe` where they can be spliced; `None` at the end.
+    pub(super) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+    ) -> Poll<Option<Result<BodyData, TransportError>>> {
+        match &mut self.carrier {
+            Carrier::Http1(connection) => {
+                let splice = |socket: std::os::fd::BorrowedFd<'_>, limit| {
+                    Ok(match pipe.fill_from(socket, limit)? {
+                        SpliceOutcome::Full => 0,
+                        SpliceOutcome::Bytes(count) => count,
+                    })
+                };
+                connection
+                    .poll_splice(cx, splice)
+                    .map_err(TransportError::from)
+            }
+            Carrier::Http2(stream) => stream.poll_data(cx).map_ok(BodyData::Bytes),
+        }
+    }
+
+    /// Returns whether the response has been read to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        match &self.carrier {
+            Carrier::Http1(connection) => connection.is_complete(),
+            Carrier::Http2(stream) => stream.is_complete(),
+        }
+    }
+
+    /// Bytes of the body still to come, where that is known.
+    pub(super) fn remaining(&self) -> Option<u64> {
+        match &self.carrier {
+            Carrier::Http1(connection) => connection.remaining(),
+            Carrier::Http2(stream) => stream.remaining(),
+        }
+    }
+
+    /// Returns the connection to the pool after the end of a response.
+    pub(super) fn release(self) {
+        if let Carrier::Http1(connection) = self.carrier {
+            self.host.idle.give(*connection);
+        }
+    }
+}
+
+async fn exchange_http1(
+    connection: &mut Connection,
+    request: &HttpRequest,
+    expected_bytes: usize,
+) -> Result<Parts, TransportError> {
+    let target = request.uri().path_and_query();
+    let outgoing = OutgoingRequest {
+        method: request.method(),
+        target: target.map_or("/", |target| target.as_str()),
+        headers: request.headers(),
+        limits: HeadLimits::default(),
+        expected_bytes,
+    };
+    let upload = RequestUpload::new(request.body().clone());
+    let (head, headers) = connection.exchange(outgoing, upload).await?;
+    let (mut parts, ()) = http::Response::new(()).into_parts();
+    let status = http::StatusCode::from_u16(head.status);
+    parts.status = status.map_err(|_| TransportError::Interrupted("invalid status".into()))?;
+    parts.headers = headers;
+    Ok(parts)
+}

@@ -1,0 +1,40 @@
+//! The version of an object.
+
+use rustix::fs::Stat;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Distinguishes versions of an object, as far as the storage allows. Unknown fields are 0.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ObjectVersion {
+    /// Length in bytes.
+    pub len: u64,
+    /// Last modification of the bytes, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// Last change of the file or its metadata, in nanoseconds since 1970; no program can set it.
+    pub ctime_ns: i64,
+    /// Device and inode of a file.
+    pub inode: (u64, u64),
+    /// Hash of the entity tag, the same in every process; 0 for files and untagged objects.
+    pub tag: u64,
+}
+
+impl ObjectVersion {
+    pub(crate) fn of(stat: &Stat) -> ObjectVersion {
+        ObjectVersion {
+            len: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime_ns: to_nanos(stat.st_mtime, stat.st_mtime_nsec as i64),
+            ctime_ns: to_nanos(stat.st_ctime, stat.st_ctime_nsec as i64),
+            inode: (stat.st_dev, stat.st_ino),
+            tag: 0,
+        }
+    }
+
+    /// Time of the last modification; never before 1970.
+    pub fn modified(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or(0))
+    }
+}
+
+fn to_nanos(seconds: i64, nanos: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}

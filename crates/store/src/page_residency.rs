@@ -1,0 +1,94 @@
+//! Remembers which parts of a file were recently found in memory, so that popular parts are not probed for
+//! each request.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Bytes of a file that are probed together.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Time for which a block is assumed to stay in memory, in milliseconds. A wrong assumption costs one wait
+/// of an event loop for the storage.
+const TRUST_MS: u32 = 1000;
+
+/// Per block: the time at which all of it was found in memory, in milliseconds since the first probe of the
+/// process, plus one. 0: never. Allocated at the first probe.
+#[derive(Debug, Default)]
+pub(crate) struct PageResidency {
+    found_ms: OnceLock<Box<[AtomicU32]>>,
+}
+
+impl PageResidency {
+    /// Returns whether `range` of a file of `len` bytes is in memory, from an earlier result or by `probe`.
+    pub(crate) fn is_resident(
+        &self,
+        len: u64,
+        range: &Range<u64>,
+        probe: impl Fn(&Range<u64>) -> bool,
+    ) -> bool {
+        if range.is_empty() {
+            return true;
+        }
+        let now = now_ms();
+        let all = self.found_ms.get_or_init(|| {
+            let blocks = len.div_ceil(BLOCK_BYTES) as usize;
+            (0..blocks).map(|_| AtomicU32::new(0)).collect()
+        });
+        let blocks = range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES);
+        let found = |block: u64| {
+            let Some(found) = all.get(block as usize) else {
+                return false;
+            };
+            let at = found.load(Relaxed);
+            if at != 0 && now.wrapping_sub(at) < TRUST_MS {
+                return true;
+            }
+            let start = block * BLOCK_BYTES;
+            let whole = probe(&(start..len.min(start + BLOCK_BYTES)));
+            if whole {
+                found.store(now, Relaxed);
+            }
+            whole
+        };
+        blocks.into_iter().all(found) || probe(range)
+    }
+}
+
+fn now_ms() -> u32 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    // Wraps after seven weeks: a block is then trusted a second too long, or probed once more.
+    (elapsed.as_millis() as u32).wrapping_add(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_resident_block_is_not_probed_again() {
+        let residency = PageResidency::default();
+        let looks = RefCell::new(Vec::new());
+        let look = |range: &Range<u64>| {
+            looks.borrow_mut().push((range.start, range.end));
+            true
+        };
+        let len = BLOCK_BYTES + 10;
+        assert!(residency.is_resident(len, &(5..6), look));
+        assert!(residency.is_resident(len, &(7..BLOCK_BYTES), look));
+        assert_eq!(*looks.borrow(), vec![(0, BLOCK_BYTES)]);
+        assert!(residency.is_resident(len, &(BLOCK_BYTES - 1..BLOCK_BYTES + 1), look));
+        assert_eq!(looks.borrow()[1..], [(BLOCK_BYTES, len)]);
+    }
+
+    #[test]
+    fn only_the_range_is_probed_if_its_block_is_not_resident() {
+        let residency = PageResidency::default();
+        let only = 100..200;
+        let look = |range: &Range<u64>| range.start >= only.start && range.end <= only.end;
+        assert!(residency.is_resident(BLOCK_BYTES, &(100..200), look));
+        assert!(!residency.is_resident(BLOCK_BYTES, &(100..201), look));
+    }
+}

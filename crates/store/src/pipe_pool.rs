@@ -1,0 +1,212 @@
+//! Pipes that carry bytes from a storage's socket to a client's socket without a copy.
+//!
+//! Each takes two descriptors and holds up to 256 pages of kernel memory, or as many larger fragments. Their
+//! number is therefore bounded, and responses without a pipe are copied.
+
+use bytes::Bytes;
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Requested capacity of a pipe in bytes: a slot for each of 256 pages or fragments.
+const PIPE_BYTES: usize = 1 << 20;
+/// Smaller pipes are not worth using. The kernel creates them for unprivileged users with many pipes.
+const PIPE_BYTES_MIN: usize = 128 << 10;
+
+/// Empty pipes, and the number that may still be opened.
+pub(crate) struct PipePool(Arc<Mutex<SparePipes>>);
+
+struct SparePipes {
+    empty: Vec<Arc<PipeEnds>>,
+    /// Pipes that may be opened in addition.
+    left: usize,
+}
+
+struct PipeEnds {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+/// Bytes on their way from one socket to another. Each reported byte is taken once, in order.
+pub struct Pipe {
+    ends: Arc<PipeEnds>,
+    spare: Arc<Mutex<SparePipes>>,
+}
+
+/// The result of an attempt to fill a pipe.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SpliceOutcome {
+    /// The number of bytes moved; 0 at the end of the stream.
+    Bytes(usize),
+    /// The socket has bytes, but the pipe is full.
+    Full,
+}
+
+impl PipePool {
+    /// A pool of at most `most` pipes.
+    pub(crate) fn new(most: usize) -> PipePool {
+        let (empty, left) = (Vec::new(), most);
+        PipePool(Arc::new(Mutex::new(SparePipes { empty, left })))
+    }
+
+    /// Takes an empty pipe. `None`: too many are in use, or the kernel refuses one.
+    pub(crate) fn take_pipe(&self) -> Option<Pipe> {
+        let mut spare = lock_spare(&self.0);
+        let ends = match spare.empty.pop() {
+            Some(ends) => ends,
+            None => {
+                let left = spare.left.checked_sub(1)?;
+                let ends = PipeEnds::new().ok()?;
+                spare.left = left;
+                Arc::new(ends)
+            }
+        };
+        let spare = self.0.clone();
+        Some(Pipe { ends, spare })
+    }
+}
+
+impl PipeEnds {
+    fn new() -> io::Result<PipeEnds> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // Ignores the error: the capacity is checked next.
+        let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
+        if fcntl_getpipe_size(&write)? < PIPE_BYTES_MIN {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        Ok(PipeEnds { read, write })
+    }
+}
+
+impl Pipe {
+    /// Moves up to `most` bytes from a socket into the pipe.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the socket has no bytes; otherwise its error.
+    pub(crate) fn fill_from(
+        &self,
+        socket: BorrowedFd<'_>,
+        most: usize,
+    ) -> io::Result<SpliceOutcome> {
+        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+        let most = most.min(PIPE_BYTES);
+        match rustix::pipe::splice(socket, None, &self.ends.write, None, most, flags) {
+            Ok(count) => Ok(SpliceOutcome::Bytes(count)),
+            // Either end may be the reason. Polling the socket decides, because it has no other reader.
+            Err(Errno::AGAIN) if ioctl_fionread(socket)? > 0 => Ok(SpliceOutcome::Full),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the next `bytes` bytes of the pipe into memory.
+    ///
+    /// # Errors
+    /// When the pipe contains fewer.
+    pub fn read(&self, bytes: usize) -> io::Result<Bytes> {
+        let (mut into, mut done) = (vec![0; bytes], 0);
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::read(&self.ends.read, rest)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
+            }
+        }
+        Ok(into.into())
+    }
+}
+
+/// The reading end.
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ends.read.as_fd()
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let empty = ioctl_fionread(&self.ends.read) == Ok(0);
+        let mut spare = lock_spare(&self.spare);
+        if empty {
+            spare.empty.push(self.ends.clone());
+        } else {
+            // Closes the pipe with its unread bytes.
+            spare.left += 1;
+        }
+    }
+}
+
+fn lock_spare(spare: &Mutex<SparePipes>) -> MutexGuard<'_, SparePipes> {
+    spare.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    fn socket_pair() -> (UnixStream, UnixStream) {
+        let (one, other) = UnixStream::pair().unwrap();
+        other.set_nonblocking(true).unwrap();
+        (one, other)
+    }
+
+    #[test]
+    fn an_empty_pipe_is_reused_and_a_filled_one_is_not() {
+        let pipes = PipePool::new(2);
+        let (mut one, other) = socket_pair();
+        let pipe = pipes.take_pipe().unwrap();
+        let number = |pipe: &Pipe| std::os::fd::AsRawFd::as_raw_fd(&pipe.as_fd());
+        let first = number(&pipe);
+        one.write_all(b"film").unwrap();
+        assert_eq!(
+            pipe.fill_from(other.as_fd(), 3).unwrap(),
+            SpliceOutcome::Bytes(3)
+        );
+        assert_eq!(pipe.read(3).unwrap(), &b"fil"[..]);
+        drop(pipe);
+        let (again, beside) = (pipes.take_pipe().unwrap(), pipes.take_pipe().unwrap());
+        assert_eq!(number(&again), first);
+        assert!(
+            pipes.take_pipe().is_none(),
+            "there are no more than there may be"
+        );
+        assert_eq!(
+            again.fill_from(other.as_fd(), 9).unwrap(),
+            SpliceOutcome::Bytes(1)
+        );
+        drop(again);
+        let new = pipes.take_pipe().unwrap();
+        assert!(
+            new.read(1).is_err(),
+            "unread bytes do not affect another pipe"
+        );
+        drop((beside, new));
+    }
+
+    #[test]
+    fn filling_reports_whether_the_socket_or_the_pipe_stopped_it() {
+        let pipes = PipePool::new(1);
+        let pipe = pipes.take_pipe().unwrap();
+        let (mut one, other) = socket_pair();
+        let error = pipe.fill_from(other.as_fd(), 9).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let mut count = 0;
+        loop {
+            one.write_all(&[7; 4096]).unwrap();
+            match pipe.fill_from(other.as_fd(), usize::MAX).unwrap() {
+                SpliceOutcome::Bytes(more) => count += more,
+                SpliceOutcome::Full => break,
+            }
+        }
+        assert!(pipe.read(count).unwrap().iter().all(|byte| *byte == 7));
+        drop(one);
+        let rest = pipe.fill_from(other.as_fd(), usize::MAX).unwrap();
+        assert_eq!(rest, SpliceOutcome::Bytes(4096));
+        assert_eq!(
+            pipe.fill_from(other.as_fd(), 9).unwrap(),
+            SpliceOutcome::Bytes(0)
+        );
+    }
+}

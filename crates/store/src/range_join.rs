@@ -1,0 +1,30 @@
+//! Joins adjacent byte ranges, so that one read fetches several of them.
+//!
+//! A segment of an interleaved film consists of many short ranges with other tracks between them.
+//! For a remote object a request costs more than many bytes; for a local file a system call costs
+//! about as much as copying a few kilobytes.
+
+use std::ops::Range;
+
+/// Returns extents that contain all non-empty `ranges`, in order and without overlap. Gaps of up to
+/// `gap_bytes_max` between two ranges are included.
+pub(crate) fn join_ranges(mut ranges: Vec<Range<u64>>, gap_bytes_max: u64) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut extents: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match extents.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(gap_bytes_max) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => extents.push(range),
+        }
+    }
+    extents
+}
+
+/// Returns the bytes of all `ranges` together.
+pub(crate) fn total_len(ranges: &[Range<u64>]) -> u64 {
+    let lens = ranges.iter().map(|range| range.end - range.start);
+    lens.fold(0, u64::saturating_add)
+}

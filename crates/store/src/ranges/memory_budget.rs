@@ -1,0 +1,37 @@
+//! Accounts for the memory of ranges.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The bytes of all leases.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct MemoryBudget(Arc<AtomicU64>);
+
+/// A share of the memory, returned when dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryLease {
+    of: MemoryBudget,
+    bytes: u64,
+}
+
+impl MemoryBudget {
+    /// Reserves memory for bytes that may still have to be received.
+    pub(crate) fn reserve(&self, bytes: u64) -> MemoryLease {
+        self.0.fetch_add(bytes, Relaxed);
+        MemoryLease {
+            of: self.clone(),
+            bytes,
+        }
+    }
+
+    /// The bytes of all leases.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        self.of.0.fetch_sub(self.bytes, Relaxed);
+    }
+}

@@ -1,0 +1,153 @@
+//! Streams long ranges with bounded memory.
+//!
+//! The ranges are fetched in windows, the next one while the current one is read. Each window is received
+//! at full speed, so that a slow reader does not occupy a connection.
+
+use super::object::RemoteObject;
+use crate::ranges::MemoryLease;
+use crate::{Error, Reason};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// The first window is short, so that its bytes arrive soon. Each next one is twice as long, if memory
+/// allows.
+const WINDOW_BYTES_MIN: u64 = 256 << 10;
+const WINDOW_BYTES_MAX: u64 = 8 << 20;
+
+/// Bytes of the wanted ranges, in order. No part crosses a range boundary.
+pub(super) struct BoundedStream {
+    pieces: VecDeque<Bytes>,
+    /// The memory of the current window.
+    held: Option<MemoryLease>,
+    windows: mpsc::Receiver<Result<StreamWindow, Error>>,
+}
+
+struct StreamWindow {
+    pieces: VecDeque<Bytes>,
+    held: MemoryLease,
+}
+
+impl BoundedStream {
+    /// Starts the first fetch.
+    pub(super) fn start(
+        object: &Arc<RemoteObject>,
+        wanted: &VecDeque<Range<u64>>,
+        reason: Reason,
+    ) -> BoundedStream {
+        let (to, windows) = mpsc::channel(1);
+        let runs = group_runs(wanted, object.core().options.waste_bytes);
+        let ours = object.clone();
+        object
+            .core()
+            .spawn(async move { stream_windows(&ours, &runs, reason, &to).await });
+        BoundedStream {
+            pieces: VecDeque::new(),
+            held: None,
+            windows,
+        }
+    }
+
+    /// Waits until bytes are available.
+    pub(super) async fn wait_for_data(&mut self) -> Result<(), Error> {
+        while self.pieces.is_empty() {
+            self.held = None;
+            let ended = || Err(Error::Broken("the storage threads have exited".into()));
+            let window = self.windows.recv().await.unwrap_or_else(ended)?;
+            self.pieces = window.pieces;
+            self.held = Some(window.held);
+        }
+        Ok(())
+    }
+
+    /// Returns the next bytes; there must be some.
+    pub(super) async fn next(&mut self) -> Result<Bytes, Error> {
+        self.wait_for_data().await?;
+        self.pieces.pop_front().ok_or(Error::Changed)
+    }
+}
+
+/// Groups wanted ranges whose gaps are short enough to be read, too.
+fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
+    let mut runs: Vec<Vec<Range<u64>>> = Vec::new();
+    for range in wanted {
+        match runs.last_mut() {
+            Some(run)
+                if run.last().is_some_and(|last| {
+                    range.start >= last.end && range.start - last.end <= waste
+                }) =>
+            {
+                run.push(range.clone());
+            }
+            _ => runs.push(vec![range.clone()]),
+        }
+    }
+    runs
+}
+
+async fn stream_windows(
+    object: &Arc<RemoteObject>,
+    runs: &[Vec<Range<u64>>],
+    reason: Reason,
+    to: &mpsc::Sender<Result<StreamWindow, Error>>,
+) {
+    let mut len = WINDOW_BYTES_MIN;
+    for run in runs {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            continue;
+        };
+        let mut at = first.start;
+        while at < last.end {
+            // Waits until the current window is being read. An error means that the reader is gone.
+            let Ok(place) = to.reserve().await else {
+                return;
+            };
+            let room = object.core().room().max(WINDOW_BYTES_MIN);
+            let window = at..last.end.min(at + len.min(room));
+            at = window.end;
+            let fetched = fetch_window(object, window, run, reason).await;
+            let failed = fetched.is_err();
+            place.send(fetched);
+            if failed {
+                return;
+            }
+            len = WINDOW_BYTES_MAX.min(len * 2);
+        }
+    }
+}
+
+/// Fetches a window and returns the wanted bytes in it.
+async fn fetch_window(
+    object: &Arc<RemoteObject>,
+    window: Range<u64>,
+    run: &[Range<u64>],
+    reason: Reason,
+) -> Result<StreamWindow, Error> {
+    let core = object.core();
+    let held = core
+        .cache
+        .memory_budget()
+        .reserve(window.end - window.start);
+    let ask = object.range_request(window.clone(), reason);
+    let (mut at, mut pieces) = (window.start, VecDeque::new());
+    let fetched = async {
+        let (_, mut whole) = core.open_stream(ask, reason).await?;
+        while let Some(bytes) = whole.next().await? {
+            let end = at + bytes.len() as u64;
+            let first = run.partition_point(|range| range.end <= at);
+            for range in run.iter().skip(first).take_while(|range| range.start < end) {
+                // Within the length of the bytes, which is a usize.
+                let (from, until) = (range.start.max(at) - at, range.end.min(end) - at);
+                pieces.push_back(bytes.slice(from as usize..until as usize));
+            }
+            at = end;
+        }
+        Ok(())
+    };
+    fetched
+        .await
+        .inspect_err(|error| object.record_error(error))?;
+    Ok(StreamWindow { pieces, held })
+}

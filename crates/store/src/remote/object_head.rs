@@ -1,0 +1,67 @@
+//! The first bytes of an object, which are fetched when it is opened.
+
+use super::resuming_stream::ResumingStream;
+use crate::Error;
+use bytes::Bytes;
+use std::ops::Range;
+
+/// The first bytes, as far as they have been received.
+#[derive(Default)]
+pub(super) struct ObjectHead {
+    came: Bytes,
+    /// The rest of the same response.
+    rest: Option<ResumingStream>,
+}
+
+impl ObjectHead {
+    /// A head that has been received completely.
+    pub(super) fn complete(came: Bytes) -> ObjectHead {
+        ObjectHead { came, rest: None }
+    }
+
+    /// A head whose start is awaited.
+    pub(super) async fn wait_for_data(mut rest: ResumingStream) -> Result<ObjectHead, Error> {
+        let came = rest.next().await?.unwrap_or_default();
+        Ok(ObjectHead {
+            came,
+            rest: Some(rest),
+        })
+    }
+
+    /// The received bytes at the start of `range`.
+    pub(super) fn slice(&self, range: &Range<u64>) -> Bytes {
+        let len = self.came.len() as u64;
+        // Within the head's length, which is a usize.
+        let place = |at: u64| at.min(len) as usize;
+        self.came.slice(place(range.start)..place(range.end))
+    }
+
+    /// Returns whether `range` starts in the head and extends beyond the received bytes.
+    pub(super) fn extends_beyond(&self, range: &Range<u64>) -> bool {
+        let len = self.came.len() as u64;
+        self.rest.is_some() && range.start <= len && len < range.end
+    }
+
+    /// Takes the bytes from `at` on with the rest of the response.
+    pub(super) fn split(&mut self, at: u64) -> (Bytes, Option<ResumingStream>) {
+        (self.slice(&(at..u64::MAX)), self.rest.take())
+    }
+
+    /// Waits until the head reaches `end` or is complete.
+    pub(super) async fn fill(self, end: u64) -> Result<ObjectHead, Error> {
+        let Some(mut rest) = self.rest else {
+            return Ok(self);
+        };
+        let mut came = self.came.to_vec();
+        while (came.len() as u64) < end {
+            match rest.next().await? {
+                Some(bytes) => came.extend_from_slice(&bytes),
+                None => return Ok(ObjectHead::complete(came.into())),
+            }
+        }
+        Ok(ObjectHead {
+            came: came.into(),
+            rest: Some(rest),
+        })
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading several ranges of one object.
+
+use super::bounded_stream::BoundedStream;
+use super::object::RemoteObject;
+use crate::range_join::{join_ranges, total_len};
+use crate::ranges::RangeFlight;
+use crate::{Error, Reason};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Ranges of up to this length together are fetched at once and cached. Longer ones are streamed.
+const KEPT_BYTES_MAX: u64 = 32 << 20;
+/// The same for files that are sent unchanged, whose other parts are rarely requested again.
+const PLAIN_BYTES_MAX: u64 = 4 << 20;
+
+/// Bytes that a fetch receives before its readers run on the same thread.
+const AHEAD_BYTES_MAX: usize = 192 << 10;
+
+type RangeList = Vec<Range<u64>>;
+
+/// Reads the wanted ranges in their order.
+pub struct RangeReader {
+    wanted: VecDeque<Range<u64>>,
+    from: RangeSource,
+}
+
+enum RangeSource {
+    /// Sorted and without overlap; together they contain all wanted bytes.
+    Flights(Vec<Arc<RangeFlight<Error>>>),
+    /// Parts that do not cross range boundaries.
+    Bounded(BoundedStream),
+}
+
+impl RangeReader {
+    /// Returns the available bytes at the current position, of one range only. Empty at the end. Cancel safe.
+    ///
+    /// # Errors
+    /// Bytes returned before are correct, and none follow.
+    pub async fn next(&mut self) -> Result<Vec<Bytes>, Error> {
+        let Some(range) = self.wanted.front_mut() else {
+            return Ok(Vec::new());
+        };
+        let slices = match &mut self.from {
+            RangeSource::Flights(flights) => {
+                let place = flights.partition_point(|flight| flight.range().end <= range.start);
+                let flight = flights.get(place).ok_or(Error::Changed)?;
+                let end = flight.range().end.min(range.end);
+                flight.read_available(&(range.start..end)).await?
+            }
+            RangeSource::Bounded(passing) => vec![passing.next().await?],
+        };
+        range.start += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+        if range.start >= range.end {
+            self.wanted.pop_front();
+        }
+        Ok(slices)
+    }
+
+    /// Waits for the first byte.
+    async fn wait_for_data(&mut self) -> Result<(), Error> {
+        let Some(range) = self.wanted.front() else {
+            return Ok(());
+        };
+        match &mut self.from {
+            RangeSource::Flights(flights) => {
+                let holds =
+                    |flight: &&Arc<RangeFlight<Error>>| flight.range().contains(&range.start);
+                let flight = flights.iter().find(holds).ok_or(Error::Changed)?;
+                flight
+                    .read_available(&(range.start..range.start + 1))
+                    .await?;
+            }
+            RangeSource::Bounded(passing) => passing.wait_for_data().await?,
+        }
+        Ok(())
+    }
+}
+
+/// Implements [`RemoteObject::parts`].
+pub(super) async fn start(
+    object: &Arc<RemoteObject>,
+    wanted: RangeList,
+    along: &[Range<u64>],
+    reason: Reason,
+) -> Result<RangeReader, Error> {
+    let wanted: VecDeque<_> = wanted
+        .into_iter()
+        .filter(|range| !range.is_empty())
+        .collect();
+    let most = match reason {
+        Reason::Plain => PLAIN_BYTES_MAX,
+        _ => KEPT_BYTES_MAX,
+    };
+    let options = &object.core().options;
+    // Additional ranges are of use only in the cache.
+    let along = if options.memory_bytes > 0 { along } else { &[] };
+    let extents = choose_extents(&wanted, along, options.waste_bytes, most);
+    let flights = extents.and_then(|extents| start_flights(object, &extents, reason));
+    let from = match flights {
+        Some(flights) => RangeSource::Flights(flights),
+        None => RangeSource::Bounded(BoundedStream::start(object, &wanted, reason)),
+    };
+    let mut parts = RangeReader { wanted, from };
+    parts.wait_for_data().await?;
+    Ok(parts)
+}
+
+/// Implements [`RemoteObject::read_ahead`].
+pub(super) fn start_read_ahead(
+    object: &Arc<RemoteObject>,
+    ranges: &[Range<u64>],
+    along: &[Range<u64>],
+) {
+    let options = &object.core().options;
+    let wanted = ranges
+        .iter()
+        .filter(|range| !range.is_empty())
+        .cloned()
+        .collect();
+    let most = KEPT_BYTES_MAX.min(options.memory_bytes / 4);
+    if let Some(extents) = choose_extents(&wanted, along, options.waste_bytes, most) {
+        start_flights(object, &extents, Reason::Ahead);
+    }
+}
+
+/// Returns the flights that contain these extents, and starts to fetch missing ones. `None` without memory
+/// for them.
+fn start_flights(
+    object: &Arc<RemoteObject>,
+    extents: &[Range<u64>],
+    reason: Reason,
+) -> Option<Vec<Arc<RangeFlight<Error>>>> {
+    let core = object.core();
+    let mut all = Vec::new();
+    for extent in extents {
+        let cover = core
+            .cache
+            .cover_range(object.name(), extent.clone(), core.room())?;
+        for flight in cover.missing {
+            let landing = FlightFetch {
+                object: object.clone(),
+                flight,
+            };
+            core.spawn(landing.fetch(reason));
+        }
+        all.extend(cover.flights);
+    }
+    Some(all)
+}
+
+/// A fetch that fills a flight and ends it in every case.
+struct FlightFetch {
+    object: Arc<RemoteObject>,
+    flight: Arc<RangeFlight<Error>>,
+}
+
+impl FlightFetch {
+    async fn fetch(self, reason: Reason) {
+        let outcome = self.fill_flight(reason).await;
+        if let Err(error) = &outcome {
+            self.object.record_error(error);
+            // Before the error is published, so that a later request starts a new fetch.
+            self.settle_flight();
+        }
+        self.flight.end(outcome);
+    }
+
+    async fn fill_flight(&self, reason: Reason) -> Result<(), Error> {
+        let ask = self.object.range_request(self.flight.range(), reason);
+        let (_, mut whole) = self.object.core().open_stream(ask, reason).await?;
+        let mut ahead = 0;
+        while let Some(bytes) = whole.next().await? {
+            ahead += bytes.len();
+            self.flight.push(bytes);
+            if ahead >= AHEAD_BYTES_MAX {
+                // Lets the readers send the bytes while they are in the core's cache. Their buffer is then free.
+                ahead = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FlightFetch {
+    /// Caches a complete flight, and removes any other.
+    fn settle_flight(&self) {
+        let core = self.object.core();
+        core.cache.record_end(self.object.name(), &self.flight);
+    }
+}
+
+impl Drop for FlightFetch {
+    fn drop(&mut self) {
+        self.settle_flight();
+        // Has no effect after a regular end.
+        let ended = Error::Broken("the storage threads have exited".into());
+        self.flight.end(Err(ended));
+    }
+}
+
+/// Chooses extents that contain all of `wanted`: gaps of up to `waste` bytes are included, and ranges of
+/// `along` that are as near. Sorted and without overlap. `None` if they exceed `most` bytes together.
+fn choose_extents(
+    wanted: &VecDeque<Range<u64>>,
+    along: &[Range<u64>],
+    waste: u64,
+    most: u64,
+) -> Option<RangeList> {
+    let alone = join_ranges(wanted.iter().cloned().collect(), waste);
+    let mut together = join_ranges(wanted.iter().chain(along).cloned().collect(), waste);
+    let holds =
+        |extent: &Range<u64>, one: &Range<u64>| extent.start <= one.start && one.end <= extent.end;
+    together.retain(|extent| alone.iter().any(|one| holds(extent, one)));
+    [together, alone]
+        .into_iter()
+        .find(|extents| total_len(extents) <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type RangePairs = Vec<(u64, u64)>;
+
+    fn joined_pairs(wanted: &[(u64, u64)], along: &[(u64, u64)], waste: u64) -> Option<RangePairs> {
+        let ranges = |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| *a..*b).collect::<Vec<_>>();
+        let found = choose_extents(&ranges(wanted).into(), &ranges(along), waste, 1000)?;
+        Some(found.iter().map(|range| (range.start, range.end)).collect())
+    }
+
+    #[test]
+    fn near_ranges_are_one_extent() {
+        let wanted = [(0, 10), (15, 20), (40, 50)];
+        assert_eq!(joined_pairs(&wanted, &[], 5), Some(vec![(0, 20), (40, 50)]));
+        assert_eq!(joined_pairs(&wanted, &[], 20), Some(vec![(0, 50)]));
+        assert_eq!(joined_pairs(&wanted, &[], 4), Some(wanted.to_vec()));
+    }
+
+    #[test]
+    fn additional_ranges_join_but_are_never_fetched_alone() {
+        let wanted = [(10, 20), (30, 40)];
+        let along = [(0, 10), (20, 30), (40, 45), (200, 300)];
+        assert_eq!(joined_pairs(&wanted, &along, 0), Some(vec![(0, 45)]));
+        let large = [(20, 30), (40, 1100)];
+        assert_eq!(joined_pairs(&wanted, &large, 0), Some(wanted.to_vec()));
+        assert_eq!(joined_pairs(&[(0, 2000)], &[], 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn extents_contain_all_wanted_ranges(
+            wanted in prop::collection::vec((0u64..500, 0u64..60), 0..12),
+            along in prop::collection::vec((0u64..500, 0u64..60), 0..12),
+            waste in 0u64..50,
+        ) {
+            let ranges = |all: Vec<(u64, u64)>| all.into_iter().map(|(a, n)| a..a + n);
+            let wanted: VecDeque<_> = ranges(wanted).collect();
+            let along: Vec<_> = ranges(along).collect();
+            let found = choose_extents(&wanted, &along, waste, u64::MAX).unwrap();
+            for range in wanted.iter().filter(|range| !range.is_empty()) {
+                let holds = |e: &Range<u64>| e.start <= range.start && range.end <= e.end;
+                prop_assert!(found.iter().any(holds));
+            }
+            for pair in found.windows(2) {
+                prop_assert!(pair[0].end + waste < pair[1].start);
+            }
+        }
+    }
+}

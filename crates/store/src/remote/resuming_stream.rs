@@ -1,0 +1,133 @@
+//! A range as a stream that resumes after an interrupted response.
+
+use super::range_request::{RangeRequest, RangeResponse, RequestFailure, ResponseBody};
+use super::{ObservedVersion, PinnedVersion, RemoteCore};
+use crate::pipe_pool::Pipe;
+use crate::{Error, Reason};
+use bytes::Bytes;
+use std::sync::Arc;
+use upstream::BodyData;
+
+/// The bytes of a range, in order.
+pub(super) struct ResumingStream {
+    core: Arc<RemoteCore>,
+    /// The part of the range that has not been received.
+    ask: RangeRequest,
+    first: Option<Bytes>,
+    body: ResponseBody,
+    resumed: u32,
+}
+
+impl RemoteCore {
+    /// Requests a range of an object. With `ask.state`, only of that version.
+    pub(super) async fn open_stream(
+        self: &Arc<RemoteCore>,
+        ask: RangeRequest,
+        reason: Reason,
+    ) -> Result<(Arc<PinnedVersion>, ResumingStream), Error> {
+        let answer = self.fetch_range(&ask, reason).await?;
+        let RangeResponse {
+            seen,
+            range,
+            first,
+            body,
+        } = answer;
+        let state = ask.state.clone();
+        let state = state.unwrap_or_else(|| Arc::new(PinnedVersion::from_observed(seen)));
+        let ask = RangeRequest {
+            range,
+            state: Some(state.clone()),
+            ..ask
+        };
+        let whole = ResumingStream {
+            core: self.clone(),
+            ask,
+            first: Some(first),
+            body,
+            resumed: 0,
+        };
+        Ok((state, whole))
+    }
+
+    /// Reads a range into one buffer.
+    pub(super) async fn read_range(
+        self: &Arc<RemoteCore>,
+        ask: RangeRequest,
+        reason: Reason,
+    ) -> Result<(Arc<PinnedVersion>, Bytes), Error> {
+        let (state, mut whole) = self.open_stream(ask, reason).await?;
+        let len = whole.ask.range.end - whole.ask.range.start;
+        let mut chunks = Vec::new();
+        while let Some(bytes) = whole.next().await? {
+            chunks.push(bytes);
+        }
+        let bytes = match <[Bytes; 1]>::try_from(chunks) {
+            Ok([one]) => one,
+            Err(chunks) => {
+                let mut all = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+                chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
+                all.into()
+            }
+        };
+        Ok((state, bytes))
+    }
+}
+
+impl ResumingStream {
+    /// The next bytes; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(first) = self.take_first() {
+                return Ok(Some(first));
+            }
+            match self.body.next().await {
+                Ok(bytes) => {
+                    self.count_received(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
+                    return Ok(bytes);
+                }
+                Err(trouble) => self.resume_after(trouble).await?,
+            }
+        }
+    }
+
+    /// The next bytes, spliced into `pipe` where possible; `None` at the end. Spliced bytes count as received: a
+    /// resumed response continues after them.
+    pub(super) async fn next_spliced(&mut self, pipe: &Pipe) -> Result<Option<BodyData>, Error> {
+        loop {
+            if let Some(first) = self.take_first() {
+                return Ok(Some(BodyData::Bytes(first)));
+            }
+            match self.body.next_spliced(pipe).await {
+                Ok(came) => {
+                    self.count_received(came.as_ref().map_or(0, BodyData::len));
+                    return Ok(came);
+                }
+                Err(trouble) => self.resume_after(trouble).await?,
+            }
+        }
+    }
+
+    /// The bytes received with the response's head.
+    fn take_first(&mut self) -> Option<Bytes> {
+        let first = self.first.take().filter(|first| !first.is_empty())?;
+        self.count_received(first.len() as u64);
+        Some(first)
+    }
+
+    /// Requests the rest, if a retry is allowed.
+    async fn resume_after(&mut self, trouble: RequestFailure) -> Result<(), Error> {
+        let provable = self.ask.seen().is_some_and(ObservedVersion::is_provable);
+        let may = trouble.again && provable && self.resumed < self.core.options.retries;
+        if !may || !self.core.retries.try_spend() {
+            return Err(trouble.error);
+        }
+        self.resumed += 1;
+        let answer = self.core.fetch_range(&self.ask, Reason::Retry).await?;
+        (self.first, self.body) = (Some(answer.first), answer.body);
+        Ok(())
+    }
+
+    fn count_received(&mut self, bytes: u64) {
+        self.ask.range.start += bytes;
+    }
+}

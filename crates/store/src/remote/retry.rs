@@ -1,0 +1,169 @@
+//! Endpoint selection, retries and hedged requests.
+
+use super::RemoteCore;
+use super::endpoints::Endpoint;
+use super::object_version::ObservedVersion;
+use super::range_request::{RangeRequest, RangeResponse, RequestFailure};
+use crate::{Error, Key, Reason};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The first pause before a retry at an endpoint that failed; doubled each time.
+const PAUSE: Duration = Duration::from_millis(30);
+/// The shortest delay before a hedged request.
+const HEDGE_AFTER_MIN: Duration = Duration::from_millis(5);
+
+/// The remaining attempts for one request.
+pub(super) struct RetryPlan<'a> {
+    core: &'a RemoteCore,
+    key: &'a Key,
+    /// The reason of the next attempt.
+    reason: Reason,
+    /// Retries that are left.
+    left: u32,
+    failed: Vec<Arc<Endpoint>>,
+    pause: Duration,
+}
+
+/// The endpoints of one attempt.
+pub(super) struct RetryAttempt {
+    pub(super) endpoint: Arc<Endpoint>,
+    /// The endpoint for a hedged request; the same if there is no other.
+    pub(super) other: Arc<Endpoint>,
+    pub(super) reason: Reason,
+}
+
+impl RetryPlan<'_> {
+    /// Selects the best endpoint that has not failed. If all have, pauses and starts again.
+    pub(super) async fn next_attempt(&mut self) -> Result<RetryAttempt, Error> {
+        let order = self.core.routes.ordered_endpoints(self.key);
+        if order.iter().all(|one| contains_endpoint(&self.failed, one)) {
+            tokio::time::sleep(jitter_delay(self.pause)).await;
+            self.pause *= 2;
+            self.failed.clear();
+        }
+        let mut new = order
+            .iter()
+            .filter(|one| !contains_endpoint(&self.failed, one));
+        let endpoint = new.next().ok_or(Error::NotFound)?.clone();
+        let other = new.next().unwrap_or(&endpoint).clone();
+        Ok(RetryAttempt {
+            other,
+            endpoint,
+            reason: self.reason,
+        })
+    }
+
+    /// Returns the error if no retry is allowed.
+    pub(super) fn retry_after(
+        &mut self,
+        there: RetryAttempt,
+        trouble: RequestFailure,
+    ) -> Result<(), Error> {
+        if !trouble.again || self.left == 0 || !self.core.retries.try_spend() {
+            return Err(trouble.error);
+        }
+        self.left -= 1;
+        self.reason = Reason::Retry;
+        self.failed.push(there.endpoint);
+        Ok(())
+    }
+}
+
+impl RemoteCore {
+    /// Plans the attempts of a new request.
+    pub(super) fn plan_retries<'a>(&'a self, key: &'a Key, reason: Reason) -> RetryPlan<'a> {
+        self.retries.record_request();
+        RetryPlan {
+            core: self,
+            key,
+            reason,
+            left: self.options.retries,
+            failed: Vec::new(),
+            pause: PAUSE,
+        }
+    }
+
+    /// Fetches a range from any endpoint. `reason`: of the first attempt.
+    pub(super) async fn fetch_range(
+        self: &Arc<RemoteCore>,
+        ask: &RangeRequest,
+        reason: Reason,
+    ) -> Result<RangeResponse, Error> {
+        self.hedges.record_request();
+        let mut tries = self.plan_retries(&ask.key, reason);
+        loop {
+            let there = tries.next_attempt().await?;
+            match self.race_requests(ask, &there).await {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => tries.retry_after(there, trouble)?,
+            }
+        }
+    }
+
+    /// Requests an object's current version.
+    pub(super) async fn head(
+        self: &Arc<RemoteCore>,
+        key: &Key,
+        reason: Reason,
+    ) -> Result<ObservedVersion, Error> {
+        let mut tries = self.plan_retries(key, reason);
+        loop {
+            let there = tries.next_attempt().await?;
+            match there.endpoint.head(self, key, there.reason).await {
+                Ok(seen) => return Ok(seen),
+                Err(trouble) => tries.retry_after(there, trouble)?,
+            }
+        }
+    }
+
+    /// Sends a request, and a second one if the first is slower than most recent ones. The first correct
+    /// response counts, and the other request is canceled.
+    async fn race_requests(
+        self: &Arc<RemoteCore>,
+        ask: &RangeRequest,
+        there: &RetryAttempt,
+    ) -> Result<RangeResponse, RequestFailure> {
+        let mut first = pin!(there.endpoint.get(self, ask, there.reason));
+        let Some(slow) = self.hedge_delay() else {
+            return first.await;
+        };
+        if let Ok(answer) = tokio::time::timeout(slow, &mut first).await {
+            return answer;
+        }
+        if !self.hedges.try_spend() {
+            return first.await;
+        }
+        let mut second = pin!(there.other.get(self, ask, Reason::Hedge));
+        tokio::select! {
+            answer = &mut first => match answer {
+                Err(trouble) if trouble.again => second.await,
+                answer => answer,
+            },
+            answer = &mut second => match answer {
+                Err(_) => first.await,
+                answer => answer,
+            },
+        }
+    }
+
+    fn hedge_delay(&self) -> Option<Duration> {
+        if self.options.hedge_share <= 0.0 {
+            return None;
+        }
+        let slow = self.latency.percentile(self.options.hedge_percentile)?;
+        Some(slow.max(HEDGE_AFTER_MIN))
+    }
+}
+
+fn contains_endpoint(all: &[Arc<Endpoint>], one: &Arc<Endpoint>) -> bool {
+    all.iter().any(|other| Arc::ptr_eq(other, one))
+}
+
+/// Returns between half of a pause and all of it, so that clients do not retry at the same time.
+fn jitter_delay(pause: Duration) -> Duration {
+    use std::hash::{BuildHasher, Hasher};
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    pause.mul_f64(0.5 + (random % 1024) as f64 / 2048.0)
+}

@@ -1,0 +1,202 @@
+//! Creates object stores from URLs.
+
+use super::aws_profile;
+use crate::http::{StorageHttpClient, StorageHttpConnector};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
+use object_store::path::Path;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// URL schemes of remote libraries.
+pub(super) const SCHEMES: [&str; 8] = [
+    "s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://", "http://", "https://",
+];
+
+/// An opened storage, and the location of the library in it.
+pub(super) struct StorageAddress {
+    pub(super) store: Arc<dyn ObjectStore>,
+    /// The prefix of all keys.
+    pub(super) prefix: Path,
+    /// The name in records.
+    pub(super) name: Arc<str>,
+    /// The listing interface; unencrypted HTTP servers have none.
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
+}
+
+/// An object store, and its interface for listing pages.
+type OpenedStorage = (Arc<dyn ObjectStore>, Option<Arc<dyn PaginatedListStore>>);
+
+/// Returns whether redirects of this storage are followed.
+pub(super) fn follows_redirects(url: &str) -> bool {
+    url.starts_with("http")
+}
+
+/// Creates a storage client without sending a request.
+pub(super) fn open(
+    source: &str,
+    settings: &[(String, String)],
+    client: StorageHttpClient,
+) -> Result<StorageAddress, String> {
+    let url = parse_library_url(source)?;
+    let http = matches!(url.scheme(), "http" | "https");
+    let name: Arc<str> = match http {
+        true => url.origin().ascii_serialization().into(),
+        false => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()).into(),
+    };
+    let wrong = |error: object_store::Error| format!("{name}: {}", builder_error_text(&error));
+    let (store, pages): OpenedStorage = match url.scheme() {
+        "http" | "https" => (Arc::new(plain_http(&url, client).map_err(wrong)?), None),
+        "gs" => {
+            let builder = apply_settings(
+                GoogleCloudStorageBuilder::from_env(),
+                settings,
+                |b, key, value| Ok(b.with_config(key.parse()?, value)),
+            )?;
+            let builder = builder
+                .with_url(source)
+                .with_client_options(client_options());
+            let builder = builder
+                .with_http_connector(StorageHttpConnector(client))
+                .with_retry(without_retries());
+            with_listing(builder.build().map_err(wrong)?)
+        }
+        "az" | "abfs" | "abfss" => {
+            let builder = apply_settings(
+                MicrosoftAzureBuilder::from_env(),
+                settings,
+                |b, key, value| Ok(b.with_config(key.parse()?, value)),
+            )?;
+            let builder = builder
+                .with_url(source)
+                .with_client_options(client_options());
+            let builder = builder
+                .with_http_connector(StorageHttpConnector(client))
+                .with_retry(without_retries());
+            with_listing(builder.build().map_err(wrong)?)
+        }
+        _ => {
+            let builder = apply_settings(s3_from_env(), settings, |b, key, value| {
+                Ok(b.with_config(key.parse()?, value))
+            })?;
+            let builder = builder
+                .with_url(source)
+                .with_client_options(client_options());
+            let builder = builder
+                .with_http_connector(StorageHttpConnector(client))
+                .with_retry(without_retries());
+            with_listing(builder.build().map_err(wrong)?)
+        }
+    };
+    let prefix = if http { "" } else { url.path() };
+    let prefix = Path::from_url_path(prefix).map_err(|error| format!("{name}: {error}"))?;
+    Ok(StorageAddress {
+        store,
+        pages,
+        prefix,
+        name,
+    })
+}
+
+/// Parses a library's URL, which has no credentials, query or fragment.
+fn parse_library_url(source: &str) -> Result<Url, String> {
+    let url = Url::parse(source)
+        .map_err(|error| format!("{}: not a URL: {error}", hide_credentials(source)))?;
+    if (!url.username().is_empty() || url.password().is_some()) && url.scheme() != "abfss" {
+        return Err(format!(
+            "{}: names and passwords in URLs are not supported; use the storage's credentials",
+            hide_credentials(source)
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "{}: the URL of a library must not contain ? or #",
+            hide_credentials(source)
+        ));
+    }
+    Ok(url)
+}
+
+fn with_listing<S: ObjectStore + PaginatedListStore>(store: S) -> OpenedStorage {
+    let store = Arc::new(store);
+    (store.clone(), Some(store))
+}
+
+/// Applies settings to a builder by name.
+fn apply_settings<B>(
+    mut builder: B,
+    settings: &[(String, String)],
+    with: impl Fn(B, &str, &str) -> object_store::Result<B>,
+) -> Result<B, String> {
+    for (key, value) in settings {
+        let set = with(builder, &key.to_ascii_lowercase(), value);
+        // Omits the value, which may be a secret.
+        builder = set.map_err(|_| format!("{key}: the storage has no such setting"))?;
+    }
+    Ok(builder)
+}
+
+/// Settings of the shared files, overridden by the environment.
+fn s3_from_env() -> AmazonS3Builder {
+    let mut builder = AmazonS3Builder::new();
+    for (key, value) in aws_profile::read_settings() {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    for (key, value) in std::env::vars() {
+        if key.starts_with("AWS_")
+            && let Ok(key) = key.to_ascii_lowercase().parse()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    builder
+}
+
+fn plain_http(url: &Url, client: StorageHttpClient) -> object_store::Result<impl ObjectStore> {
+    // Without the last slash: the client would append names behind an empty one (`/films//film.mp4`).
+    let mut base = url.clone();
+    base.set_path(url.path().trim_end_matches('/'));
+    HttpBuilder::new()
+        .with_url(base)
+        .with_http_connector(StorageHttpConnector(client))
+        .with_client_options(client_options())
+        .with_retry(without_retries())
+        .build()
+}
+
+/// Allows unencrypted HTTP: the operator chose it in the URL.
+fn client_options() -> ClientOptions {
+    ClientOptions::new().with_allow_http(true)
+}
+
+/// Disables retries of `object_store`: `retry` repeats and counts requests.
+fn without_retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: 0,
+        retry_timeout: Duration::from_secs(60),
+    }
+}
+
+/// Removes name and password from a URL.
+fn hide_credentials(source: &str) -> String {
+    match (source.split_once("://"), source.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => source.to_owned(),
+    }
+}
+
+/// The text of a builder's error, which concerns settings.
+fn builder_error_text(error: &object_store::Error) -> String {
+    match error {
+        object_store::Error::Generic { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}

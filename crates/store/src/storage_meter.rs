@@ -1,0 +1,111 @@
+//! Counts of storage requests by reason.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The reason for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Looking up or listing a path.
+    Look,
+    /// A server manifest.
+    Manifest,
+    /// Building an index.
+    Index,
+    /// A segment for a client.
+    Segment,
+    /// A file that is sent unchanged.
+    Plain,
+    /// A segment that is likely to be requested next.
+    Ahead,
+    /// A second request because the first is slow.
+    Hedge,
+    /// A repeated request after a failure.
+    Retry,
+}
+
+impl Reason {
+    /// All reasons, in the order of the metrics.
+    pub const ALL: [Reason; 8] = [
+        Reason::Look,
+        Reason::Manifest,
+        Reason::Index,
+        Reason::Segment,
+        Reason::Plain,
+        Reason::Ahead,
+        Reason::Hedge,
+        Reason::Retry,
+    ];
+
+    /// The label in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Reason::Look => "look",
+            Reason::Manifest => "manifest",
+            Reason::Index => "index",
+            Reason::Segment => "segment",
+            Reason::Plain => "plain",
+            Reason::Ahead => "ahead",
+            Reason::Hedge => "hedge",
+            Reason::Retry => "retry",
+        }
+    }
+}
+
+/// Counts by reason. One range of one object is one request, however many system calls it takes.
+#[derive(Debug, Default)]
+pub struct Meter {
+    rows: [MeterRow; Reason::ALL.len()],
+    piped: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct MeterRow {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl Meter {
+    /// Counts a request for `bytes` bytes.
+    pub fn count(&self, reason: Reason, bytes: u64) {
+        let row = &self.rows[reason as usize];
+        row.requests.fetch_add(1, Relaxed);
+        row.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts bytes received for a request that was counted before.
+    pub(crate) fn count_bytes(&self, reason: Reason, bytes: u64) {
+        let row = &self.rows[reason as usize];
+        row.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts a request for which a thread waited for the storage.
+    pub fn count_wait(&self, reason: Reason) {
+        self.rows[reason as usize].waits.fetch_add(1, Relaxed);
+    }
+
+    /// Counts bytes, counted before, that were spliced into a pipe.
+    pub(crate) fn count_piped(&self, bytes: u64) {
+        self.piped.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that were spliced into pipes.
+    pub fn piped_bytes(&self) -> u64 {
+        self.piped.load(Relaxed)
+    }
+
+    /// Requests for a reason.
+    pub fn requests(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].requests.load(Relaxed)
+    }
+
+    /// Bytes for a reason.
+    pub fn bytes(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].bytes.load(Relaxed)
+    }
+
+    /// Requests for which a thread waited for the storage.
+    pub fn waits(&self, reason: Reason) -> u64 {
+        self.rows[reason as usize].waits.load(Relaxed)
+    }
+}
