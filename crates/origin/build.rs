@@ -1,4 +1,4 @@
-//! What is built in from outside this crate: a new file there must mean a new build here.
+//! Rebuilds the crate when a file that it embeds is added: the player page and the built-in film.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../player");

@@ -1,115 +1,115 @@
-//! URL ↔ [`Request`]: syntax only. Nothing is looked up here, and every URL that we print is read
-//! back as the same request.
+//! Parses a URL into an [`OriginRequest`] and back. Syntax only: nothing is looked up here. Every
+//! URL that Headwater prints parses into the same request.
 //!
-//! A URL is a title's path and, behind it, what is wanted of the title. The second part exists
-//! on no disk, and is recognised from the end, so that titles may be named as they like.
+//! A URL is a title's path followed by the requested resource of the title. The second part exists
+//! on no disk and is recognised from the end, so that titles may have any name.
 
 use std::borrow::Cow;
 use store::{BadKey, Key};
 
-/// What a URL asks for.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
-    /// The page.
+pub enum OriginRequest {
+    /// The player page.
     Page,
-    /// Something the page needs, by its name below `/-/`.
+    /// An asset of the page, by its name below `/-/`.
     Asset(String),
-    /// The list of titles, for the page.
+    /// The list of titles as JSON.
     Library,
-    /// Whether the process lives.
+    /// Liveness probe.
     Health,
-    /// Whether it takes new work.
+    /// Readiness probe.
     Ready,
-    /// Counters, for Prometheus.
+    /// Metrics for Prometheus.
     Metrics,
-    /// A text about a title.
+    /// A manifest of a title.
     Manifest {
         /// The title.
         title: Key,
-        /// Which text.
-        manifest: Manifest,
-        /// The path as a file's, where it could be one: a real file of that name goes first.
+        /// The kind of manifest.
+        manifest: ManifestKind,
+        /// The path as a file key, if a static file may have it. Such a file takes precedence.
         file: Option<Key>,
     },
-    /// Media of a title.
-    Segment(Segment),
-    /// The key that a title's segments are encrypted with.
+    /// A media segment of a title.
+    Segment(SegmentUrl),
+    /// The content key of a title.
     Key(Key),
-    /// A file as it is.
+    /// A static file.
     File(Key),
 }
 
-/// Texts about a title.
+/// Kinds of manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Manifest {
+pub enum ManifestKind {
     /// HLS multivariant playlist.
-    Multivariant(Packing),
-    /// HLS media playlist of a rendition, beside its segments.
-    Media(Set, Packing, String),
-    /// HLS I-frame playlist of a rendition, beside its key frames.
-    KeyFrames(Set, String),
+    Multivariant(HlsContainer),
+    /// HLS media playlist of a rendition, in the folder of its segments.
+    Media(SegmentSet, HlsContainer, String),
+    /// HLS I-frame playlist of a rendition, in the folder of its segments.
+    KeyFrames(SegmentSet, String),
     /// DASH MPD.
-    Dash(Addressing),
-    /// What we know about the title, as JSON.
+    Dash(DashAddressing),
+    /// Description of the title as JSON.
     Description,
 }
 
-/// How HLS segments are packed.
+/// Container of HLS segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Packing {
+pub enum HlsContainer {
     /// Fragmented MP4.
     Cmaf,
-    /// Transport streams for video, packed audio for sound.
+    /// Transport streams for video, packed audio for audio.
     Ts,
 }
 
-/// How DASH names segments.
+/// DASH segment addressing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Addressing {
+pub enum DashAddressing {
     /// `$Time$`.
     Time,
     /// `$Number$`.
     Number,
 }
 
-/// Names a set of segments: `6000-9f86d081884c7d65`.
+/// Name of a segment set: `6000-9f86d081884c7d65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Set {
-    /// Wished segment length, in milliseconds.
+pub struct SegmentSet {
+    /// Target segment length, in milliseconds.
     pub segment_ms: u32,
-    /// Content and rules.
+    /// Hash of content and packaging rules.
     pub version: u64,
 }
 
-/// A piece of media.
+/// The URL of a media segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct SegmentUrl {
     /// The title.
     pub title: Key,
-    /// Which state of it.
-    pub set: Set,
-    /// Which rendition, by name.
+    /// Segment set: the title version and its segmentation.
+    pub set: SegmentSet,
+    /// Name of the rendition.
     pub rendition: String,
-    /// Which piece.
-    pub part: Part,
+    /// Segment within the rendition.
+    pub part: SegmentPart,
 }
 
-/// Pieces of a rendition. Times are when the first sample is shown, in the track's ticks.
+/// Segments of a rendition. Times are presentation times of the first sample, in the track's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SegmentPart {
     /// The CMAF header.
     Init,
-    /// The segment that begins at this time.
-    At(u64, Form),
+    /// The segment that starts at this time.
+    At(u64, SegmentContainer),
     /// The CMAF segment with this number, from 1.
     Number(u32),
     /// The key frame at this time, as a CMAF segment of its own.
     KeyFrame(u64),
 }
 
-/// How a segment is wrapped; its URL's suffix says so.
+/// Container of a segment, given by the suffix of its URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum SegmentContainer {
     /// CMAF.
     Cmaf,
     /// Transport stream.
@@ -124,178 +124,195 @@ pub enum Form {
     Mp3,
 }
 
-/// Why a URL is none of ours.
+/// Reasons why a URL is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bad {
-    /// Over [`URL_BYTES_MAX`].
+pub enum RouteError {
+    /// The URL is longer than [`URL_BYTES_MAX`].
     TooLong,
-    /// `%` without two hexadecimal digits, or bytes that are not UTF-8.
+    /// A `%` without two hexadecimal digits, or bytes that are not UTF-8.
     Encoding,
-    /// A path that no file can have.
+    /// The path is not a valid file path.
     Path(BadKey),
-    /// A query that we know, with a value that we do not.
+    /// A known query parameter has an unknown value.
     Query(&'static str),
-    /// Well-formed, but there cannot be anything there.
-    Nothing,
+    /// The URL is well-formed, but nothing can exist there.
+    NotFound,
 }
 
-/// Longest path and query together, in bytes.
+/// Maximum length of path and query together, in bytes.
 pub const URL_BYTES_MAX: usize = 8192;
 
-const FORMS: [(Form, &str); 6] = [
-    (Form::Cmaf, ".m4s"),
-    (Form::Ts, ".ts"),
-    (Form::Aac, ".aac"),
-    (Form::Ac3, ".ac3"),
-    (Form::Eac3, ".ec3"),
-    (Form::Mp3, ".mp3"),
+const CONTAINER_SUFFIXES: [(SegmentContainer, &str); 6] = [
+    (SegmentContainer::Cmaf, ".m4s"),
+    (SegmentContainer::Ts, ".ts"),
+    (SegmentContainer::Aac, ".aac"),
+    (SegmentContainer::Ac3, ".ac3"),
+    (SegmentContainer::Eac3, ".ec3"),
+    (SegmentContainer::Mp3, ".mp3"),
 ];
 
-/// Manifests that are only a suffix.
-const NAMELESS: [&str; 3] = [".m3u8", ".mpd", ".json"];
-/// A title's key.
-const KEY: &str = ".key";
+/// Manifests whose name is only a suffix.
+const NAMELESS_MANIFESTS: [&str; 3] = [".m3u8", ".mpd", ".json"];
+/// Name of a title's content key.
+const KEY_NAME: &str = ".key";
 
-/// Reads the path and query of a URL.
+/// Parses the path and query of a URL.
 ///
 /// # Errors
-/// [`Bad`], for what is malformed, and for what can never exist.
-pub fn parse(path: &str, query: Option<&str>) -> Result<Request, Bad> {
+/// [`RouteError`] for URLs that are malformed or can never exist.
+pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, RouteError> {
     if path.len() + query.map_or(0, str::len) > URL_BYTES_MAX {
-        return Err(Bad::TooLong);
+        return Err(RouteError::TooLong);
     }
-    let path = path.strip_prefix('/').ok_or(Bad::Path(BadKey::Empty))?;
+    let path = path
+        .strip_prefix('/')
+        .ok_or(RouteError::Path(BadKey::Empty))?;
     let spelled = path;
-    let path = decode(path)?;
-    if let Some(request) = own(&path) {
+    let path = percent_decode(path)?;
+    if let Some(request) = parse_own_path(&path) {
         return request;
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     if name.is_empty() {
-        // A folder's address with a slash behind it; the folder itself must still be sound.
-        key(folder)?;
-        return Err(Bad::Nothing);
+        // The URL of a folder with a trailing slash. The folder's path must be valid.
+        parse_key(folder)?;
+        return Err(RouteError::NotFound);
     }
-    if name == KEY {
-        // In one spelling only, so that what stands before us can guard it by that.
-        let plain = query.is_none() && spelled.ends_with(KEY);
+    if name == KEY_NAME {
+        // A single spelling, so that a proxy can protect the key by its URL.
+        let plain = query.is_none() && spelled.ends_with(KEY_NAME);
         return plain
-            .then(|| Ok(Request::Key(key(folder)?)))
-            .ok_or(Bad::Nothing)?;
+            .then(|| Ok(OriginRequest::Key(parse_key(folder)?)))
+            .ok_or(RouteError::NotFound)?;
     }
-    match manifest(folder, name, query)? {
+    match parse_manifest(folder, name, query)? {
         Some((title, manifest)) => {
-            // A manifest without a name can be no file's, nor what is inside a set; any other could be.
-            let named = !NAMELESS.contains(&name) && manifest.set().is_none();
-            let file = named.then(|| key(&path)).transpose()?;
-            Ok(Request::Manifest {
+            // A nameless manifest or one inside a set is never a file; any other may be.
+            let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
+            let file = named.then(|| parse_key(&path)).transpose()?;
+            Ok(OriginRequest::Manifest {
                 title,
                 manifest,
                 file,
             })
         }
-        None => match segment(folder, name)? {
-            Some(segment) => Ok(Request::Segment(segment)),
-            None => Ok(Request::File(key(&path)?)),
+        None => match parse_segment(folder, name)? {
+            Some(segment) => Ok(OriginRequest::Segment(segment)),
+            None => Ok(OriginRequest::File(parse_key(&path)?)),
         },
     }
 }
 
-/// Addresses that are ours alone, at the root.
-fn own(path: &str) -> Option<Result<Request, Bad>> {
+/// URLs of the server itself, at the root.
+fn parse_own_path(path: &str) -> Option<Result<OriginRequest, RouteError>> {
     let request = match path {
-        "" => Request::Page,
-        "healthz" => Request::Health,
-        "readyz" => Request::Ready,
-        "metrics" => Request::Metrics,
-        "-/library.json" => Request::Library,
+        "" => OriginRequest::Page,
+        "healthz" => OriginRequest::Health,
+        "readyz" => OriginRequest::Ready,
+        "metrics" => OriginRequest::Metrics,
+        "-/library.json" => OriginRequest::Library,
         _ => {
             let asset = path.strip_prefix("-/")?;
-            return Some(key(asset).map(|key| Request::Asset(key.as_str().to_owned())));
+            return Some(parse_key(asset).map(|key| OriginRequest::Asset(key.as_str().to_owned())));
         }
     };
     Some(Ok(request))
 }
 
-fn manifest(folder: &str, name: &str, query: Option<&str>) -> Result<Option<(Key, Manifest)>, Bad> {
+fn parse_manifest(
+    folder: &str,
+    name: &str,
+    query: Option<&str>,
+) -> Result<Option<(Key, ManifestKind)>, RouteError> {
     if name == ".json" {
-        return Ok(Some((key(folder)?, Manifest::Description)));
+        return Ok(Some((parse_key(folder)?, ManifestKind::Description)));
     }
     if let Some(stem) = name.strip_suffix(".mpd") {
         let ours = !stem.contains('-');
         return ours
-            .then(|| Ok((key(folder)?, Manifest::Dash(addressing(query)?))))
+            .then(|| {
+                Ok((
+                    parse_key(folder)?,
+                    ManifestKind::Dash(parse_addressing(query)?),
+                ))
+            })
             .transpose();
     }
     let Some(stem) = name.strip_suffix(".m3u8") else {
         return Ok(None);
     };
-    if let Some((title, set, rendition)) = rendition(folder) {
-        return playlist(title, set, rendition, stem);
+    if let Some((title, set, rendition)) = split_rendition(folder) {
+        return parse_playlist(title, set, rendition, stem);
     }
     let ours = !stem.contains(['-', '=']);
-    ours.then(|| Ok((key(folder)?, Manifest::Multivariant(packing(query)?))))
-        .transpose()
+    ours.then(|| {
+        Ok((
+            parse_key(folder)?,
+            ManifestKind::Multivariant(parse_container(query)?),
+        ))
+    })
+    .transpose()
 }
 
-/// The folder of a rendition: whose, of which set, and its name.
-fn rendition(folder: &str) -> Option<(&str, Set, &str)> {
+/// Splits the folder of a rendition into title, set and rendition.
+fn split_rendition(folder: &str) -> Option<(&str, SegmentSet, &str)> {
     let mut up = folder.rsplitn(3, '/');
     let name = up.next().filter(|name| name.contains('='))?;
-    let set = Set::parse(up.next()?)?;
+    let set = SegmentSet::parse_name(up.next()?)?;
     Some((up.next().unwrap_or_default(), set, name))
 }
 
-fn playlist(
+fn parse_playlist(
     title: &str,
-    set: Set,
+    set: SegmentSet,
     rendition: &str,
     stem: &str,
-) -> Result<Option<(Key, Manifest)>, Bad> {
+) -> Result<Option<(Key, ManifestKind)>, RouteError> {
     let rendition = rendition.to_owned();
     let manifest = match stem {
-        "hls" => Manifest::Media(set, Packing::Cmaf, rendition),
-        "ts" => Manifest::Media(set, Packing::Ts, rendition),
-        "keyframes" => Manifest::KeyFrames(set, rendition),
-        // Inside a set there is nothing but what we make.
-        _ => return Err(Bad::Nothing),
+        "hls" => ManifestKind::Media(set, HlsContainer::Cmaf, rendition),
+        "ts" => ManifestKind::Media(set, HlsContainer::Ts, rendition),
+        "keyframes" => ManifestKind::KeyFrames(set, rendition),
+        // A set contains only generated resources.
+        _ => return Err(RouteError::NotFound),
     };
-    Ok(Some((key(title)?, manifest)))
+    Ok(Some((parse_key(title)?, manifest)))
 }
 
-fn segment(folder: &str, name: &str) -> Result<Option<Segment>, Bad> {
+fn parse_segment(folder: &str, name: &str) -> Result<Option<SegmentUrl>, RouteError> {
     let mut up = folder.rsplitn(4, '/');
     let (a, b, c, d) = (up.next(), up.next(), up.next(), up.next());
-    // title/set/rendition, or title/set/rendition/n: what is behind the title is never empty.
-    let near = (a.unwrap_or_default(), b.and_then(Set::parse), 1);
-    let far = (b.unwrap_or_default(), c.and_then(Set::parse), 2);
+    // Either `title/set/rendition` or `title/set/rendition/n`. The part after the title is never
+    // empty.
+    let near = (a.unwrap_or_default(), b.and_then(SegmentSet::parse_name), 1);
+    let far = (b.unwrap_or_default(), c.and_then(SegmentSet::parse_name), 2);
     let ((rendition, Some(set), names), part) = (match (name, a) {
-        ("init.mp4", _) => (near, Some(Part::Init)),
-        (_, Some("n")) => (far, number_part(name)),
-        (_, Some("key")) => (far, time_part(name, Part::KeyFrame)),
+        ("init.mp4", _) => (near, Some(SegmentPart::Init)),
+        (_, Some("n")) => (far, parse_number_part(name)),
+        (_, Some("key")) => (far, parse_time_part(name, SegmentPart::KeyFrame)),
         _ => (
             near,
-            FORMS.iter().find_map(|(form, suffix)| {
-                let time = decimal(name.strip_suffix(suffix)?)?;
-                Some(Part::At(time, *form))
+            CONTAINER_SUFFIXES.iter().find_map(|(form, suffix)| {
+                let time = parse_decimal(name.strip_suffix(suffix)?)?;
+                Some(SegmentPart::At(time, *form))
             }),
         ),
     }) else {
         return Ok(None);
     };
     let title = if names == 1 {
-        c.map(|c| rejoin(d, c))
+        c.map(|c| join_folders(d, c))
     } else {
         d.map(Cow::Borrowed)
     };
-    let title = key(&title.unwrap_or_default())?;
-    // Inside a set there is nothing but what we make.
-    let part = part.ok_or(Bad::Nothing)?;
+    let title = parse_key(&title.unwrap_or_default())?;
+    // A set contains only generated resources.
+    let part = part.ok_or(RouteError::NotFound)?;
     if !rendition.contains('=') {
-        return Err(Bad::Nothing);
+        return Err(RouteError::NotFound);
     }
     let rendition = rendition.to_owned();
-    Ok(Some(Segment {
+    Ok(Some(SegmentUrl {
         title,
         set,
         rendition,
@@ -303,23 +320,25 @@ fn segment(folder: &str, name: &str) -> Result<Option<Segment>, Bad> {
     }))
 }
 
-fn rejoin<'a>(front: Option<&'a str>, back: &'a str) -> Cow<'a, str> {
+fn join_folders<'a>(front: Option<&'a str>, back: &'a str) -> Cow<'a, str> {
     front.map_or(Cow::Borrowed(back), |front| {
         Cow::Owned(format!("{front}/{back}"))
     })
 }
 
-fn number_part(name: &str) -> Option<Part> {
-    let number = decimal(name.strip_suffix(".m4s")?)?;
-    Some(Part::Number(u32::try_from(number).ok().filter(|&n| n > 0)?))
+fn parse_number_part(name: &str) -> Option<SegmentPart> {
+    let number = parse_decimal(name.strip_suffix(".m4s")?)?;
+    Some(SegmentPart::Number(
+        u32::try_from(number).ok().filter(|&n| n > 0)?,
+    ))
 }
 
-fn time_part(name: &str, part: fn(u64) -> Part) -> Option<Part> {
-    Some(part(decimal(name.strip_suffix(".m4s")?)?))
+fn parse_time_part(name: &str, part: fn(u64) -> SegmentPart) -> Option<SegmentPart> {
+    Some(part(parse_decimal(name.strip_suffix(".m4s")?)?))
 }
 
-/// A decimal number in its only spelling: no sign, no leading zero, no overflow.
-fn decimal(digits: &str) -> Option<u64> {
+/// Parses a decimal number in its canonical spelling: no sign, no leading zero, no overflow.
+fn parse_decimal(digits: &str) -> Option<u64> {
     let canonical = digits == "0" || !digits.starts_with('0');
     let digits_only = digits.bytes().all(|b| b.is_ascii_digit());
     (canonical && digits_only)
@@ -327,28 +346,29 @@ fn decimal(digits: &str) -> Option<u64> {
         .flatten()
 }
 
-fn key(path: &str) -> Result<Key, Bad> {
-    Key::parse(path).map_err(Bad::Path)
+fn parse_key(path: &str) -> Result<Key, RouteError> {
+    Key::parse(path).map_err(RouteError::Path)
 }
 
-fn packing(query: Option<&str>) -> Result<Packing, Bad> {
-    match value(query, "format") {
-        None | Some("cmaf") => Ok(Packing::Cmaf),
-        Some("ts") => Ok(Packing::Ts),
-        Some(_) => Err(Bad::Query("format is cmaf or ts")),
+fn parse_container(query: Option<&str>) -> Result<HlsContainer, RouteError> {
+    match query_value(query, "format") {
+        None | Some("cmaf") => Ok(HlsContainer::Cmaf),
+        Some("ts") => Ok(HlsContainer::Ts),
+        Some(_) => Err(RouteError::Query("`format` must be cmaf or ts")),
     }
 }
 
-fn addressing(query: Option<&str>) -> Result<Addressing, Bad> {
-    match value(query, "template") {
-        None | Some("time") => Ok(Addressing::Time),
-        Some("number") => Ok(Addressing::Number),
-        Some(_) => Err(Bad::Query("template is time or number")),
+fn parse_addressing(query: Option<&str>) -> Result<DashAddressing, RouteError> {
+    match query_value(query, "template") {
+        None | Some("time") => Ok(DashAddressing::Time),
+        Some("number") => Ok(DashAddressing::Number),
+        Some(_) => Err(RouteError::Query("`template` must be time or number")),
     }
 }
 
-/// The last value of a query parameter. Our values need no escapes, so none are read.
-fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+/// Returns the last value of a query parameter. Known values contain no escapes, so none are
+/// decoded.
+fn query_value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
     let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
     pairs
         .filter(|(key, _)| *key == name)
@@ -356,10 +376,10 @@ fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
         .next_back()
 }
 
-/// Percent-decodes once. An escaped `/` is part of a name, which no name may be.
-fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
+/// Percent-decodes once. An escaped `/` is part of a name, which no file name may contain.
+fn percent_decode(path: &str) -> Result<Cow<'_, str>, RouteError> {
     if path.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Bad::Path(BadKey::Character));
+        return Err(RouteError::Path(BadKey::Character));
     }
     if !path.contains('%') {
         return Ok(Cow::Borrowed(path));
@@ -372,71 +392,71 @@ fn decode(path: &str) -> Result<Cow<'_, str>, Bad> {
             bytes.push(byte);
             continue;
         }
-        let (hex, after) = rest.split_first_chunk::<2>().ok_or(Bad::Encoding)?;
+        let (hex, after) = rest.split_first_chunk::<2>().ok_or(RouteError::Encoding)?;
         rest = after;
-        match hex_byte(*hex).ok_or(Bad::Encoding)? {
-            b'/' | 0..=31 | 127 => return Err(Bad::Path(BadKey::Character)),
+        match parse_hex_byte(*hex).ok_or(RouteError::Encoding)? {
+            b'/' | 0..=31 | 127 => return Err(RouteError::Path(BadKey::Character)),
             byte => bytes.push(byte),
         }
     }
     String::from_utf8(bytes)
         .map(Cow::Owned)
-        .map_err(|_| Bad::Encoding)
+        .map_err(|_| RouteError::Encoding)
 }
 
-fn hex_byte([high, low]: [u8; 2]) -> Option<u8> {
+fn parse_hex_byte([high, low]: [u8; 2]) -> Option<u8> {
     let digit = |b: u8| (b as char).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-impl Manifest {
-    /// The set in whose folder it lies.
-    pub fn set(&self) -> Option<Set> {
+impl ManifestKind {
+    /// Returns the segment set that contains the manifest.
+    pub fn segment_set(&self) -> Option<SegmentSet> {
         match self {
-            Manifest::Media(set, ..) | Manifest::KeyFrames(set, _) => Some(*set),
+            ManifestKind::Media(set, ..) | ManifestKind::KeyFrames(set, _) => Some(*set),
             _ => None,
         }
     }
 
-    /// The same of another set.
+    /// Returns the same manifest of another segment set.
     #[must_use]
-    pub fn of_set(self, set: Set) -> Manifest {
+    pub fn with_segment_set(self, set: SegmentSet) -> ManifestKind {
         match self {
-            Manifest::Media(_, packing, name) => Manifest::Media(set, packing, name),
-            Manifest::KeyFrames(_, name) => Manifest::KeyFrames(set, name),
+            ManifestKind::Media(_, packing, name) => ManifestKind::Media(set, packing, name),
+            ManifestKind::KeyFrames(_, name) => ManifestKind::KeyFrames(set, name),
             other => other,
         }
     }
 }
 
-impl Set {
-    fn parse(name: &str) -> Option<Set> {
+impl SegmentSet {
+    fn parse_name(name: &str) -> Option<SegmentSet> {
         let (ms, version) = name.split_once('-')?;
         let lower_hex = version
             .bytes()
             .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let set = Set {
-            segment_ms: u32::try_from(decimal(ms)?).ok()?,
+        let set = SegmentSet {
+            segment_ms: u32::try_from(parse_decimal(ms)?).ok()?,
             version: u64::from_str_radix(version, 16).ok()?,
         };
         (version.len() == 16 && lower_hex).then_some(set)
     }
 }
 
-impl Form {
-    /// The URL's suffix, with its dot.
+impl SegmentContainer {
+    /// Returns the URL suffix, with its dot.
     pub fn suffix(self) -> &'static str {
-        FORMS
+        CONTAINER_SUFFIXES
             .iter()
             .find(|(form, _)| *form == self)
             .map_or("", |(_, suffix)| suffix)
     }
 }
 
-// Its place is said, since the fuzz target takes this file by its path.
+// An explicit path, because the fuzz target includes this file by its path.
 #[path = "route/display.rs"]
 mod display;
 #[cfg(test)]
 mod tests;
 
-pub use display::{escaped, folder};
+pub use display::{escape_strictly, title_folder_url};

@@ -1,7 +1,7 @@
-//! Replays what fuzzing the router and names has kept, so that what was once found stays fixed.
+//! Replays the corpus of the router and reference fuzz targets, so that fixed bugs stay fixed.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use origin::{reference, route};
+use origin::{references, route};
 
 #[path = "../../../fuzz/bodies/route.rs"]
 mod body;
@@ -20,11 +20,11 @@ fn replay(target: &str, body: impl Fn(&[u8])) {
 }
 
 #[test]
-fn routes() {
+fn route_corpus_passes() {
     replay("route", body::run);
 }
 
 #[test]
-fn names() {
+fn reference_corpus_passes() {
     replay("ism", ism::run);
 }

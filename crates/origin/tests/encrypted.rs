@@ -1,4 +1,4 @@
-//! What a server that encrypts gives, and what it gives to nobody.
+//! Encrypted segments: what an encrypting server provides, and what it refuses.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use aws_lc_rs::iv::FixedLength;
 use std::path::{Path, PathBuf};
 use support::Served;
 
-/// A secret in a file.
+/// A secret in a temporary file.
 struct Secret {
     folder: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ fn sealing(secret: &Secret, flags: &[&str]) -> Served {
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef\n";
 
-/// Addresses that a playlist names, resolved.
+/// Returns the URLs in a playlist, resolved.
 fn named(server: &Served, playlist: &str) -> Vec<String> {
     let (folder, _) = playlist.rsplit_once('/').unwrap();
     let text = server.text(playlist);
@@ -52,7 +52,7 @@ fn named(server: &Served, playlist: &str) -> Vec<String> {
     quoted.chain(lines).map(at).collect()
 }
 
-/// Media playlists of a title, in a packing.
+/// Returns the media playlists of a title in a container.
 fn playlists(server: &Served, title: &str, query: &str) -> Vec<String> {
     let text = server.text(&format!("/{title}/.m3u8{query}"));
     let quoted = text.split('"').filter(|word| word.ends_with(".m3u8"));
@@ -79,7 +79,7 @@ fn is_segment(address: &str) -> bool {
 }
 
 #[test]
-fn segments_are_those_of_the_clear_film_encrypted_by_their_number() {
+fn segments_equal_the_unencrypted_ones_after_decryption() {
     let secret = Secret::new(SECRET);
     let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
     let mut compared = 0;
@@ -111,7 +111,7 @@ fn segments_are_those_of_the_clear_film_encrypted_by_their_number() {
 }
 
 #[test]
-fn all_that_playlists_name_is_there_and_nothing_is_in_the_clear() {
+fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
     let secret = Secret::new(SECRET);
     let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
     std::fs::write(server.path("film/ready.m3u8"), "#EXTM3U ready\n").unwrap();
@@ -133,7 +133,7 @@ fn all_that_playlists_name_is_there_and_nothing_is_in_the_clear() {
     let (ours, theirs) = (video(&server), video(&clear));
     let gone = ["0.m4s", "n/1.m4s", "0.ts", "key/0.m4s", "init.mp4"];
     for name in gone {
-        // As others have kept them: a server that does not encrypt has other addresses.
+        // Cached elsewhere: a server without encryption uses other URLs.
         let answer = server.get(&format!("{theirs}/{name}"));
         assert_eq!(answer.status, 410, "{name}: {answer:?}");
     }
@@ -154,9 +154,9 @@ fn all_that_playlists_name_is_there_and_nothing_is_in_the_clear() {
         assert_eq!(answer.status, 404, "{target}");
         assert!(answer.body.len() < 500, "{target}");
     }
-    // What could be a ready-made playlist is the title's own.
+    // Names that could be ready-made playlists are the title's own.
     assert!(!server.text("/film/ready.m3u8").contains("ready"));
-    // A clear server has the same films' keys as little as their cipher.
+    // A server without encryption provides no keys either.
     assert_eq!(clear.get("/film/.key").status, 404);
     let described = server.text("/film/.json");
     assert!(described.contains("\"encryption\":\"aes-128\""));
@@ -164,7 +164,7 @@ fn all_that_playlists_name_is_there_and_nothing_is_in_the_clear() {
 }
 
 #[test]
-fn two_lengths_of_segments_do_not_use_a_number_twice() {
+fn two_segment_lengths_never_reuse_an_iv() {
     let secret = Secret::new(SECRET);
     let (hls, both) = (
         sealing(&secret, &[]),
@@ -176,7 +176,7 @@ fn two_lengths_of_segments_do_not_use_a_number_twice() {
 }
 
 #[test]
-fn ranges_heads_and_conditions_are_of_what_is_sent() {
+fn ranges_and_conditions_apply_to_encrypted_bytes() {
     let secret = Secret::new(SECRET);
     for memory in ["0B", "64MiB"] {
         let server = sealing(&secret, &["--segment-memory", memory]);
@@ -202,9 +202,9 @@ fn ranges_heads_and_conditions_are_of_what_is_sent() {
 }
 
 #[test]
-fn keys_of_another_server_are_named_and_not_given() {
+fn external_key_urls_are_printed_and_keys_not_served() {
     let secret = Secret::new(SECRET);
-    // By date alone nobody could tell that playlists name another place now.
+    // The modification date does not show that playlists name another key URL.
     let here = sealing(&secret, &[]);
     let playlist = &playlists(&here, "film", "")[0];
     assert_eq!(here.get(playlist).header("last-modified"), "");
@@ -217,21 +217,21 @@ fn keys_of_another_server_are_named_and_not_given() {
 }
 
 #[test]
-fn another_secret_gives_other_addresses() {
+fn another_secret_gives_other_urls() {
     let (one, other) = (Secret::new(SECRET), Secret::new("another secret of ours"));
     let (one, other) = (sealing(&one, &[]), sealing(&other, &[]));
     assert_ne!(playlists(&one, "film", ""), playlists(&other, "film", ""));
-    // The end of the secret's line is none of it.
+    // A trailing newline is not part of the secret.
     let lines = Secret::new("0123456789abcdef0123456789abcdef\n\n");
     let lines = sealing(&lines, &[]);
     assert_eq!(playlists(&one, "film", ""), playlists(&lines, "film", ""));
 }
 
 #[test]
-fn what_is_no_secret_is_said_at_the_start() {
+fn invalid_secrets_are_reported_at_startup() {
     for (text, why) in [
-        ("short\n", "a secret has 16 to 4096 bytes, this has 5"),
-        (&"x".repeat(5000), "this has 5000"),
+        ("short\n", "the secret has 5 bytes instead of 16 to 4096"),
+        (&"x".repeat(5000), "the secret has 5000"),
         ("0123456789abcdef0123456789abcdef\r\n", "control characters"),
         ("0123456789abcdef\0abcdef", "control characters"),
     ] {

@@ -1,6 +1,6 @@
-//! What a player will stumble over: one function a rule, each pure and with its remedy.
+//! Playback problems: one pure function per rule, each with a remedy.
 
-use super::report::{Finding, Level};
+use super::report::{Finding, FindingLevel};
 use media::codec::{AudioCoding, Codec};
 use media::presentation::{Presentation, Rendition};
 use media::time::Time;
@@ -8,30 +8,31 @@ use media::time::Time;
 /// Apple's HLS authoring specification: "key frames should be present every two seconds"; with
 /// room for frame rates that do not divide it.
 const KEY_FRAMES_S: f64 = 2.1;
-/// Key frames this near to each other are one moment.
-const TOGETHER_S: f64 = 0.01;
-/// The same: peak of a VOD variant at most 200 % of its average.
+/// Key frames within this distance count as simultaneous.
+const SAME_MOMENT_S: f64 = 0.01;
+/// Apple's HLS authoring specification: the peak of a VOD variant is at most 200 % of its average.
 const PEAK_OVER_AVERAGE: f64 = 2.0;
-/// The same: neighbouring bitrates a factor of 1.5 to 2 apart; we speak up outside of 1.3 to 2.5.
+/// Apple's HLS authoring specification: adjacent bitrates differ by a factor of 1.5 to 2. Only
+/// factors outside of 1.3 to 2.5 are reported.
 const LADDER_STEP: (f64, f64) = (1.3, 2.5);
-/// A rendition that ends this much before the others leaves a player without it.
+/// A rendition that ends earlier than the others by more than this is reported.
 const LENGTHS_APART_S: f64 = 0.5;
-/// A start later than this is worth a word: some players wait, some play silence.
+/// A later start is reported: some players wait, others play silence.
 const LATE_START_S: f64 = 0.25;
 
-/// Every rule over a title, in the order people should read them.
-pub fn all(title: &Presentation) -> Vec<Finding> {
+/// Applies every rule to a title. The worst findings come first.
+pub fn find_problems(title: &Presentation) -> Vec<Finding> {
     let rules: [fn(&Presentation, &mut Vec<Finding>); 10] = [
-        notes_of_the_index,
+        index_notes_are_listed,
         key_frames_line_up,
-        segments_near_the_wish,
+        segments_near_the_target,
         key_frames_are_frequent,
         lengths_agree,
         starts_agree,
         pictures_start_segments,
         codecs_players_know,
         bitrates_are_steady,
-        languages_are_said,
+        languages_are_declared,
     ];
     let mut found = Vec::new();
     rules.iter().for_each(|rule| rule(title, &mut found));
@@ -39,94 +40,103 @@ pub fn all(title: &Presentation) -> Vec<Finding> {
     found
 }
 
-fn notes_of_the_index(title: &Presentation, found: &mut Vec<Finding>) {
+fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
     for (number, file) in title.files.iter().enumerate() {
         for note in &file.notes {
-            let place = match note.at {
-                Some(at) => format!("file {}, track {}, tick {at}", number + 1, note.track),
-                None => format!("file {}, track {}", number + 1, note.track),
+            let place = match note.time_ticks {
+                Some(at) => format!("file {}, track {}, tick {at}", number + 1, note.track_id),
+                None => format!("file {}, track {}", number + 1, note.track_id),
             };
-            let fix = "export the file again if this was not meant; what is there is served";
-            found.push(Finding::new(Level::Warning, &place, note.what.clone(), fix));
+            let fix =
+                "export the file again if this is not intended; Headwater serves the file as it is";
+            found.push(Finding::new(
+                FindingLevel::Warning,
+                &place,
+                note.message.clone(),
+                fix,
+            ));
         }
     }
 }
 
 fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
-    let mut videos = videos(title);
+    let mut videos = video_renditions(title);
     let Some(first) = videos.next() else { return };
-    let fix = "encode all renditions with one fixed distance of key frames (ffmpeg: -g 48 \
+    let fix = "encode all renditions with the same fixed key frame interval (ffmpeg: -g 48 \
                -keyint_min 48 -sc_threshold 0, the same frame rate)";
     for other in videos {
-        let (few, alone) = alone(&key_times(title, first), &key_times(title, other));
-        let at = alone.map_or(String::new(), |(_, at)| format!("; they part at {at:.3} s"));
+        let (few, alone) = count_unaligned(&key_times(title, first), &key_times(title, other));
+        let at = alone.map_or(String::new(), |(_, at)| {
+            format!("; the first difference is at {at:.3} s")
+        });
         let what = match alone {
-            _ if other.group != first.group => format!(
-                "its key frames do not line up with those of {}{at}, so players cannot switch \
-                 between them without a seam",
+            _ if other.switching_group != first.switching_group => format!(
+                "its key frames are not aligned with those of {}{at}, so players cannot switch \
+                 between them seamlessly",
                 first.name
             ),
             Some((count, _)) => format!(
-                "only {} of {few} key frames line up with those of {}{at}, so segments can begin \
-                 at few times",
+                "only {} of {few} key frames are aligned with those of {}{at}, so few segment \
+                 boundaries are possible",
                 few - count,
                 first.name
             ),
             None => continue,
         };
-        found.push(Finding::new(Level::Warning, &other.name, what, fix));
+        found.push(Finding::new(FindingLevel::Warning, &other.name, what, fix));
     }
 }
 
-/// When its key frames are shown, in seconds.
+/// Returns the presentation times of the key frames, in seconds.
 fn key_times(title: &Presentation, rendition: &Rendition) -> Vec<f64> {
     let track = title.track(rendition);
     let keys = track.samples.sync_samples();
-    keys.map(|n| track.shown(n).seconds()).collect()
+    keys.map(|n| track.presentation_time(n).as_seconds_f64())
+        .collect()
 }
 
-/// Of two lists of times the length of the shorter, how many of its times the longer one does
-/// not have, and the first of them. That the longer one has more does no harm.
-fn alone(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
+/// Compares two lists of times. Returns the length of the shorter one, how many of its times the
+/// longer one lacks, and the first of them. Additional times in the longer list do no harm.
+fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) {
     let (few, many) = if one.len() <= other.len() {
         (one, other)
     } else {
         (other, one)
     };
     let apart = |time: &&f64| {
-        let from = many.partition_point(|known| *known < **time - TOGETHER_S);
+        let from = many.partition_point(|known| *known < **time - SAME_MOMENT_S);
         many.get(from)
-            .is_none_or(|known| *known > **time + TOGETHER_S)
+            .is_none_or(|known| *known > **time + SAME_MOMENT_S)
     };
     let count = few.iter().filter(apart).count();
     let first = few.iter().find(apart);
     (few.len(), first.map(|at| (count, *at)))
 }
 
-fn segments_near_the_wish(title: &Presentation, found: &mut Vec<Finding>) {
-    let wished = f64::from(title.segment_ms) / 1000.0;
-    for rendition in videos(title) {
-        let (longest, at) = longest_segment(title, rendition);
+fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
+    let wished = f64::from(title.segment_duration_ms) / 1000.0;
+    for rendition in video_renditions(title) {
+        let (longest, at) = find_longest_segment(title, rendition);
         if longest > wished * 1.5 {
             found.push(Finding::new(
-                Level::Warning,
+                FindingLevel::Warning,
                 &rendition.name,
                 format!(
-                    "a segment of {longest:.3} s begins at {at:.3} s, because no key frame \
-                         comes sooner; {wished:.3} s was wished"
+                    "the segment at {at:.3} s lasts {longest:.3} s, because the next key frame \
+                         is late; the target is {wished:.3} s"
                 ),
-                "encode with key frames every two seconds, or wish for longer segments (--segment)",
+                "encode with key frames every two seconds, or set longer segments (--segment)",
             ));
         }
     }
 }
 
-/// Length and start, in seconds.
-fn longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f64) {
+/// Returns length and start of the longest segment, in seconds.
+fn find_longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f64) {
     let track = title.track(rendition);
     let at = |n: u32| track.samples.dts(n) as f64 / f64::from(track.timescale);
     let lengths = rendition
-        .cuts
+        .segment_cuts
         .windows(2)
         .map(|cut| (at(cut[1]) - at(cut[0]), at(cut[0])));
     lengths.fold(
@@ -136,52 +146,56 @@ fn longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f64) {
 }
 
 fn key_frames_are_frequent(title: &Presentation, found: &mut Vec<Finding>) {
-    for rendition in videos(title) {
+    for rendition in video_renditions(title) {
         let samples = &title.track(rendition).samples;
         let keys = samples.sync_samples().count().max(1) as f64;
-        let every = title.track(rendition).duration().seconds() / keys;
+        let every = title.track(rendition).duration().as_seconds_f64() / keys;
         if every > KEY_FRAMES_S {
             found.push(Finding::new(
-                Level::Hint,
+                FindingLevel::Hint,
                 &rendition.name,
                 format!(
-                    "a key frame every {every:.2} s; Apple asks for one every two seconds, \
-                         and seeking shows a picture no sooner"
+                    "a key frame every {every:.2} s; Apple requires one every two seconds, \
+                         and seeking gets slower"
                 ),
-                "encode with -g at twice the frame rate",
+                "encode with -g set to twice the frame rate",
             ));
         }
     }
 }
 
 fn lengths_agree(title: &Presentation, found: &mut Vec<Finding>) {
-    let ends: Vec<Time> = title.renditions.iter().map(|r| end(title, r)).collect();
+    let ends: Vec<Time> = title
+        .renditions
+        .iter()
+        .map(|r| rendition_end(title, r))
+        .collect();
     let Some(last) = ends.iter().max() else {
         return;
     };
     for (rendition, end) in title.renditions.iter().zip(&ends) {
-        let short = last.seconds() - end.seconds();
+        let short = last.as_seconds_f64() - end.as_seconds_f64();
         if short > LENGTHS_APART_S {
             found.push(Finding::new(
-                Level::Warning,
+                FindingLevel::Warning,
                 &rendition.name,
-                format!("it ends {short:.3} s before the longest rendition"),
-                "cut or pad all renditions to one length (ffmpeg: -shortest, or apad for sound)",
+                format!("ends {short:.3} s before the longest rendition"),
+                "cut or pad all renditions to one length (ffmpeg: -shortest, or apad for audio)",
             ));
         }
     }
 }
 
-fn end(title: &Presentation, rendition: &Rendition) -> Time {
+fn rendition_end(title: &Presentation, rendition: &Rendition) -> Time {
     let track = title.track(rendition);
     Time::new(
-        rendition.start + track.samples.end() as i64,
+        rendition.start_ticks + track.samples.total_duration() as i64,
         track.timescale,
     )
 }
 
 fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
-    let start = |r: &Rendition| Time::new(r.start, title.track(r).timescale).seconds();
+    let start = |r: &Rendition| Time::new(r.start_ticks, title.track(r).timescale).as_seconds_f64();
     let first = title
         .renditions
         .iter()
@@ -191,32 +205,35 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
         let late = start(rendition) - first;
         if late > LATE_START_S {
             found.push(Finding::new(
-                Level::Hint,
+                FindingLevel::Hint,
                 &rendition.name,
                 format!(
-                    "it starts {late:.3} s after the first rendition (an empty edit or a late \
+                    "starts {late:.3} s after the first rendition (an empty edit or a late \
                          first fragment)"
                 ),
-                "if that was not meant, export without an edit list; it is served as the file says",
+                "if this is not intended, export without an edit list",
             ));
         }
     }
 }
 
-/// Segments are named and listed by decode time plus a constant delay; where a key frame's
-/// composition offset differs from the first one's, its picture is shown a little beside it.
+/// Segments are listed by decode time plus a constant delay. If the composition offset of a key
+/// frame differs from the first one's, the frame is shown slightly earlier or later than listed.
 fn pictures_start_segments(title: &Presentation, found: &mut Vec<Finding>) {
-    for rendition in videos(title) {
+    for rendition in video_renditions(title) {
         let samples = &title.track(rendition).samples;
-        let beside = |n: &&u32| **n < samples.len() && samples.cts(**n) + rendition.cts_shift != 0;
-        let count = rendition.cuts.iter().filter(beside).count();
+        let beside = |n: &&u32| {
+            **n < samples.len()
+                && samples.composition_offset(**n) + rendition.composition_shift != 0
+        };
+        let count = rendition.segment_cuts.iter().filter(beside).count();
         if count > 0 {
             found.push(Finding::new(
-                Level::Hint,
+                FindingLevel::Hint,
                 &rendition.name,
                 format!(
-                    "{count} of its segments show their first picture beside the time at \
-                         which they are listed: composition offsets of key frames differ"
+                    "{count} segments show their first frame earlier or later than \
+                         listed, because composition offsets of key frames differ"
                 ),
                 "encode with a constant delay (fixed number of B-frames, constant frame rate)",
             ));
@@ -228,14 +245,14 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in &title.renditions {
         let codec = &title.track(rendition).codec;
         let place = &rendition.name;
-        if let Some(ios) = in_band(codec) {
+        if let Some(ios) = out_of_band_code(codec) {
             let what = format!(
-                "its parameter sets may lie in the pictures ({}); Apple's players \
-                                want {ios}",
-                media::error::fourcc(codec.fourcc)
+                "its parameter sets may be in-band ({}); Apple's players \
+                                require {ios}",
+                media::error::format_fourcc(codec.fourcc)
             );
             let fix = format!("write the file with -tag:v {ios}");
-            found.push(Finding::new(Level::Warning, place, what, &fix));
+            found.push(Finding::new(FindingLevel::Warning, place, what, &fix));
         }
     }
     let codings: Vec<AudioCoding> = title
@@ -245,16 +262,17 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
         .collect();
     if !codings.is_empty() && !codings.contains(&AudioCoding::Aac) {
         found.push(Finding::new(
-            Level::Hint,
-            "sound",
-            "there is no AAC sound; some browsers and most old devices play nothing else".into(),
-            "add an AAC rendition of the sound beside this one",
+            FindingLevel::Hint,
+            "audio",
+            "there is no AAC audio; some browsers and most old devices play nothing else".into(),
+            "add an AAC rendition of the audio",
         ));
     }
 }
 
-/// The code that Apple's players want, where this one is of the in-band kind.
-fn in_band(codec: &Codec) -> Option<&'static str> {
+/// Returns the sample entry code that Apple's players require instead of one with in-band parameter
+/// sets.
+fn out_of_band_code(codec: &Codec) -> Option<&'static str> {
     match &codec.fourcc {
         b"hev1" => Some("hvc1"),
         b"avc3" => Some("avc1"),
@@ -264,27 +282,29 @@ fn in_band(codec: &Codec) -> Option<&'static str> {
 }
 
 fn bitrates_are_steady(title: &Presentation, found: &mut Vec<Finding>) {
-    for rendition in videos(title) {
+    for rendition in video_renditions(title) {
         let ratio = rendition.bandwidth.peak as f64 / rendition.bandwidth.average.max(1) as f64;
         if ratio > PEAK_OVER_AVERAGE {
             found.push(Finding::new(
-                Level::Warning,
+                FindingLevel::Warning,
                 &rendition.name,
                 format!(
                     "its peak is {ratio:.1} times its average; Apple allows twice for video on \
-                         demand, and players choose by the peak"
+                         demand, and players select by the peak"
                 ),
                 "encode with -maxrate at most twice -b:v, and -bufsize to match",
             ));
         }
     }
-    let mut rates: Vec<u64> = videos(title).map(|r| r.bandwidth.average).collect();
+    let mut rates: Vec<u64> = video_renditions(title)
+        .map(|r| r.bandwidth.average)
+        .collect();
     rates.sort_unstable();
     for pair in rates.windows(2) {
         let step = pair[1] as f64 / pair[0].max(1) as f64;
         if step < LADDER_STEP.0 || step > LADDER_STEP.1 {
             found.push(Finding::new(
-                Level::Hint,
+                FindingLevel::Hint,
                 "ladder",
                 format!(
                     "from {} to {} kbit/s is a factor of {step:.2}; Apple suggests 1.5 to 2",
@@ -297,7 +317,7 @@ fn bitrates_are_steady(title: &Presentation, found: &mut Vec<Finding>) {
     }
 }
 
-fn languages_are_said(title: &Presentation, found: &mut Vec<Finding>) {
+fn languages_are_declared(title: &Presentation, found: &mut Vec<Finding>) {
     let audio: Vec<&Rendition> = title
         .renditions
         .iter()
@@ -307,16 +327,16 @@ fn languages_are_said(title: &Presentation, found: &mut Vec<Finding>) {
     if audio.len() > 1 {
         for rendition in audio.iter().filter(unsaid) {
             found.push(Finding::new(
-                Level::Warning,
+                FindingLevel::Warning,
                 &rendition.name,
-                "its language is not said, and the title has more than one sound".into(),
+                "it declares no language, and the title has several audio tracks".into(),
                 "set it (ffmpeg: -metadata:s:a:0 language=eng)",
             ));
         }
     }
 }
 
-fn videos(title: &Presentation) -> impl Iterator<Item = &Rendition> {
+fn video_renditions(title: &Presentation) -> impl Iterator<Item = &Rendition> {
     title
         .renditions
         .iter()

@@ -1,12 +1,14 @@
-//! `headwater check`: what a title is, and what a player will stumble over.
+//! `headwater check`: describes a title and the problems that a player will have with it.
 
 mod findings;
 mod open;
 mod report;
 
-use crate::config::segment_ms;
+use crate::config::parse_segment_ms;
+use crate::config::storage::{STORAGE, read_storage_options};
+use crate::index_command::read_storage_settings;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use report::Report;
+use report::CheckReport;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -14,63 +16,80 @@ const EXAMPLES: &str = "\
 Examples:
   headwater check film.mp4                     one film
   headwater check ladder/                      a folder of renditions, or of films
-  headwater check https://example.com/a.mp4    a film on a server that answers ranges
-  headwater check film.mp4 --segment 2s        as it would be cut for 2 s segments
-  headwater check film.mp4 --json | jq .       for machines
+  headwater check https://example.com/a.mp4    a film on a server that supports ranges
+  headwater check s3://bucket/films/a.mp4      a film in an object store
+  headwater check film.mp4 --segment 2s        for 2 s segments
+  headwater check film.mp4 --json | jq .       machine-readable
 
-Exit status: 0 where everything will play, 1 where something will not, 2 for wrong usage.";
+Exit status: 0 if everything plays, 1 if something does not, 2 for wrong usage.";
 
-/// The words of `headwater check`.
-pub fn command() -> Command {
+/// Returns the command line of `headwater check`.
+pub fn check_command() -> Command {
     Command::new("check")
-        .about("Say what a title is, its grid, and what a player will stumble over")
+        .about("Describe a title, its segments and the problems that players will have")
         .after_help(EXAMPLES)
         .arg(
             Arg::new("target")
                 .value_name("FILE|FOLDER|URL")
                 .required(true)
-                .help("a film, a folder of renditions or films, or the http(s) URL of a film"),
+                .help("A film, or a folder of renditions or films: a path, or an s3://, gs://, az:// or http(s):// URL"),
         )
         .arg(
             Arg::new("segment")
                 .long("segment")
                 .value_name("TIME")
                 .default_value("6s")
-                .value_parser(segment_ms)
-                .help("wished segment length, such as 6s or 2500ms"),
+                .value_parser(parse_segment_ms)
+                .help("Target segment length, such as 6s or 2500ms"),
         )
         .arg(
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
-                .help("print one JSON document: {\"titles\": [...]}"),
+                .help("Print one JSON document: {\"titles\": [...]}"),
         )
+        .next_help_heading("Remote storage")
+        .args(net::config::flags(&[STORAGE]))
 }
 
-/// Examines what the words name, and prints it.
-pub fn check(flags: &ArgMatches) -> ExitCode {
+/// Runs the command and prints the report.
+pub fn run_check(flags: &ArgMatches) -> ExitCode {
     let target = flags.get_one::<String>("target").map_or("", String::as_str);
     let segment_ms = flags.get_one::<u32>("segment").copied().unwrap_or(6000);
-    let reports = match open::titles(target, segment_ms) {
+    let read = read_storage_settings(flags)
+        .and_then(|layers| Ok((read_storage_options(&layers)?, layers)));
+    let storage = match read {
+        Ok((_, layers)) if layers.print => {
+            // Ignores a reader that has closed the pipe.
+            let _ = write!(std::io::stdout().lock(), "{layers}");
+            return ExitCode::SUCCESS;
+        }
+        Ok((storage, _)) => storage,
+        Err(wrong) => {
+            eprintln!("headwater check: {wrong}");
+            return ExitCode::from(2);
+        }
+    };
+    let reports = match open::open_titles(target, segment_ms, &storage) {
         Ok(titles) => titles.into_iter().map(|(name, title)| match title {
-            Ok(title) => Report::of(&name, &title),
-            Err(error) => Report::refused(&name, error),
+            Ok(title) => CheckReport::examine(&name, &title),
+            Err(error) => CheckReport::from_error(&name, error),
         }),
         Err(error) => {
             eprintln!("headwater check: {target}: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let reports: Vec<Report> = reports.collect();
+    let reports: Vec<CheckReport> = reports.collect();
     let text = if flags.get_flag("json") {
         format!("{}\n", serde_json::json!({ "titles": reports }))
     } else {
-        let texts: Vec<String> = reports.iter().map(Report::text).collect();
+        let texts: Vec<String> = reports.iter().map(CheckReport::to_text).collect();
         texts.join("\n")
     };
-    // Whoever reads it may have seen enough and gone (`| head`).
+    // The reader may have closed the pipe (`| head`).
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if reports.iter().any(Report::failed) {
+    if reports.iter().any(CheckReport::has_errors) {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

@@ -1,71 +1,71 @@
-//! What `check` says of a title: facts, grid and findings; as text with a picture, or as JSON.
+//! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
 
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// All that `check` says of one title.
+/// The report about one title.
 #[derive(Debug, Serialize)]
-pub struct Report {
-    /// The title, as it was asked for.
+pub struct CheckReport {
+    /// The title as given on the command line.
     pub title: String,
-    /// Length of the film, in seconds.
+    /// Duration in seconds.
     pub duration_s: f64,
-    /// One row a rendition.
-    pub renditions: Vec<Row>,
-    /// What a player may stumble over, worst first.
+    /// The renditions.
+    pub renditions: Vec<RenditionRow>,
+    /// Playback problems, worst first.
     pub findings: Vec<Finding>,
 }
 
-/// Facts of one rendition.
+/// A rendition.
 #[derive(Debug, Serialize)]
-pub struct Row {
-    /// Its name in URLs.
+pub struct RenditionRow {
+    /// Name in URLs.
     pub name: String,
-    /// RFC 6381.
+    /// Codec string (RFC 6381).
     pub codecs: String,
-    /// Size of the picture, or channels and language of the sound.
+    /// Frame size, or channels and language of the audio.
     pub what: String,
-    /// Measured over the segments as served, in bits a second.
+    /// Peak over the segments, in bits per second.
     pub bandwidth: u64,
-    /// The same, all bytes over all time.
+    /// Average bitrate, in bits per second.
     pub average_bandwidth: u64,
-    /// How many segments.
+    /// Number of segments.
     pub segments: usize,
-    /// The shortest and the longest, in seconds.
+    /// Shortest and longest segment, in seconds.
     pub segment_s: (f64, f64),
-    /// Bits a second of each segment's media, for the picture.
+    /// Bitrate of each segment, in bits per second, for the bar chart.
     pub bitrates: Vec<u64>,
 }
 
-/// Something a player may stumble over.
+/// A playback problem.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad.
-    pub level: Level,
-    /// Which rendition or file.
+    /// Severity.
+    pub level: FindingLevel,
+    /// Rendition or file.
     pub place: String,
-    /// What is the matter.
+    /// The problem.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub fix: String,
 }
 
-/// How bad a finding is; the worst first.
+/// Severity of a finding; the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// It will not play.
+pub enum FindingLevel {
+    /// The title does not play.
     Error,
-    /// Some players will show it.
+    /// Some players have problems.
     Warning,
-    /// It could be better.
+    /// A possible improvement.
     Hint,
 }
 
 impl Finding {
-    /// A finding at `place`, with its remedy.
-    pub fn new(level: Level, place: &str, what: String, fix: &str) -> Finding {
+    /// Creates a finding.
+    pub fn new(level: FindingLevel, place: &str, what: String, fix: &str) -> Finding {
         Finding {
             level,
             place: place.into(),
@@ -75,23 +75,27 @@ impl Finding {
     }
 }
 
-impl Report {
-    /// Examines a title that could be opened.
-    pub fn of(name: &str, title: &Presentation) -> Report {
-        Report {
+impl CheckReport {
+    /// Examines a title.
+    pub fn examine(name: &str, title: &Presentation) -> CheckReport {
+        CheckReport {
             title: name.into(),
-            duration_s: title.duration.seconds(),
-            renditions: title.renditions.iter().map(|r| Row::of(title, r)).collect(),
-            findings: super::findings::all(title),
+            duration_s: title.duration.as_seconds_f64(),
+            renditions: title
+                .renditions
+                .iter()
+                .map(|r| RenditionRow::from_rendition(title, r))
+                .collect(),
+            findings: super::findings::find_problems(title),
         }
     }
 
-    /// A title that cannot be packaged at all.
-    pub fn refused(name: &str, what: String) -> Report {
-        let fix = "see the message; `ffmpeg -i IN -c copy -movflags +faststart OUT.mp4` mends \
-                   many broken or foreign containers";
-        let findings = vec![Finding::new(Level::Error, name, what, fix)];
-        Report {
+    /// Reports a title that cannot be packaged.
+    pub fn from_error(name: &str, what: String) -> CheckReport {
+        let fix = "see the message; `ffmpeg -i IN -c copy -movflags +faststart OUT.mp4` repairs \
+                   many broken containers";
+        let findings = vec![Finding::new(FindingLevel::Error, name, what, fix)];
+        CheckReport {
             title: name.into(),
             duration_s: 0.0,
             renditions: Vec::new(),
@@ -99,24 +103,25 @@ impl Report {
         }
     }
 
-    /// Whether anything will not play.
-    pub fn failed(&self) -> bool {
+    /// Returns whether any finding is an error.
+    pub fn has_errors(&self) -> bool {
         self.findings
             .iter()
-            .any(|finding| finding.level == Level::Error)
+            .any(|finding| finding.level == FindingLevel::Error)
     }
 
-    /// For people: a table, a line of bars a rendition (bits a second over time), findings.
-    pub fn text(&self) -> String {
+    /// Formats the report as text: a table, one bar chart of the bitrate per rendition, and the
+    /// findings.
+    pub fn to_text(&self) -> String {
         let mut out = format!("{}: {:.3} s\n", self.title, self.duration_s);
         for row in &self.renditions {
-            row.write(&mut out);
+            row.write_row(&mut out);
         }
         for finding in &self.findings {
             let level = match finding.level {
-                Level::Error => "error",
-                Level::Warning => "warning",
-                Level::Hint => "hint",
+                FindingLevel::Error => "error",
+                FindingLevel::Warning => "warning",
+                FindingLevel::Hint => "hint",
             };
             let Finding {
                 place, what, fix, ..
@@ -124,24 +129,24 @@ impl Report {
             let _ = writeln!(out, "\n{level}: {place}: {what}\n  do: {fix}");
         }
         if self.findings.is_empty() {
-            out.push_str("\nnothing to stumble over\n");
+            out.push_str("\nno problems found\n");
         }
         out
     }
 }
 
-impl Row {
-    fn of(title: &Presentation, rendition: &Rendition) -> Row {
+impl RenditionRow {
+    fn from_rendition(title: &Presentation, rendition: &Rendition) -> RenditionRow {
         let track = title.track(rendition);
         let seconds = |ticks: u64| ticks as f64 / f64::from(track.timescale);
-        let lengths = rendition.cuts.windows(2);
+        let lengths = rendition.segment_cuts.windows(2);
         let lengths: Vec<f64> = lengths
             .map(|cut| seconds(track.samples.dts(cut[1]) - track.samples.dts(cut[0])))
             .collect();
         let bits = rendition
-            .cuts
+            .segment_cuts
             .windows(2)
-            .map(|cut| track.samples.bytes(cut[0]..cut[1]) * 8);
+            .map(|cut| track.samples.byte_count(cut[0]..cut[1]) * 8);
         let bitrates = bits
             .zip(&lengths)
             .map(|(bits, s)| (bits as f64 / s.max(0.001)) as u64);
@@ -150,13 +155,13 @@ impl Row {
             (_, Some(audio)) => format!("{} {} ch", track.language, audio.hls_channels),
             _ => String::new(),
         };
-        Row {
+        RenditionRow {
             name: rendition.name.clone(),
-            codecs: track.codec.string.clone(),
+            codecs: track.codec.codec_string.clone(),
             what,
             bandwidth: rendition.bandwidth.peak,
             average_bandwidth: rendition.bandwidth.average,
-            segments: rendition.segments(),
+            segments: rendition.segment_count(),
             segment_s: (
                 lengths.iter().copied().fold(f64::INFINITY, f64::min),
                 lengths.iter().copied().fold(0.0, f64::max),
@@ -165,8 +170,8 @@ impl Row {
         }
     }
 
-    fn write(&self, out: &mut String) {
-        let Row {
+    fn write_row(&self, out: &mut String) {
+        let RenditionRow {
             name,
             codecs,
             what,
@@ -181,13 +186,13 @@ impl Row {
              {segments} segments of {:.3} to {:.3} s\n{}",
             segment_s.0,
             segment_s.1,
-            bars(&self.bitrates, 72),
+            bar_line(&self.bitrates, 72),
         );
     }
 }
 
-/// Values over time as a line of at most `width` bars; where several share one, the highest shows.
-fn bars(values: &[u64], width: usize) -> String {
+/// Draws values as a line of at most `width` bars. Merged values show their maximum.
+fn bar_line(values: &[u64], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let top = values.iter().copied().max().unwrap_or(0).max(1);
     let each = values.len().div_ceil(width).max(1);
@@ -204,19 +209,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_keep_the_peak_when_there_are_more_values_than_room() {
+    fn bars_show_the_peak_of_merged_values() {
         let mut values = vec![10; 1000];
         values[500] = 700;
-        let line = bars(&values, 72);
+        let line = bar_line(&values, 72);
         assert!(line.chars().count() <= 72);
         assert_eq!(line.chars().filter(|c| *c == '█').count(), 1);
     }
 
     #[test]
-    fn a_refused_title_fails_and_says_why() {
-        let report = Report::refused("x.mp4", "the file is empty".into());
-        assert!(report.failed());
-        assert!(report.text().contains("the file is empty"));
+    fn a_title_that_cannot_be_packaged_fails_with_its_reason() {
+        let report = CheckReport::from_error("x.mp4", "the file is empty".into());
+        assert!(report.has_errors());
+        assert!(report.to_text().contains("the file is empty"));
         assert!(
             serde_json::to_string(&report)
                 .unwrap()

@@ -1,158 +1,164 @@
-//! Settings as written become settings as meant.
+//! Converts settings from text to typed values.
 //!
-//! `knobs` declares the origin's own settings; `net::config` reads them from flags, variables and
-//! the file, together with those of every server.
+//! `settings_table` declares the origin's own settings. `net::config` reads them from flags,
+//! environment variables and the file, together with the settings of every server.
 
-mod knobs;
+mod settings_table;
 pub(crate) mod storage;
 
-pub use knobs::{KNOBS, command};
-pub use net::config::{Layers, Sources, Wrong};
+pub use net::config::{SettingLayers, SettingSources, UsageError};
+pub use settings_table::{SETTINGS, serve_command};
 
-use crate::reference::Prefix;
-use crate::seal::TITLE;
+use crate::segment::encryption::TITLE_PLACEHOLDER;
+use crate::title::references::UrlPrefix;
 use http::Uri;
-use net::config::{Common, bytes, duration};
+use net::config::{CommonSettings, bytes, duration};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `headwater serve` was told, as it is meant.
+/// Settings of `headwater serve`.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The library; `None`: the built-in film.
+pub struct ServeSettings {
+    /// The library; `None` for the built-in film.
     pub source: Option<String>,
-    /// `HOST:PORT`, at least one.
+    /// Addresses to listen on, as `HOST:PORT`; at least one.
     pub listen: Vec<String>,
-    /// Wished length of HLS segments.
+    /// Target length of HLS segments.
     pub hls_segment_ms: u32,
-    /// Wished length of DASH segments.
+    /// Target length of DASH segments.
     pub dash_segment_ms: u32,
-    /// Bound on all indexes, presentations and manifests in memory.
+    /// Memory limit of indexes, presentations and manifests.
     pub index_memory_bytes: u64,
-    /// Where indexes are kept.
-    pub index_cache: IndexCache,
-    /// Bound on indexes on disk.
+    /// Storage of indexes between requests.
+    pub index_cache: IndexCacheMode,
+    /// Disk limit of the index cache.
     pub index_disk_bytes: u64,
-    /// Absolute URLs that server manifests and index MP4s may name: all below each address, and
-    /// where its bytes are.
-    pub media_from: Vec<(Prefix, String)>,
-    /// Most memory for segments asked for lately, in bytes.
+    /// URL prefixes that server manifests and index MP4s may name, with the source of their bytes.
+    pub media_from: Vec<(UrlPrefix, String)>,
+    /// Memory limit of the segment cache, in bytes.
     pub segment_memory_bytes: u64,
-    /// How long a path is trusted to lead to the same files; `None`: as suits the storage.
+    /// Time for which a path is assumed to lead to the same files; `None` for the default of the
+    /// storage.
     pub recheck: Option<Duration>,
-    /// How a remote library is read.
+    /// Settings of a remote library.
     pub storage: store::Options,
-    /// Whether the next segment of a remote film is fetched before it is asked for.
+    /// Whether the next segment of a remote film is fetched in advance.
     pub read_ahead: bool,
-    /// The file with the secret that segments are encrypted with, if they are.
+    /// File with the secret for segment encryption, if segments are encrypted.
     pub aes_secret: Option<PathBuf>,
-    /// Where players ask for keys, if not here.
+    /// Key URL of an external key server, if any.
     pub aes_key_url: Option<String>,
-    /// What every server can be told.
-    pub common: Common,
+    /// Settings of every server.
+    pub common: CommonSettings,
 }
 
-/// Where indexes are kept between requests.
+/// Storage of indexes between requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexCache {
-    /// Nowhere: each request reads what it needs.
+pub enum IndexCacheMode {
+    /// No storage: each request reads what it needs.
     Off,
-    /// In memory, as long as the process lives.
+    /// In memory, until the process exits.
     Memory,
-    /// There, and in this folder.
+    /// In memory and in this folder.
     Disk(PathBuf),
 }
 
-/// Shortest and longest segment that may be wished for.
-const SEGMENT_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
+/// Allowed target segment lengths.
+const SEGMENT_MS_RANGE: std::ops::RangeInclusive<u64> = 100..=60_000;
 
-impl Settings {
-    /// Gives the layers their meaning.
+impl ServeSettings {
+    /// Converts the layers of settings.
     ///
     /// # Errors
-    /// [`Wrong`], naming the knob and who set it, for the first value that means nothing.
-    pub fn new(layers: &Layers) -> Result<Settings, Wrong> {
-        let segment = layers.with("segment", segment_ms)?.unwrap_or(6000);
-        Ok(Settings {
+    /// An error that names the first invalid setting and its origin.
+    pub fn new(layers: &SettingLayers) -> Result<ServeSettings, UsageError> {
+        let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
+        Ok(ServeSettings {
             source: layers.one("source").map(str::to_owned),
             listen: layers.list("listen"),
-            hls_segment_ms: layers.with("hls-segment", segment_ms)?.unwrap_or(segment),
-            dash_segment_ms: layers.with("dash-segment", segment_ms)?.unwrap_or(segment),
+            hls_segment_ms: layers
+                .with("hls-segment", parse_segment_ms)?
+                .unwrap_or(segment),
+            dash_segment_ms: layers
+                .with("dash-segment", parse_segment_ms)?
+                .unwrap_or(segment),
             index_memory_bytes: layers.with("index-memory", bytes)?.unwrap_or(0),
-            index_cache: index_cache(layers)?,
+            index_cache: parse_index_cache(layers)?,
             index_disk_bytes: layers.with("index-disk", bytes)?.unwrap_or(0),
-            media_from: media_from(layers)?,
+            media_from: parse_media_from(layers)?,
             segment_memory_bytes: layers.with("segment-memory", bytes)?.unwrap_or(0),
             recheck: layers.with("recheck", duration)?,
-            storage: storage::options(layers)?,
+            storage: storage::read_storage_options(layers)?,
             read_ahead: layers
-                .with("storage-read-ahead", storage::switch)?
+                .with("storage-read-ahead", storage::parse_switch)?
                 .unwrap_or(false),
             aes_secret: layers.path("aes-secret"),
-            aes_key_url: aes_key_url(layers)?,
-            common: Common::new(layers)?,
+            aes_key_url: parse_key_url(layers)?,
+            common: CommonSettings::new(layers)?,
         })
     }
 }
 
-fn index_cache(layers: &Layers) -> Result<IndexCache, Wrong> {
+fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {
     let folder = layers.path("index-cache-dir");
     let kept = |text: &str| match (text, &folder) {
-        ("off", _) => Ok(IndexCache::Off),
-        ("memory", _) => Ok(IndexCache::Memory),
-        ("memory+disk", Some(folder)) => Ok(IndexCache::Disk(folder.clone())),
-        ("memory+disk", None) => Err("say in which folder with index-cache-dir".to_owned()),
-        _ => Err("it is off, memory or memory+disk".to_owned()),
+        ("off", _) => Ok(IndexCacheMode::Off),
+        ("memory", _) => Ok(IndexCacheMode::Memory),
+        ("memory+disk", Some(folder)) => Ok(IndexCacheMode::Disk(folder.clone())),
+        ("memory+disk", None) => Err("no folder; set it with index-cache-dir".to_owned()),
+        _ => Err("expected off, memory or memory+disk".to_owned()),
     };
     Ok(layers
         .with("index-cache", kept)?
-        .unwrap_or(IndexCache::Memory))
+        .unwrap_or(IndexCacheMode::Memory))
 }
 
-/// An address with a place for the title's path.
-fn aes_key_url(layers: &Layers) -> Result<Option<String>, Wrong> {
+/// Parses a URL with a placeholder for the title's path.
+fn parse_key_url(layers: &SettingLayers) -> Result<Option<String>, UsageError> {
     let url = layers.with("aes-key-url", |text: &str| {
-        if !text.contains(TITLE) {
-            return Err(format!("{TITLE} is to stand for the title's path"));
+        if !text.contains(TITLE_PLACEHOLDER) {
+            return Err(format!(
+                "expected {TITLE_PLACEHOLDER} in place of the title's path"
+            ));
         }
-        let parsed = text.replace(TITLE, "title").parse::<Uri>();
+        let parsed = text.replace(TITLE_PLACEHOLDER, "title").parse::<Uri>();
         let absolute = parsed.is_ok_and(|url| match url.scheme_str() {
             Some(scheme) => scheme == "http" || scheme == "https",
             None => text.starts_with('/'),
         });
-        // It stands between quotation marks.
+        // The URL is printed between quotation marks.
         match absolute && !text.contains('"') {
             true => Ok(text.to_owned()),
-            false => Err("it is an address: https://HOST/..., or a path from /".to_owned()),
+            false => Err("expected a URL such as https://HOST/... or a path from /".to_owned()),
         }
     })?;
     match layers.path("aes-secret") {
         None if url.is_some() => {
-            let what = "aes-key-url: say what is encrypted with, too: aes-secret = FILE";
-            Err(Wrong(what.to_owned()))
+            let what = "aes-key-url requires a secret; set aes-secret = FILE";
+            Err(UsageError(what.to_owned()))
         }
         _ => Ok(url),
     }
 }
 
-fn media_from(layers: &Layers) -> Result<Vec<(Prefix, String)>, Wrong> {
+fn parse_media_from(layers: &SettingLayers) -> Result<Vec<(UrlPrefix, String)>, UsageError> {
     let read = |text: String| {
-        let wrong = |why: &dyn fmt::Display| Wrong(format!("media-from = {text:?}: {why}"));
+        let wrong = |why: &dyn fmt::Display| UsageError(format!("media-from = {text:?}: {why}"));
         let (url, place) = text
             .split_once('=')
-            .ok_or_else(|| wrong(&"it is an address and where its bytes are: URL=SOURCE"))?;
-        let prefix = Prefix::parse(url).map_err(|bad| wrong(&bad))?;
+            .ok_or_else(|| wrong(&"expected a URL prefix and a source: URL=SOURCE"))?;
+        let prefix = UrlPrefix::parse_prefix(url).map_err(|bad| wrong(&bad))?;
         Ok((prefix, place.to_owned()))
     };
     layers.list("media-from").into_iter().map(read).collect()
 }
 
-pub(crate) fn segment_ms(text: &str) -> Result<u32, String> {
+pub(crate) fn parse_segment_ms(text: &str) -> Result<u32, String> {
     let ms = duration(text)?.as_millis() as u64;
     match u32::try_from(ms) {
-        Ok(small) if SEGMENT_MS.contains(&ms) => Ok(small),
-        _ => Err("a segment lasts from 100ms to 60s".into()),
+        Ok(small) if SEGMENT_MS_RANGE.contains(&ms) => Ok(small),
+        _ => Err("expected a segment length from 100ms to 60s".into()),
     }
 }
 

@@ -1,143 +1,147 @@
-//! What can be said about the storage.
+//! Storage settings.
 
-use net::config::{Knob, Layers, Wrong, bytes, count, duration};
+use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration};
 use std::time::Duration;
-use store::{Options, Timeouts, Transport, Via, Weighted};
+use store::{EndpointRoute, Options, StorageTimeouts, TransportOptions, WeightedEndpoint};
 
-/// The knobs of remote libraries. In the file also as `[storage]`.
-pub const STORAGE: &[Knob] = &[
-    Knob::new(
+/// The settings of remote libraries. In the file also as `[storage]`.
+pub const STORAGE: &[Setting] = &[
+    Setting::new(
         "storage-connections",
         "pooled|fresh",
         "pooled",
-        "Whether connections to the storage are kept, or opened anew for each request",
+        "Reuse storage connections, or open one per request",
     ),
-    Knob::new(
+    Setting::new(
         "storage-http",
         "1.1|2",
         "1.1",
-        "HTTP of connections that are kept; 2 only where the storage offers it (TLS), else 1.1",
+        "HTTP version of pooled connections; 2 requires TLS and falls back to 1.1",
     ),
-    Knob::new(
+    Setting::new(
         "storage-connections-max",
         "N",
         "64",
-        "Most connections to one address of the storage; who comes later waits",
+        "Connection limit per storage address; further requests wait",
     ),
-    Knob::new(
+    Setting::new(
         "storage-idle-timeout",
         "DURATION",
         "60s",
-        "Time a connection to the storage is kept without a request",
+        "Time after which an idle storage connection is closed",
     ),
-    Knob::new(
+    Setting::new(
         "storage-connect-timeout",
         "DURATION",
         "2s",
-        "Time for a connection to the storage, TLS included",
+        "Timeout for opening a storage connection, including TLS",
     ),
-    Knob::new(
+    Setting::new(
         "storage-first-byte-timeout",
         "DURATION",
         "5s",
-        "Time for the storage to begin an answer; then 504",
+        "Timeout for the first byte of a storage response; then 504",
     ),
-    Knob::new(
+    Setting::new(
         "storage-stall-timeout",
         "DURATION",
         "5s",
-        "Time for each 16 KiB of the storage's answer",
+        "Timeout for each 16 KiB of a storage response",
     ),
-    Knob::new(
+    Setting::new(
         "storage-retries",
         "N",
         "2",
-        "How often a failed request to the storage is sent again, at most",
+        "Maximum number of retries of a storage request",
     ),
-    Knob::new(
+    Setting::new(
         "storage-hedge-percent",
         "N",
         "5",
-        "Share of requests that may be sent a second time because the first is slow; 0: none",
+        "Percentage of slow storage requests that may be sent twice; 0 disables hedging",
     ),
-    Knob::new(
+    Setting::new(
         "storage-memory",
         "BYTES",
         "256MiB",
-        "Most memory for parts of remote films; 0B keeps none",
+        "Memory limit of the cache for ranges of remote films; 0B disables it",
     ),
-    Knob::new(
+    Setting::new(
         "storage-unsent",
         "BYTES",
         "256MiB",
-        "Most memory beside it for parts that were fetched and not yet sent; beyond it they are \
-         fetched as they are taken",
+        "Memory limit for fetched bytes that are not sent yet; beyond it, fetching \
+         waits for clients",
     ),
-    Knob::new(
+    Setting::new(
         "storage-waste",
         "BYTES",
         "1MiB",
-        "Bytes between two wanted parts that are rather read along than asked for apart",
+        "Largest gap between two ranges that are read in one request",
     ),
-    Knob::new(
+    Setting::new(
         "storage-read-ahead",
         "on|off",
         "off",
-        "Whether the next segment is fetched before it is asked for",
+        "Fetch the next segment of a remote film in advance",
     ),
-    Knob::new(
+    Setting::new(
         "storage-option",
         "KEY=VALUE",
         "",
-        "A setting of S3, GCS or Azure, such as aws_region; secrets rather in the environment",
+        "Option of S3, GCS or Azure such as aws_region; pass secrets in the environment",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "storage-ca",
         "FILE",
         "",
-        "Certificates in PEM to trust beside the public authorities",
+        "PEM file with CA certificates to trust in addition to the public ones",
     ),
-    Knob::new(
+    Setting::new(
         "storage-via",
         "'REGEX URL'",
         "",
-        "Send requests for objects whose name matches through the server at URL",
+        "Send requests for objects with matching names through the server at URL",
     )
-    .tables(&["match", "url"]),
-    Knob::new(
+    .as_tables(&["match", "url"]),
+    Setting::new(
         "storage-endpoint",
         "'URL WEIGHT'",
         "",
-        "Another place that holds the same library, and its share of the requests",
+        "Another endpoint of the same library, with its share of requests",
     )
-    .tables(&["url", "weight"]),
+    .as_tables(&["url", "weight"]),
 ];
 
-/// Gives the knobs their meaning; what is told of requests is left to the caller.
-pub(crate) fn options(layers: &Layers) -> Result<Options, Wrong> {
+/// Reads the storage settings. The caller adds the watch of storage requests.
+pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, UsageError> {
     let default = Options::default();
     let time = |name, default: Duration| Ok(layers.with(name, duration)?.unwrap_or(default));
     let size = |name, default: u64| Ok(layers.with(name, bytes)?.unwrap_or(default));
     let number = |name, default: usize| Ok(layers.with(name, count)?.unwrap_or(default));
-    let timeouts = Timeouts::default();
-    let percent = layers.with("storage-hedge-percent", percent)?;
+    let timeouts = StorageTimeouts::default();
+    let percent = layers.with("storage-hedge-percent", parse_percent)?;
     Ok(Options {
-        transport: Transport {
-            pooled: layers.with("storage-connections", pooled)?.unwrap_or(true),
-            http2: layers.with("storage-http", http2)?.unwrap_or(false),
+        transport: TransportOptions {
+            pooled: layers
+                .with("storage-connections", parse_pooling)?
+                .unwrap_or(true),
+            http2: layers
+                .with("storage-http", parse_http_version)?
+                .unwrap_or(false),
             connections_max: number("storage-connections-max", 64)?.max(1),
             idle: time("storage-idle-timeout", default.transport.idle)?,
-            timeouts: Timeouts {
+            timeouts: StorageTimeouts {
                 connect: time("storage-connect-timeout", timeouts.connect)?,
                 first_byte: time("storage-first-byte-timeout", timeouts.first_byte)?,
                 stall: time("storage-stall-timeout", timeouts.stall)?,
             },
-            ca: layers.with("storage-ca", file)?,
+            ca: layers.with("storage-ca", read_file)?,
         },
-        via: all(layers, "storage-via", via)?,
-        endpoints: all(layers, "storage-endpoint", endpoint)?,
-        settings: all(layers, "storage-option", setting)?,
+        via: parse_each(layers, "storage-via", parse_route)?,
+        endpoints: parse_each(layers, "storage-endpoint", parse_endpoint)?,
+        settings: parse_each(layers, "storage-option", parse_option)?,
         memory_bytes: size("storage-memory", default.memory_bytes)?,
         unsent_bytes: size("storage-unsent", default.unsent_bytes)?,
         waste_bytes: size("storage-waste", default.waste_bytes)?,
@@ -148,79 +152,79 @@ pub(crate) fn options(layers: &Layers) -> Result<Options, Wrong> {
 }
 
 /// `on` or `off`.
-pub(super) fn switch(text: &str) -> Result<bool, String> {
+pub(super) fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err("it is on or off".into()),
+        _ => Err("expected on or off".into()),
     }
 }
 
-fn all<T>(
-    layers: &Layers,
+fn parse_each<T>(
+    layers: &SettingLayers,
     name: &str,
     parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Wrong> {
-    let one = |text: &String| parse(text).map_err(|why| Wrong(format!("{name}: {why}")));
+) -> Result<Vec<T>, UsageError> {
+    let one = |text: &String| parse(text).map_err(|why| UsageError(format!("{name}: {why}")));
     layers.list(name).iter().map(one).collect()
 }
 
-fn pooled(text: &str) -> Result<bool, String> {
+fn parse_pooling(text: &str) -> Result<bool, String> {
     match text {
         "pooled" => Ok(true),
         "fresh" => Ok(false),
-        _ => Err("it is pooled or fresh".into()),
+        _ => Err("expected pooled or fresh".into()),
     }
 }
 
-fn http2(text: &str) -> Result<bool, String> {
+fn parse_http_version(text: &str) -> Result<bool, String> {
     match text {
         "1.1" => Ok(false),
         "2" => Ok(true),
-        _ => Err("it is 1.1 or 2".into()),
+        _ => Err("expected 1.1 or 2".into()),
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("it is a number from 0 to 100".into()),
+        _ => Err("expected a number from 0 to 100".into()),
     }
 }
 
-fn file(path: &str) -> Result<Vec<u8>, String> {
+fn read_file(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| error.to_string())
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("it is KEY=VALUE")?;
+fn parse_option(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn via(text: &str) -> Result<Via, String> {
-    let wanted = "it is a regular expression, a space and an http or https URL";
+fn parse_route(text: &str) -> Result<EndpointRoute, String> {
+    let wanted = "expected a regular expression, a space and an http or https URL";
     let (matches, url) = text.trim().rsplit_once(' ').ok_or(wanted)?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wanted.into());
     }
-    Ok(Via {
+    Ok(EndpointRoute {
         matches: matches.trim().parse().map_err(|error| format!("{error}"))?,
         url: url.to_owned(),
     })
 }
 
-fn endpoint(text: &str) -> Result<Weighted, String> {
+fn parse_endpoint(text: &str) -> Result<WeightedEndpoint, String> {
     let (url, weight) = match text.trim().split_once(' ') {
         Some((url, weight)) => (url, weight.trim().parse().unwrap_or(f64::NAN)),
         None => (text.trim(), 1.0),
     };
     if !(0.001..=1000.0).contains(&weight) {
-        return Err("a weight is a number from 0.001 to 1000".into());
+        return Err("expected a weight from 0.001 to 1000".into());
     }
     if !store::Remote::is_remote(url) {
-        return Err("an endpoint is a URL such as s3://bucket or http://host/path".into());
+        return Err("expected a URL such as s3://bucket or http://host/path".into());
     }
-    Ok(Weighted {
+    Ok(WeightedEndpoint {
         url: url.to_owned(),
         weight,
     })
@@ -231,21 +235,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_and_endpoints() {
-        let found = via(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
+    fn storage_routes_and_endpoints_are_parsed() {
+        let found = parse_route(r"\.(ism|mp4)$ http://127.0.0.1:8081").unwrap();
         assert!(found.matches.is_match("a b.mp4") && !found.matches.is_match("a.cmfv"));
         assert_eq!(found.url, "http://127.0.0.1:8081");
         for wrong in ["", "x", "( http://a", "a ftp://b"] {
-            assert!(via(wrong).is_err(), "{wrong}");
+            assert!(parse_route(wrong).is_err(), "{wrong}");
         }
-        let weighted = |url: &str, weight| Weighted {
+        let weighted = |url: &str, weight| WeightedEndpoint {
             url: url.to_owned(),
             weight,
         };
-        assert_eq!(endpoint("s3://b/p"), Ok(weighted("s3://b/p", 1.0)));
-        assert_eq!(endpoint("http://b 0.5"), Ok(weighted("http://b", 0.5)));
+        assert_eq!(parse_endpoint("s3://b/p"), Ok(weighted("s3://b/p", 1.0)));
+        assert_eq!(
+            parse_endpoint("http://b 0.5"),
+            Ok(weighted("http://b", 0.5))
+        );
         for wrong in ["/films", "http://b 0", "http://b x"] {
-            assert!(endpoint(wrong).is_err(), "{wrong}");
+            assert!(parse_endpoint(wrong).is_err(), "{wrong}");
         }
     }
 }

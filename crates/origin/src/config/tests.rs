@@ -2,17 +2,17 @@ use super::*;
 use net::config::LogFormat;
 use std::time::Duration;
 
-fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<Layers, Wrong> {
+fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<SettingLayers, UsageError> {
     let words = ["serve"].iter().chain(flags);
-    let flags = command().try_get_matches_from(words).unwrap();
+    let flags = serve_command().try_get_matches_from(words).unwrap();
     let find = |name: &str| {
         env.iter()
             .find(|(n, _)| *n == name)
             .map(|(_, v)| v.to_string())
     };
     let read = |_: &str| Ok(file.to_owned());
-    Layers::new(&Sources {
-        knobs: KNOBS,
+    SettingLayers::new(&SettingSources {
+        settings: SETTINGS,
         tables: &[],
         flags: &flags,
         env: &find,
@@ -20,12 +20,12 @@ fn layers(flags: &[&str], env: &[(&str, &str)], file: &str) -> Result<Layers, Wr
     })
 }
 
-fn settings(flags: &[&str], env: &[(&str, &str)], file: &str) -> Settings {
-    Settings::new(&layers(flags, env, file).unwrap()).unwrap()
+fn settings(flags: &[&str], env: &[(&str, &str)], file: &str) -> ServeSettings {
+    ServeSettings::new(&layers(flags, env, file).unwrap()).unwrap()
 }
 
 #[test]
-fn flags_go_before_variables_before_the_file_before_defaults() {
+fn flags_override_variables_override_the_file() {
     let file = "segment = '3s'\nworkers = 3\nlog-format = 'json'\nlisten = ['a:1', 'b:2']";
     let env = [
         ("HEADWATER_SEGMENT", "4s"),
@@ -43,7 +43,7 @@ fn flags_go_before_variables_before_the_file_before_defaults() {
 }
 
 #[test]
-fn defaults_hold_when_nothing_is_said() {
+fn defaults_apply_without_settings() {
     let is = settings(&[], &[("HEADWATER_SEGMENT", "")], "");
     assert_eq!((is.hls_segment_ms, is.dash_segment_ms), (6000, 6000));
     assert_eq!(is.listen, ["127.0.0.1:8080"]);
@@ -52,7 +52,7 @@ fn defaults_hold_when_nothing_is_said() {
 }
 
 #[test]
-fn lists_and_limits() {
+fn lists_and_limits_are_parsed() {
     let is = settings(
         &[
             "--listen",
@@ -77,19 +77,25 @@ fn lists_and_limits() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
+fn errors_name_the_setting_and_a_remedy() {
     let config = ["--config", "h.toml"];
     for (file, message) in [
         (
             "segmnt = '6s'",
-            "h.toml: there is no setting \"segmnt\"; did you mean \"segment\"?",
+            "h.toml: unknown setting \"segmnt\"; did you mean \"segment\"?",
         ),
-        ("colour = 'blue'", "h.toml: there is no setting \"colour\""),
-        ("segment = true", "h.toml: segment is a text or a number"),
-        ("segment = ['1s']", "h.toml: segment is a text or a number"),
+        ("colour = 'blue'", "h.toml: unknown setting \"colour\""),
+        (
+            "segment = true",
+            "h.toml: segment must be a text or a number",
+        ),
+        (
+            "segment = ['1s']",
+            "h.toml: segment must be a text or a number",
+        ),
         (
             "listen = [1.5]",
-            "h.toml: listen is a text or a number or an array of them",
+            "h.toml: listen must be a text or a number or an array of them",
         ),
     ] {
         assert_eq!(layers(&config, &[], file).unwrap_err().0, message);
@@ -104,21 +110,21 @@ fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
         (
             ["--segment", "6"],
             [("", "")],
-            "segment = \"6\" (--segment): a duration is a number and ms, s, min or h, such as 6s",
+            "segment = \"6\" (--segment): expected a duration in ms, s, min or h, such as 6s",
         ),
         (
             ["--workers", "1"],
             [("HEADWATER_SEGMENT", "1h")],
-            "segment = \"1h\" (HEADWATER_SEGMENT): a segment lasts from 100ms to 60s",
+            "segment = \"1h\" (HEADWATER_SEGMENT): expected a segment length from 100ms to 60s",
         ),
         (
             ["--tls-key", "k"],
             [("", "")],
-            "tls-cert and tls-key are only of use together",
+            "tls-cert and tls-key must be set together",
         ),
     ] {
         let layers = layers(&flags, &env, "").unwrap();
-        assert_eq!(Settings::new(&layers).unwrap_err().0, message);
+        assert_eq!(ServeSettings::new(&layers).unwrap_err().0, message);
     }
 }
 
@@ -141,11 +147,11 @@ fn the_printed_settings_are_a_file_that_sets_the_same() {
 }
 
 #[test]
-fn where_indexes_are_kept_and_what_may_be_named() {
-    assert_eq!(settings(&[], &[], "").index_cache, IndexCache::Memory);
+fn index_cache_and_media_from_are_parsed() {
+    assert_eq!(settings(&[], &[], "").index_cache, IndexCacheMode::Memory);
     let file = "index-cache = 'memory+disk'\nindex-cache-dir = 'kept'\nindex-disk = '1GiB'";
     let is = settings(&["--config", "h.toml"], &[], file);
-    assert_eq!(is.index_cache, IndexCache::Disk("kept".into()));
+    assert_eq!(is.index_cache, IndexCacheMode::Disk("kept".into()));
     assert_eq!(is.index_disk_bytes, 1 << 30);
     let from = "http://a.example/x=films/x, https://b.example=/mnt/b";
     let is = settings(&[], &[("HEADWATER_MEDIA_FROM", from)], "");
@@ -165,13 +171,13 @@ fn where_indexes_are_kept_and_what_may_be_named() {
             "a host and a path",
         ),
     ] {
-        let wrong = Settings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
+        let wrong = ServeSettings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
         assert!(wrong.0.contains(what), "{wrong}");
     }
 }
 
 #[test]
-fn where_keys_are_asked_for() {
+fn key_urls_are_validated() {
     let secret = ["--aes-secret", "s", "--aes-key-url"];
     for url in [
         "https://keys.example/of/{title}?a=b",
@@ -184,30 +190,27 @@ fn where_keys_are_asked_for() {
     for (flags, what) in [
         (
             [&secret[..], &["https://keys.example/"]].concat(),
-            "{title} is to stand",
+            "expected {title}",
         ),
-        (
-            [&secret[..], &["keys/{title}"]].concat(),
-            "it is an address",
-        ),
+        ([&secret[..], &["keys/{title}"]].concat(), "expected a URL"),
         (
             [&secret[..], &["ftp://keys/{title}"]].concat(),
-            "it is an address",
+            "expected a URL",
         ),
         (
             [&secret[..], &["https://keys/a\"b/{title}"]].concat(),
-            "it is an address",
+            "expected a URL",
         ),
         (
             [&secret[..], &["/keys/\n{title}"]].concat(),
-            "it is an address",
+            "expected a URL",
         ),
         (
             vec!["--aes-key-url", "https://k/{title}"],
             "aes-secret = FILE",
         ),
     ] {
-        let wrong = Settings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
+        let wrong = ServeSettings::new(&layers(&flags, &[], "").unwrap()).unwrap_err();
         assert!(wrong.0.contains(what), "{flags:?}: {wrong}");
     }
 }

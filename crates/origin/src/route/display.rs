@@ -1,82 +1,93 @@
-//! [`Request`] → URL, and what is wrong with a URL in words.
+//! Prints an [`OriginRequest`] as a URL, and errors as text.
 
-use super::{Addressing, Bad, Manifest, Packing, Part, Request, Segment, Set, URL_BYTES_MAX};
+use super::{
+    DashAddressing, HlsContainer, ManifestKind, OriginRequest, RouteError, SegmentPart, SegmentSet,
+    SegmentUrl, URL_BYTES_MAX,
+};
 use std::fmt::{self, Write};
 use store::Key;
 
-impl fmt::Display for Set {
+impl fmt::Display for SegmentSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{:016x}", self.segment_ms, self.version)
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for SegmentPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Init => f.write_str("init.mp4"),
-            Part::At(time, form) => write!(f, "{time}{}", form.suffix()),
-            Part::Number(number) => write!(f, "n/{number}.m4s"),
-            Part::KeyFrame(time) => write!(f, "key/{time}.m4s"),
+            SegmentPart::Init => f.write_str("init.mp4"),
+            SegmentPart::At(time, form) => write!(f, "{time}{}", form.suffix()),
+            SegmentPart::Number(number) => write!(f, "n/{number}.m4s"),
+            SegmentPart::KeyFrame(time) => write!(f, "key/{time}.m4s"),
         }
     }
 }
 
-impl fmt::Display for Manifest {
+impl fmt::Display for ManifestKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Manifest::Multivariant(Packing::Cmaf) => f.write_str(".m3u8"),
-            Manifest::Multivariant(Packing::Ts) => f.write_str(".m3u8?format=ts"),
-            Manifest::Media(set, Packing::Cmaf, name) => {
-                write!(f, "{set}/{}/hls.m3u8", Escaped(name))
+            ManifestKind::Multivariant(HlsContainer::Cmaf) => f.write_str(".m3u8"),
+            ManifestKind::Multivariant(HlsContainer::Ts) => f.write_str(".m3u8?format=ts"),
+            ManifestKind::Media(set, HlsContainer::Cmaf, name) => {
+                write!(f, "{set}/{}/hls.m3u8", EscapedPath(name))
             }
-            Manifest::Media(set, Packing::Ts, name) => write!(f, "{set}/{}/ts.m3u8", Escaped(name)),
-            Manifest::KeyFrames(set, name) => write!(f, "{set}/{}/keyframes.m3u8", Escaped(name)),
-            Manifest::Dash(Addressing::Time) => f.write_str(".mpd"),
-            Manifest::Dash(Addressing::Number) => f.write_str(".mpd?template=number"),
-            Manifest::Description => f.write_str(".json"),
+            ManifestKind::Media(set, HlsContainer::Ts, name) => {
+                write!(f, "{set}/{}/ts.m3u8", EscapedPath(name))
+            }
+            ManifestKind::KeyFrames(set, name) => {
+                write!(f, "{set}/{}/keyframes.m3u8", EscapedPath(name))
+            }
+            ManifestKind::Dash(DashAddressing::Time) => f.write_str(".mpd"),
+            ManifestKind::Dash(DashAddressing::Number) => f.write_str(".mpd?template=number"),
+            ManifestKind::Description => f.write_str(".json"),
         }
     }
 }
 
-/// A request's URL: path and query, escaped.
-impl fmt::Display for Request {
+/// Prints the URL: path and query, escaped.
+impl fmt::Display for OriginRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Request::Page => f.write_str("/"),
-            Request::Asset(name) => write!(f, "/-/{}", Escaped(name)),
-            Request::Library => f.write_str("/-/library.json"),
-            Request::Health => f.write_str("/healthz"),
-            Request::Ready => f.write_str("/readyz"),
-            Request::Metrics => f.write_str("/metrics"),
-            Request::Manifest {
+            OriginRequest::Page => f.write_str("/"),
+            OriginRequest::Asset(name) => write!(f, "/-/{}", EscapedPath(name)),
+            OriginRequest::Library => f.write_str("/-/library.json"),
+            OriginRequest::Health => f.write_str("/healthz"),
+            OriginRequest::Ready => f.write_str("/readyz"),
+            OriginRequest::Metrics => f.write_str("/metrics"),
+            OriginRequest::Manifest {
                 title, manifest, ..
-            } => write!(f, "{}{manifest}", folder(title)),
-            Request::Segment(Segment {
+            } => write!(f, "{}{manifest}", title_folder_url(title)),
+            OriginRequest::Segment(SegmentUrl {
                 title,
                 set,
                 rendition,
                 part,
             }) => {
-                write!(f, "{}{set}/{}/{part}", folder(title), Escaped(rendition))
+                write!(
+                    f,
+                    "{}{set}/{}/{part}",
+                    title_folder_url(title),
+                    EscapedPath(rendition)
+                )
             }
-            Request::Key(title) => write!(f, "{}.key", folder(title)),
-            Request::File(key) => write!(f, "/{}", Escaped(key.as_str())),
+            OriginRequest::Key(title) => write!(f, "{}.key", title_folder_url(title)),
+            OriginRequest::File(key) => write!(f, "/{}", EscapedPath(key.as_str())),
         }
     }
 }
 
-/// A title's path as others continue it: escaped, with a slash at both ends.
-pub fn folder(title: &Key) -> String {
+/// Returns the URL path of a title's folder: escaped, with a slash at both ends.
+pub fn title_folder_url(title: &Key) -> String {
     if title.is_root() {
         "/".to_owned()
     } else {
-        format!("/{}/", Escaped(title.as_str()))
+        format!("/{}/", EscapedPath(title.as_str()))
     }
 }
 
-/// A title's path with everything escaped that is not plain wherever a URL may hold it (RFC 3986 §2.3);
-/// `/` stays.
-pub fn escaped(title: &Key) -> String {
+/// Escapes everything in a title's path except unreserved characters (RFC 3986, 2.3) and `/`.
+pub fn escape_strictly(title: &Key) -> String {
     let mut out = String::with_capacity(title.as_str().len());
     for byte in title.as_str().bytes() {
         match byte {
@@ -88,10 +99,11 @@ pub fn escaped(title: &Key) -> String {
     out
 }
 
-/// A path with everything escaped that a path segment may not hold (RFC 3986 §3.3); `/` stays.
-struct Escaped<'a>(&'a str);
+/// Prints a path, escaping every character that a path segment may not contain (RFC 3986, 3.3)
+/// except `/`.
+struct EscapedPath<'a>(&'a str);
 
-impl fmt::Display for Escaped<'_> {
+impl fmt::Display for EscapedPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.bytes().try_for_each(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => f.write_char(byte.into()),
@@ -101,16 +113,16 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bad::TooLong => write!(f, "the address is over {URL_BYTES_MAX} bytes"),
-            Bad::Encoding => f.write_str("the path is not percent-encoded UTF-8"),
-            Bad::Path(why) => why.fmt(f),
-            Bad::Query(why) => f.write_str(why),
-            Bad::Nothing => f.write_str("there is nothing of that name"),
+            RouteError::TooLong => write!(f, "the URL is longer than {URL_BYTES_MAX} bytes"),
+            RouteError::Encoding => f.write_str("the path is not percent-encoded UTF-8"),
+            RouteError::Path(why) => why.fmt(f),
+            RouteError::Query(why) => f.write_str(why),
+            RouteError::NotFound => f.write_str("not found"),
         }
     }
 }
 
-impl std::error::Error for Bad {}
+impl std::error::Error for RouteError {}

@@ -5,21 +5,21 @@ fn key(path: &str) -> Key {
     Key::parse(path).unwrap()
 }
 
-fn manifest(title: &str, manifest: Manifest) -> Request {
-    Request::Manifest {
+fn manifest(title: &str, manifest: ManifestKind) -> OriginRequest {
+    OriginRequest::Manifest {
         title: key(title),
         manifest,
         file: None,
     }
 }
 
-const SET: Set = Set {
+const SET: SegmentSet = SegmentSet {
     segment_ms: 6000,
     version: 0x9f,
 };
 
-fn segment(title: &str, part: Part) -> Request {
-    Request::Segment(Segment {
+fn segment(title: &str, part: SegmentPart) -> OriginRequest {
+    OriginRequest::Segment(SegmentUrl {
         title: key(title),
         set: SET,
         rendition: "video=1".into(),
@@ -27,15 +27,15 @@ fn segment(title: &str, part: Part) -> Request {
     })
 }
 
-/// As parsed, but for the file that might be there instead.
-fn read(url: &str) -> Result<Request, Bad> {
+/// Compares requests without the static file that a manifest URL may name.
+fn read(url: &str) -> Result<OriginRequest, RouteError> {
     let (path, query) = url
         .split_once('?')
         .map_or((url, None), |(p, q)| (p, Some(q)));
-    Ok(match parse(path, query)? {
-        Request::Manifest {
+    Ok(match parse_route(path, query)? {
+        OriginRequest::Manifest {
             title, manifest, ..
-        } => Request::Manifest {
+        } => OriginRequest::Manifest {
             title,
             manifest,
             file: None,
@@ -45,63 +45,66 @@ fn read(url: &str) -> Result<Request, Bad> {
 }
 
 #[test]
-fn what_urls_of_texts_mean() {
-    use Manifest::{Dash, Description, KeyFrames, Media, Multivariant};
+fn manifest_urls_are_parsed() {
+    use ManifestKind::{Dash, Description, KeyFrames, Media, Multivariant};
     let video = || "video=1".to_owned();
     for (url, request) in [
-        ("/", Request::Page),
-        ("/healthz", Request::Health),
-        ("/readyz", Request::Ready),
-        ("/metrics", Request::Metrics),
-        ("/-/library.json", Request::Library),
-        ("/%68ealthz", Request::Health),
-        ("/-/a%20b.js", Request::Asset("a b.js".into())),
-        ("/-/vendor/hls.js", Request::Asset("vendor/hls.js".into())),
-        ("/a.mp4", Request::File(key("a.mp4"))),
-        ("/.key", Request::Key(key(""))),
-        ("/a/b%20c.mp4/.key", Request::Key(key("a/b c.mp4"))),
-        ("/a/b%20c.mp4?x=1", Request::File(key("a/b c.mp4"))),
+        ("/", OriginRequest::Page),
+        ("/healthz", OriginRequest::Health),
+        ("/readyz", OriginRequest::Ready),
+        ("/metrics", OriginRequest::Metrics),
+        ("/-/library.json", OriginRequest::Library),
+        ("/%68ealthz", OriginRequest::Health),
+        ("/-/a%20b.js", OriginRequest::Asset("a b.js".into())),
+        (
+            "/-/vendor/hls.js",
+            OriginRequest::Asset("vendor/hls.js".into()),
+        ),
+        ("/a.mp4", OriginRequest::File(key("a.mp4"))),
+        ("/.key", OriginRequest::Key(key(""))),
+        ("/a/b%20c.mp4/.key", OriginRequest::Key(key("a/b c.mp4"))),
+        ("/a/b%20c.mp4?x=1", OriginRequest::File(key("a/b c.mp4"))),
         (
             "/a.mp4/.m3u8",
-            manifest("a.mp4", Multivariant(Packing::Cmaf)),
+            manifest("a.mp4", Multivariant(HlsContainer::Cmaf)),
         ),
         (
             "/a.mp4/.m3u8?x&format=ts&y=1",
-            manifest("a.mp4", Multivariant(Packing::Ts)),
+            manifest("a.mp4", Multivariant(HlsContainer::Ts)),
         ),
         (
             "/a.mp4/any.m3u8",
-            manifest("a.mp4", Multivariant(Packing::Cmaf)),
+            manifest("a.mp4", Multivariant(HlsContainer::Cmaf)),
         ),
         (
             "/hls/any.m3u8",
-            manifest("hls", Multivariant(Packing::Cmaf)),
+            manifest("hls", Multivariant(HlsContainer::Cmaf)),
         ),
-        ("/.m3u8", manifest("", Multivariant(Packing::Cmaf))),
+        ("/.m3u8", manifest("", Multivariant(HlsContainer::Cmaf))),
         (
             "/a/6000-000000000000009f/video=1/hls.m3u8",
-            manifest("a", Media(SET, Packing::Cmaf, video())),
+            manifest("a", Media(SET, HlsContainer::Cmaf, video())),
         ),
         (
             "/a/6000-000000000000009f/video%3D1/hls.m3u8",
-            manifest("a", Media(SET, Packing::Cmaf, video())),
+            manifest("a", Media(SET, HlsContainer::Cmaf, video())),
         ),
         (
             "/a/6000-000000000000009f/video=1/ts.m3u8",
-            manifest("a", Media(SET, Packing::Ts, video())),
+            manifest("a", Media(SET, HlsContainer::Ts, video())),
         ),
         (
             "/6000-000000000000009f/video=1/hls.m3u8",
-            manifest("", Media(SET, Packing::Cmaf, video())),
+            manifest("", Media(SET, HlsContainer::Cmaf, video())),
         ),
         (
             "/a/6000-000000000000009f/video=1/keyframes.m3u8",
             manifest("a", KeyFrames(SET, video())),
         ),
-        ("/a/.mpd", manifest("a", Dash(Addressing::Time))),
+        ("/a/.mpd", manifest("a", Dash(DashAddressing::Time))),
         (
             "/a/b.mpd?template=number",
-            manifest("a", Dash(Addressing::Number)),
+            manifest("a", Dash(DashAddressing::Number)),
         ),
         ("/a/.json", manifest("a", Description)),
     ] {
@@ -121,92 +124,107 @@ fn a_key_has_one_spelling() {
         "/a/.key?",
         "/.k%65y",
     ] {
-        assert_eq!(read(url), Err(Bad::Nothing), "{url}");
+        assert_eq!(read(url), Err(RouteError::NotFound), "{url}");
     }
 }
 
 #[test]
-fn what_urls_of_media_mean() {
+fn media_urls_are_parsed() {
     for (url, request) in [
         (
             "/a/6000-000000000000009f/video=1/init.mp4",
-            segment("a", Part::Init),
+            segment("a", SegmentPart::Init),
         ),
         (
             "/6000-000000000000009f/video=1/init.mp4",
-            segment("", Part::Init),
+            segment("", SegmentPart::Init),
         ),
         (
             "/a/b/6000-000000000000009f/video=1/0.m4s?q",
-            segment("a/b", Part::At(0, Form::Cmaf)),
+            segment("a/b", SegmentPart::At(0, SegmentContainer::Cmaf)),
         ),
         (
             "/a/6000-000000000000009f/video=1/7.ts",
-            segment("a", Part::At(7, Form::Ts)),
+            segment("a", SegmentPart::At(7, SegmentContainer::Ts)),
         ),
         (
             "/a/6000-000000000000009f/video=1/n/1.m4s",
-            segment("a", Part::Number(1)),
+            segment("a", SegmentPart::Number(1)),
         ),
         (
             "/a/6000-000000000000009f/video=1/key/5.m4s",
-            segment("a", Part::KeyFrame(5)),
+            segment("a", SegmentPart::KeyFrame(5)),
         ),
         // A tree of ready-made segments.
-        ("/ready/init.mp4", Request::File(key("ready/init.mp4"))),
-        ("/ready/n/1.m4s", Request::File(key("ready/n/1.m4s"))),
-        ("/ready/v-1.m3u8", Request::File(key("ready/v-1.m3u8"))),
-        ("/hls/v=1.m3u8", Request::File(key("hls/v=1.m3u8"))),
+        (
+            "/ready/init.mp4",
+            OriginRequest::File(key("ready/init.mp4")),
+        ),
+        ("/ready/n/1.m4s", OriginRequest::File(key("ready/n/1.m4s"))),
+        (
+            "/ready/v-1.m3u8",
+            OriginRequest::File(key("ready/v-1.m3u8")),
+        ),
+        ("/hls/v=1.m3u8", OriginRequest::File(key("hls/v=1.m3u8"))),
     ] {
         assert_eq!(read(url), Ok(request), "{url}");
     }
 }
 
 #[test]
-fn what_urls_do_not_mean() {
+fn malformed_urls_are_rejected() {
     const SET: &str = "6000-000000000000009f";
     for (url, bad) in [
-        ("", Bad::Path(BadKey::Empty)),
-        ("*", Bad::Path(BadKey::Empty)),
-        ("//a.mp4", Bad::Path(BadKey::Empty)),
-        ("/a//b", Bad::Path(BadKey::Empty)),
-        ("/a/", Bad::Nothing),
-        ("/a/../b", Bad::Path(BadKey::Dots)),
-        ("/a/%2e%2e/b", Bad::Path(BadKey::Dots)),
-        ("/%2e%2E/.m3u8", Bad::Path(BadKey::Dots)),
-        ("/-/../x", Bad::Path(BadKey::Dots)),
-        ("/a%2fb", Bad::Path(BadKey::Character)),
-        ("/a%00.mp4", Bad::Path(BadKey::Character)),
-        ("/a%5Cb", Bad::Path(BadKey::Character)),
-        ("/.git/config", Bad::Path(BadKey::Hidden)),
-        ("/a/.b.m3u8", Bad::Path(BadKey::Hidden)),
-        ("/a%00.m3u8", Bad::Path(BadKey::Character)),
-        ("/%", Bad::Encoding),
-        ("/%4", Bad::Encoding),
-        ("/%zz", Bad::Encoding),
-        ("/%+1", Bad::Encoding),
-        ("/%ff", Bad::Encoding),
-        ("/a/.m3u8?format=webm", Bad::Query("format is cmaf or ts")),
+        ("", RouteError::Path(BadKey::Empty)),
+        ("*", RouteError::Path(BadKey::Empty)),
+        ("//a.mp4", RouteError::Path(BadKey::Empty)),
+        ("/a//b", RouteError::Path(BadKey::Empty)),
+        ("/a/", RouteError::NotFound),
+        ("/a/../b", RouteError::Path(BadKey::Dots)),
+        ("/a/%2e%2e/b", RouteError::Path(BadKey::Dots)),
+        ("/%2e%2E/.m3u8", RouteError::Path(BadKey::Dots)),
+        ("/-/../x", RouteError::Path(BadKey::Dots)),
+        ("/a%2fb", RouteError::Path(BadKey::Character)),
+        ("/a%00.mp4", RouteError::Path(BadKey::Character)),
+        ("/a%5Cb", RouteError::Path(BadKey::Character)),
+        ("/.git/config", RouteError::Path(BadKey::Hidden)),
+        ("/a/.b.m3u8", RouteError::Path(BadKey::Hidden)),
+        ("/a%00.m3u8", RouteError::Path(BadKey::Character)),
+        ("/%", RouteError::Encoding),
+        ("/%4", RouteError::Encoding),
+        ("/%zz", RouteError::Encoding),
+        ("/%+1", RouteError::Encoding),
+        ("/%ff", RouteError::Encoding),
+        (
+            "/a/.m3u8?format=webm",
+            RouteError::Query("`format` must be cmaf or ts"),
+        ),
         (
             "/a/.mpd?template=",
-            Bad::Query("template is time or number"),
+            RouteError::Query("`template` must be time or number"),
         ),
-        (&format!("/a/{SET}/video=1/042.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/+1.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/-1.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/.m4s"), Bad::Nothing),
+        (&format!("/a/{SET}/video=1/042.m4s"), RouteError::NotFound),
+        (&format!("/a/{SET}/video=1/+1.m4s"), RouteError::NotFound),
+        (&format!("/a/{SET}/video=1/-1.m4s"), RouteError::NotFound),
+        (&format!("/a/{SET}/video=1/.m4s"), RouteError::NotFound),
         (
             &format!("/a/{SET}/video=1/18446744073709551616.m4s"),
-            Bad::Nothing,
+            RouteError::NotFound,
         ),
-        (&format!("/a/{SET}/video=1/n/0.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/n/4294967297.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/n/1.ts"), Bad::Nothing),
-        (&format!("/a/{SET}/video/1.m4s"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/.m3u8"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/any.m3u8"), Bad::Nothing),
-        (&format!("/a/{SET}/video=1/hls-1.m3u8"), Bad::Nothing),
-        (&"/a".repeat(4097), Bad::TooLong),
+        (&format!("/a/{SET}/video=1/n/0.m4s"), RouteError::NotFound),
+        (
+            &format!("/a/{SET}/video=1/n/4294967297.m4s"),
+            RouteError::NotFound,
+        ),
+        (&format!("/a/{SET}/video=1/n/1.ts"), RouteError::NotFound),
+        (&format!("/a/{SET}/video/1.m4s"), RouteError::NotFound),
+        (&format!("/a/{SET}/video=1/.m3u8"), RouteError::NotFound),
+        (&format!("/a/{SET}/video=1/any.m3u8"), RouteError::NotFound),
+        (
+            &format!("/a/{SET}/video=1/hls-1.m3u8"),
+            RouteError::NotFound,
+        ),
+        (&"/a".repeat(4097), RouteError::TooLong),
     ] {
         assert_eq!(read(url), Err(bad), "{url}");
     }
@@ -220,7 +238,7 @@ fn a_set_has_one_spelling() {
         "6000-000000000000009F",
         "6000-+00000000000009f",
     ] {
-        assert_eq!(Set::parse(name), None, "{name}");
+        assert_eq!(SegmentSet::parse_name(name), None, "{name}");
     }
 }
 
@@ -230,11 +248,11 @@ prop_compose! {
     }
 }
 
-fn any_manifest() -> impl Strategy<Value = Manifest> {
+fn any_manifest() -> impl Strategy<Value = ManifestKind> {
     let of_set = || {
         let name = "[a-z_]{1,8}=[0-9]{1,7}";
         (any::<(u32, u64)>(), name).prop_map(|((segment_ms, version), name)| {
-            let set = Set {
+            let set = SegmentSet {
                 segment_ms,
                 version,
             };
@@ -242,23 +260,24 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
         })
     };
     prop_oneof![
-        Just(Manifest::Multivariant(Packing::Cmaf)),
-        Just(Manifest::Multivariant(Packing::Ts)),
-        of_set().prop_map(|(set, name)| Manifest::Media(set, Packing::Cmaf, name)),
-        of_set().prop_map(|(set, name)| Manifest::Media(set, Packing::Ts, name)),
-        of_set().prop_map(|(set, name)| Manifest::KeyFrames(set, name)),
-        Just(Manifest::Dash(Addressing::Time)),
-        Just(Manifest::Dash(Addressing::Number)),
-        Just(Manifest::Description),
+        Just(ManifestKind::Multivariant(HlsContainer::Cmaf)),
+        Just(ManifestKind::Multivariant(HlsContainer::Ts)),
+        of_set().prop_map(|(set, name)| ManifestKind::Media(set, HlsContainer::Cmaf, name)),
+        of_set().prop_map(|(set, name)| ManifestKind::Media(set, HlsContainer::Ts, name)),
+        of_set().prop_map(|(set, name)| ManifestKind::KeyFrames(set, name)),
+        Just(ManifestKind::Dash(DashAddressing::Time)),
+        Just(ManifestKind::Dash(DashAddressing::Number)),
+        Just(ManifestKind::Description),
     ]
 }
 
-fn any_part() -> impl Strategy<Value = Part> {
+fn any_part() -> impl Strategy<Value = SegmentPart> {
     prop_oneof![
-        Just(Part::Init),
-        (any::<u64>(), prop::sample::select(&FORMS[..])).prop_map(|(t, f)| Part::At(t, f.0)),
-        (1..=u32::MAX).prop_map(Part::Number),
-        any::<u64>().prop_map(Part::KeyFrame),
+        Just(SegmentPart::Init),
+        (any::<u64>(), prop::sample::select(&CONTAINER_SUFFIXES[..]))
+            .prop_map(|(t, f)| SegmentPart::At(t, f.0)),
+        (1..=u32::MAX).prop_map(SegmentPart::Number),
+        any::<u64>().prop_map(SegmentPart::KeyFrame),
     ]
 }
 
@@ -268,18 +287,18 @@ proptest! {
         title in any_title(), wanted in any_manifest(), part in any_part(),
         segment_ms: u32, version: u64, rendition in "[a-z_]{1,8}=[0-9]{1,7}",
     ) {
-        let set = Set { segment_ms, version };
-        let segment = Segment { title: title.clone(), set, rendition, part };
-        let key = Request::Key(title.clone());
-        let manifest = Request::Manifest { title, manifest: wanted, file: None };
-        for request in [manifest, Request::Segment(segment), key] {
+        let set = SegmentSet { segment_ms, version };
+        let segment = SegmentUrl { title: title.clone(), set, rendition, part };
+        let key = OriginRequest::Key(title.clone());
+        let manifest = OriginRequest::Manifest { title, manifest: wanted, file: None };
+        for request in [manifest, OriginRequest::Segment(segment), key] {
             prop_assert_eq!(read(&request.to_string()), Ok(request));
         }
     }
 
     #[test]
     fn anything_is_answered(path in "/[-a-z0-9./%=]{0,60}|\\PC{0,40}", query in "\\PC{0,20}") {
-        if let Ok(request) = parse(&path, Some(&query)) {
+        if let Ok(request) = parse_route(&path, Some(&query)) {
             let printed = request.to_string();
             let again = read(&printed);
             prop_assert!(again.is_ok(), "{} then {}: {:?}", path, printed, again);

@@ -1,9 +1,9 @@
-//! A server in this process on a free port, and a client that says exactly what it is told to.
+//! A server in this process on a free port, and a client that sends exactly the given bytes.
 #![allow(dead_code)] // Each test binary uses its own part.
 
-use net::Running;
-use net::program::Failed;
-use origin::config::{KNOBS, Layers, Settings, Sources, command};
+use net::RunningProgram;
+use net::lifecycle::ProgramError;
+use origin::config::{SETTINGS, ServeSettings, SettingLayers, SettingSources, serve_command};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// A library in a folder of its own, and a server over it.
 pub struct Served {
     pub root: tempfile::TempDir,
-    running: Option<Running>,
+    running: Option<RunningProgram>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -28,27 +28,27 @@ pub fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo")
 }
 
-/// A server over this folder, with these flags beside.
-pub fn start(root: &Path, flags: &[&str]) -> Result<Running, Failed> {
+/// Starts a server over this folder with additional flags.
+pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError> {
     let path = root.to_str().unwrap();
     let words = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
-    let flags = command().get_matches_from(words.iter().chain(flags));
+    let flags = serve_command().get_matches_from(words.iter().chain(flags));
     let none = |_: &str| None;
     let read = |path: &str| fs::read_to_string(path);
-    let sources = Sources {
-        knobs: KNOBS,
+    let sources = SettingSources {
+        settings: SETTINGS,
         tables: &[],
         flags: &flags,
         env: &none,
         read: &read,
     };
-    let settings = Settings::new(&Layers::new(&sources).unwrap()).unwrap();
+    let settings = ServeSettings::new(&SettingLayers::new(&sources).unwrap()).unwrap();
     origin::start(&settings, net::Shutdown::new())
 }
 
 impl Served {
-    /// A library with `film.mp4` and the folder `film` with a ladder and two languages, served
-    /// with these flags beside.
+    /// Starts a server over a library with `film.mp4` and a folder `film` that holds a ladder and
+    /// two languages.
     pub fn new(flags: &[&str]) -> Served {
         let root = tempfile::tempdir().unwrap();
         let film = root.path().join("film");
@@ -65,7 +65,7 @@ impl Served {
         Served::over(root, flags)
     }
 
-    /// A server over this folder.
+    /// Starts a server over this folder.
     pub fn over(root: tempfile::TempDir, flags: &[&str]) -> Served {
         let running = Some(start(root.path(), flags).unwrap());
         Served { root, running }
@@ -75,7 +75,7 @@ impl Served {
         self.root.path().join(name)
     }
 
-    pub fn running(&self) -> &Running {
+    pub fn running(&self) -> &RunningProgram {
         self.running.as_ref().unwrap()
     }
 
@@ -83,20 +83,20 @@ impl Served {
         self.running().addresses()[0]
     }
 
-    /// A connection on which the head of a request has been sent.
+    /// Opens a connection and sends a request head.
     pub fn send(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address()).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         stream
     }
 
-    /// A request with these headers, each ending in `\r\n`.
+    /// Sends a request with these headers, each ending in `\r\n`.
     pub fn ask(&self, method: &str, target: &str, headers: &str) -> Answer {
         let head =
             format!("{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         let mut bytes = Vec::new();
         let mut stream = self.send(&head);
-        // A server that answers before it has read all may reset the connection afterwards.
+        // A server that responds before it has read everything may reset the connection.
         let _ = stream.read_to_end(&mut bytes);
         Answer::of(&bytes)
     }
@@ -105,14 +105,14 @@ impl Served {
         self.ask("GET", target, "")
     }
 
-    /// The text of a 200.
+    /// Returns the text of a 200 response.
     pub fn text(&self, target: &str) -> String {
         let answer = self.get(target);
         assert_eq!(answer.status, 200, "{target}: {answer:?}");
         String::from_utf8(answer.body).unwrap()
     }
 
-    /// A counter, with its labels; 0 if there is none.
+    /// Returns the value of a counter with its labels; 0 if it is missing.
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.text("/metrics");
         let line = text
@@ -156,7 +156,7 @@ impl Answer {
         }
     }
 
-    /// A header's value; empty if there is none.
+    /// Returns the value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)

@@ -1,9 +1,9 @@
 //! Each rule finds what it is for, and nothing in a title without fault.
 
 use super::*;
-use media::codec::Media;
-use media::index::{Index, Note, Sample, SamplesBuilder, Track, index_bytes};
-use media::presentation::Rules;
+use media::codec::MediaFormat;
+use media::index::{Index, IndexNote, Sample, SampleTableBuilder, Track, index_bytes};
+use media::presentation::PackagingRules;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn video(seconds: u32, gop: u32, size: u32) -> Track {
     let row = |n: u32| (512, 0, size, n.is_multiple_of(gop));
     Track {
         timescale: 12_800,
-        origin: 0,
+        presentation_offset: 0,
         ..filled(demo("video-180p.mp4"), (0..seconds * 25).map(row))
     }
 }
@@ -28,7 +28,7 @@ fn video(seconds: u32, gop: u32, size: u32) -> Track {
 fn audio(seconds: u32) -> Track {
     Track {
         timescale: 48_000,
-        origin: 0,
+        presentation_offset: 0,
         ..filled(
             demo("audio-eng.m4a"),
             (0..seconds * 50).map(|_| (960, 0, 100, true)),
@@ -38,15 +38,15 @@ fn audio(seconds: u32) -> Track {
 
 /// The track with these samples instead: duration, composition offset, size, whether a key frame.
 fn filled(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
-    let mut samples = SamplesBuilder::default();
+    let mut samples = SampleTableBuilder::default();
     let mut offset = 0;
     for (duration, cts, size, sync) in rows {
         samples.push(Sample {
             dts: 0,
             duration,
-            cts,
+            composition_offset: cts,
             size,
-            sync,
+            is_sync: sync,
             offset,
         });
         offset += u64::from(size);
@@ -61,7 +61,7 @@ fn index(track: Track) -> Index {
     Index {
         file_len: 1 << 30,
         fingerprint: u64::from(track.samples.len()),
-        media_state: None,
+        media_version: None,
         tracks: vec![track],
         notes: Vec::new(),
     }
@@ -69,7 +69,15 @@ fn index(track: Track) -> Index {
 
 fn found_in(files: Vec<Index>) -> Vec<Finding> {
     let files = files.into_iter().map(Arc::new).collect();
-    all(&Presentation::new(files, &Rules { segment_ms: 6000 }).unwrap())
+    find_problems(
+        &Presentation::new(
+            files,
+            &PackagingRules {
+                segment_duration_ms: 6000,
+            },
+        )
+        .unwrap(),
+    )
 }
 
 /// The findings of a title with one track a file.
@@ -78,7 +86,7 @@ fn found(tracks: Vec<Track>) -> Vec<Finding> {
 }
 
 /// Asserts that there is this finding, and no other.
-fn only(found: &[Finding], level: Level, what: &str) {
+fn only(found: &[Finding], level: FindingLevel, what: &str) {
     let [one] = found else {
         panic!("not one finding: {found:#?}");
     };
@@ -88,43 +96,43 @@ fn only(found: &[Finding], level: Level, what: &str) {
 }
 
 #[test]
-fn a_good_title_has_none() {
+fn a_good_title_has_no_findings() {
     let ladder = vec![video(30, 50, 1000), video(30, 50, 2000), audio(30)];
     assert_eq!(found(ladder), []);
 }
 
 #[test]
-fn what_the_index_noticed_is_told_with_its_place() {
+fn index_notes_are_reported_with_their_position() {
     let mut file = index(video(30, 50, 1000));
-    file.notes.push(Note {
-        track: 7,
-        at: Some(99),
-        what: "odd".into(),
+    file.notes.push(IndexNote {
+        track_id: 7,
+        time_ticks: Some(99),
+        message: "odd".into(),
     });
     let found = found_in(vec![file]);
-    only(&found, Level::Warning, "odd");
+    only(&found, FindingLevel::Warning, "odd");
     assert_eq!(found[0].place, "file 1, track 7, tick 99");
 }
 
 #[test]
-fn key_frames_that_rarely_meet() {
+fn key_frames_that_rarely_align_are_reported() {
     // Every 2 s and every 1.6 s: both every 8 s, which makes long segments but one group.
     let found = found(vec![video(32, 40, 1000), video(32, 50, 2000)]);
     only(
         &found,
-        Level::Warning,
-        "only 4 of 16 key frames line up with those of video=400000; they part at 2.000 s",
+        FindingLevel::Warning,
+        "only 4 of 16 key frames are aligned with those of video=400000; the first difference is at 2.000 s",
     );
 }
 
 #[test]
-fn key_frames_that_never_meet() {
+fn key_frames_that_never_align_are_reported() {
     // Every 2 s and every 1.96 s: first together again after 98 s.
     let found = found(vec![video(60, 49, 1000), video(60, 50, 2000)]);
     only(
         &found,
-        Level::Warning,
-        "they part at 2.000 s, so players cannot",
+        FindingLevel::Warning,
+        "the first difference is at 2.000 s, so players cannot",
     );
 }
 
@@ -134,7 +142,7 @@ fn more_key_frames_than_the_others_do_no_harm() {
 }
 
 #[test]
-fn key_frames_so_rare_that_segments_are_long() {
+fn rare_key_frames_are_reported() {
     let found = found(vec![video(60, 250, 1000)]);
     let [warning, hint] = &*found else {
         panic!("{found:#?}");
@@ -142,30 +150,30 @@ fn key_frames_so_rare_that_segments_are_long() {
     assert!(
         warning
             .what
-            .contains("a segment of 10.000 s begins at 0.000 s")
+            .contains("the segment at 0.000 s lasts 10.000 s")
     );
-    assert_eq!(warning.level, Level::Warning);
+    assert_eq!(warning.level, FindingLevel::Warning);
     assert!(hint.what.contains("a key frame every 10.00 s"), "{hint:?}");
-    assert_eq!(hint.level, Level::Hint);
+    assert_eq!(hint.level, FindingLevel::Hint);
 }
 
 #[test]
-fn a_rendition_that_ends_early() {
+fn a_rendition_that_ends_early_is_reported() {
     let short = |seconds| found(vec![video(30, 50, 1000), audio(seconds)]);
-    only(&short(28), Level::Warning, "it ends 2.000 s before");
+    only(&short(28), FindingLevel::Warning, "ends 2.000 s before");
     assert_eq!(short(30), []);
 }
 
 #[test]
-fn a_rendition_that_starts_late() {
+fn a_rendition_that_starts_late_is_reported() {
     let mut late = audio(29);
-    late.origin = 48_000;
+    late.presentation_offset = 48_000;
     let found = found(vec![video(30, 50, 1000), late]);
-    only(&found, Level::Hint, "it starts 1.000 s after");
+    only(&found, FindingLevel::Hint, "starts 1.000 s after");
 }
 
 #[test]
-fn key_frames_shown_beside_their_time() {
+fn key_frames_shown_off_their_time_are_reported() {
     // The first key frame is shown at once, later ones a frame after they are decoded.
     let row = |n: u32| {
         (
@@ -177,37 +185,37 @@ fn key_frames_shown_beside_their_time() {
     };
     let beside = Track {
         timescale: 12_800,
-        origin: 0,
+        presentation_offset: 0,
         ..filled(demo("video-180p.mp4"), (0..750).map(row))
     };
     only(
         &found(vec![beside]),
-        Level::Hint,
-        "of its segments show their first",
+        FindingLevel::Hint,
+        "segments show their first frame",
     );
 }
 
 #[test]
-fn codes_that_some_players_refuse() {
+fn codecs_that_some_players_refuse_are_reported() {
     for (code, wanted) in [(b"avc3", "avc1"), (b"hev1", "hvc1"), (b"dvhe", "dvh1")] {
         let mut track = video(30, 50, 1000);
         track.codec.fourcc = *code;
         only(
             &found(vec![track]),
-            Level::Warning,
-            &format!("players want {wanted}"),
+            FindingLevel::Warning,
+            &format!("players require {wanted}"),
         );
     }
 }
 
 #[test]
-fn sound_that_is_not_aac() {
+fn missing_aac_audio_is_reported() {
     let mut sound = audio(30);
-    if let Media::Audio(audio) = &mut sound.codec.media {
+    if let MediaFormat::Audio(audio) = &mut sound.codec.format {
         audio.coding = AudioCoding::Ac3;
     }
     let both = || vec![video(30, 50, 1000), sound.clone()];
-    only(&found(both()), Level::Hint, "there is no AAC sound");
+    only(&found(both()), FindingLevel::Hint, "there is no AAC audio");
     let mut aac = audio(30);
     // Else it would be taken for a copy.
     aac.language = "fra".into();
@@ -216,7 +224,7 @@ fn sound_that_is_not_aac() {
 }
 
 #[test]
-fn a_peak_far_above_the_average() {
+fn a_peak_far_above_the_average_is_reported() {
     let row = |n: u32| {
         (
             512,
@@ -227,28 +235,28 @@ fn a_peak_far_above_the_average() {
     };
     let track = Track {
         timescale: 12_800,
-        origin: 0,
+        presentation_offset: 0,
         ..filled(demo("video-180p.mp4"), (0..750).map(row))
     };
-    only(&found(vec![track]), Level::Warning, "its peak is 3.");
+    only(&found(vec![track]), FindingLevel::Warning, "its peak is 3.");
 }
 
 #[test]
-fn steps_of_a_ladder() {
+fn uneven_bitrate_ladders_are_reported() {
     let step = |high| found(vec![video(30, 50, 1000), video(30, 50, high)]);
     assert_eq!(step(1500), []);
-    only(&step(1200), Level::Hint, "a factor of 1.2");
-    only(&step(4000), Level::Hint, "a factor of 3.99");
+    only(&step(1200), FindingLevel::Hint, "a factor of 1.2");
+    only(&step(4000), FindingLevel::Hint, "a factor of 3.99");
 }
 
 #[test]
-fn sounds_of_which_one_has_no_language() {
+fn audio_without_language_is_reported() {
     let mut unsaid = audio(30);
     unsaid.language = "und".into();
     only(
         &found(vec![audio(30), unsaid.clone()]),
-        Level::Warning,
-        "its language is not said",
+        FindingLevel::Warning,
+        "it declares no language",
     );
     assert_eq!(found(vec![unsaid]), [], "with one sound there is no choice");
 }

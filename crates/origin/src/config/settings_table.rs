@@ -1,0 +1,125 @@
+//! The origin's settings, each declared once.
+
+use super::storage::STORAGE;
+use clap::{Arg, Command};
+use net::config::{COMMON, Setting, flags};
+
+/// The library is the only setting without dashes on the command line.
+const SOURCE: &str = "source";
+
+/// All settings of `headwater serve`.
+pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, STORAGE, COMMON];
+
+const PLACE: Setting = Setting::new(
+    SOURCE,
+    "SOURCE",
+    "",
+    "Folder of films, a film, or s3://, gs://, az://, http(s):// URL; none: built-in film",
+);
+
+const OWN: &[Setting] = &[
+    Setting::new(
+        "listen",
+        "HOST:PORT",
+        "127.0.0.1:8080",
+        "Address to listen on; port 0 selects a free port",
+    )
+    .as_list(),
+    Setting::new(
+        "segment",
+        "DURATION",
+        "6s",
+        "Target segment length; boundaries are at the nearest common key frames",
+    ),
+    Setting::new(
+        "hls-segment",
+        "DURATION",
+        "",
+        "Target length of HLS segments; a second length doubles the segments in caches",
+    ),
+    Setting::new(
+        "dash-segment",
+        "DURATION",
+        "",
+        "Target length of DASH segments",
+    ),
+    Setting::new(
+        "index-memory",
+        "BYTES",
+        "512MiB",
+        "Memory limit of indexes and manifests; a two-hour film takes about 5 MiB",
+    ),
+    Setting::new(
+        "index-cache",
+        "off|memory|memory+disk",
+        "memory",
+        "Storage of indexes between requests; off reads the film's index for each request",
+    ),
+    Setting::new(
+        "index-cache-dir",
+        "FOLDER",
+        "",
+        "Folder of the index cache for memory+disk; created if missing",
+    ),
+    Setting::new(
+        "index-disk",
+        "BYTES",
+        "4GiB",
+        "Disk limit of the index cache; least recently used indexes are evicted first",
+    ),
+    Setting::new(
+        "media-from",
+        "URL=SOURCE",
+        "",
+        "Allow references to URLs below URL in manifests and index MP4s; read them from SOURCE",
+    )
+    .as_list(),
+    Setting::new(
+        "segment-memory",
+        "BYTES",
+        "128MiB",
+        "Memory limit of the segment cache",
+    ),
+    Setting::new(
+        "recheck",
+        "DURATION",
+        "",
+        "Interval at which files are checked for changes [default: 1s, on a network 60s]",
+    ),
+    Setting::new(
+        "aes-secret",
+        "FILE",
+        "",
+        "Encrypt segments (AES-128) with keys derived from the secret in FILE; HLS only",
+    ),
+    Setting::new(
+        "aes-key-url",
+        "URL",
+        "",
+        "Key server URL, such as https://keys/{title}; without it, keys are public here",
+    ),
+];
+
+const AFTER: &str = "\
+Each setting can also be set in the TOML file (`segment = \"4s\"`) or as an environment variable
+(`HEADWATER_SEGMENT=4s`). Flags override variables, and variables override the file.
+
+Examples:
+  headwater serve                                    the built-in film, at http://127.0.0.1:8080
+  headwater serve ~/films --listen 0.0.0.0:8080      your own films, reachable from the network
+  headwater serve film.mp4 --segment 4s              one film, shorter segments
+  headwater serve s3://bucket/films                  from S3; credentials as aws-cli finds them
+  headwater serve https://host/films --storage-connections-max 16
+  headwater serve ~/films --tls-cert c.pem --tls-key k.pem --listen 0.0.0.0:443
+  headwater serve ~/films --aes-secret secret        encrypted; openssl rand -hex 32 > secret
+  headwater serve --config headwater.toml --print-config";
+
+/// Returns the command line of `headwater serve`.
+pub fn serve_command() -> Command {
+    let source = Arg::new(SOURCE).value_name(PLACE.value).help(PLACE.help);
+    Command::new("serve")
+        .about("Serve films as HLS and DASH, packaged on request")
+        .after_help(AFTER)
+        .arg(source)
+        .args(flags(&[OWN, STORAGE, COMMON]))
+}

@@ -1,0 +1,62 @@
+//! The built-in film: a small ladder embedded in the program, for a first try without a film at
+//! hand.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(rust_embed::RustEmbed)]
+#[folder = "../../media/demo"]
+#[include = "*.mp4"]
+#[include = "*.m4a"]
+#[allow_missing = true]
+struct EmbeddedFilm;
+
+/// The library with the built-in film, in the folder for temporary files. Dropping it removes the
+/// files.
+#[derive(Debug)]
+pub(crate) struct DemoFilm {
+    path: PathBuf,
+}
+
+/// Folder name of the title.
+const TITLE_NAME: &str = "Headwater";
+
+impl DemoFilm {
+    /// Writes the film's files into a new library.
+    pub(crate) fn new() -> io::Result<DemoFilm> {
+        let unique = format!(
+            "headwater-demo-{}-{:x}",
+            std::process::id(),
+            random_suffix()
+        );
+        let demo = DemoFilm {
+            path: std::env::temp_dir().join(unique),
+        };
+        let film = demo.path.join(TITLE_NAME);
+        std::fs::create_dir_all(&film)?;
+        for name in EmbeddedFilm::iter() {
+            if let Some(file) = EmbeddedFilm::get(&name) {
+                std::fs::write(film.join(&*name), file.data)?;
+            }
+        }
+        Ok(demo)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for DemoFilm {
+    fn drop(&mut self) {
+        // If removal fails, the system's cleaning of temporary files is left.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn random_suffix() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+}

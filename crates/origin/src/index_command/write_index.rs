@@ -1,0 +1,183 @@
+//! Writes index MP4s and a server manifest to the local disk.
+
+use super::media_files::{MediaFile, MediaLocation, default_title_name, find_media_files};
+use super::relative_path::relative_path;
+use crate::title::file_names;
+use crate::title::file_names::INDEX_STEM_SUFFIX;
+use crate::title::indexer::{self, IndexedFile};
+use crate::title::references::{self, UrlPrefix};
+use media::index::Index;
+use media::{ism, mp4};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use store::Key;
+
+/// Arguments of `headwater index`.
+pub(super) struct IndexRequest {
+    /// Media files, or folders of them: paths or URLs.
+    pub(super) sources: Vec<String>,
+    /// Storage settings.
+    pub(super) storage: store::Options,
+    /// Output folder.
+    pub(super) out: PathBuf,
+    /// Name of the server manifest, with or without `.ism`.
+    pub(super) name: Option<String>,
+    /// URL prefix of the media names.
+    pub(super) base: Option<String>,
+}
+
+/// The written files.
+#[derive(Serialize)]
+pub(super) struct WrittenIndex {
+    /// The server manifest.
+    pub(super) manifest: PathBuf,
+    /// The index MP4s.
+    pub(super) files: Vec<WrittenFile>,
+}
+
+/// An index MP4.
+#[derive(Serialize)]
+pub(super) struct WrittenFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// Name of the media in the index MP4.
+    pub(super) media: String,
+    pub(super) media_bytes: u64,
+}
+
+/// Writes all files. Each appears complete or not at all, the server manifest last.
+pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, String> {
+    let base = wanted.base.as_deref().map(parse_base).transpose()?;
+    let media = find_media_files(&wanted.sources, &wanted.storage)?;
+    fs::create_dir_all(&wanted.out).map_err(|e| error_at(&wanted.out, e))?;
+    let out = wanted
+        .out
+        .canonicalize()
+        .map_err(|e| error_at(&wanted.out, e))?;
+    let mut names = HashSet::new();
+    let (mut files, mut indexes) = (Vec::new(), Vec::new());
+    for medium in &media {
+        let shown = &medium.display_name;
+        let Some(index) = index_media(medium)? else {
+            eprintln!("headwater index: {shown}: skipped, it is an index MP4");
+            continue;
+        };
+        let media = media_reference(medium, base.as_deref(), &out)?;
+        let bytes = mp4::write_index_mp4(&index, &media).map_err(|e| format!("{shown}: {e}"))?;
+        let name = index_file_name(medium, &mut names)?;
+        write_atomically(&out.join(&name), &bytes)?;
+        files.push(WrittenFile {
+            path: wanted.out.join(&name),
+            bytes: bytes.len() as u64,
+            media,
+            media_bytes: index.file_len,
+        });
+        indexes.push((references::escape_path(&name), index));
+    }
+    if files.is_empty() {
+        let known = file_names::MEDIA_SUFFIXES.join(", ");
+        return Err(format!("no film found; media files end in {known}"));
+    }
+    let manifest = server_manifest_name(wanted)?;
+    let both = indexes.iter().map(|(name, index)| (name.as_str(), index));
+    write_atomically(
+        &out.join(&manifest),
+        ism::write_server_manifest(both).as_bytes(),
+    )?;
+    Ok(WrittenIndex {
+        manifest: wanted.out.join(manifest),
+        files,
+    })
+}
+
+/// Returns a URL that ends in a slash, so that names can follow.
+fn parse_base(url: &str) -> Result<String, String> {
+    UrlPrefix::parse_prefix(url).map_err(|bad| format!("--base {url}: {bad}"))?;
+    let slash = if url.ends_with('/') { "" } else { "/" };
+    Ok(format!("{url}{slash}"))
+}
+
+/// Indexes a file; `None` if it is an index MP4.
+fn index_media(medium: &MediaFile) -> Result<Option<Index>, String> {
+    let wrong = |e: net::Error| format!("{}: {}", medium.display_name, e.context);
+    match indexer::index_file(&Key::ROOT, &medium.open_file()?).map_err(wrong)? {
+        IndexedFile::Media(index) => Ok(Some(index)),
+        IndexedFile::References(_) => Ok(None),
+    }
+}
+
+/// Returns the reference to the media in an index MP4 in the folder `out`.
+fn media_reference(medium: &MediaFile, base: Option<&str>, out: &Path) -> Result<String, String> {
+    let own = references::escape_path(medium.file_name()?);
+    Ok(match (base, &medium.location) {
+        (Some(base), _) => format!("{base}{own}"),
+        (None, MediaLocation::OnDisk(path)) => {
+            let path =
+                relative_path(out, path).ok_or_else(|| error_at(path, "the path is not UTF-8"))?;
+            references::escape_path(&path)
+        }
+        (None, MediaLocation::InStore(folder)) if is_web_url(folder) => format!("{folder}/{own}"),
+        // An index MP4 cannot name a bucket: it is served from the folder of the media.
+        (None, MediaLocation::InStore(_)) => own,
+    })
+}
+
+/// Returns whether an index MP4 can name the media by this URL.
+fn is_web_url(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Returns `film-index.mp4` for `film.mp4`, or `film-mp4-index.mp4` if that is taken.
+fn index_file_name(medium: &MediaFile, taken: &mut HashSet<String>) -> Result<String, String> {
+    let name = medium.file_name()?;
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let whole = name.replace('.', "-");
+    let mut tries = [stem, &whole]
+        .map(|name| format!("{name}{INDEX_STEM_SUFFIX}.mp4"))
+        .into_iter();
+    let free = tries.find(|name| taken.insert(name.clone()));
+    let taken = "another SOURCE has the same name";
+    free.ok_or_else(|| format!("{}: {taken}", medium.display_name))
+}
+
+fn server_manifest_name(wanted: &IndexRequest) -> Result<String, String> {
+    let given = match (&wanted.name, wanted.sources.first()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(first)) => default_title_name(first)?,
+        (None, None) => String::new(),
+    };
+    let stem = given.strip_suffix(".ism").unwrap_or(&given);
+    let name = format!("{stem}.ism");
+    match Key::parse(&name) {
+        Ok(key) if key.parent().is_some_and(|folder| folder.is_root()) && !stem.is_empty() => {
+            Ok(name)
+        }
+        _ => Err(format!(
+            "--name {given:?}: expected a file name without a folder"
+        )),
+    }
+}
+
+/// Replaces a file atomically: readers see the old or the new content.
+fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let part = path.with_extension(format!("part{}", std::process::id()));
+    let write = || {
+        let mut file = fs::File::create(&part)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    };
+    write().map_err(|e| {
+        // The file may not exist yet.
+        let _ = fs::remove_file(&part);
+        error_at(path, e)
+    })
+}
+
+pub(super) fn error_at(path: &Path, what: impl std::fmt::Display) -> String {
+    format!("{}: {what}", path.display())
+}

@@ -1,0 +1,212 @@
+//! The request handler: from a request to a response that is recorded when it has been sent.
+
+use crate::resource_kind::ResourceKind;
+use crate::response::library_list::LibraryList;
+use crate::response::responder::ClientRequest;
+use crate::response::response_cache::manifests::ManifestCache;
+use crate::response::response_cache::segments::SegmentCache;
+use crate::response::static_file::StaticFiles;
+use crate::response::web_page::WebPage;
+use crate::response::{content_key, manifests};
+use crate::route::{self, OriginRequest};
+use crate::segment::encryption;
+use crate::telemetry::Telemetry;
+use crate::title::catalog::Catalog;
+use crate::{error, segment};
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Uri};
+use net::{Body, Conn, Error, Shutdown, headers};
+use std::sync::Arc;
+
+type ResponseResult = Result<Response<Body>, Error>;
+
+/// Everything that a response needs. One instance serves the whole process.
+pub(crate) struct RequestHandler {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) segment_cache: Arc<SegmentCache>,
+    pub(crate) manifest_cache: ManifestCache,
+    pub(crate) static_files: Arc<StaticFiles>,
+    pub(crate) library_list: LibraryList,
+    pub(crate) web_page: WebPage,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl RequestHandler {
+    /// Responds to one request and records it.
+    pub(crate) fn handle_request<B>(
+        self: Arc<RequestHandler>,
+        request: http::Request<B>,
+        conn: Conn,
+    ) -> impl Future<Output = Response<Body>> + use<B> {
+        // Outside the future, which would otherwise reserve room for it: request bodies are never
+        // read.
+        let (parts, _) = request.into_parts();
+        async move {
+            let response = self.respond(&parts, &conn).await;
+            headers::done_with(parts.headers);
+            response
+        }
+    }
+
+    async fn respond(&self, parts: &Parts, conn: &Conn) -> Response<Body> {
+        let seen = self.telemetry.start_request(parts, conn);
+        let client_request = ClientRequest {
+            method: &parts.method,
+            headers: &parts.headers,
+            is_copied: conn.copies_bodies(),
+        };
+        let (kind, answer) = match self.respond_from_cache(&parts.uri, &client_request).await {
+            Some(again) => again,
+            // Boxed: a future is as large as its longest path and is moved, and cached segments do
+            // not need this path.
+            None => Box::pin(self.respond_uncached(&parts.uri, &client_request)).await,
+        };
+        let admitted = answer.and_then(|mut response| {
+            conn.admit(&mut response)?;
+            Ok(response)
+        });
+        let (mut response, error) = match admitted {
+            Ok(response) => (response, None),
+            Err(error) => (error.response(), Some(error)),
+        };
+        if response.status().is_client_error() || response.status().is_server_error() {
+            headers::allow_any_origin(response.headers_mut());
+        }
+        self.telemetry.finish_request(seen, kind, response, error)
+    }
+
+    /// Responds from a response cache if the URL was served recently.
+    async fn respond_from_cache(
+        &self,
+        uri: &Uri,
+        client_request: &ClientRequest<'_>,
+    ) -> Option<(ResourceKind, ResponseResult)> {
+        let path = uri.path();
+        let reads = matches!(*client_request.method, Method::GET | Method::HEAD);
+        if reads && ManifestCache::is_manifest_path(path) {
+            let found = self.manifest_cache.get(uri, &self.catalog).await;
+            let (kind, text) = found?;
+            return Some((kind, Ok(text.respond(client_request).await)));
+        }
+        let known = reads && uri.query().is_none();
+        let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
+        // Boxed: manifests need far less room, and allocating two small futures is faster than one
+        // large one.
+        let answer =
+            Box::pin(
+                self.segment_cache
+                    .respond(path, &ready, &self.catalog, client_request),
+            );
+        Some((ready.kind(), answer.await?))
+    }
+
+    async fn respond_uncached(
+        &self,
+        uri: &Uri,
+        client_request: &ClientRequest<'_>,
+    ) -> (ResourceKind, ResponseResult) {
+        let routed = route::parse_route(uri.path(), uri.query()).map_err(error::from_route);
+        let kind = routed
+            .as_ref()
+            .map_or(ResourceKind::Other, ResourceKind::from_request);
+        let answer = match (client_request.method, routed) {
+            (&Method::GET | &Method::HEAD, Ok(request)) => {
+                self.respond_to_route(uri, &request, client_request).await
+            }
+            (_, Err(error)) => Err(error),
+            (&Method::OPTIONS, Ok(_)) => Ok(headers::preflight_response()),
+            (method, Ok(_)) => Ok(method_not_allowed(method)),
+        };
+        (kind, answer)
+    }
+
+    async fn respond_to_route(
+        &self,
+        uri: &Uri,
+        request: &OriginRequest,
+        client_request: &ClientRequest<'_>,
+    ) -> ResponseResult {
+        match request {
+            OriginRequest::Segment(segment) => {
+                let named = (uri.path(), segment);
+                segment::respond_with_segment(
+                    &self.catalog,
+                    &self.segment_cache,
+                    named,
+                    client_request,
+                )
+                .await
+            }
+            OriginRequest::Manifest {
+                title,
+                manifest,
+                file,
+            } => {
+                if let Some(file) = file
+                    && !self.catalog.is_encrypting()
+                    && self.catalog.may_contain_files(title)
+                    && !self.static_files.is_absent(file).await
+                {
+                    return self
+                        .static_files
+                        .respond(&self.catalog, file, client_request)
+                        .await;
+                }
+                match manifests::find_or_write_manifest(&self.catalog, title, manifest).await? {
+                    manifests::ManifestLookup::Current(title, text) => {
+                        self.manifest_cache.insert(uri, request, (&title, &text));
+                        Ok(text.respond(client_request).await)
+                    }
+                    manifests::ManifestLookup::Redirect(place) => {
+                        Ok(manifests::redirect_to_current(place))
+                    }
+                }
+            }
+            OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
+            OriginRequest::File(_) if self.catalog.is_encrypting() => Err(
+                encryption::unavailable_when_encrypted("static files are unavailable"),
+            ),
+            OriginRequest::File(key) => {
+                self.static_files
+                    .respond(&self.catalog, key, client_request)
+                    .await
+            }
+            OriginRequest::Page => self.web_page.respond("index.html", client_request).await,
+            OriginRequest::Asset(name) => self.web_page.respond(name, client_request).await,
+            OriginRequest::Library => self.library_list.respond(client_request).await,
+            OriginRequest::Health => Ok(text_response("ok\n")),
+            OriginRequest::Ready if self.shutdown.is_draining() => Err(Error {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                ..Error::internal("the server is shutting down")
+            }),
+            OriginRequest::Ready => Ok(text_response("ready\n")),
+            OriginRequest::Metrics => {
+                self.telemetry
+                    .refresh_gauges(&self.catalog, &self.segment_cache);
+                Ok(self.telemetry.metrics().response())
+            }
+        }
+    }
+}
+
+fn text_response(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn method_not_allowed(method: &Method) -> Response<Body> {
+    let what = format_args!("method {method} not allowed; use GET, HEAD or OPTIONS");
+    let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+    let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}

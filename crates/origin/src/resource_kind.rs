@@ -1,0 +1,71 @@
+//! Resource kinds: the labels of records and counters.
+
+use crate::route::{ManifestKind, OriginRequest, SegmentPart};
+
+/// The kind of resource that a request names, as a label of records and counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResourceKind {
+    Segment,
+    Init,
+    Playlist,
+    Mpd,
+    Key,
+    Description,
+    File,
+    Page,
+    Admin,
+    Other,
+}
+
+pub(crate) const RESOURCE_KINDS: &[&str] = &[
+    "segment",
+    "init",
+    "playlist",
+    "mpd",
+    "key",
+    "description",
+    "file",
+    "page",
+    "admin",
+    "other",
+];
+
+impl ResourceKind {
+    pub(crate) fn from_request(request: &OriginRequest) -> ResourceKind {
+        match request {
+            OriginRequest::Segment(segment) => ResourceKind::from_part(segment.part),
+            OriginRequest::Manifest {
+                manifest: ManifestKind::Dash(_),
+                ..
+            } => ResourceKind::Mpd,
+            OriginRequest::Manifest {
+                manifest: ManifestKind::Description,
+                ..
+            } => ResourceKind::Description,
+            OriginRequest::Manifest { .. } => ResourceKind::Playlist,
+            OriginRequest::Key(_) => ResourceKind::Key,
+            OriginRequest::File(_) => ResourceKind::File,
+            OriginRequest::Page | OriginRequest::Asset(_) | OriginRequest::Library => {
+                ResourceKind::Page
+            }
+            OriginRequest::Health | OriginRequest::Ready | OriginRequest::Metrics => {
+                ResourceKind::Admin
+            }
+        }
+    }
+
+    pub(crate) fn from_part(part: SegmentPart) -> ResourceKind {
+        if part == SegmentPart::Init {
+            ResourceKind::Init
+        } else {
+            ResourceKind::Segment
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        RESOURCE_KINDS
+            .get(self as usize)
+            .copied()
+            .unwrap_or("other")
+    }
+}

@@ -1,0 +1,360 @@
+//! The list of titles, for the page.
+
+mod remote_listing;
+
+use crate::response::responder::ClientRequest;
+use crate::response::text::TextResource;
+use crate::title::catalog::Catalog;
+use crate::title::file_names;
+use crate::title::file_names::is_server_manifest;
+use crate::title::title_files::TitleFiles;
+use crate::title::title_version::Title;
+use futures_util::stream::{self, StreamExt};
+use http::Response;
+use http::header::HeaderValue;
+use media::presentation::{Presentation, Rendition};
+use net::{Body, Error};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Key, Store};
+use tokio::sync::Mutex;
+
+/// Maximum depth of nested folders.
+const DEPTH_MAX: usize = 8;
+/// Maximum number of listed titles.
+const TITLES_MAX: usize = 5000;
+/// Folders examined in parallel.
+const FOLDERS_AT_ONCE: usize = 8;
+/// Time for which a list is reused; longer on a network, where building it costs requests.
+const LIST_MAX_AGE: Duration = Duration::from_secs(2);
+const LIST_MAX_AGE_REMOTE: Duration = Duration::from_secs(30);
+
+/// The list, with the title cards of the previous scan, so that the next one is cheap.
+pub(crate) struct LibraryList {
+    catalog: Arc<Catalog>,
+    state: Mutex<ListState>,
+}
+
+#[derive(Default)]
+struct ListState {
+    list: Option<(Instant, Arc<TextResource>)>,
+    cards: HashMap<Key, (u64, Arc<TitleCard>)>,
+}
+
+#[derive(Serialize)]
+struct LibraryDocument<'a> {
+    titles: Vec<&'a TitleCard>,
+    /// Whether the library has more titles than are listed.
+    truncated: bool,
+}
+
+/// Summary of a title.
+#[derive(Serialize)]
+struct TitleCard {
+    path: String,
+    name: String,
+    /// `file`, `folder` or `index`.
+    kind: &'static str,
+    /// `None` for a remote title that was not requested yet.
+    duration_ms: Option<i64>,
+    bytes: u64,
+    video: Vec<VideoSummary>,
+    audio: Vec<AudioSummary>,
+    /// The reason why the title cannot be played, if any.
+    error: Option<String>,
+    /// Whether the files are several films instead of one.
+    #[serde(skip)]
+    several: bool,
+}
+
+#[derive(Serialize)]
+struct VideoSummary {
+    width: u32,
+    height: u32,
+    codecs: String,
+    bitrate: u64,
+}
+
+#[derive(Serialize)]
+struct AudioSummary {
+    language: String,
+    codecs: String,
+    channels: String,
+}
+
+impl LibraryList {
+    pub(crate) fn new(catalog: Arc<Catalog>) -> LibraryList {
+        LibraryList {
+            catalog,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Responds with the list.
+    pub(crate) async fn respond(
+        &self,
+        request: &ClientRequest<'_>,
+    ) -> Result<Response<Body>, Error> {
+        // One scan at a time. Concurrent requests get its result.
+        let mut state = self.state.lock().await;
+        let kept = match self.catalog.library().is_remote() {
+            true => LIST_MAX_AGE_REMOTE,
+            false => LIST_MAX_AGE,
+        };
+        let text = match &state.list {
+            Some((made, text)) if made.elapsed() < kept => text.clone(),
+            _ => {
+                let text = self.build_list(&mut state).await?;
+                state.list = Some((Instant::now(), text.clone()));
+                text
+            }
+        };
+        drop(state);
+        Ok(text.respond(request).await)
+    }
+
+    async fn build_list(&self, state: &mut ListState) -> Result<Arc<TextResource>, Error> {
+        let store = self.catalog.library().clone();
+        if store.is_remote() {
+            let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
+            let (found, truncated) = walk.await.map_err(|e| crate::error::from_task(&e))?;
+            let cards = found
+                .into_iter()
+                .map(|found| self.card_without_requests(found));
+            let cards: Vec<_> = cards.collect();
+            return write_list(cards.iter().collect(), truncated);
+        }
+        let walk = tokio::task::spawn_blocking(move || find_films(&store));
+        let places = walk.await.map_err(|e| crate::error::from_task(&e))?;
+        let (mut cards, mut listed) = (HashMap::new(), Vec::new());
+        let known = &*state;
+        let found = stream::iter(places).map(|place| self.titles_in_folder(place, known));
+        let mut found = found.buffered(FOLDERS_AT_ONCE);
+        while let Some((keys, looked)) = found.next().await {
+            listed.extend(keys);
+            cards.extend(looked);
+        }
+        drop(found);
+        let truncated = listed.len() > TITLES_MAX;
+        listed.truncate(TITLES_MAX);
+        state.cards = cards;
+        let titles = listed.iter().filter_map(|key| state.cards.get(key));
+        write_list(titles.map(|(_, card)| &**card).collect(), truncated)
+    }
+
+    /// Returns the card of a remote title without sending requests: from the catalog, otherwise
+    /// from its name and the listing.
+    fn card_without_requests(&self, found: remote_listing::ListedTitle) -> TitleCard {
+        match self.catalog.peek_title(&found.key) {
+            Some(Ok(title)) => TitleCard::from_title(&title),
+            Some(Err(error)) => TitleCard::from_error(&found.key, &error),
+            None => TitleCard::from_listing(found),
+        }
+    }
+
+    /// Returns the titles of a folder: the folder itself if its files form one film, otherwise each
+    /// file; and the cards examined on the way.
+    async fn titles_in_folder(
+        &self,
+        place: FilmFolder,
+        state: &ListState,
+    ) -> (Vec<Key>, TitleCards) {
+        let mut cards = TitleCards::new();
+        if place.files.len() > 1
+            && let Some(found) = place.version_hash
+        {
+            let card = self.find_or_build_card(&place.folder, found, state).await;
+            let one_film = card.error.is_none() && !card.several;
+            cards.insert(place.folder.clone(), (found, card));
+            if one_film {
+                return (vec![place.folder], cards);
+            }
+        }
+        let mut keys = Vec::new();
+        for (key, found) in place.files {
+            let card = self.find_or_build_card(&key, found, state).await;
+            cards.insert(key.clone(), (found, card));
+            keys.push(key);
+        }
+        (keys, cards)
+    }
+
+    async fn find_or_build_card(&self, key: &Key, found: u64, state: &ListState) -> Arc<TitleCard> {
+        if let Some((then, card)) = state.cards.get(key)
+            && *then == found
+        {
+            return card.clone();
+        }
+        Arc::new(match self.catalog.load_title(key).await {
+            Ok(title) => TitleCard::from_title(&title),
+            Err(error) => TitleCard::from_error(key, &error),
+        })
+    }
+}
+
+type TitleCards = HashMap<Key, (u64, Arc<TitleCard>)>;
+
+impl TitleCard {
+    fn from_title(title: &Title) -> TitleCard {
+        let p = &*title.hls;
+        TitleCard {
+            path: title.key.as_str().to_owned(),
+            name: title.display_name().to_owned(),
+            kind: title.source_kind(),
+            duration_ms: Some(p.duration.round_to(1000)),
+            bytes: title.files.iter().map(|file| file.object.len()).sum(),
+            video: p
+                .video_renditions()
+                .filter_map(|r| VideoSummary::from_rendition(p, r))
+                .collect(),
+            audio: p
+                .audio_renditions()
+                .filter_map(|r| AudioSummary::from_rendition(p, r))
+                .collect(),
+            error: None,
+            several: looks_like_several(p),
+        }
+    }
+
+    fn from_listing(found: remote_listing::ListedTitle) -> TitleCard {
+        TitleCard {
+            path: found.key.as_str().to_owned(),
+            name: file_names::display_name_of(&found.key).to_owned(),
+            kind: found.kind,
+            duration_ms: None,
+            bytes: found.bytes,
+            video: Vec::new(),
+            audio: Vec::new(),
+            error: None,
+            several: false,
+        }
+    }
+
+    fn from_error(key: &Key, error: &Error) -> TitleCard {
+        TitleCard {
+            path: key.as_str().to_owned(),
+            name: file_names::display_name_of(key).to_owned(),
+            kind: if file_names::is_media(key.name()) {
+                "file"
+            } else {
+                "folder"
+            },
+            duration_ms: None,
+            bytes: 0,
+            video: Vec::new(),
+            audio: Vec::new(),
+            error: Some(error.context.clone()),
+            several: false,
+        }
+    }
+}
+
+impl VideoSummary {
+    fn from_rendition(p: &Presentation, r: &Rendition) -> Option<VideoSummary> {
+        let codec = &p.track(r).codec;
+        let video = codec.video()?;
+        Some(VideoSummary {
+            width: video.width,
+            height: video.height,
+            codecs: codec.codec_string.clone(),
+            bitrate: r.bandwidth.average,
+        })
+    }
+}
+
+impl AudioSummary {
+    fn from_rendition(p: &Presentation, r: &Rendition) -> Option<AudioSummary> {
+        let track = p.track(r);
+        let audio = track.codec.audio()?;
+        Some(AudioSummary {
+            language: track.language.clone(),
+            codecs: track.codec.codec_string.clone(),
+            channels: audio.hls_channels.clone(),
+        })
+    }
+}
+
+/// Writes the list as JSON.
+fn write_list(titles: Vec<&TitleCard>, truncated: bool) -> Result<Arc<TextResource>, Error> {
+    let text = serde_json::to_string(&LibraryDocument { titles, truncated });
+    let text =
+        text.map_err(|e| Error::internal(format_args!("cannot write the list of titles: {e}")))?;
+    const SOON: HeaderValue = HeaderValue::from_static("no-cache");
+    let json = HeaderValue::from_static("application/json");
+    Ok(Arc::new(TextResource::new(json, SOON, None, text.into())))
+}
+
+/// Returns whether files of equal length are several films instead of renditions of one. Episodes
+/// of a series are alike. Renditions differ in size, codec or clearly in bitrate, and share their
+/// segment boundaries.
+fn looks_like_several(p: &Presentation) -> bool {
+    let alike = |a: &Rendition, b: &Rendition| {
+        let (x, y) = (&p.track(a).codec, &p.track(b).codec);
+        let size = |codec: &media::codec::Codec| codec.video().map(|v| (v.width, v.height));
+        let (low, high) = (
+            a.bandwidth.average.min(b.bandwidth.average),
+            a.bandwidth.average.max(b.bandwidth.average),
+        );
+        let near = high - low <= high / 4;
+        a.file_index != b.file_index && x.fourcc == y.fourcc && size(x) == size(y) && near
+    };
+    let videos: Vec<_> = p.video_renditions().collect();
+    let pairs = videos.iter().enumerate();
+    pairs
+        .into_iter()
+        .any(|(n, a)| videos.iter().skip(n + 1).any(|b| alike(a, b)))
+}
+
+/// A folder that contains films.
+struct FilmFolder {
+    folder: Key,
+    /// Version of all its films together.
+    version_hash: Option<u64>,
+    /// Its films with their versions.
+    files: Vec<(Key, u64)>,
+}
+
+/// Finds the films of a library, skipping unreadable entries. Blocks.
+fn find_films(store: &Store) -> Vec<FilmFolder> {
+    let mut places = Vec::new();
+    let mut count = 0;
+    let mut ahead = vec![(Key::ROOT, 0)];
+    while let Some((key, depth)) = ahead.pop() {
+        let Ok(entries) = store.list(&key) else {
+            continue;
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let Ok(child) = key.join(&entry.name) else {
+                continue;
+            };
+            match entry.file {
+                None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
+                Some(_) if file_names::is_media(&entry.name) || is_server_manifest(&entry.name) => {
+                    files.extend(
+                        TitleFiles::find(store, &child).map(|found| (child, found.version_hash())),
+                    );
+                }
+                _ => {}
+            }
+        }
+        count += files.len();
+        if !files.is_empty() {
+            let found = TitleFiles::find(store, &key)
+                .ok()
+                .map(|found| found.version_hash());
+            places.push(FilmFolder {
+                folder: key,
+                version_hash: found,
+                files,
+            });
+        }
+        if count > TITLES_MAX {
+            break;
+        }
+    }
+    places.sort_by(|a, b| a.folder.cmp(&b.folder));
+    places
+}

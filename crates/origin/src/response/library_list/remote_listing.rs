@@ -1,0 +1,130 @@
+//! Titles of a remote library, guessed from its listing. No file is read.
+
+use super::{DEPTH_MAX, TITLES_MAX};
+use crate::title::file_names::is_server_manifest;
+use crate::title::file_names::{FILES_MAX, is_media};
+use std::collections::VecDeque;
+use store::{FolderEntry, Key, Store};
+
+/// Maximum number of listed folders. Each takes at least one request.
+const FOLDERS_MAX: usize = 200;
+/// Suffixes of single-track files: a folder of them is one title.
+const TRACK_SUFFIXES: [&str; 4] = ["cmfv", "cmfa", "ismv", "isma"];
+
+/// A title found by name.
+pub(super) struct ListedTitle {
+    pub(super) key: Key,
+    /// `file`, `folder`, or `index` for a server manifest.
+    pub(super) kind: &'static str,
+    /// Size according to the listing.
+    pub(super) bytes: u64,
+}
+
+/// Lists folder by folder, breadth first, skipping unreadable folders. The flag reports whether
+/// there are more titles. Blocks.
+pub(super) fn list_titles(store: &Store) -> (Vec<ListedTitle>, bool) {
+    let mut titles = Vec::new();
+    let mut ahead = VecDeque::from([(Key::ROOT, 0)]);
+    let mut folders = 0;
+    while let Some((folder, depth)) = ahead.pop_front() {
+        if folders == FOLDERS_MAX || titles.len() > TITLES_MAX {
+            titles.truncate(TITLES_MAX);
+            return (sort_by_path(titles), true);
+        }
+        folders += 1;
+        // One more than returned, to detect that there are more.
+        let Ok(entries) = store.list_first(&folder, TITLES_MAX + 1) else {
+            continue;
+        };
+        for entry in entries.iter().filter(|entry| entry.file.is_none()) {
+            if let Ok(child) = folder.join(&entry.name)
+                && depth < DEPTH_MAX
+            {
+                ahead.push_back((child, depth + 1));
+            }
+        }
+        titles.extend(titles_in_listing(&folder, &entries));
+    }
+    let truncated = titles.len() > TITLES_MAX;
+    titles.truncate(TITLES_MAX);
+    (sort_by_path(titles), truncated)
+}
+
+/// Returns the titles of one folder: its server manifests if there are any, since they name the
+/// rest; the folder itself if its files are tracks; otherwise each file.
+fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> {
+    let files = || {
+        entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.file?.len)))
+    };
+    let title = |name: &str, kind, bytes| {
+        let key = folder.join(name).ok()?;
+        Some(ListedTitle { key, kind, bytes })
+    };
+    let manifests = files().filter(|(entry, _)| is_server_manifest(&entry.name));
+    let manifests = manifests.filter_map(|(entry, bytes)| title(&entry.name, "index", bytes));
+    let manifests: Vec<_> = manifests.collect();
+    if !manifests.is_empty() {
+        return manifests;
+    }
+    let films = || files().filter(|(entry, _)| is_media(&entry.name));
+    let (count, bytes) = films().fold((0, 0), |(n, all), (_, bytes)| (n + 1, all + bytes));
+    if (2..=FILES_MAX).contains(&count) && films().any(|(entry, _)| is_track_file(&entry.name)) {
+        let key = folder.clone();
+        return vec![ListedTitle {
+            key,
+            kind: "folder",
+            bytes,
+        }];
+    }
+    let films = films().filter_map(|(entry, bytes)| title(&entry.name, "file", bytes));
+    films.collect()
+}
+
+fn is_track_file(name: &str) -> bool {
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    suffix.is_some_and(|suffix| {
+        TRACK_SUFFIXES
+            .iter()
+            .any(|known| suffix.eq_ignore_ascii_case(known))
+    })
+}
+
+fn sort_by_path(mut titles: Vec<ListedTitle>) -> Vec<ListedTitle> {
+    titles.sort_by(|a, b| a.key.cmp(&b.key));
+    titles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::ObjectVersion;
+
+    fn titles_of(names: &[&str]) -> Vec<(String, &'static str, u64)> {
+        let entry = |name: &&str| FolderEntry {
+            name: (*name).to_owned(),
+            file: Some(ObjectVersion {
+                len: 10,
+                ..ObjectVersion::default()
+            }),
+        };
+        let entries: Vec<_> = names.iter().map(entry).collect();
+        let titles = titles_in_listing(&Key::parse("a").unwrap(), &entries).into_iter();
+        titles
+            .map(|title| (title.key.to_string(), title.kind, title.bytes))
+            .collect()
+    }
+
+    #[test]
+    fn titles_are_guessed_from_names() {
+        let one = |path: &str, kind, bytes| (path.to_owned(), kind, bytes);
+        let films = [one("a/x.mp4", "file", 10), one("a/y.mov", "file", 10)];
+        assert_eq!(titles_of(&["x.mp4", "y.mov", "z.txt"]), films);
+        assert_eq!(titles_of(&["v.cmfv", "s.cmfa"]), [one("a", "folder", 20)]);
+        assert_eq!(titles_of(&["v.cmfv"]), [one("a/v.cmfv", "file", 10)]);
+        let both = ["v.cmfv", "v-index.mp4", "t.ism"];
+        assert_eq!(titles_of(&both), [one("a/t.ism", "index", 10)]);
+        assert!(titles_of(&["n.txt"]).is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! Manifests: playlists, MPDs and the JSON description, written once per title version.
+
+use crate::error;
+use crate::response::text::TextResource;
+use crate::response::title_json;
+use crate::route::{DashAddressing, HlsContainer, ManifestKind};
+use crate::segment::encryption::{self, TitleEncryption};
+use crate::title::catalog::Catalog;
+use crate::title::title_version::Title;
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+use media::manifest::dash::{self, SegmentAddressing};
+use media::manifest::{SegmentFormat, hls};
+use media::presentation::{Presentation, Rendition};
+use net::{Body, Error, headers};
+use std::sync::Arc;
+use store::Key;
+
+/// A manifest describes the current version of a title, so caches must soon revalidate it.
+const SOON: HeaderValue =
+    HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
+
+/// Result of looking up a manifest URL.
+pub(crate) enum ManifestLookup {
+    /// The manifest, and the title version that it describes.
+    Current(Arc<Title>, Arc<TextResource>),
+    /// The film or its segmentation has changed: the playlist moved to another set of segments. A
+    /// player that has read only the multivariant playlist of the old version can continue with the
+    /// new one.
+    Redirect(HeaderValue),
+}
+
+/// Finds a manifest of a title, or writes it on first use.
+pub(crate) async fn find_or_write_manifest(
+    catalog: &Arc<Catalog>,
+    title: &Key,
+    manifest: &ManifestKind,
+) -> Result<ManifestLookup, Error> {
+    let title = catalog.load_title(title).await?;
+    if manifest
+        .segment_set()
+        .is_some_and(|set| set != title.hls_segment_set())
+    {
+        let now = manifest.clone().with_segment_set(title.hls_segment_set());
+        // Relative to the folder of a rendition.
+        let place = HeaderValue::try_from(format!("../../{now}"));
+        return place.map(ManifestLookup::Redirect).map_err(Error::internal);
+    }
+    let text = match title.texts.get(manifest) {
+        Some(text) => text,
+        None => {
+            let text = write_manifest(&title, manifest)?.move_into_arena(catalog.arena());
+            title.texts.insert(manifest, Arc::new(text))
+        }
+    };
+    Ok(ManifestLookup::Current(title, text))
+}
+
+/// Redirects to the playlist of the current title version.
+pub(crate) fn redirect_to_current(place: HeaderValue) -> Response<Body> {
+    let mut response = Response::new(Body::full("the playlist has moved\n"));
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, place);
+    headers.insert(header::CACHE_CONTROL, SOON);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers::allow_any_origin(headers);
+    response
+}
+
+fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource, Error> {
+    const HLS: &str = "application/vnd.apple.mpegurl";
+    let (content_type, text) = match manifest {
+        ManifestKind::Multivariant(packing) => {
+            let text = hls::write_multivariant_playlist(
+                &title.hls,
+                segment_format(*packing),
+                title.encryption.is_some(),
+            );
+            (HLS, text.ok_or_else(codec_not_in_ts)?)
+        }
+        ManifestKind::Media(_, packing, name) => {
+            let rendition = find_rendition(&title.hls, name)?;
+            let key_url = title.encryption.as_ref().map(TitleEncryption::key_url);
+            let text =
+                hls::write_media_playlist(&title.hls, rendition, segment_format(*packing), key_url);
+            (HLS, text.ok_or_else(codec_not_in_ts)?)
+        }
+        ManifestKind::KeyFrames(..) | ManifestKind::Dash(_) if title.encryption.is_some() => {
+            return Err(encryption::unavailable_when_encrypted(
+                "this manifest is unavailable",
+            ));
+        }
+        ManifestKind::KeyFrames(_, name) => {
+            let rendition = find_rendition(&title.hls, name)?;
+            let text = hls::write_iframe_playlist(&title.hls, rendition);
+            (
+                HLS,
+                text.ok_or_else(|| error::not_found("the rendition has no video"))?,
+            )
+        }
+        ManifestKind::Dash(addressing) => {
+            let template = match addressing {
+                DashAddressing::Time => SegmentAddressing::Time,
+                DashAddressing::Number => SegmentAddressing::Number,
+            };
+            (
+                "application/dash+xml",
+                dash::write_mpd(&title.dash, template),
+            )
+        }
+        ManifestKind::Description => ("application/json", title_json::write_description(title)?),
+    };
+    let content_type = HeaderValue::from_static(content_type);
+    Ok(TextResource::new(
+        content_type,
+        SOON,
+        // The key URL may change while the film does not.
+        title
+            .modified
+            .clone()
+            .filter(|_| title.encryption.is_none()),
+        text.into(),
+    ))
+}
+
+fn segment_format(packing: HlsContainer) -> SegmentFormat {
+    match packing {
+        HlsContainer::Cmaf => SegmentFormat::Cmaf,
+        HlsContainer::Ts => SegmentFormat::Ts,
+    }
+}
+
+fn find_rendition<'a>(presentation: &'a Presentation, name: &str) -> Result<&'a Rendition, Error> {
+    let found = presentation
+        .find_rendition(name)
+        .map(|(_, rendition)| rendition);
+    found.ok_or_else(|| error::not_found("unknown rendition"))
+}
+
+fn codec_not_in_ts() -> Error {
+    error::not_found("transport streams cannot carry this codec; request CMAF segments")
+}

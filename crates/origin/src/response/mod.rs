@@ -1,0 +1,13 @@
+//! Responses: conditions and ranges, and everything that is served except media segments.
+
+pub(crate) mod content_key;
+pub(crate) mod content_types;
+pub(crate) mod library_list;
+pub(crate) mod manifests;
+pub(crate) mod progressive;
+pub(crate) mod responder;
+pub(crate) mod response_cache;
+pub(crate) mod static_file;
+pub(crate) mod text;
+pub(crate) mod title_json;
+pub(crate) mod web_page;

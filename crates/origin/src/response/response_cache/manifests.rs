@@ -1,0 +1,82 @@
+//! The manifest cache: manifests by URL, in front of routing.
+//!
+//! Parsing a playlist's URL and finding title and text costs more than sending the text. The cache
+//! stores the result under the URL in its canonical spelling, which no real file can have. An entry
+//! is served only while the catalog holds the same title version.
+
+use crate::resource_kind::ResourceKind;
+use crate::response::text::TextResource;
+use crate::route::OriginRequest;
+use crate::title::catalog::Catalog;
+use crate::title::title_version::Title;
+use http::Uri;
+use quick_cache::sync::Cache;
+use std::sync::{Arc, Weak};
+use store::Key;
+
+/// Maximum number of cached URLs.
+const ENTRIES_MAX: usize = 4096;
+
+/// Recently served manifests by canonical URL.
+pub(crate) struct ManifestCache {
+    entries: Cache<Box<str>, Arc<CachedManifest>>,
+    is_enabled: bool,
+}
+
+/// A manifest, and the title version that it describes.
+struct CachedManifest {
+    kind: ResourceKind,
+    title_key: Key,
+    title: Weak<Title>,
+    text: Weak<TextResource>,
+}
+
+impl ManifestCache {
+    /// Creates the cache. It stays empty if titles are not cached either.
+    pub(crate) fn new(remembers: bool) -> ManifestCache {
+        ManifestCache {
+            entries: Cache::new(ENTRIES_MAX),
+            is_enabled: remembers,
+        }
+    }
+
+    /// Returns whether a path can be that of a playlist or an MPD.
+    pub(crate) fn is_manifest_path(path: &str) -> bool {
+        path.ends_with(".m3u8") || path.ends_with(".mpd")
+    }
+
+    /// Returns the manifest of a URL if its title has not changed.
+    pub(crate) async fn get(
+        &self,
+        uri: &Uri,
+        catalog: &Arc<Catalog>,
+    ) -> Option<(ResourceKind, Arc<TextResource>)> {
+        let asked = self.entries.get(uri.path_and_query()?.as_str())?;
+        let title = catalog.load_title(&asked.title_key).await.ok()?;
+        let same = std::ptr::eq(asked.title.as_ptr(), Arc::as_ptr(&title));
+        let text = asked.text.upgrade().filter(|_| same)?;
+        Some((asked.kind, text))
+    }
+
+    /// Stores the manifest under a URL in canonical spelling. There are no more such URLs than
+    /// manifests.
+    pub(crate) fn insert(
+        &self,
+        uri: &Uri,
+        request: &OriginRequest,
+        (title, text): (&Arc<Title>, &Arc<TextResource>),
+    ) {
+        let Some(url) = uri.path_and_query().filter(|_| self.is_enabled) else {
+            return;
+        };
+        if request.to_string() == url.as_str() {
+            let asked = CachedManifest {
+                kind: ResourceKind::from_request(request),
+                title_key: title.key.clone(),
+                title: Arc::downgrade(title),
+                text: Arc::downgrade(text),
+            };
+            self.entries.insert(url.as_str().into(), Arc::new(asked));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Caches of recently served URLs, in front of routing.
+
+pub(crate) mod manifests;
+pub(crate) mod segments;

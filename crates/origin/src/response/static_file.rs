@@ -1,0 +1,187 @@
+//! Static files: films as they are stored, and trees of ready-made segments.
+
+use crate::error;
+use crate::response::content_types::content_type_of;
+use crate::response::progressive;
+use crate::response::responder::{ClientRequest, RepresentationHeaders};
+use crate::send::body_parts::PlannedPart;
+use crate::send::body_source::BodySource;
+use crate::title::catalog::{Catalog, refresh_after};
+use crate::title::file_names::is_media;
+use crate::title::stores;
+use http::Response;
+use http::header::HeaderValue;
+use net::conditional::Validators;
+use net::{Body, Error};
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use store::{Key, Object, Reason, Store};
+
+/// Maximum number of open files.
+const OPEN_FILES_MAX: usize = 4096;
+/// Maximum number of cached paths without a file.
+const ABSENT_PATHS_MAX: usize = 4096;
+/// The file of that name may be replaced at any time.
+const SOON: HeaderValue =
+    HeaderValue::from_static("public, max-age=2, stale-while-revalidate=30, stale-if-error=300");
+
+/// Static files of the library, with a cache of open files.
+pub(crate) struct StaticFiles {
+    store: Arc<Store>,
+    open_files: Cache<Key, OpenStaticFile>,
+    /// Manifest paths without a file (most of them), with the time of the look-up in milliseconds
+    /// since `started`.
+    absent_paths: Cache<Key, u64>,
+    /// Time for which a path is assumed to lead to the same file.
+    recheck_after: Duration,
+    started: Instant,
+}
+
+#[derive(Clone)]
+struct OpenStaticFile {
+    object: Arc<Object>,
+    /// Whether the file is an index MP4, which stands for a film stored elsewhere.
+    is_index_mp4: bool,
+    checked_ms: Arc<AtomicU64>,
+    /// Whether a background check is running. Its result replaces this entry.
+    is_checking: Arc<AtomicBool>,
+}
+
+impl StaticFiles {
+    pub(crate) fn new(store: Arc<Store>, recheck: Duration) -> StaticFiles {
+        StaticFiles {
+            store,
+            open_files: Cache::new(OPEN_FILES_MAX),
+            absent_paths: Cache::new(ABSENT_PATHS_MAX),
+            recheck_after: recheck,
+            started: Instant::now(),
+        }
+    }
+
+    /// Responds with a file, or with the film that an index MP4 stands for.
+    pub(crate) async fn respond(
+        self: &Arc<Self>,
+        catalog: &Arc<Catalog>,
+        key: &Key,
+        request: &ClientRequest<'_>,
+    ) -> Result<Response<Body>, Error> {
+        let open = self
+            .open_file(key)
+            .await
+            .map_err(|e| error::from_store(&e))?;
+        if open.is_index_mp4 {
+            return progressive::respond_with_film(catalog, key, request).await;
+        }
+        let object = open.object;
+        let pieces = Arc::new([PlannedPart::FileRange(0..object.len())]);
+        let facts = file_headers(key, &object);
+        let source = BodySource {
+            object,
+            reason: Reason::Plain,
+            is_copied: request.is_copied,
+            is_verified: false,
+            sibling_ranges: None,
+            following_objects: Arc::new([]),
+        };
+        request.respond_with_body(&facts, source, pieces).await
+    }
+
+    /// Returns whether there is no such file. Absence is cached as long as presence; otherwise
+    /// every playlist request would wait for a look at the folder.
+    pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
+        let now_ms = self.now_ms();
+        if let Some(looked_ms) = self.absent_paths.get(key)
+            && self.is_fresh(looked_ms, now_ms)
+        {
+            return true;
+        }
+        let found = self.open_file(key).await.is_ok();
+        if !found {
+            self.absent_paths.insert(key.clone(), now_ms);
+        }
+        !found
+    }
+
+    /// Returns whether a look-up at `looked_ms` is still valid.
+    fn is_fresh(&self, looked_ms: u64, now_ms: u64) -> bool {
+        Duration::from_millis(now_ms.saturating_sub(looked_ms)) < self.recheck_after
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    async fn open_file(self: &Arc<Self>, key: &Key) -> Result<OpenStaticFile, store::Error> {
+        let elapsed = self.now_ms();
+        if let Some(open) = self.open_files.get(key) {
+            let looked_ms = open.checked_ms.load(Relaxed);
+            if self.is_fresh(looked_ms, elapsed) && !open.object.changed() {
+                let age = Duration::from_millis(elapsed.saturating_sub(looked_ms));
+                if age >= refresh_after(self.recheck_after) && !open.is_checking.swap(true, Relaxed)
+                {
+                    // Checks early and in the background, so that frequent clients never wait for
+                    // it.
+                    let (files, key) = (self.clone(), key.clone());
+                    tokio::spawn(async move { files.look_up(&key, elapsed).await.is_ok() });
+                }
+                return Ok(open);
+            }
+        }
+        self.look_up(key, elapsed).await
+    }
+
+    async fn look_up(&self, key: &Key, elapsed: u64) -> Result<OpenStaticFile, store::Error> {
+        let (store, name) = (self.store.clone(), key.clone());
+        let old = self.open_files.peek(key);
+        let look = tokio::task::spawn_blocking(move || match old {
+            // The same file as before keeps its mapping.
+            Some(old) if store.look(&name)? == Some(*old.object.identity()) => {
+                Ok((old.object, old.is_index_mp4))
+            }
+            _ => {
+                let object = Arc::new(stores::open_in_store(&store, &name, Reason::Plain)?);
+                let is_index = is_media(name.name()) && progressive::is_index_mp4(&name, &object);
+                object.settle();
+                Ok((object, is_index))
+            }
+        });
+        let looked = look
+            .await
+            .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))));
+        match looked {
+            Ok((object, is_index)) => {
+                let looked_ms = Arc::new(AtomicU64::new(elapsed));
+                let open = OpenStaticFile {
+                    object,
+                    is_index_mp4: is_index,
+                    checked_ms: looked_ms,
+                    is_checking: Arc::default(),
+                };
+                // A check that started later may have finished earlier.
+                let later = self.open_files.peek(key);
+                let later = later.filter(|later| later.checked_ms.load(Relaxed) > elapsed);
+                if later.is_none() {
+                    self.open_files.insert(key.clone(), open.clone());
+                }
+                Ok(open)
+            }
+            Err(error) => {
+                self.open_files.remove(key);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn file_headers(key: &Key, object: &Object) -> RepresentationHeaders {
+    let identity = object.identity();
+    let etag = format!("\"{:x}-{:x}\"", identity.len, identity.mtime_ns);
+    RepresentationHeaders {
+        content_type: HeaderValue::from_static(content_type_of(key.name())),
+        cache_control: SOON,
+        validators: Validators::from_etag(&etag).modified_at(identity.modified()),
+        content_coding: None,
+    }
+}

@@ -1,0 +1,188 @@
+//! The JSON description of a title, for the player page and for developers.
+
+use crate::title::title_version::Title;
+use media::codec::MediaFormat;
+use media::manifest::hls::encrypted_len;
+use media::presentation::{Presentation, Rendition};
+use net::Error;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A title. URLs are relative to its path.
+#[derive(Serialize)]
+struct TitleDescription<'a> {
+    /// Its path in the library.
+    path: &'a str,
+    /// Display name.
+    name: &'a str,
+    /// `file`, `folder` or `index`.
+    kind: &'static str,
+    /// Time from the film's start to the end of its longest rendition.
+    duration_ms: i64,
+    /// Start of the film on the timeline of the segments.
+    zero_ms: i64,
+    hls: &'static str,
+    /// `None` if the title is encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dash: Option<&'static str>,
+    /// Segment encryption: `aes-128`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encryption: Option<&'static str>,
+    /// Name of the segment set in URLs.
+    set: String,
+    /// Name of the MPD's segment set, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dash_set: Option<String>,
+    /// Target segment length.
+    segment_ms: u32,
+    files: Vec<FileDescription<'a>>,
+    renditions: Vec<RenditionDescription<'a>>,
+    /// Notes about possible playback problems.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FileDescription<'a> {
+    path: &'a str,
+    bytes: u64,
+    /// Hash of the file's metadata.
+    fingerprint: String,
+}
+
+#[derive(Serialize)]
+struct RenditionDescription<'a> {
+    name: &'a str,
+    kind: &'static str,
+    /// Index into `files`.
+    file: usize,
+    /// Renditions of the same group switch seamlessly.
+    group: usize,
+    mime: &'static str,
+    codecs: &'a str,
+    language: &'a str,
+    label: Option<&'a str>,
+    width: Option<u32>,
+    height: Option<u32>,
+    frame_rate: Option<f64>,
+    sample_rate: Option<u32>,
+    channels: Option<&'a str>,
+    /// Peak over all segments, in bits per second.
+    bandwidth: u64,
+    /// Average, in bits per second.
+    average_bandwidth: u64,
+    /// Ticks per second of the segment times.
+    timescale: u32,
+    init: String,
+    /// URL template: `{t}` stands for a segment's `t`.
+    media: String,
+    segments: Vec<SegmentDescription>,
+}
+
+#[derive(Serialize)]
+struct SegmentDescription {
+    /// Presentation time of the first sample in ticks, which is also the segment's name.
+    t: u64,
+    /// Duration in ticks.
+    duration: u64,
+    /// Size as CMAF.
+    bytes: u64,
+}
+
+/// Writes the description of a title.
+pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
+    let same = Arc::ptr_eq(&title.hls, &title.dash);
+    let p = &*title.hls;
+    let set = p.segment_set_name();
+    let description = TitleDescription {
+        path: title.key.as_str(),
+        name: title.display_name(),
+        kind: title.source_kind(),
+        duration_ms: p.duration.round_to(1000),
+        zero_ms: p.presentation_time_offset.round_to(1000),
+        hls: ".m3u8",
+        dash: title.encryption.is_none().then_some(".mpd"),
+        encryption: title.encryption.as_ref().map(|_| "aes-128"),
+        dash_set: (!same).then(|| title.dash.segment_set_name()),
+        segment_ms: p.segment_duration_ms,
+        files: describe_files(title),
+        renditions: p
+            .renditions
+            .iter()
+            .map(|r| describe_rendition(title, r, &set))
+            .collect(),
+        notes: collect_notes(title),
+        set,
+    };
+    let text = serde_json::to_string(&description);
+    text.map_err(|e| Error::internal(format_args!("cannot write the description: {e}")))
+}
+
+fn describe_files(title: &Title) -> Vec<FileDescription<'_>> {
+    let both = title.files.iter().zip(&title.hls.files);
+    both.map(|(file, index)| FileDescription {
+        path: file.location.key.as_str(),
+        bytes: file.object.len(),
+        fingerprint: format!("{:016x}", index.fingerprint),
+    })
+    .collect()
+}
+
+fn collect_notes(title: &Title) -> Vec<String> {
+    let both = title.files.iter().zip(&title.hls.files);
+    both.flat_map(|(file, index)| {
+        let name = file.location.key.name();
+        index
+            .notes
+            .iter()
+            .map(move |note| format!("{name}, track {}: {}", note.track_id, note.message))
+    })
+    .collect()
+}
+
+fn describe_rendition<'a>(
+    title: &'a Title,
+    r: &'a Rendition,
+    set: &str,
+) -> RenditionDescription<'a> {
+    let p = &*title.hls;
+    let track = p.track(r);
+    let (video, audio) = (track.codec.video(), track.codec.audio());
+    let is_video = matches!(track.codec.format, MediaFormat::Video(_));
+    RenditionDescription {
+        name: &r.name,
+        kind: if is_video { "video" } else { "audio" },
+        file: r.file_index,
+        group: r.switching_group,
+        mime: if is_video { "video/mp4" } else { "audio/mp4" },
+        codecs: &track.codec.codec_string,
+        language: &track.language,
+        label: track.name.as_deref(),
+        width: video.map(|v| v.width),
+        height: video.map(|v| v.height),
+        frame_rate: is_video.then(|| frame_rate(p, r)),
+        sample_rate: audio.map(|a| a.sample_rate),
+        channels: audio.map(|a| a.hls_channels.as_str()),
+        bandwidth: r.bandwidth.peak,
+        average_bandwidth: r.bandwidth.average,
+        timescale: track.timescale,
+        init: format!("{set}/{}/init.mp4", r.name),
+        media: format!("{set}/{}/{{t}}.m4s", r.name),
+        segments: (0..r.segment_count())
+            .map(|n| SegmentDescription {
+                t: p.segment_start(r, n),
+                duration: p.segment_duration_ticks(r, n),
+                bytes: match title.encryption {
+                    Some(_) => encrypted_len(p.segment_len(r, n)),
+                    None => p.segment_len(r, n),
+                },
+            })
+            .collect(),
+    }
+}
+
+/// Returns the average frame rate, rounded to three decimals.
+fn frame_rate(p: &Presentation, r: &Rendition) -> f64 {
+    let track = p.track(r);
+    let rate = f64::from(track.samples.len()) / track.duration().as_seconds_f64();
+    (rate * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,83 @@
+//! The player page and its assets, embedded in the program.
+
+use crate::response::responder::ClientRequest;
+use crate::response::text::TextResource;
+use http::Response;
+use http::header::{self, HeaderValue};
+use net::{Body, Error};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+#[derive(rust_embed::RustEmbed)]
+#[folder = "../../player"]
+#[include = "*.html"]
+#[include = "*.js"]
+#[include = "*.css"]
+#[include = "*.svg"]
+#[include = "*.png"]
+#[include = "*.webmanifest"]
+#[exclude = "node_modules/*"]
+#[allow_missing = true]
+struct EmbeddedAssets;
+
+/// Content types of the assets by file extension.
+const ASSET_TYPES: [(&str, &str); 6] = [
+    (".html", "text/html; charset=utf-8"),
+    (".js", "text/javascript; charset=utf-8"),
+    (".css", "text/css; charset=utf-8"),
+    (".svg", "image/svg+xml"),
+    (".png", "image/png"),
+    (".webmanifest", "application/manifest+json"),
+];
+
+/// Asset names carry no version, so caches must revalidate them.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// Content security policy: the page runs and fetches only what this server provides, and feeds the
+/// player from memory.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+     media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'self'",
+);
+
+/// The embedded assets by name.
+pub(crate) struct WebPage {
+    assets: HashMap<String, Arc<TextResource>>,
+}
+
+impl WebPage {
+    pub(crate) fn new() -> WebPage {
+        let part = |name: std::borrow::Cow<'static, str>| {
+            let file = EmbeddedAssets::get(&name)?;
+            let known = ASSET_TYPES
+                .iter()
+                .find(|(suffix, _)| name.ends_with(suffix));
+            let content_type = HeaderValue::from_static(known.map_or("text/plain", |(_, t)| t));
+            let bytes = bytes::Bytes::from(file.data.into_owned());
+            let text = TextResource::new(content_type, REVALIDATE, None, bytes);
+            Some((name.into_owned(), Arc::new(text)))
+        };
+        WebPage {
+            assets: EmbeddedAssets::iter().filter_map(part).collect(),
+        }
+    }
+
+    /// Responds with an asset.
+    pub(crate) async fn respond(
+        &self,
+        name: &str,
+        request: &ClientRequest<'_>,
+    ) -> Result<Response<Body>, Error> {
+        match self.assets.get(name) {
+            Some(text) => {
+                let mut response = text.respond(request).await;
+                response
+                    .headers_mut()
+                    .insert(header::CONTENT_SECURITY_POLICY, POLICY);
+                Ok(response)
+            }
+            None => Err(crate::error::not_found("unknown page asset")),
+        }
+    }
+}

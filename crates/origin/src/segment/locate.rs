@@ -1,0 +1,159 @@
+//! Step 1, locate: the names in a segment URL, resolved within one version of a title.
+
+use crate::error;
+use crate::response::responder::ClientRequest;
+use crate::route::{SegmentContainer, SegmentPart, SegmentUrl};
+use crate::segment::encryption;
+use crate::send::body_source::BodySource;
+use crate::title::title_version::Title;
+use media::manifest::{SegmentFormat, hls};
+use media::presentation::{Presentation, Rendition};
+use net::Error;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{Object, Reason};
+
+/// A segment found in the tables of its title.
+pub(crate) struct LocatedSegment<'a> {
+    pub(crate) title: &'a Arc<Title>,
+    pub(crate) url: &'a SegmentUrl,
+    pub(crate) presentation: &'a Arc<Presentation>,
+    /// Index of the rendition within the presentation.
+    pub(crate) rendition_index: usize,
+    pub(crate) rendition: &'a Rendition,
+    pub(crate) object: &'a Arc<Object>,
+    pub(crate) position: SegmentPosition,
+}
+
+/// Position of a segment within its rendition.
+#[derive(Clone, Copy)]
+pub(crate) enum SegmentPosition {
+    /// The CMAF header.
+    Init,
+    /// The key frame with this sample number, as a CMAF segment of its own.
+    KeyFrame(u32),
+    /// The media segment with this index, from 0.
+    Media(usize, SegmentContainer),
+}
+
+impl<'a> LocatedSegment<'a> {
+    /// Finds presentation, rendition, file and position.
+    ///
+    /// # Errors
+    /// 410 if the URL belongs to another version of the title, 404 if it names no segment of this
+    /// version or one that is unavailable because the title is encrypted.
+    pub(crate) fn locate_segment(
+        title: &'a Arc<Title>,
+        url: &'a SegmentUrl,
+    ) -> Result<LocatedSegment<'a>, Error> {
+        let presentation = title
+            .find_presentation(url.set)
+            .ok_or_else(error::version_gone)?;
+        let found = presentation.find_rendition(&url.rendition);
+        let (rendition_index, rendition) =
+            found.ok_or_else(|| error::not_found("unknown rendition"))?;
+        let is_encrypted = title.encryption.is_some();
+        let position = match url.part {
+            SegmentPart::Number(_) | SegmentPart::KeyFrame(_) if is_encrypted => {
+                return Err(encryption::unavailable_when_encrypted(
+                    "this segment is unavailable",
+                ));
+            }
+            SegmentPart::Init => SegmentPosition::Init,
+            SegmentPart::KeyFrame(time) => {
+                let sample = presentation.find_key_frame(rendition, time);
+                SegmentPosition::KeyFrame(sample.ok_or_else(error::no_such_segment)?)
+            }
+            SegmentPart::At(time, form) => {
+                let index = presentation.find_segment(rendition, time);
+                SegmentPosition::Media(index.ok_or_else(error::no_such_segment)?, form)
+            }
+            SegmentPart::Number(number) => {
+                let index = (number as usize).checked_sub(1);
+                let index = index.filter(|index| *index < rendition.segment_count());
+                SegmentPosition::Media(
+                    index.ok_or_else(error::no_such_segment)?,
+                    SegmentContainer::Cmaf,
+                )
+            }
+        };
+        let located = LocatedSegment {
+            title,
+            url,
+            presentation,
+            rendition_index,
+            rendition,
+            object: title.file_object(rendition.file_index)?,
+            position,
+        };
+        located.check_container()?;
+        Ok(located)
+    }
+
+    /// Transmuxed segments exist in one container per codec.
+    fn check_container(&self) -> Result<(), Error> {
+        let SegmentPosition::Media(_, form) = self.position else {
+            return Ok(());
+        };
+        if form == SegmentContainer::Cmaf {
+            return Ok(());
+        }
+        let codec = &self.presentation.track(self.rendition).codec;
+        let extension = hls::segment_extension(SegmentFormat::Ts, codec).unwrap_or_default();
+        match form.suffix().strip_prefix('.') == Some(extension) {
+            true => Ok(()),
+            false => Err(error::not_found(
+                "the rendition has no segments of this type",
+            )),
+        }
+    }
+
+    /// Returns where the segment's bytes are read from.
+    pub(crate) fn segment_source(
+        &self,
+        sibling_ranges: Option<Arc<[Range<u64>]>>,
+        request: &ClientRequest<'_>,
+    ) -> BodySource {
+        BodySource {
+            object: self.object.clone(),
+            reason: Reason::Segment,
+            is_copied: request.is_copied,
+            is_verified: false,
+            sibling_ranges,
+            following_objects: Arc::new([]),
+        }
+    }
+
+    /// Returns the ranges of the other renditions in the same remote file at the same time. A player
+    /// of one rendition is likely to request another.
+    pub(crate) fn sibling_ranges(&self, index: usize) -> Option<Arc<[Range<u64>]>> {
+        if !self.object.is_remote() {
+            return None;
+        }
+        let (presentation, own) = (self.presentation, self.rendition);
+        let siblings = presentation.renditions.iter();
+        let siblings =
+            siblings.filter(|r| r.file_index == own.file_index && r.track_index != own.track_index);
+        let siblings = siblings.filter(|r| index < r.segment_count());
+        Some(
+            siblings
+                .flat_map(|r| presentation.segment_ranges(r, index))
+                .collect(),
+        )
+    }
+
+    /// Starts to fetch the next segment of a remote file, with its siblings.
+    pub(crate) fn read_ahead(&self) {
+        let SegmentPosition::Media(index, _) = self.position else {
+            return;
+        };
+        let next = index + 1;
+        if next < self.rendition.segment_count()
+            && let Object::Remote(object) = &**self.object
+        {
+            let ranges = self.presentation.segment_ranges(self.rendition, next);
+            let siblings = self.sibling_ranges(next).unwrap_or_default();
+            object.read_ahead(&ranges, &siblings);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Transmuxing and encryption: reads media and writes the segment's bytes into memory.
+//!
+//! A local film is read in batches that stay in the processor's cache until they are packed. They
+//! are packed directly into the memory that is sent, and encrypted there while the cache still
+//! holds them. Each byte is copied twice: from the page cache, and into the segment.
+
+use crate::error;
+use crate::error::no_such_segment;
+use crate::segment::encryption::{CbcEncryptor, SegmentEncryption};
+use crate::segment::memory_body::MemoryBody;
+use crate::send::body_parts::PlannedPart;
+use crate::send::body_source::BodySource;
+use crate::send::build_body;
+use bytes::Bytes;
+use media::codec::Codec;
+use media::error::ErrorKind;
+use media::manifest::hls::encrypted_len;
+use media::plan::SegmentAccessUnits;
+use media::presentation::Presentation;
+use media::ts;
+use net::Error;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{Arena, LocalFile, Object, Reason};
+
+/// Maximum length of a packed segment: ten seconds at 400 Mbit/s. Damaged tables can declare any
+/// length.
+const PACKED_BYTES_MAX: usize = 512 << 20;
+/// Longer segments are packed on a blocking thread.
+const PACK_INLINE_BYTES_MAX: usize = 2 << 20;
+/// Size of a batch. Input and output fit a core's own cache. A single sample may be longer.
+const BATCH_BYTES: u64 = 128 << 10;
+/// Size of the read buffer that a thread retains, so that the next segment needs no new memory.
+const BATCH_BUFFER_BYTES_MAX: usize = 2 * BATCH_BYTES as usize;
+
+thread_local! {
+    static BATCH_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A segment to be transmuxed or encrypted.
+pub(crate) struct TransmuxJob {
+    input: TransmuxInput,
+    /// Encryption of the segment, if any.
+    encryption: Option<SegmentEncryption>,
+}
+
+enum TransmuxInput {
+    /// Samples to be packed into a transport stream or as packed audio.
+    Samples(SegmentSamples),
+    /// A planned segment that only needs encryption.
+    Planned(Vec<PlannedPart>),
+}
+
+/// Names the samples of one segment.
+pub(crate) struct SegmentSamples {
+    presentation: Arc<Presentation>,
+    /// Index of the rendition within the presentation.
+    rendition: usize,
+    /// Index of the segment within the rendition.
+    segment: usize,
+}
+
+/// Samples with their sizes, times and positions in the file.
+struct ResolvedSamples {
+    presentation: Arc<Presentation>,
+    rendition: usize,
+    units: SegmentAccessUnits,
+}
+
+impl SegmentSamples {
+    /// Names the samples of a segment by its indexes.
+    pub(crate) fn new(
+        presentation: Arc<Presentation>,
+        rendition: usize,
+        segment: usize,
+    ) -> SegmentSamples {
+        SegmentSamples {
+            presentation,
+            rendition,
+            segment,
+        }
+    }
+
+    fn resolve(self) -> Result<ResolvedSamples, Error> {
+        let rendition = self.presentation.renditions.get(self.rendition);
+        let rendition = rendition.ok_or_else(no_such_segment)?;
+        Ok(ResolvedSamples {
+            units: self
+                .presentation
+                .segment_access_units(rendition, self.segment),
+            presentation: self.presentation,
+            rendition: self.rendition,
+        })
+    }
+}
+
+impl TransmuxJob {
+    /// Transmuxes samples into a transport stream or packed audio, and encrypts them if required.
+    pub(crate) fn transmux(
+        samples: SegmentSamples,
+        sealed: Option<SegmentEncryption>,
+    ) -> TransmuxJob {
+        TransmuxJob {
+            input: TransmuxInput::Samples(samples),
+            encryption: sealed,
+        }
+    }
+
+    /// Encrypts a planned segment.
+    pub(crate) fn encrypt(pieces: Vec<PlannedPart>, sealed: SegmentEncryption) -> TransmuxJob {
+        TransmuxJob {
+            input: TransmuxInput::Planned(pieces),
+            encryption: Some(sealed),
+        }
+    }
+
+    /// Reads the media and writes the segment into memory.
+    pub(crate) async fn run(
+        self,
+        source: &BodySource,
+        arena: &Arc<Arena>,
+    ) -> Result<MemoryBody, Error> {
+        let sealed = self.encryption;
+        let arena = arena.clone();
+        match self.input {
+            TransmuxInput::Planned(pieces) => {
+                let len: u64 = pieces.iter().map(PlannedPart::len).sum();
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let len = check_packed_len(len, "encrypt", "configure shorter segments")?;
+                let parts = build_body::read_parts(source, &pieces).await?;
+                let now = len <= PACK_INLINE_BYTES_MAX;
+                run_inline_or_blocking(now, move || {
+                    copy_and_encrypt(&parts, len, sealed.as_ref(), &arena)
+                })
+                .await
+            }
+            TransmuxInput::Samples(samples) => samples.resolve()?.run(source, sealed, arena).await,
+        }
+    }
+}
+
+/// Runs `work` inline, or on a blocking thread.
+async fn run_inline_or_blocking(
+    now: bool,
+    work: impl FnOnce() -> Result<MemoryBody, Error> + Send + 'static,
+) -> Result<MemoryBody, Error> {
+    if now {
+        return work();
+    }
+    let task = tokio::task::spawn_blocking(work);
+    task.await.unwrap_or_else(|e| Err(error::from_task(&e)))
+}
+
+impl ResolvedSamples {
+    async fn run(
+        self,
+        source: &BodySource,
+        sealed: Option<SegmentEncryption>,
+        arena: Arc<Arena>,
+    ) -> Result<MemoryBody, Error> {
+        let len = self.packed_len_max()?;
+        let now = len <= PACK_INLINE_BYTES_MAX;
+        let ranges = self.units.source_ranges.iter();
+        let pieces: Vec<_> = ranges.cloned().map(PlannedPart::FileRange).collect();
+        match &*source.object {
+            Object::Local(file) if self.uses_transport_stream()? => {
+                let now = now && source.is_quick(&pieces);
+                let (file, reason) = (file.clone(), source.reason);
+                run_inline_or_blocking(now, move || {
+                    self.pack_from_file(&file, reason, (len, sealed.as_ref()), &arena)
+                })
+                .await
+            }
+            _ => {
+                let parts = build_body::read_parts(source, &pieces).await?;
+                run_inline_or_blocking(now, move || {
+                    self.pack_from_memory(&parts, len, sealed.as_ref(), &arena)
+                })
+                .await
+            }
+        }
+    }
+
+    fn codec(&self) -> Result<&Codec, Error> {
+        let rendition = self.presentation.renditions.get(self.rendition);
+        let rendition = rendition.ok_or_else(no_such_segment)?;
+        Ok(&self.presentation.track(rendition).codec)
+    }
+
+    fn uses_transport_stream(&self) -> Result<bool, Error> {
+        self.codec().map(ts::can_mux_ts)
+    }
+
+    fn muxer(&self) -> Result<ts::BatchedMuxer<'_>, Error> {
+        ts::BatchedMuxer::new(self.codec()?, &self.units).map_err(from_media_error)
+    }
+
+    /// Returns an upper bound of the packed length.
+    fn packed_len_max(&self) -> Result<usize, Error> {
+        let len = if self.uses_transport_stream()? {
+            self.muxer()?.len_max()
+        } else {
+            let bytes = self.units.units.iter().map(|unit| u64::from(unit.size));
+            let frames = self.units.units.len() as u64;
+            let len = ts::packed_audio_segment_len(self.codec()?, frames, bytes.sum());
+            usize::try_from(len).unwrap_or(usize::MAX)
+        };
+        check_packed_len(len, "transmux", "request CMAF segments")
+    }
+
+    /// Packs media that is in memory.
+    fn pack_from_memory(
+        &self,
+        parts: &[Bytes],
+        len: usize,
+        sealed: Option<&SegmentEncryption>,
+        arena: &Arena,
+    ) -> Result<MemoryBody, Error> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        if self.uses_transport_stream()? {
+            let mut batches = self.muxer()?;
+            let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
+            return MemoryBody::write_with(arena, room_for(len, sealed), |out| {
+                let mut out = PackedOutput::new(out, sealed);
+                out.write_next(|room| {
+                    batches
+                        .write_batch(&all, &parts, room)
+                        .map_err(from_media_error)
+                })?;
+                out.finish()
+            });
+        }
+        let packed =
+            ts::wrap_segment(self.codec()?, &self.units, &parts).map_err(from_media_error)?;
+        let len = packed.len();
+        copy_and_encrypt(&[packed.into()], len, sealed, arena)
+    }
+
+    /// Reads and packs a transport stream in batches. Blocks.
+    fn pack_from_file(
+        &self,
+        file: &LocalFile,
+        reason: Reason,
+        (len, sealed): (usize, Option<&SegmentEncryption>),
+        arena: &Arena,
+    ) -> Result<MemoryBody, Error> {
+        file.ask(self.units.source_ranges.iter().cloned(), reason)
+            .map_err(from_store_error)?;
+        let mut batches = self.muxer()?;
+        let held = MemoryBody::write_with(arena, room_for(len, sealed), |out| {
+            pack_batches(&mut batches, file, PackedOutput::new(out, sealed))
+        })?;
+        if file.changed() {
+            return Err(from_store_error(store::Error::Changed));
+        }
+        Ok(held)
+    }
+}
+
+fn pack_batches(
+    batches: &mut ts::BatchedMuxer<'_>,
+    file: &LocalFile,
+    mut out: PackedOutput<'_>,
+) -> Result<usize, Error> {
+    let mut buffer = BATCH_BUFFER.take();
+    while let Some(batch) = batches.next_batch(BATCH_BYTES) {
+        let bytes = read_ranges(file, &batch.source_ranges, &mut buffer)?;
+        out.write_next(|room| {
+            batches
+                .write_batch(&batch, &[bytes], room)
+                .map_err(from_media_error)
+        })?;
+    }
+    if buffer.len() <= BATCH_BUFFER_BYTES_MAX {
+        BATCH_BUFFER.set(buffer);
+    }
+    out.finish()
+}
+
+/// Concatenates the parts, encrypting them if required.
+fn copy_and_encrypt(
+    parts: &[Bytes],
+    len: usize,
+    sealed: Option<&SegmentEncryption>,
+    arena: &Arena,
+) -> Result<MemoryBody, Error> {
+    if sealed.is_none() {
+        return Ok(MemoryBody::copy_from(parts, arena));
+    }
+    MemoryBody::write_with(arena, room_for(len, sealed), |out| {
+        let mut out = PackedOutput::new(out, sealed);
+        let steps = parts
+            .iter()
+            .flat_map(|part| part.chunks(BATCH_BYTES as usize));
+        for step in steps {
+            out.write_next(|room| {
+                let room = room.get_mut(..step.len());
+                let room =
+                    room.ok_or_else(|| Error::internal("a segment is longer than planned"))?;
+                room.copy_from_slice(step);
+                Ok(step.len())
+            })?;
+        }
+        out.finish()
+    })
+}
+
+/// The memory that a segment is written to, and encrypted in if required.
+struct PackedOutput<'o> {
+    bytes: &'o mut [u8],
+    len: usize,
+    encryptor: Option<CbcEncryptor>,
+}
+
+impl<'o> PackedOutput<'o> {
+    fn new(bytes: &'o mut [u8], sealed: Option<&SegmentEncryption>) -> PackedOutput<'o> {
+        PackedOutput {
+            bytes,
+            len: 0,
+            encryptor: sealed.map(SegmentEncryption::start),
+        }
+    }
+
+    /// Lets `write` fill the start of the remaining room, and encrypts the complete blocks.
+    fn write_next(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        self.len += write(self.bytes.get_mut(self.len..).unwrap_or_default())?;
+        match &mut self.encryptor {
+            Some(sealing) => sealing.encrypt_blocks(self.bytes, self.len),
+            None => Ok(()),
+        }
+    }
+
+    /// Pads and returns the total length.
+    fn finish(self) -> Result<usize, Error> {
+        match self.encryptor {
+            Some(sealing) => sealing.finish(self.bytes, self.len),
+            None => Ok(self.len),
+        }
+    }
+}
+
+/// Returns the room that a segment needs, including padding.
+fn room_for(len: usize, sealed: Option<&SegmentEncryption>) -> usize {
+    sealed.map_or(len, |_| encrypted_len(len as u64) as usize)
+}
+
+/// Returns the length if it is within the limit.
+fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
+    if len > PACKED_BYTES_MAX {
+        let what =
+            format!("cannot {wrong} a segment of {len} bytes, over {PACKED_BYTES_MAX}; {remedy}");
+        return Err(from_media_error(media::Error::new(
+            ErrorKind::TooLarge,
+            what,
+        )));
+    }
+    Ok(len)
+}
+
+/// Reads ranges of the file into `buffer`, one after the other.
+fn read_ranges<'b>(
+    file: &LocalFile,
+    ranges: &[Range<u64>],
+    buffer: &'b mut Vec<u8>,
+) -> Result<&'b [u8], Error> {
+    let len: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let len = len as usize;
+    if buffer.len() < len {
+        *buffer = vec![0; len.max(BATCH_BYTES as usize)];
+    }
+    let (bytes, _) = buffer.split_at_mut(len);
+    let mut rest = &mut *bytes;
+    for range in ranges {
+        let (now, later) = rest.split_at_mut((range.end - range.start) as usize);
+        file.read_into(range.start, now).map_err(from_store_error)?;
+        rest = later;
+    }
+    Ok(bytes)
+}
+
+fn from_store_error(error: store::Error) -> Error {
+    error::from_store(&error)
+}
+
+fn from_media_error(error: media::Error) -> Error {
+    error::from_media("", &error)
+}

@@ -1,0 +1,72 @@
+//! The source of a planned body: the object or objects that its ranges are read from.
+
+use crate::send::body_parts::{PlannedPart, file_ranges, fill_ranges};
+use crate::send::local_file;
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{LocalFile, Object, Reason};
+
+/// The object, or several concatenated objects, that ranges are read from.
+#[derive(Clone)]
+pub(crate) struct BodySource {
+    pub(crate) object: Arc<Object>,
+    pub(crate) reason: Reason,
+    /// Whether the connection copies bodies (TLS, HTTP/2). Remote bytes then arrive in small
+    /// frames.
+    pub(crate) is_copied: bool,
+    /// Whether the caller has just found the object unchanged. The first frame then needs no check of
+    /// its own unless it has to wait for the disk.
+    pub(crate) is_verified: bool,
+    /// Ranges of a remote object that are likely to be requested soon. They are read in the same
+    /// request if they are close.
+    pub(crate) sibling_ranges: Option<Arc<[Range<u64>]>>,
+    /// Objects that follow the first one: ranges count over all of them.
+    pub(crate) following_objects: Arc<[Arc<Object>]>,
+}
+
+impl BodySource {
+    /// Returns the same source for a caller that has just found the object unchanged.
+    pub(crate) fn verified(self) -> BodySource {
+        BodySource {
+            is_verified: true,
+            ..self
+        }
+    }
+
+    /// Returns whether reading these parts is quick enough for the event loop.
+    pub(crate) fn is_quick(&self, pieces: &[PlannedPart]) -> bool {
+        match &*self.object {
+            Object::Local(file) => self.local(file).is_quick(pieces),
+            Object::Remote(_) => false,
+        }
+    }
+
+    /// Returns whether the object is a local file.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(&*self.object, Object::Local(_))
+    }
+
+    /// Reads parts into memory and checks that the object has not changed meanwhile. Blocks.
+    pub(crate) fn read_now(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
+        let read = self
+            .object
+            .read_ranges(&file_ranges(pieces).collect::<Vec<_>>(), self.reason)?;
+        match self.object.changed() {
+            true => Err(store::Error::Changed),
+            false => Ok(fill_ranges(pieces, read)),
+        }
+    }
+
+    pub(super) fn local(&self, file: &Arc<LocalFile>) -> local_file::LocalSource {
+        local_file::LocalSource {
+            file: file.clone(),
+            reason: self.reason,
+            is_verified: self.is_verified,
+        }
+    }
+
+    pub(super) fn sibling_ranges(&self) -> &[Range<u64>] {
+        self.sibling_ranges.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,222 @@
+//! Bodies from a local file. Ranges stay ranges until the response writer sends them.
+
+use super::body_parts::{PlannedPart, cut_parts, file_ranges, fill_ranges};
+use bytes::Bytes;
+use futures_util::stream;
+use net::body::BodyCut;
+use net::{Body, BodyFile, Chunk};
+use std::sync::Arc;
+use store::{LocalFile, Reason};
+
+/// A local file and how to read it.
+#[derive(Clone)]
+pub(super) struct LocalSource {
+    pub(super) file: Arc<LocalFile>,
+    pub(super) reason: Reason,
+    /// See [`super::body_source::BodySource::is_verified`].
+    pub(super) is_verified: bool,
+}
+
+/// Converts the file for the response writer.
+fn body_file(file: &Arc<LocalFile>) -> BodyFile {
+    let identity = file.identity();
+    BodyFile::new(
+        file.clone(),
+        file.mapping(),
+        identity.len,
+        identity.mtime_ns,
+    )
+}
+
+/// Bodies up to this size are sent in one frame with their head. Longer ones have a separate tail.
+const WHOLE_BYTES_MAX: u64 = 256 << 10;
+/// Tail of longer bodies. It is sent only if the file is still unchanged after everything before it
+/// was sent, so that a response that mixes two versions of a file never looks complete.
+const TAIL_BYTES: u64 = 256 << 10;
+/// Maximum size of a frame before the tail.
+const FRAME_BYTES_MAX: u64 = 4 << 20;
+/// Resident ranges up to this size are read inline, others on a blocking thread.
+const READ_NOW_BYTES_MAX: u64 = 1 << 20;
+
+/// Builds a body. Its first frame is available when this returns, so that errors can still set the
+/// status.
+pub(super) async fn build_body(
+    mut source: LocalSource,
+    pieces: Arc<[PlannedPart]>,
+) -> Result<Body, store::Error> {
+    let len: u64 = pieces.iter().map(PlannedPart::len).sum();
+    if len <= WHOLE_BYTES_MAX || file_ranges(&pieces).next().is_none() {
+        return Ok(Body::from_chunk(source.to_chunk(&pieces).await?));
+    }
+    let begin = frame_end(0, len);
+    let first = source.to_chunk(&cut_parts(&pieces, &(0..begin))).await;
+    source.is_verified = false;
+    let state = (Some(first?), source, pieces, begin);
+    let frames = stream::try_unfold(state, move |(first, source, pieces, at)| async move {
+        if let Some(first) = first {
+            return Ok(Some((first, (None, source, pieces, at))));
+        }
+        if at >= len {
+            return Ok(None);
+        }
+        let next = frame_end(at, len);
+        let frame = cut_parts(&pieces, &(at..next));
+        let chunk = source.to_chunk(&frame).await.map_err(BodyCut::new)?;
+        Ok::<_, BodyCut>(Some((chunk, (None, source, pieces, next))))
+    });
+    Ok(Body::sized_stream(len, frames))
+}
+
+/// Returns the end of the frame that starts at `at`, in a body of `len` bytes with a tail.
+fn frame_end(at: u64, len: u64) -> u64 {
+    let tail = len.saturating_sub(TAIL_BYTES);
+    if at >= tail {
+        len
+    } else {
+        tail.min(at + FRAME_BYTES_MAX)
+    }
+}
+
+impl LocalSource {
+    /// Converts parts to a chunk. Pages that are not resident are read first, on a blocking thread.
+    async fn to_chunk(&self, pieces: &[PlannedPart]) -> Result<Chunk, store::Error> {
+        match pieces {
+            [PlannedPart::Generated(bytes)] => return Ok(bytes.clone().into()),
+            [PlannedPart::Arena(bytes)] => return Ok(Chunk::from_arena(bytes.clone())),
+            _ => {}
+        }
+        let cold: Vec<_> = file_ranges(pieces)
+            .filter(|range| !self.file.resident(range))
+            .collect();
+        let has_waited = !cold.is_empty();
+        if has_waited {
+            let source = self.clone();
+            run_blocking(move || {
+                cold.into_iter()
+                    .try_for_each(|range| source.file.warm(range, source.reason))
+            })
+            .await?;
+        }
+        if (has_waited || !self.is_verified) && self.file.changed() {
+            return Err(store::Error::Changed);
+        }
+        self.file.ask(file_ranges(pieces), self.reason)?;
+        let parts = pieces.iter().map(PlannedPart::to_body_part).collect();
+        Ok(Chunk::from_parts(Some(body_file(&self.file)), parts))
+    }
+
+    pub(super) async fn read(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
+        if self.is_quick(pieces) {
+            return self.read_now(pieces);
+        }
+        let (source, pieces) = (self.clone(), pieces.to_vec());
+        run_blocking(move || source.read_now(&pieces)).await
+    }
+
+    /// Returns whether reading these parts is quick enough for the event loop.
+    pub(super) fn is_quick(&self, pieces: &[PlannedPart]) -> bool {
+        let len: u64 = file_ranges(pieces)
+            .map(|range| range.end - range.start)
+            .sum();
+        len <= READ_NOW_BYTES_MAX && file_ranges(pieces).all(|range| self.file.resident(&range))
+    }
+
+    /// Reads parts into memory and checks that the file has not changed meanwhile. Blocks.
+    fn read_now(&self, pieces: &[PlannedPart]) -> Result<Vec<Bytes>, store::Error> {
+        let read = self
+            .file
+            .read_ranges(&file_ranges(pieces).collect::<Vec<_>>(), self.reason)?;
+        match self.file.changed() {
+            true => Err(store::Error::Changed),
+            false => Ok(fill_ranges(pieces, read)),
+        }
+    }
+}
+
+/// Runs `work` on a blocking thread.
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, store::Error> + Send + 'static,
+) -> Result<T, store::Error> {
+    let task = tokio::task::spawn_blocking(work);
+    task.await
+        .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    /// Creates and opens a file of `len` bytes.
+    fn file(dir: &std::path::Path, len: usize) -> (Vec<u8>, Arc<LocalFile>) {
+        let bytes: Vec<u8> = (0..len).map(|n| (n / 3 % 251) as u8).collect();
+        std::fs::write(dir.join("film"), &bytes).unwrap();
+        let folder = store::Folder::new(dir).unwrap();
+        let object = folder.open(&store::Key::parse("film").unwrap()).unwrap();
+        (bytes, object)
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(work)
+    }
+
+    #[test]
+    fn bodies_of_all_lengths_are_the_files_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bytes, object) = file(dir.path(), 10 << 20);
+        for len in [
+            0,
+            1,
+            4096,
+            WHOLE_BYTES_MAX,
+            WHOLE_BYTES_MAX + 1,
+            5 << 20,
+            9 << 20,
+        ] {
+            let source = LocalSource {
+                file: object.clone(),
+                reason: Reason::Plain,
+                is_verified: false,
+            };
+            let head = Bytes::from_static(b"head");
+            let pieces = vec![
+                PlannedPart::Generated(head),
+                PlannedPart::FileRange(77..77 + len),
+            ];
+            let sent = run(async {
+                let body = build_body(source, pieces.into()).await.unwrap();
+                assert_eq!(body.len(), len + 4);
+                body.collect().await.unwrap().to_bytes()
+            });
+            assert_eq!(&sent[..4], b"head");
+            assert_eq!(&sent[4..], &bytes[77..77 + len as usize], "{len}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_cut_if_its_file_is_overwritten_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bytes, object) = file(dir.path(), 1 << 20);
+        let source = LocalSource {
+            file: object,
+            reason: Reason::Plain,
+            is_verified: false,
+        };
+        let pieces = vec![PlannedPart::FileRange(0..bytes.len() as u64)];
+        let sent = run(async {
+            let mut body = build_body(source, pieces.into()).await.unwrap();
+            assert!(body.frame().await.unwrap().is_ok());
+            let changed = std::fs::File::options()
+                .write(true)
+                .open(dir.path().join("film"));
+            let file = changed.unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+                .unwrap();
+            body.collect().await
+        });
+        assert!(sent.is_err(), "the tail must not follow");
+    }
+}

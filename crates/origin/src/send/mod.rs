@@ -1,0 +1,9 @@
+//! Step 5 of a response, send: from planned parts to a body for the response writer.
+
+pub(crate) mod body_parts;
+pub(crate) mod body_source;
+pub(crate) mod build_body;
+mod concatenated;
+mod local_file;
+mod pass_through;
+mod remote_object;

@@ -1,0 +1,64 @@
+//! Bodies with a single range of a remote object, passed through a pipe without caching.
+
+use super::body_parts::{PlannedPart, file_ranges};
+use futures_util::stream;
+use net::body::BodyCut;
+use net::{Body, BodyPart, Chunk};
+use std::sync::Arc;
+use store::{Error, Reason, RemoteObject, SplicedData, SplicedRange};
+
+/// The parts still to be sent, in this order.
+struct PassThrough {
+    before: Vec<BodyPart>,
+    straight: Option<SplicedRange>,
+    after: Vec<BodyPart>,
+}
+
+/// Builds a body if the parts contain exactly one range that may be passed through. Its first bytes
+/// have arrived when this returns.
+pub(super) async fn build_body(
+    object: &Arc<RemoteObject>,
+    pieces: &[PlannedPart],
+    reason: Reason,
+) -> Result<Option<Body>, Error> {
+    let mut all = file_ranges(pieces);
+    let (Some(range), None) = (all.next(), all.next()) else {
+        return Ok(None);
+    };
+    let Some(straight) = object.straight(range, reason).await? else {
+        return Ok(None);
+    };
+    let made = |piece: &PlannedPart| piece.memory_bytes().map(|_| piece.to_body_part());
+    let pass_through = PassThrough {
+        before: pieces.iter().map_while(made).collect(),
+        straight: Some(straight),
+        after: pieces.iter().rev().map_while(made).collect(),
+    };
+    let len = pieces.iter().map(PlannedPart::len).sum();
+    let frames = stream::try_unfold(pass_through, |mut pass_through| async {
+        let chunk = pass_through.next_chunk().await.map_err(BodyCut::new)?;
+        Ok::<_, BodyCut>(chunk.map(|chunk| (chunk, pass_through)))
+    });
+    Ok(Some(Body::sized_stream(len, frames)))
+}
+
+impl PassThrough {
+    async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        if !self.before.is_empty() {
+            let before = std::mem::take(&mut self.before);
+            return Ok(Some(Chunk::from_parts(None, before)));
+        }
+        if let Some(straight) = &mut self.straight {
+            match straight.next().await? {
+                Some(SplicedData::Bytes(bytes)) => return Ok(Some(bytes.into())),
+                Some(SplicedData::Piped(pipe, bytes)) => {
+                    return Ok(Some(Chunk::from_pipe(pipe, bytes)));
+                }
+                None => self.straight = None,
+            }
+        }
+        let mut after = std::mem::take(&mut self.after);
+        after.reverse();
+        Ok((!after.is_empty()).then(|| Chunk::from_parts(None, after)))
+    }
+}

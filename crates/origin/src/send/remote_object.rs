@@ -1,0 +1,142 @@
+//! Bodies from a remote object. Its bytes are passed on as they arrive, without a copy.
+
+use super::body_parts::{PlannedPart, file_ranges};
+use super::body_source::BodySource;
+use bytes::Bytes;
+use futures_util::{FutureExt, stream};
+use net::body::BodyCut;
+use net::{Body, Chunk};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use store::{Error, RangeReader, Reason, RemoteObject};
+
+/// A frame is sent when it has this size or no more bytes are available.
+const FRAME_BYTES: u64 = 1 << 20;
+/// Frame size on connections that copy bodies: a slow client holds a frame for long.
+const COPIED_FRAME_BYTES: u64 = 128 << 10;
+
+/// The parts still to be sent, and the bytes that arrive for them.
+struct PartStream {
+    pieces: VecDeque<PlannedPart>,
+    parts: RangeReader,
+    frame_bytes: u64,
+}
+
+/// Builds a body. Its first bytes are available when this returns.
+pub(super) async fn build_body(
+    object: &Arc<RemoteObject>,
+    pieces: &[PlannedPart],
+    source: &BodySource,
+) -> Result<Body, Error> {
+    let len: u64 = pieces.iter().map(PlannedPart::len).sum();
+    let mut stream_state =
+        PartStream::open(object, pieces, source.sibling_ranges(), source.reason).await?;
+    if source.is_copied {
+        stream_state.frame_bytes = COPIED_FRAME_BYTES;
+    }
+    let first = stream_state
+        .next_chunk()
+        .await?
+        .unwrap_or_else(|| Chunk::from_pieces(Vec::new()));
+    if first.len() == len {
+        return Ok(Body::from_chunk(first));
+    }
+    let frames = stream::try_unfold(
+        (Some(first), stream_state),
+        |(first, mut stream_state)| async {
+            let frame = match first {
+                Some(first) => Some(first),
+                None => stream_state.next_chunk().await.map_err(BodyCut::new)?,
+            };
+            Ok::<_, BodyCut>(frame.map(|chunk| (chunk, (None, stream_state))))
+        },
+    );
+    Ok(Body::sized_stream(len, frames))
+}
+
+/// Reads parts into memory, each as one buffer.
+pub(super) async fn read_parts(
+    object: &Arc<RemoteObject>,
+    pieces: &[PlannedPart],
+    sibling_ranges: &[Range<u64>],
+    reason: Reason,
+) -> Result<Vec<Bytes>, Error> {
+    let lens: Vec<u64> = pieces.iter().map(PlannedPart::len).collect();
+    let mut stream_state = PartStream::open(object, pieces, sibling_ranges, reason).await?;
+    let mut out = Vec::with_capacity(lens.len());
+    let mut parts = VecDeque::new();
+    for len in lens {
+        let mut whole = Vec::new();
+        while (whole.len() as u64) < len {
+            let Some(mut part): Option<Bytes> = parts.pop_front() else {
+                let frame = stream_state.next_frame().await?.ok_or(Error::Changed)?;
+                parts.extend(frame.iter().filter_map(PlannedPart::memory_bytes).cloned());
+                continue;
+            };
+            let wanted = usize::try_from(len).unwrap_or(usize::MAX) - whole.len();
+            let here = part.split_to(wanted.min(part.len()));
+            whole.extend_from_slice(&here);
+            if !part.is_empty() {
+                parts.push_front(part);
+            }
+        }
+        out.push(whole.into());
+    }
+    Ok(out)
+}
+
+impl PartStream {
+    async fn open(
+        object: &Arc<RemoteObject>,
+        pieces: &[PlannedPart],
+        sibling_ranges: &[Range<u64>],
+        reason: Reason,
+    ) -> Result<PartStream, Error> {
+        let wanted = file_ranges(pieces).collect();
+        Ok(PartStream {
+            parts: object.parts(wanted, sibling_ranges, reason).await?,
+            pieces: pieces.to_vec().into(),
+            frame_bytes: FRAME_BYTES,
+        })
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        let frame = self.next_frame().await?;
+        let parts = |frame: Vec<PlannedPart>| frame.iter().map(PlannedPart::to_body_part).collect();
+        Ok(frame.map(|frame| Chunk::from_parts(None, parts(frame))))
+    }
+
+    /// Returns the available parts, at least one, in memory; `None` at the end.
+    async fn next_frame(&mut self) -> Result<Option<Vec<PlannedPart>>, Error> {
+        let (mut frame, mut len) = (Vec::new(), 0);
+        while len < self.frame_bytes {
+            let Some(piece) = self.pieces.front_mut() else {
+                break;
+            };
+            let parts = match piece {
+                PlannedPart::Generated(_) | PlannedPart::Arena(_) => {
+                    len += piece.len();
+                    frame.extend(self.pieces.pop_front());
+                    continue;
+                }
+                PlannedPart::FileRange(range) if range.is_empty() => Vec::new(),
+                PlannedPart::FileRange(range) => {
+                    let parts = match self.parts.next().now_or_never() {
+                        Some(parts) => parts?,
+                        None if len > 0 => break,
+                        None => self.parts.next().await?,
+                    };
+                    range.start += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+                    parts
+                }
+            };
+            if piece.len() == 0 {
+                self.pieces.pop_front();
+            }
+            len += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+            frame.extend(parts.into_iter().map(PlannedPart::Generated));
+        }
+        Ok((len > 0).then_some(frame))
+    }
+}

@@ -1,0 +1,224 @@
+//! Starts `headwater serve`: from arguments to a running server.
+
+use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
+use crate::demo_film::DemoFilm;
+use crate::request_handler::RequestHandler;
+use crate::response::library_list::LibraryList;
+use crate::response::response_cache::manifests::ManifestCache;
+use crate::response::response_cache::segments::SegmentCache;
+use crate::response::static_file::StaticFiles;
+use crate::response::web_page::WebPage;
+use crate::segment::encryption::{MasterSecret, SECRET_BYTES_RANGE};
+use crate::telemetry::{self, Telemetry};
+use crate::title::catalog::Catalog;
+use crate::title::index_cache::IndexCache;
+use crate::title::stores::MediaStores;
+use crate::title::title_version::{SegmentLengths, TitleRules};
+use clap::ArgMatches;
+use net::lifecycle::MAIN;
+use net::metrics::Metrics;
+use net::record::Recorder;
+use net::{ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+
+/// Time for which a path is assumed to lead to the same files, if checking costs little.
+const RECHECK_AFTER: Duration = Duration::from_secs(1);
+/// The same on a network. Every read verifies the indexed version, so this only bounds how long a
+/// replaced title is served to clients that read nothing new.
+const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
+
+/// Runs `headwater serve` until it is told to stop, and returns the exit status.
+pub fn serve(flags: &ArgMatches) -> ExitCode {
+    ProgramError::exit(run_server(flags))
+}
+
+fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
+    let env = |name: &str| std::env::var(name).ok();
+    let read = |path: &str| std::fs::read_to_string(path);
+    let sources = SettingSources {
+        settings: SETTINGS,
+        tables: &[],
+        flags,
+        env: &env,
+        read: &read,
+    };
+    let layers = SettingLayers::new(&sources)?;
+    let settings = ServeSettings::new(&layers)?;
+    if layers.print {
+        // The reader may have closed the pipe.
+        let _ = write!(io::stdout().lock(), "{layers}");
+        return Ok(());
+    }
+    settings.common.start_log()?;
+    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("signals"))?;
+    let running = start(&settings, shutdown)?;
+    running.announce();
+    running.join()
+}
+
+/// Starts a server on threads of its own.
+///
+/// # Errors
+/// [`ProgramError`] if the library, a certificate or an address is unavailable.
+pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProgram, ProgramError> {
+    if let Err(error) = net::server::raise_descriptor_limit() {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+    let demo = match settings.source {
+        Some(_) => None,
+        None => Some(DemoFilm::new().map_err(ProgramError::cannot("the built-in film"))?),
+    };
+    let metrics = Metrics::default();
+    let recorder = open_recorder(settings, &metrics)?;
+    let place = demo.as_ref().map(|demo| demo.path().display().to_string());
+    let place = settings.source.clone().or(place).unwrap_or_default();
+    let options = store::Options {
+        watch: recorder.clone().map(telemetry::storage_watch),
+        holder: Some(store::FetchGuardFactory::new({
+            let shutdown = shutdown.clone();
+            move || shutdown.hold()
+        })),
+        ..settings.storage.clone()
+    };
+    let open = |place: &str, options| {
+        let store = Store::new(place, options).map(Arc::new);
+        store.map_err(|why| ProgramError::cannot("the library")(io::Error::other(why)))
+    };
+    let elsewhere = settings.media_from.iter().map(|(prefix, place)| {
+        let options = store::Options {
+            endpoints: Vec::new(),
+            ..options.clone()
+        };
+        Ok((prefix.clone(), open(place, options)?))
+    });
+    let elsewhere = elsewhere.collect::<Result<_, ProgramError>>()?;
+    let stores = MediaStores::new(open(&place, options)?, elsewhere);
+    let mut running = RunningProgram::new(shutdown.clone());
+    running.close_on_exit(recorder.as_ref());
+    let origin = Arc::new(build_request_handler(
+        settings, stores, &metrics, recorder, &shutdown,
+    )?);
+    let listen = ListenOptions {
+        addresses: settings.listen.clone(),
+        tls: settings
+            .common
+            .read_tls()
+            .map_err(ProgramError::cannot("TLS"))?,
+        limits: settings.common.limits.clone(),
+        trust: settings.common.trust.clone(),
+        near_rtt: settings.common.near_rtt,
+        send_memory_bytes: settings.common.send_memory_bytes,
+        workers: settings.common.workers,
+        metrics,
+        ..ListenOptions::default()
+    };
+    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    running.follow_tls(&settings.common, server.certificates())?;
+    running.serve(MAIN, server, move |_| {
+        // The built-in film's files exist as long as this closure.
+        let _kept = &demo;
+        let origin = origin.clone();
+        move |request, conn| origin.clone().handle_request(request, conn)
+    })?;
+    Ok(running)
+}
+
+fn build_request_handler(
+    settings: &ServeSettings,
+    stores: MediaStores,
+    metrics: &Metrics,
+    recorder: Option<Recorder>,
+    shutdown: &Shutdown,
+) -> Result<RequestHandler, ProgramError> {
+    let store = stores.library().clone();
+    let suits = if store.is_remote() {
+        RECHECK_AFTER_REMOTE
+    } else {
+        RECHECK_AFTER
+    };
+    let recheck = settings.recheck.unwrap_or(suits);
+    let lengths = SegmentLengths {
+        hls_ms: settings.hls_segment_ms,
+        dash_ms: settings.dash_segment_ms,
+    };
+    let remembered = match settings.index_cache {
+        IndexCacheMode::Off => None,
+        IndexCacheMode::Memory | IndexCacheMode::Disk(_) => Some(settings.index_memory_bytes),
+    };
+    let making = TitleRules {
+        segment_lengths: lengths,
+        master_secret: read_secret(settings)?,
+    };
+    let catalog = Catalog::new(
+        Arc::new(stores),
+        open_index_cache(settings)?,
+        making,
+        recheck,
+        remembered,
+    );
+    let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
+    Ok(RequestHandler {
+        // A cached segment belongs to a cached title.
+        segment_cache: Arc::new(SegmentCache::new(
+            remembered.map_or(0, |_| settings.segment_memory_bytes),
+        )),
+        manifest_cache: ManifestCache::new(remembered.is_some()),
+        static_files: Arc::new(StaticFiles::new(store, recheck)),
+        library_list: LibraryList::new(catalog.clone()),
+        web_page: WebPage::new(),
+        telemetry: Telemetry::new(metrics.clone(), recorder),
+        shutdown: shutdown.clone(),
+        catalog,
+    })
+}
+
+/// Reads the secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control
+/// characters are errors.
+fn read_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {
+    let Some(path) = &settings.aes_secret else {
+        return Ok(None);
+    };
+    let failed = || ProgramError::cannot(path.display());
+    let text = std::fs::read(path).map_err(failed())?;
+    let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
+    let secret = text.get(..text.len() - ends).unwrap_or_default();
+    if secret.iter().any(u8::is_ascii_control) {
+        let what = "the secret contains control characters; it must be one line of text";
+        return Err(failed()(io::Error::other(what)));
+    }
+    if !SECRET_BYTES_RANGE.contains(&secret.len()) {
+        let (least, most) = SECRET_BYTES_RANGE.into_inner();
+        let what = format!(
+            "the secret has {} bytes instead of {least} to {most}; create one with `openssl rand -hex 32`",
+            secret.len()
+        );
+        return Err(failed()(io::Error::other(what)));
+    }
+    Ok(Some(MasterSecret::new(
+        secret,
+        settings.aes_key_url.as_deref(),
+    )))
+}
+
+fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, ProgramError> {
+    let IndexCacheMode::Disk(folder) = &settings.index_cache else {
+        return Ok(IndexCache::default());
+    };
+    let kept = IndexCache::on_disk(folder, settings.index_disk_bytes);
+    kept.map_err(|e| ProgramError::cannot(folder.display())(e))
+}
+
+fn open_recorder(
+    settings: &ServeSettings,
+    metrics: &Metrics,
+) -> Result<Option<Recorder>, ProgramError> {
+    let Some(path) = &settings.common.records else {
+        return Ok(None);
+    };
+    let open = Recorder::open(path, metrics);
+    Ok(Some(open.map_err(ProgramError::cannot(path.display()))?))
+}

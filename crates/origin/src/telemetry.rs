@@ -1,0 +1,322 @@
+//! Telemetry: access and storage records, counters and the log.
+
+use crate::resource_kind::{RESOURCE_KINDS, ResourceKind};
+use crate::response::response_cache::segments::SegmentCache;
+use crate::title::catalog::Catalog;
+use http::Response;
+use http::header::HeaderValue;
+use net::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics, TrafficMetrics};
+use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
+use net::{Body, Conn, Error};
+use std::time::Instant;
+use store::{DiskCounts, Reason, Remote, RequestObserver, StorageRequest};
+
+const STORAGE_REQUESTS: MetricSpec = MetricSpec {
+    name: "storage_requests",
+    unit: "",
+    help: "Ranges of objects asked of the storage",
+};
+const STORAGE_BYTES: MetricSpec = MetricSpec {
+    name: "storage",
+    unit: "bytes",
+    help: "Bytes asked of the storage",
+};
+const STORAGE_WAITS: MetricSpec = MetricSpec {
+    name: "storage_waits",
+    unit: "",
+    help: "Ranges that were not in memory, so that a thread waited for the storage",
+};
+const CONNECTIONS_OPENED: MetricSpec = MetricSpec {
+    name: "storage_connections_opened",
+    unit: "",
+    help: "Connections to the storage opened",
+};
+const CONNECTIONS_CLOSED: MetricSpec = MetricSpec {
+    name: "storage_connections_closed",
+    unit: "",
+    help: "Connections to the storage closed, by either end",
+};
+const CONNECTIONS_REUSED: MetricSpec = MetricSpec {
+    name: "storage_connections_reused",
+    unit: "",
+    help: "Requests sent on a connection that had carried one before",
+};
+const CONNECTIONS_RESUMED: MetricSpec = MetricSpec {
+    name: "storage_connections_resumed",
+    unit: "",
+    help: "Connections to the storage opened that resumed a TLS session",
+};
+const CONNECTIONS_OPEN: MetricSpec = MetricSpec {
+    name: "storage_connections_open",
+    unit: "",
+    help: "Connections to the storage that are open",
+};
+const STORAGE_MEMORY: MetricSpec = MetricSpec {
+    name: "storage_memory",
+    unit: "bytes",
+    help: "Memory that parts of remote films take",
+};
+const STORAGE_PIPED: MetricSpec = MetricSpec {
+    name: "storage_piped",
+    unit: "bytes",
+    help: "Bytes of the storage that were passed on uncopied, through a pipe",
+};
+const ENDPOINTS_DOWN: MetricSpec = MetricSpec {
+    name: "storage_endpoints_down",
+    unit: "",
+    help: "Endpoints of the storage that are taken to be down",
+};
+const INDEX_BUILDS: MetricSpec = MetricSpec {
+    name: "index_builds",
+    unit: "",
+    help: "Titles indexed, those that failed included",
+};
+const INDEX_MEMORY: MetricSpec = MetricSpec {
+    name: "index_memory",
+    unit: "bytes",
+    help: "Memory that indexes, presentations and manifests take, estimated",
+};
+const INDEX_TITLES: MetricSpec = MetricSpec {
+    name: "index_titles",
+    unit: "",
+    help: "Titles in memory, those that cannot be served included",
+};
+
+const SEGMENT_MEMORY: MetricSpec = MetricSpec {
+    name: "segment_memory",
+    unit: "bytes",
+    help: "Memory that segments asked for lately take: their plans, and the bytes of those that had \
+           to be gathered or packed",
+};
+const INDEX_DISK_REQUESTS: MetricSpec = MetricSpec {
+    name: "index_disk_requests",
+    unit: "",
+    help: "Indexes looked for on disk: hit, miss, or broken (a damaged file, also a miss)",
+};
+const INDEX_DISK: MetricSpec = MetricSpec {
+    name: "index_disk",
+    unit: "bytes",
+    help: "Disk that kept indexes take",
+};
+
+/// Counters, gauges and the recorder.
+pub(crate) struct Telemetry {
+    metrics: Metrics,
+    traffic: TrafficMetrics,
+    recorder: Option<Recorder>,
+    requests: CounterFamily,
+    bytes: CounterFamily,
+    waits: CounterFamily,
+    remote: RemoteStorageMetrics,
+    builds: Counter,
+    memory: Gauge,
+    titles: Gauge,
+    segments: Gauge,
+    on_disk: CounterFamily,
+    disk: Gauge,
+}
+
+/// Metrics of storage on a network.
+struct RemoteStorageMetrics {
+    opened: Counter,
+    closed: Counter,
+    reused: Counter,
+    resumed: Counter,
+    open: Gauge,
+    memory: Gauge,
+    piped: Counter,
+    down: Gauge,
+}
+
+impl RemoteStorageMetrics {
+    fn new(metrics: &Metrics) -> RemoteStorageMetrics {
+        RemoteStorageMetrics {
+            opened: metrics.counter(&CONNECTIONS_OPENED),
+            closed: metrics.counter(&CONNECTIONS_CLOSED),
+            reused: metrics.counter(&CONNECTIONS_REUSED),
+            resumed: metrics.counter(&CONNECTIONS_RESUMED),
+            open: metrics.gauge(&CONNECTIONS_OPEN),
+            memory: metrics.gauge(&STORAGE_MEMORY),
+            piped: metrics.counter(&STORAGE_PIPED),
+            down: metrics.gauge(&ENDPOINTS_DOWN),
+        }
+    }
+
+    fn refresh_remote(&self, remote: &Remote) {
+        let connections = remote.connections();
+        raise_counter(&self.opened, connections.opened());
+        raise_counter(&self.closed, connections.closed());
+        raise_counter(&self.reused, connections.reused());
+        raise_counter(&self.resumed, connections.resumed());
+        set_gauge(&self.open, connections.open());
+        set_gauge(&self.memory, remote.held_bytes());
+        raise_counter(&self.piped, remote.meter().piped_bytes());
+        set_gauge(&self.down, remote.endpoints_down() as u64);
+    }
+}
+
+/// Returns a watch that records each storage request.
+pub(crate) fn storage_watch(recorder: Recorder) -> RequestObserver {
+    RequestObserver::new(move |done: StorageRequest| {
+        let (connection, reused) = done.connection.unzip();
+        recorder.record_storage(StorageRecord {
+            time: done.began,
+            record: "storage",
+            reason: done.reason.label(),
+            of: done.of.label(),
+            method: done.method,
+            key: done.key.into(),
+            endpoint: done.endpoint.into(),
+            offset: done.range.as_ref().map(|range| range.start),
+            asked: done.range.as_ref().map(|range| range.end - range.start),
+            status: done.status,
+            bytes: done.bytes,
+            connection,
+            reused,
+            first_byte_us: done.first_byte.map(micros),
+            total_us: micros(done.total),
+            complete: done.complete,
+            error: done.error.map(Into::into),
+        });
+    })
+}
+
+/// A request whose response has not been sent yet.
+pub(crate) struct RequestInProgress {
+    /// Arrival time and access record; `None` if neither a recorder nor the debug log needs them.
+    access: Option<(Instant, Box<AccessRecord>)>,
+}
+
+impl Telemetry {
+    pub(crate) fn new(metrics: Metrics, recorder: Option<Recorder>) -> Telemetry {
+        Telemetry {
+            traffic: TrafficMetrics::new(&metrics, RESOURCE_KINDS),
+            requests: metrics.family(&STORAGE_REQUESTS, &["reason"]),
+            bytes: metrics.family(&STORAGE_BYTES, &["reason"]),
+            waits: metrics.family(&STORAGE_WAITS, &["reason"]),
+            remote: RemoteStorageMetrics::new(&metrics),
+            builds: metrics.counter(&INDEX_BUILDS),
+            memory: metrics.gauge(&INDEX_MEMORY),
+            titles: metrics.gauge(&INDEX_TITLES),
+            segments: metrics.gauge(&SEGMENT_MEMORY),
+            on_disk: metrics.family(&INDEX_DISK_REQUESTS, &["result"]),
+            disk: metrics.gauge(&INDEX_DISK),
+            metrics,
+            recorder,
+        }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Updates the metrics that other modules count, before they are shown.
+    pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
+        let meter = catalog.library().meter();
+        for reason in Reason::ALL {
+            let label = &[reason.label()];
+            raise_counter(&self.requests.with_labels(label), meter.requests(reason));
+            raise_counter(&self.bytes.with_labels(label), meter.bytes(reason));
+            raise_counter(&self.waits.with_labels(label), meter.waits(reason));
+        }
+        if let Some(remote) = catalog.library().remote() {
+            self.remote.refresh_remote(remote);
+        }
+        raise_counter(&self.builds, catalog.builds());
+        set_gauge(&self.memory, catalog.memory_bytes());
+        set_gauge(&self.segments, segments.memory_bytes());
+        set_gauge(&self.titles, catalog.len() as u64);
+        if let Some((counts, bytes)) = catalog.index_cache().disk_usage() {
+            let DiskCounts {
+                hits,
+                misses,
+                broken,
+            } = counts;
+            for (result, count) in [("hit", hits), ("miss", misses), ("broken", broken)] {
+                raise_counter(&self.on_disk.with_labels(&[result]), count);
+            }
+            set_gauge(&self.disk, bytes);
+        }
+    }
+
+    /// Starts the access record of a request.
+    pub(crate) fn start_request(
+        &self,
+        parts: &http::request::Parts,
+        conn: &Conn,
+    ) -> RequestInProgress {
+        let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
+        RequestInProgress {
+            access: wanted.then(|| {
+                (
+                    Instant::now(),
+                    Box::new(AccessRecord::from_request(parts, conn)),
+                )
+            }),
+        }
+    }
+
+    /// Attaches the access record to the response. It is written when the body has been sent.
+    pub(crate) fn finish_request(
+        &self,
+        seen: RequestInProgress,
+        kind: ResourceKind,
+        response: Response<Body>,
+        error: Option<Error>,
+    ) -> Response<Body> {
+        let status = response.status();
+        if let Some(error) = &error
+            && status.is_server_error()
+        {
+            tracing::error!(%error, "request failed");
+        }
+        let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
+        let (mut response, body) = response.into_parts();
+        if let Some((_, access)) = &seen.access
+            && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
+        {
+            response.headers.insert(REQUEST_ID, id);
+        }
+        let body = body.on_end(seen.access.is_some(), move |end| {
+            traffic.count_request(kind as usize, status);
+            traffic.count_bytes(kind as usize, end.bytes);
+            let Some((began, mut access)) = seen.access else {
+                return;
+            };
+            access.status = status.as_u16();
+            access.kind = kind.label();
+            access.bytes = end.bytes;
+            access.complete = end.complete;
+            access.total_us = micros(began.elapsed());
+            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
+            let cut = end.error.as_ref().map(|cut| cut.to_string());
+            access.error = error.map(|e| e.context).or(cut).map(Into::into);
+            log_request(&access);
+            if let Some(recorder) = &recorder {
+                recorder.record_access(*access);
+            }
+        });
+        Response::from_parts(response, body)
+    }
+}
+
+fn raise_counter(counter: &Counter, to: u64) {
+    counter.inc_by(to.saturating_sub(counter.get()));
+}
+
+fn set_gauge(gauge: &Gauge, to: u64) {
+    gauge.set(i64::try_from(to).unwrap_or(i64::MAX));
+}
+
+fn log_request(access: &AccessRecord) {
+    tracing::debug!(
+        method = access.method.as_str(),
+        path = access.path.as_str(),
+        status = access.status,
+        bytes = access.bytes,
+        total_us = access.total_us,
+        complete = access.complete,
+        error = access.error.as_ref().map(|e| e.as_str()),
+        "request"
+    );
+}

@@ -1,0 +1,317 @@
+//! The title catalog: each title is built once, cached while memory allows, and rebuilt when its
+//! files change.
+
+use crate::error;
+use crate::title::file_names;
+use crate::title::index_cache::IndexCache as Indexes;
+use crate::title::stores::MediaStores;
+use crate::title::title_version::{Title, TitleRules};
+use net::Error;
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use store::{Arena, Key, Store};
+use tokio::sync::Semaphore;
+
+/// Time for which a failure is cached, so that frequent requests for a broken file cost little.
+const FAILURE_MAX_AGE: Duration = Duration::from_secs(1);
+/// Weight of a cached failure, in bytes.
+const FAILURE_BYTES: u64 = 1024;
+/// Bounds on the number of titles built in parallel, one per core. More would not be faster, and
+/// the allocator retains the memory that each needs for a moment (bench/memory.py).
+const BUILDS_MIN_MAX: (usize, usize) = (2, 16);
+/// The same on a network, where a build mostly waits.
+const BUILDS_REMOTE_MAX: usize = 32;
+/// Shards of the cache, with one lock each. Few, because no title may be larger than a shard.
+const SHARDS: usize = 4;
+
+/// Returns the age at which an entry is checked in the background.
+pub(crate) fn refresh_after(recheck: Duration) -> Duration {
+    recheck * 3 / 4
+}
+
+/// The titles of a library.
+pub(crate) struct Catalog {
+    stores: Arc<MediaStores>,
+    index_cache: Indexes,
+    /// Whether titles are cached; otherwise each request builds its own.
+    is_caching: bool,
+    title_rules: TitleRules,
+    /// Time for which a path is assumed to lead to the same files.
+    recheck_after: Duration,
+    entries: Cache<Key, CatalogEntry, CatalogWeigher>,
+    /// Whether the next segment of a remote film is fetched in advance.
+    read_ahead: bool,
+    build_permits: Arc<Semaphore>,
+    build_count: AtomicU64,
+    /// Memory for long manifests.
+    text_arena: Arena,
+    started: Instant,
+}
+
+/// The title or failure at a path.
+#[derive(Clone)]
+struct CatalogEntry {
+    outcome: Result<Arc<Title>, Arc<Error>>,
+    /// Time of the last check, in milliseconds since the catalog was created.
+    checked_ms: Arc<AtomicU64>,
+    /// Whether a background check is running.
+    is_checking: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+struct CatalogWeigher {
+    bytes_max: u64,
+}
+
+impl Weighter<Key, CatalogEntry> for CatalogWeigher {
+    fn weight(&self, _: &Key, kept: &CatalogEntry) -> u64 {
+        let bytes = kept
+            .outcome
+            .as_ref()
+            .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
+        // A title larger than a shard replaces the shard's content instead of never being cached.
+        bytes.clamp(1, self.bytes_max)
+    }
+}
+
+impl Catalog {
+    /// Creates a catalog of at most `memory_bytes`. With `None`, nothing is cached and each request
+    /// reads what it needs.
+    pub(crate) fn new(
+        stores: Arc<MediaStores>,
+        indexes: Indexes,
+        making: TitleRules,
+        recheck: Duration,
+        memory_bytes: Option<u64>,
+    ) -> Catalog {
+        let remember = memory_bytes.is_some();
+        let memory_bytes = memory_bytes.unwrap_or(0);
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(1024)
+            .weight_capacity(memory_bytes)
+            .build()
+            .unwrap_or_else(|_| unreachable!("all required options are set"));
+        let weigh = CatalogWeigher {
+            bytes_max: (memory_bytes / SHARDS as u64).max(1),
+        };
+        let hash = DefaultHashBuilder::default();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let builds = match stores.library().is_remote() {
+            true => BUILDS_REMOTE_MAX,
+            false => cores.clamp(BUILDS_MIN_MAX.0, BUILDS_MIN_MAX.1),
+        };
+        Catalog {
+            stores,
+            index_cache: indexes,
+            is_caching: remember,
+            title_rules: making,
+            recheck_after: recheck,
+            entries: Cache::with_options(options, weigh, hash, Default::default()),
+            read_ahead: false,
+            build_permits: Arc::new(Semaphore::new(builds)),
+            build_count: AtomicU64::new(0),
+            text_arena: Arena::new(memory_bytes),
+            started: Instant::now(),
+        }
+    }
+
+    /// Returns the library that contains the titles.
+    pub(crate) fn library(&self) -> &Arc<Store> {
+        self.stores.library()
+    }
+
+    /// Returns the arena for long manifests, if manifests are cached.
+    pub(crate) fn arena(&self) -> Option<&Arena> {
+        self.is_caching.then_some(&self.text_arena)
+    }
+
+    /// Returns the index cache.
+    pub(crate) fn index_cache(&self) -> &Indexes {
+        &self.index_cache
+    }
+
+    /// Returns the number of titles built so far, including failures.
+    pub(crate) fn builds(&self) -> u64 {
+        self.build_count.load(Relaxed)
+    }
+
+    /// Returns the memory that titles take, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.entries.weight()
+    }
+
+    /// Returns the number of cached titles.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the current title of a path. Its files were checked within the recheck time.
+    pub(crate) async fn load_title(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
+        if !self.is_caching {
+            return Box::pin(self.build_uncached(key)).await.map(Arc::new);
+        }
+        if let Some(kept) = self.entries.get(key)
+            && self.is_still_valid(key, &kept).await
+        {
+            return kept.outcome.map_err(|error| Error::clone(&error));
+        }
+        Box::pin(self.build_once(key)).await
+    }
+
+    /// Returns a cached title or failure without checking its files.
+    pub(crate) fn peek_title(&self, key: &Key) -> Option<Result<Arc<Title>, Arc<Error>>> {
+        self.entries.peek(key).map(|kept| kept.outcome)
+    }
+
+    /// Sets whether the next segment of a remote film is fetched in advance.
+    pub(crate) fn with_read_ahead(self, read_ahead: bool) -> Catalog {
+        Catalog { read_ahead, ..self }
+    }
+
+    /// Whether the next segment of a remote film is fetched in advance.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.read_ahead
+    }
+
+    /// Returns whether films are encrypted. No unencrypted media is served then.
+    pub(crate) fn is_encrypting(&self) -> bool {
+        self.title_rules.master_secret.is_some()
+    }
+
+    /// Returns whether static files may exist below a title. Below a remote title that is named
+    /// like a film, none are looked up: each look-up would be a request.
+    pub(crate) fn may_contain_files(&self, key: &Key) -> bool {
+        !(self.library().is_remote() && file_names::is_media(key.name()))
+    }
+
+    /// Loads a title again after one of its files was found overwritten.
+    pub(crate) async fn reload_title(
+        self: &Arc<Catalog>,
+        old: &Arc<Title>,
+    ) -> Result<Arc<Title>, Error> {
+        self.remove_version(&old.key, old);
+        self.load_title(&old.key).await
+    }
+
+    /// Returns whether an entry may still be used.
+    async fn is_still_valid(self: &Arc<Catalog>, key: &Key, kept: &CatalogEntry) -> bool {
+        let now_ms = self.now_ms();
+        let looked_ms = kept.checked_ms.load(Relaxed);
+        let age = Duration::from_millis(now_ms.saturating_sub(looked_ms));
+        let title = match &kept.outcome {
+            Err(_) if age < FAILURE_MAX_AGE => return true,
+            Err(_) => {
+                let same = |other: &CatalogEntry| Arc::ptr_eq(&other.checked_ms, &kept.checked_ms);
+                self.entries.remove_if(key, same);
+                return false;
+            }
+            Ok(_) if age < refresh_after(self.recheck_after) => return true,
+            Ok(title) => title.clone(),
+        };
+        if age < self.recheck_after {
+            self.refresh_in_background(kept, &title, now_ms);
+            return true;
+        }
+        // One request checks; the others continue with the entry.
+        if kept
+            .checked_ms
+            .compare_exchange(looked_ms, now_ms, Relaxed, Relaxed)
+            .is_err()
+        {
+            return true;
+        }
+        let (stores, looked_at) = (self.stores.clone(), title.clone());
+        let look = tokio::task::spawn_blocking(move || looked_at.has_same_files(&stores));
+        let current = look.await.unwrap_or(false);
+        if !current {
+            self.remove_version(key, &title);
+        }
+        current
+    }
+
+    /// Checks in the background before a request has to wait for it.
+    fn refresh_in_background(
+        self: &Arc<Self>,
+        kept: &CatalogEntry,
+        title: &Arc<Title>,
+        now_ms: u64,
+    ) {
+        if kept.is_checking.swap(true, Relaxed) {
+            return;
+        }
+        let (catalog, kept, title) = (self.clone(), kept.clone(), title.clone());
+        tokio::task::spawn_blocking(move || {
+            if title.has_same_files(&catalog.stores) {
+                kept.checked_ms.fetch_max(now_ms, Relaxed);
+            } else {
+                catalog.remove_version(&title.key, &title);
+            }
+            kept.is_checking.store(false, Relaxed);
+        });
+    }
+
+    fn remove_version(&self, key: &Key, old: &Arc<Title>) {
+        let same = |kept: &CatalogEntry| {
+            kept.outcome
+                .as_ref()
+                .is_ok_and(|title| Arc::ptr_eq(title, old))
+        };
+        self.entries.remove_if(key, same);
+    }
+
+    /// Builds a title, or waits for a build that is running.
+    async fn build_once(self: &Arc<Catalog>, key: &Key) -> Result<Arc<Title>, Error> {
+        let (catalog, key) = (self.clone(), key.clone());
+        // A separate task: the build continues if the client disconnects.
+        let flight = tokio::spawn(async move {
+            let make = catalog.build_entry(&key);
+            let kept = catalog.entries.get_or_insert_async(&key, async {
+                Ok::<_, std::convert::Infallible>(make.await)
+            });
+            let Ok(kept) = kept.await;
+            kept.outcome.map_err(|error| Error::clone(&error))
+        });
+        flight.await.unwrap_or_else(|e| Err(error::from_task(&e)))
+    }
+
+    async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
+        let outcome = self.build_uncached(key).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(title = key.as_str(), %error, "cannot serve title");
+        }
+        CatalogEntry {
+            outcome: outcome.map(Arc::new).map_err(Arc::new),
+            checked_ms: Arc::new(AtomicU64::new(self.now_ms())),
+            is_checking: Arc::default(),
+        }
+    }
+
+    async fn build_uncached(self: &Arc<Catalog>, key: &Key) -> Result<Title, Error> {
+        // The semaphore is never closed, so this only waits.
+        let _permit = self.build_permits.clone().acquire_owned().await;
+        let (catalog, key) = (self.clone(), key.clone());
+        let build = move || {
+            let built = Title::build_version(
+                &catalog.stores,
+                &catalog.index_cache,
+                &key,
+                &catalog.title_rules,
+            );
+            // A missing file is not counted as a build.
+            if !matches!(&built, Err(error) if error.status == http::StatusCode::NOT_FOUND) {
+                catalog.build_count.fetch_add(1, Relaxed);
+            }
+            built
+        };
+        let task = tokio::task::spawn_blocking(build);
+        task.await.unwrap_or_else(|e| Err(error::from_task(&e)))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,140 @@
+//! Drives the [`Indexer`] of `media` over an open file.
+
+use crate::error;
+use media::index::{ExternalReferences, Index, Indexer, MediaVersion};
+use net::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use store::{Key, Object, Reason, RemoteObject};
+
+/// Maximum size of a read, in bytes. The indexer may request more; it is fed block by block.
+const READ_BYTES_MAX: u64 = 8 << 20;
+/// Number of short steps between fragments after which the rest is read as a whole.
+const WALK_STEPS_MAX: u32 = 16;
+/// Fragments that are farther apart are requested one by one. A line of 1 Gb/s transfers this much
+/// in a round trip of 15 ms.
+const WALK_STEP_BYTES_MAX: u64 = 2 << 20;
+
+/// An indexed file.
+pub(crate) enum IndexedFile {
+    /// A film with its own media.
+    Media(Index),
+    /// An index MP4: tables of media in other files.
+    References(ExternalReferences),
+}
+
+/// Indexes a file. Blocks.
+pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Error> {
+    let of_media = |e: media::Error| error::from_media(key.as_str(), &e);
+    let mut indexer = Indexer::new(object.len());
+    let mut walk = FragmentWalk::default();
+    while let Some(need) = indexer.needed_range() {
+        if let Object::Remote(remote) = object {
+            let range = if walk.is_too_long(&need) {
+                walk = FragmentWalk::default();
+                need.start..object.len()
+            } else {
+                need
+            };
+            feed_while_receiving(&mut indexer, remote, range, of_media)?;
+            continue;
+        }
+        let range = need.start..need.end.min(need.start + READ_BYTES_MAX);
+        let bytes = object
+            .read(range, Reason::Index)
+            .map_err(|e| error::from_store(&e))?;
+        indexer.feed(&bytes).map_err(of_media)?;
+    }
+    if let Some(references) = indexer.take_references() {
+        return Ok(IndexedFile::References(references));
+    }
+    let mut index = indexer.finish().map_err(of_media)?;
+    let apart = content_hash(object).map_err(|e| error::from_store(&e))?;
+    index.fingerprint ^= apart;
+    index.media_version = match object.is_remote() {
+        false => Some(MediaVersion::ContentHash(apart)),
+        true => Some(object.identity().tag)
+            .filter(|tag| *tag != 0)
+            .map(MediaVersion::EntityTagHash),
+    };
+    object.settle();
+    if object.changed() {
+        return Err(error::from_store(&store::Error::Changed));
+    }
+    Ok(IndexedFile::Media(index))
+}
+
+/// Counts the steps through a remote file. Each step is a round trip, so many short steps cost more
+/// than reading the media in between.
+#[derive(Default)]
+struct FragmentWalk {
+    at: u64,
+    steps: u32,
+}
+
+impl FragmentWalk {
+    /// Returns whether too many short steps were made, including `need`.
+    fn is_too_long(&mut self, need: &Range<u64>) -> bool {
+        let near = need.start.saturating_sub(self.at) <= WALK_STEP_BYTES_MAX;
+        self.steps = if near { self.steps + 1 } else { 0 };
+        self.at = need.start;
+        self.steps > WALK_STEPS_MAX
+    }
+}
+
+/// Feeds a range while it is received, in one request, as long as the indexer follows.
+fn feed_while_receiving(
+    indexer: &mut Indexer,
+    object: &Arc<RemoteObject>,
+    range: Range<u64>,
+    of_media: impl Fn(media::Error) -> Error,
+) -> Result<(), Error> {
+    let mut fed = Ok(());
+    let poured = object.pour(range, Reason::Index, |at, bytes| {
+        let end = at + bytes.len() as u64;
+        let Some(need) = indexer.needed_range() else {
+            return ControlFlow::Break(());
+        };
+        if need.start > end + WALK_STEP_BYTES_MAX {
+            return ControlFlow::Break(());
+        }
+        // Skips media between two fragments.
+        let passed = usize::try_from(need.start.saturating_sub(at)).unwrap_or(usize::MAX);
+        if let Some(bytes) = bytes.get(passed..).filter(|bytes| !bytes.is_empty()) {
+            fed = indexer.feed(bytes);
+        }
+        match fed {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    poured.map_err(|e| error::from_store(&e))?;
+    fed.map_err(of_media)
+}
+
+/// Positions in a file whose bytes are part of its fingerprint.
+const PROBE_COUNT: u64 = 4;
+const PROBE_BYTES: u64 = 1024;
+
+/// Returns the part of a fingerprint that distinguishes files with equal tables, such as replaced
+/// media. It is the entity tag if there is one, because on a network each look at the media costs a
+/// request; otherwise a hash of a few media bytes.
+pub(crate) fn content_hash(object: &Object) -> Result<u64, store::Error> {
+    match object.identity().tag {
+        0 => probe_media_bytes(object),
+        tag => Ok(tag),
+    }
+}
+
+/// Hashes a few media bytes.
+pub(crate) fn probe_media_bytes(object: &Object) -> Result<u64, store::Error> {
+    let mut hasher = DefaultHasher::new();
+    for n in 0..PROBE_COUNT {
+        // Cannot overflow: a length is below 2^63.
+        let at = object.len() / (PROBE_COUNT + 1) * (n + 1);
+        let end = object.len().min(at + PROBE_BYTES);
+        object.read(at..end, Reason::Index)?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}

@@ -1,0 +1,12 @@
+//! Titles: from a path in the library to open, indexed files.
+
+pub(crate) mod catalog;
+pub(crate) mod file_names;
+pub(crate) mod index_cache;
+pub(crate) mod indexer;
+pub(crate) mod progressive_layout;
+pub mod references;
+pub(crate) mod sources;
+pub(crate) mod stores;
+pub(crate) mod title_files;
+pub(crate) mod title_version;

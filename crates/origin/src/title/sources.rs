@@ -1,0 +1,296 @@
+//! Opens and indexes a title's files: films, index MP4s with the media that they name, and server
+//! manifests, which name either.
+//!
+//! References are followed one step only. The target of an index MP4 is read as media, and the
+//! target of a server manifest is never a server manifest, so there are no cycles.
+
+use crate::error;
+use crate::title::file_names::{FILES_MAX, is_server_manifest};
+use crate::title::index_cache::IndexCache;
+use crate::title::indexer::{self, IndexedFile};
+use crate::title::stores::{FileLocation, MediaStores};
+use media::bmff::dref::MediaLocation;
+use media::index::{ExternalReferences, Index, MediaVersion, Track};
+use media::ism::{self, SmilTrack, SmilTrackKind};
+use net::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use store::{Key, Object, ObjectVersion, Reason};
+
+/// The media and manifests of a title.
+#[derive(Default)]
+pub(crate) struct TitleSources {
+    /// Location, open file and index of each media file.
+    pub(crate) media: Vec<(FileLocation, Arc<Object>, Arc<Index>)>,
+    /// Files that only name others, with their versions when read.
+    pub(crate) naming_files: Vec<(FileLocation, ObjectVersion)>,
+}
+
+/// Remote files of a title that are indexed in parallel.
+const FILES_AT_ONCE: usize = 8;
+
+impl TitleSources {
+    /// Opens and indexes the files at `keys` of the library. Blocks.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, followed or packaged.
+    pub(crate) fn open_sources<'a>(
+        stores: &MediaStores,
+        kept: &IndexCache,
+        keys: impl Iterator<Item = &'a Key>,
+    ) -> Result<TitleSources, Error> {
+        let mut opening = SourceOpener {
+            stores,
+            index_cache: kept,
+            sources: TitleSources::default(),
+        };
+        let (manifests, films): (Vec<_>, Vec<_>) = keys
+            .map(FileLocation::in_library)
+            .partition(|place| is_server_manifest(place.key.name()));
+        for place in manifests {
+            opening.add_manifest(place)?;
+        }
+        let films: Vec<_> = films.into_iter().map(|place| (place, None)).collect();
+        opening.add_media_files(&films, &|_, e| error::from_store(e))?;
+        Ok(opening.sources)
+    }
+
+    /// Returns the version of a file when it was opened.
+    pub(crate) fn identity_of(&self, place: &FileLocation) -> Option<ObjectVersion> {
+        let media = self.media.iter().find(|(known, ..)| known == place);
+        let naming = self.naming_files.iter().find(|(known, _)| known == place);
+        let media = media.map(|(_, object, _)| *object.identity());
+        media.or_else(|| naming.map(|(_, identity)| *identity))
+    }
+}
+
+/// The sources opened so far.
+struct SourceOpener<'a> {
+    stores: &'a MediaStores,
+    index_cache: &'a IndexCache,
+    sources: TitleSources,
+}
+
+impl SourceOpener<'_> {
+    fn add_manifest(&mut self, place: FileLocation) -> Result<(), Error> {
+        let object = self.stores.open_manifest(&place);
+        let object = object.map_err(|e| error::from_store(&e))?;
+        let of_media = |e| error::from_media(place.key.as_str(), &e);
+        let most = object.len().min(ism::SERVER_MANIFEST_BYTES_MAX as u64 + 1);
+        let text = object.read(0..most, Reason::Manifest);
+        let tracks = ism::parse_server_manifest(&text.map_err(|e| error::from_store(&e))?)
+            .map_err(of_media)?;
+        self.sources
+            .naming_files
+            .push((place.clone(), *object.identity()));
+        let mut files: Vec<(FileLocation, Vec<SmilTrack>)> = Vec::new();
+        for track in tracks {
+            let named = resolve_reference(self.stores, &place, &track.src)?;
+            match files.iter_mut().find(|(known, _)| *known == named) {
+                Some((_, tracks)) => tracks.push(track),
+                None => files.push((named, vec![track])),
+            }
+        }
+        let shown = |(_, tracks): &(FileLocation, Vec<SmilTrack>)| {
+            tracks.iter().any(|track| track.kind != SmilTrackKind::Text)
+        };
+        let files = files.into_iter().filter(shown);
+        let files: Vec<_> = files.map(|(named, tracks)| (named, Some(tracks))).collect();
+        self.add_media_files(&files, &|named, e| {
+            error::from_referenced_file(&place.key, &named.key, e)
+        })
+    }
+
+    /// Adds films and the media that index MP4s name, limited to the listed tracks. Remote files
+    /// are read in parallel. `wrong` converts the error of a file that cannot be opened.
+    fn add_media_files(
+        &mut self,
+        files: &[(FileLocation, Option<Vec<SmilTrack>>)],
+        wrong: &(dyn Fn(&FileLocation, &store::Error) -> Error + Sync),
+    ) -> Result<(), Error> {
+        let remote = files.iter().any(|(place, _)| self.stores.is_remote(place));
+        for files in files.chunks(if remote { FILES_AT_ONCE } else { 1 }) {
+            let new: Vec<_> = files
+                .iter()
+                .filter(|(place, _)| !self.contains(place))
+                .collect();
+            let (stores, kept) = (self.stores, self.index_cache);
+            let look = |place: &FileLocation| {
+                let object = stores.open_file(place).map_err(|e| wrong(place, &e))?;
+                let indexed = kept.load_or_build(stores, place, &object)?;
+                Ok((Arc::new(object), indexed))
+            };
+            let looked = match &new[..] {
+                [(place, _)] => vec![look(place)],
+                new => index_in_parallel(new.iter().map(|(place, _)| place), look),
+            };
+            for ((place, wanted), looked) in new.into_iter().zip(looked) {
+                let (object, indexed) = looked?;
+                self.add_media_file(place.clone(), object, indexed, wanted.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a film or the media that an index MP4 names, limited to the `wanted` tracks.
+    fn add_media_file(
+        &mut self,
+        place: FileLocation,
+        object: Arc<Object>,
+        indexed: IndexedFile,
+        wanted: Option<&[SmilTrack]>,
+    ) -> Result<(), Error> {
+        match indexed {
+            // The film, or an index MP4 of it, was added before.
+            _ if self.contains(&place) => Ok(()),
+            IndexedFile::Media(index) => self.push_media(place, object, index, wanted),
+            IndexedFile::References(references) => {
+                self.sources
+                    .naming_files
+                    .push((place.clone(), *object.identity()));
+                self.add_referenced_media(&place, &object, references, wanted)
+            }
+        }
+    }
+
+    fn add_referenced_media(
+        &mut self,
+        holder: &FileLocation,
+        own: &Arc<Object>,
+        mut references: ExternalReferences,
+        wanted: Option<&[SmilTrack]>,
+    ) -> Result<(), Error> {
+        for (n, location) in references.locations().to_vec().iter().enumerate() {
+            let (place, object) = match location {
+                MediaLocation::SameFile => (holder.clone(), own.clone()),
+                MediaLocation::External(name) => {
+                    let place = resolve_reference(self.stores, holder, name)?;
+                    if self.contains(&place) {
+                        continue;
+                    }
+                    // The first segment read verifies the declared version.
+                    let object = match references.recorded_media_len() {
+                        Some(len) => self.stores.open_promised(
+                            &place,
+                            ObjectVersion {
+                                len,
+                                tag: references.recorded_entity_tag_hash().unwrap_or(0),
+                                ..ObjectVersion::default()
+                            },
+                        ),
+                        None => self.stores.open_file(&place),
+                    };
+                    let of_named = |e| error::from_referenced_file(&holder.key, &place.key, &e);
+                    (place.clone(), Arc::new(object.map_err(of_named)?))
+                }
+            };
+            let index = references.build_index(n, object.len());
+            let mut index = index.map_err(|e| error::from_media(holder.key.as_str(), &e))?;
+            if references.recorded_media_len().is_none() {
+                let probed = indexer::content_hash(&object);
+                index.fingerprint ^= probed.map_err(|e| error::from_store(&e))?;
+            }
+            // On a network, each look at the media would cost a request.
+            if let Some(MediaVersion::ContentHash(hash)) = index.media_version
+                && !object.is_remote()
+                && indexer::probe_media_bytes(&object).map_err(|e| error::from_store(&e))? != hash
+            {
+                let what = "the media was replaced after it was indexed; index it again";
+                let error = media::Error::unsupported(what);
+                return Err(error::from_media(holder.key.as_str(), &error));
+            }
+            self.push_media(place, object, index, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a file was added already: a folder may contain a film and an index MP4 of
+    /// it.
+    fn contains(&self, place: &FileLocation) -> bool {
+        self.sources.media.iter().any(|(known, ..)| known == place)
+    }
+
+    fn push_media(
+        &mut self,
+        place: FileLocation,
+        object: Arc<Object>,
+        mut index: Index,
+        wanted: Option<&[SmilTrack]>,
+    ) -> Result<(), Error> {
+        if self.sources.media.len() >= FILES_MAX {
+            return Err(error::too_many_files(&place.key));
+        }
+        if let Some(wanted) = wanted {
+            select_tracks(&mut index, wanted);
+        }
+        self.sources.media.push((place, object, Arc::new(index)));
+        Ok(())
+    }
+}
+
+/// Opens and indexes files in parallel, with one thread each.
+fn index_in_parallel<'a, T: Send>(
+    places: impl Iterator<Item = &'a FileLocation>,
+    look: impl Fn(&FileLocation) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    let look = &look;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = places
+            .map(|place| scope.spawn(move || look(place)))
+            .collect();
+        let ended = |_| Err(Error::internal("an indexing thread panicked"));
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(ended))
+            .collect()
+    })
+}
+
+/// Resolves a reference, or reports why it is not followed.
+fn resolve_reference(
+    stores: &MediaStores,
+    holder: &FileLocation,
+    name: &str,
+) -> Result<FileLocation, Error> {
+    let place = stores.resolve_reference(holder, name);
+    place.map_err(|bad| error::from_reference(&holder.key, name, &bad))
+}
+
+/// Keeps the tracks that a server manifest lists: by track number if the numbers match, otherwise
+/// by kind. Sets the language that the manifest declares if the file declares none.
+fn select_tracks(index: &mut Index, wanted: &[SmilTrack]) {
+    let before = index.tracks.len();
+    let kind = |track: &Track| match track.codec.video() {
+        Some(_) => SmilTrackKind::Video,
+        None => SmilTrackKind::Audio,
+    };
+    let numbered = |track: &Track| {
+        let mut wanted = wanted.iter();
+        wanted.find(|source| source.kind == kind(track) && source.track_id == Some(track.id))
+    };
+    let of_kind = |track: &Track| wanted.iter().find(|source| source.kind == kind(track));
+    let by_number = index.tracks.iter().any(|track| numbered(track).is_some());
+    let by_kind = index.tracks.iter().any(|track| of_kind(track).is_some());
+    let find = |track: &Track| match by_number {
+        true => numbered(track),
+        false => of_kind(track),
+    };
+    let mut said = Vec::new();
+    if by_kind {
+        index.tracks.retain(|track| find(track).is_some());
+        for track in &mut index.tracks {
+            let language = find(track).and_then(|source| source.language.as_ref());
+            if let Some(language) = language.filter(|_| track.language == "und") {
+                track.language.clone_from(language);
+                said.push((track.id, language));
+            }
+        }
+    }
+    if index.tracks.len() < before || !said.is_empty() {
+        // Other tracks are other renditions, so their segments need other names.
+        let mut hasher = DefaultHasher::new();
+        let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
+        (left, said).hash(&mut hasher);
+        index.fingerprint ^= hasher.finish();
+    }
+}

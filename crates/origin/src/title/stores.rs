@@ -1,0 +1,129 @@
+//! The stores that media is read from: the library, and others that server manifests and index MP4s
+//! may name.
+
+use crate::title::file_names::is_likely_index_mp4;
+use crate::title::references::{self, ReferenceTarget, UrlPrefix};
+use std::sync::Arc;
+use store::{Error, Key, Object, ObjectVersion, Reason, Store};
+
+/// The library and the stores of allowed URL prefixes.
+pub(crate) struct MediaStores {
+    /// The first is the library.
+    stores: Vec<Arc<Store>>,
+    /// URL prefix of each of the others.
+    prefixes: Vec<UrlPrefix>,
+}
+
+/// Location of a file: a store and a key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FileLocation {
+    /// Index of the store; 0 is the library.
+    store_index: usize,
+    /// Key within the store.
+    pub(crate) key: Key,
+}
+
+impl FileLocation {
+    /// Returns a location in the library.
+    pub(crate) fn in_library(key: &Key) -> FileLocation {
+        FileLocation {
+            store_index: 0,
+            key: key.clone(),
+        }
+    }
+}
+
+/// Opens a file of one store, as [`MediaStores::open_file`] does.
+pub(crate) fn open_in_store(store: &Store, key: &Key, reason: Reason) -> Result<Object, Error> {
+    match is_likely_index_mp4(key.name()) {
+        true => store.open_whole(key),
+        false => store.open_for(key, reason),
+    }
+}
+
+impl MediaStores {
+    /// Creates the stores from a library and the prefixes that absolute URLs may have.
+    pub(crate) fn new(library: Arc<Store>, elsewhere: Vec<(UrlPrefix, Arc<Store>)>) -> MediaStores {
+        let (prefixes, others): (Vec<_>, Vec<_>) = elsewhere.into_iter().unzip();
+        let stores = std::iter::once(library).chain(others).collect();
+        MediaStores { stores, prefixes }
+    }
+
+    /// Returns the library.
+    pub(crate) fn library(&self) -> &Arc<Store> {
+        // The constructor stores at least one.
+        &self.stores[0]
+    }
+
+    /// Resolves a reference in the file at `holder`.
+    ///
+    /// # Errors
+    /// The reason why the reference is not followed.
+    pub(crate) fn resolve_reference(
+        &self,
+        holder: &FileLocation,
+        name: &str,
+    ) -> Result<FileLocation, references::ReferenceError> {
+        let (store, key) = match references::resolve_reference(&holder.key, name, &self.prefixes)? {
+            ReferenceTarget::SameStore(key) => (holder.store_index, key),
+            ReferenceTarget::BelowPrefix(n, key) => (n + 1, key),
+        };
+        Ok(FileLocation {
+            store_index: store,
+            key,
+        })
+    }
+
+    /// Opens a file. A file that is probably an index MP4 is read completely, in few requests.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub(crate) fn open_file(&self, place: &FileLocation) -> Result<Object, Error> {
+        open_in_store(self.store(place)?, &place.key, Reason::Index)
+    }
+
+    /// Opens a server manifest. Blocks.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub(crate) fn open_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
+        self.store(place)?.open_for(&place.key, Reason::Manifest)
+    }
+
+    /// Opens a file in a declared version without a look-up. The first read verifies it.
+    ///
+    /// # Errors
+    /// As [`Store::promise`].
+    pub(crate) fn open_promised(
+        &self,
+        place: &FileLocation,
+        said: ObjectVersion,
+    ) -> Result<Object, Error> {
+        self.store(place)?.promise(&place.key, said)
+    }
+
+    /// Returns whether a file is read over a network.
+    pub(crate) fn is_remote(&self, place: &FileLocation) -> bool {
+        self.store(place).is_ok_and(Store::is_remote)
+    }
+
+    /// Returns the current version of a file. Blocks.
+    ///
+    /// # Errors
+    /// As [`Store::look`].
+    pub(crate) fn stat(&self, place: &FileLocation) -> Result<Option<ObjectVersion>, Error> {
+        self.store(place)?.look(&place.key)
+    }
+
+    /// Returns a name that is unique across libraries and processes.
+    pub(crate) fn unique_name(&self, place: &FileLocation) -> String {
+        let store = self.store(place).map(Store::place);
+        format!("{}/{}", store.unwrap_or_default(), place.key)
+    }
+
+    fn store(&self, place: &FileLocation) -> Result<&Store, Error> {
+        let store = self.stores.get(place.store_index);
+        store.map(|store| &**store).ok_or(Error::NotFound)
+    }
+}

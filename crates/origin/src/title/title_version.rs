@@ -1,0 +1,217 @@
+//! A title version: open files, their indexes, and the segment grid.
+
+use crate::error;
+use crate::response::text::ManifestTexts;
+use crate::route::SegmentSet;
+use crate::segment::encryption::{MasterSecret, TitleEncryption};
+use crate::title::file_names::display_name_of;
+use crate::title::index_cache::IndexCache;
+use crate::title::progressive_layout::ProgressiveSlot;
+use crate::title::stores::{FileLocation, MediaStores};
+use crate::title::title_files::{TitleFiles, open_title};
+use media::presentation::{PackagingRules, Presentation};
+use net::Error;
+use net::conditional::LastModified;
+use std::sync::Arc;
+use store::{Key, Object, ObjectVersion};
+
+/// Target segment lengths.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentLengths {
+    /// Target length of HLS segments, in milliseconds.
+    pub(crate) hls_ms: u32,
+    /// Target length of DASH segments, in milliseconds.
+    pub(crate) dash_ms: u32,
+}
+
+/// Packaging rules shared by all titles of a library.
+pub(crate) struct TitleRules {
+    pub(crate) segment_lengths: SegmentLengths,
+    /// Secret from which content keys are derived, if segments are encrypted.
+    pub(crate) master_secret: Option<MasterSecret>,
+}
+
+/// One version of a title. It is immutable: when a file changes, a new version replaces it.
+pub(crate) struct Title {
+    pub(crate) key: Key,
+    /// In the order of [`Presentation::files`].
+    pub(crate) files: Vec<TitleFile>,
+    /// Segmented for HLS.
+    pub(crate) hls: Arc<Presentation>,
+    /// Segmented for DASH; the same presentation if the target lengths are equal.
+    pub(crate) dash: Arc<Presentation>,
+    /// Encryption of the segments, if any. An encrypted title has no DASH, which lacks this kind of
+    /// encryption.
+    pub(crate) encryption: Option<TitleEncryption>,
+    /// Latest modification time of its files.
+    pub(crate) modified: Option<LastModified>,
+    /// Manifests written so far.
+    pub(crate) texts: ManifestTexts,
+    /// Layout as one progressive MP4, computed on first use.
+    pub(crate) progressive_layout: ProgressiveSlot,
+    title_files: TitleFiles,
+    /// Server manifests and index MP4s that named the media, with their versions.
+    naming_files: Vec<(FileLocation, ObjectVersion)>,
+}
+
+/// One file of a title.
+pub(crate) struct TitleFile {
+    pub(crate) location: FileLocation,
+    pub(crate) object: Arc<Object>,
+}
+
+/// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is high
+/// because manifests are written after the title was weighed.
+const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
+/// Memory of an open file beside its tables: descriptor and page tables of the mapping.
+const OPEN_FILE_BYTES: usize = 32 << 10;
+
+impl Title {
+    /// Opens, indexes and segments a title. Blocks.
+    pub(crate) fn build_version(
+        stores: &MediaStores,
+        kept: &IndexCache,
+        key: &Key,
+        making: &TitleRules,
+    ) -> Result<Title, Error> {
+        let seal = making
+            .master_secret
+            .as_ref()
+            .map(|secret| secret.derive_title_key(key));
+        let seal = seal.transpose()?;
+        let version = seal.as_ref().map_or(0, TitleEncryption::version);
+        let (found, sources) = open_title(stores, kept, key)?;
+        let naming = sources.naming_files;
+        let (mut files, mut indexes) = (Vec::new(), Vec::new());
+        for (place, object, index) in sources.media {
+            files.push(TitleFile {
+                location: place,
+                object,
+            });
+            indexes.push(index);
+        }
+        let cut = |segment_ms| {
+            let presentation = Presentation::new(
+                indexes.clone(),
+                &PackagingRules {
+                    segment_duration_ms: segment_ms,
+                },
+            );
+            let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
+            presentation.version_hash ^= version;
+            Ok::<_, Error>(Arc::new(presentation))
+        };
+        let lengths = making.segment_lengths;
+        let hls = cut(lengths.hls_ms)?;
+        // With encryption, each segment number (the IV) may be used only once, in HLS.
+        let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {
+            hls.clone()
+        } else {
+            cut(lengths.dash_ms)?
+        };
+        let named = naming.iter().map(|(_, identity)| identity.modified());
+        let modified = files
+            .iter()
+            .map(|file| file.object.identity().modified())
+            .chain(named)
+            .max();
+        Ok(Title {
+            key: key.clone(),
+            files,
+            hls,
+            dash,
+            encryption: seal,
+            modified: modified.and_then(LastModified::from_time),
+            texts: ManifestTexts::default(),
+            progressive_layout: ProgressiveSlot::new(),
+            title_files: found,
+            naming_files: naming,
+        })
+    }
+
+    /// Returns whether the title's path still leads to the same files. Blocks.
+    pub(crate) fn has_same_files(&self, stores: &MediaStores) -> bool {
+        let now = |place: &FileLocation| stores.stat(place).ok().flatten();
+        let found = |place: &FileLocation| {
+            self.title_files
+                .keys()
+                .any(|key| *place == FileLocation::in_library(key))
+        };
+        let media = |file: &TitleFile| {
+            let is = |now| file.object.is(&now);
+            found(&file.location) || now(&file.location).is_some_and(is)
+        };
+        let naming = |(place, then): &(FileLocation, ObjectVersion)| {
+            found(place) || now(place) == Some(*then)
+        };
+        TitleFiles::find(stores.library(), &self.key).is_ok_and(|now| now == self.title_files)
+            && self.files.iter().all(media)
+            && self.naming_files.iter().all(naming)
+            && !self.is_overwritten()
+    }
+
+    /// Returns whether any open file was overwritten in place. Costs one `fstat` per file.
+    pub(crate) fn is_overwritten(&self) -> bool {
+        self.files.iter().any(|file| file.object.changed())
+    }
+
+    /// Returns the segment set of the HLS presentation.
+    pub(crate) fn hls_segment_set(&self) -> SegmentSet {
+        SegmentSet {
+            segment_ms: self.hls.segment_duration_ms,
+            version: self.hls.version_hash,
+        }
+    }
+
+    /// Returns the presentation with this segment set.
+    pub(crate) fn find_presentation(&self, set: SegmentSet) -> Option<&Arc<Presentation>> {
+        let is = |p: &&Arc<Presentation>| {
+            p.segment_duration_ms == set.segment_ms && p.version_hash == set.version
+        };
+        [&self.hls, &self.dash].into_iter().find(is)
+    }
+
+    /// Returns the file of a rendition.
+    pub(crate) fn file_object(&self, file: usize) -> Result<&Arc<Object>, Error> {
+        let file = self.files.get(file).map(|file| &file.object);
+        file.ok_or_else(|| Error::internal("the rendition has no file"))
+    }
+
+    /// Returns the display name: the last name of the path without its suffix.
+    pub(crate) fn display_name(&self) -> &str {
+        display_name_of(&self.key)
+    }
+
+    /// Returns `file`, `folder`, or `index` if the title's path leads to a file that names other
+    /// files.
+    pub(crate) fn source_kind(&self) -> &'static str {
+        let own = FileLocation::in_library(&self.key);
+        match () {
+            () if self.naming_files.iter().any(|(place, _)| *place == own) => "index",
+            () if self.files.first().is_some_and(|file| file.location == own) => "file",
+            () => "folder",
+        }
+    }
+
+    /// Returns the estimated memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let indexes = self
+            .hls
+            .files
+            .iter()
+            .map(|index| index.heap_bytes() + OPEN_FILE_BYTES);
+        let segments = |p: &Presentation| {
+            p.renditions
+                .iter()
+                .map(|r| r.segment_count())
+                .sum::<usize>()
+        };
+        let segments = segments(&self.hls) + segments(&self.dash);
+        // The progressive layout of an index MP4 repeats its tables.
+        let naming = self
+            .naming_files
+            .iter()
+            .map(|(_, identity)| identity.len as usize);
+        indexes.sum::<usize>() + segments * MANIFEST_BYTES_PER_SEGMENT + naming.sum::<usize>()
+    }
+}

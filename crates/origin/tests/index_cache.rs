@@ -1,0 +1,190 @@
+//! The index cache on disk, and no cache: the film is always served in its current version.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use support::{Served, demo};
+
+/// Creates a library with one film that was modified long ago.
+fn library() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    put(&root.path().join("film.mp4"), "video-180p.mp4", 1000);
+    root
+}
+
+/// Replaces a film with a modification time some seconds ago.
+fn put(to: &Path, name: &str, seconds: u64) {
+    let next = to.with_extension("next");
+    fs::copy(demo().join(name), &next).unwrap();
+    age(&next, seconds);
+    fs::rename(next, to).unwrap();
+}
+
+fn age(path: &Path, seconds: u64) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(seconds))
+        .unwrap();
+}
+
+fn serve(root: tempfile::TempDir, cache: &Path) -> Served {
+    let folder = cache.to_str().unwrap();
+    let flags = [
+        "--index-cache",
+        "memory+disk",
+        "--index-cache-dir",
+        folder,
+        "--recheck",
+        "0s",
+    ];
+    Served::over(root, &flags)
+}
+
+/// Returns the description of the film and its first segment.
+fn seen(server: &Served) -> (String, Vec<u8>) {
+    let text = server.text("/film.mp4/.json");
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rendition = &json["renditions"][0];
+    let first = rendition["segments"][0]["t"].to_string();
+    let media = rendition["media"].as_str().unwrap().replace("{t}", &first);
+    (text, server.get(&format!("/film.mp4/{media}")).body)
+}
+
+fn reads(server: &Served) -> u64 {
+    server.metric("headwater_storage_requests_total{reason=\"index\"}")
+}
+
+fn looked(server: &Served, result: &str) -> u64 {
+    server.metric(&format!(
+        "headwater_index_disk_requests_total{{result=\"{result}\"}}"
+    ))
+}
+
+fn kept(cache: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(cache).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Stops the server and returns its library.
+fn stop(mut server: Served) -> tempfile::TempDir {
+    std::mem::replace(&mut server.root, tempfile::tempdir().unwrap())
+}
+
+#[test]
+fn a_restart_does_not_read_films_again() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(library(), cache.path());
+    let first = seen(&server);
+    assert!(reads(&server) > 0);
+    assert_eq!((looked(&server, "hit"), looked(&server, "miss")), (0, 1));
+    let server = serve(stop(server), cache.path());
+    assert_eq!(seen(&server), first);
+    assert_eq!(reads(&server), 0);
+    assert_eq!((looked(&server, "hit"), looked(&server, "miss")), (1, 0));
+    assert!(server.metric("headwater_index_disk_bytes") > 1000);
+}
+
+#[test]
+fn a_changed_film_is_indexed_again() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(library(), cache.path());
+    let first = seen(&server);
+    let root = stop(server);
+    put(&root.path().join("film.mp4"), "video-360p.mp4", 500);
+    let server = serve(root, cache.path());
+    let second = seen(&server);
+    assert_ne!(first, second);
+    assert_eq!(looked(&server, "hit"), 0);
+    // The same holds while the server runs, and for a file of the same length.
+    let path = server.path("film.mp4");
+    let mut bytes = fs::read(&path).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    let next = server.path("next");
+    fs::write(&next, bytes).unwrap();
+    age(&next, 400);
+    fs::rename(next, &path).unwrap();
+    assert_ne!(seen(&server), second);
+    assert_eq!(kept(cache.path()).len(), 1, "one film, one file");
+}
+
+#[test]
+fn a_recently_modified_film_is_not_stored() {
+    let cache = tempfile::tempdir().unwrap();
+    let root = library();
+    put(&root.path().join("film.mp4"), "video-180p.mp4", 0);
+    seen(&serve(root, cache.path()));
+    assert!(kept(cache.path()).is_empty());
+}
+
+#[test]
+fn damaged_cache_files_are_rebuilt() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = serve(library(), cache.path());
+    let right = seen(&server);
+    let path = kept(cache.path()).remove(0);
+    let whole = fs::read(&path).unwrap();
+    let mut root = stop(server);
+    let cut = |end: usize| whole[..end].to_vec();
+    let flip = |at: usize| {
+        let mut other = whole.clone();
+        other[at] ^= 0x40;
+        other
+    };
+    let len = whole.len();
+    let mut harmed = vec![cut(0), cut(10), cut(len / 2), cut(len - 1), vec![0; len]];
+    harmed.extend((0..24).map(|n| flip(n * (len - 1) / 23)));
+    for bytes in harmed {
+        fs::write(&path, &bytes).unwrap();
+        let server = serve(root, cache.path());
+        assert_eq!(seen(&server), right);
+        assert_eq!((looked(&server, "hit"), looked(&server, "broken")), (0, 1));
+        assert_eq!(fs::read(&path).unwrap(), whole, "kept anew");
+        root = stop(server);
+    }
+    // An entry of another program: its checksum is right, but it is no index.
+    let disk = store::DiskCache::open(cache.path(), 1 << 20).unwrap();
+    let name = format!("{}/film.mp4", root.path().canonicalize().unwrap().display());
+    let version = whole[24 + name.len()..][..49].to_vec();
+    assert!(
+        disk.get(&name, &version).is_some(),
+        "the test speaks of the same file"
+    );
+    for junk in [
+        &b"junk"[..],
+        b"",
+        &fs::read(root.path().join("film.mp4")).unwrap(),
+    ] {
+        disk.put(&name, &version, junk).unwrap();
+        let server = serve(root, cache.path());
+        assert_eq!(seen(&server), right);
+        root = stop(server);
+    }
+}
+
+#[test]
+fn without_a_writable_disk_films_are_still_served() {
+    let cache = tempfile::tempdir().unwrap();
+    let folder = cache.path().join("gone");
+    let server = serve(library(), &folder);
+    fs::remove_dir_all(&folder).unwrap();
+    let right = seen(&server);
+    assert_eq!(right, seen(&serve(stop(server), cache.path())));
+}
+
+#[test]
+fn without_a_cache_each_request_reads_its_film() {
+    let server = Served::over(library(), &["--index-cache", "off"]);
+    let (first, reads_once) = (seen(&server), reads(&server));
+    assert!(reads_once > 0);
+    assert_eq!(server.metric("headwater_index_builds_total"), 2);
+    assert_eq!(seen(&server), first);
+    assert_eq!(reads(&server), 2 * reads_once);
+    assert_eq!(server.metric("headwater_index_builds_total"), 4);
+    assert_eq!(server.get("/missing.mp4/.m3u8").status, 404);
+    let memory = Served::over(stop(server), &["--index-cache", "memory"]);
+    assert_eq!(seen(&memory), first);
+    assert_eq!(memory.metric("headwater_index_builds_total"), 1);
+}

@@ -1,0 +1,113 @@
+//! Lists and descriptions: every printed URL is served.
+
+use super::support::{Served, demo};
+
+/// Returns every URL in a manifest, resolved.
+fn urls_of(manifest: &str, text: &str) -> Vec<String> {
+    let folder = manifest
+        .split('?')
+        .next()
+        .unwrap()
+        .rsplit_once('/')
+        .unwrap()
+        .0;
+    let mut urls = Vec::new();
+    for line in text.lines() {
+        let quoted = line
+            .split("URI=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
+        let bare = (!line.starts_with('#') && !line.is_empty()).then_some(line);
+        for url in quoted.into_iter().chain(bare) {
+            urls.push(format!("{folder}/{url}"));
+        }
+    }
+    urls
+}
+
+#[test]
+fn every_url_that_playlists_print_is_served() {
+    let server = Served::new(&["--segment", "4s"]);
+    let mut ahead = vec!["/film/.m3u8".to_owned(), "/film/.m3u8?format=ts".to_owned()];
+    let mut seen = std::collections::BTreeSet::new();
+    let mut media = 0;
+    while let Some(url) = ahead.pop() {
+        if !seen.insert(url.clone()) {
+            continue;
+        }
+        let answer = server.get(&url);
+        assert_eq!(
+            answer.status,
+            200,
+            "{url}: {}",
+            answer.header("headwater-error")
+        );
+        assert!(!answer.body.is_empty(), "{url}");
+        if answer.header("content-type").contains("mpegurl") {
+            ahead.extend(urls_of(&url, &String::from_utf8(answer.body).unwrap()));
+        } else {
+            media += 1;
+        }
+    }
+    // Two video and two audio renditions of 48 s in 4 s segments, as CMAF and packed, and key
+    // frames.
+    assert!(media > 4 * 12 * 2, "only {media} segments");
+}
+
+#[test]
+fn the_library_lists_titles() {
+    let server = Served::new(&[]);
+    std::fs::create_dir_all(server.path("series/one")).unwrap();
+    for name in ["e1.mp4", "e2.mp4"] {
+        std::fs::copy(
+            demo().join("video-360p.mp4"),
+            server.path("series/one").join(name),
+        )
+        .unwrap();
+    }
+    std::fs::write(server.path("series/broken.mp4"), "no film").unwrap();
+    std::fs::write(server.path("series/notes.txt"), "no film").unwrap();
+    let list: serde_json::Value = serde_json::from_str(&server.text("/-/library.json")).unwrap();
+    let titles = list["titles"].as_array().unwrap();
+    let paths: Vec<_> = titles.iter().map(|t| t["path"].as_str().unwrap()).collect();
+    let expected = [
+        "film.mp4",
+        "film",
+        "series/broken.mp4",
+        "series/one/e1.mp4",
+        "series/one/e2.mp4",
+    ];
+    assert_eq!(paths, expected);
+    let film = &titles[1];
+    assert_eq!(film["kind"], "folder");
+    assert_eq!(film["video"].as_array().unwrap().len(), 2);
+    assert_eq!(film["audio"][1]["language"], "fra");
+    assert_eq!(film["duration_ms"], 48_000);
+    assert!(film["error"].is_null());
+    assert!(
+        titles[2]["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("series/broken.mp4: ")
+    );
+}
+
+#[test]
+fn the_description_lists_segment_urls() {
+    let server = Served::new(&["--dash-segment", "2s"]);
+    let film: serde_json::Value = serde_json::from_str(&server.text("/film/.json")).unwrap();
+    assert_eq!(film["name"], "film");
+    assert_ne!(film["set"], film["dash_set"]);
+    for rendition in film["renditions"].as_array().unwrap() {
+        let init = rendition["init"].as_str().unwrap();
+        assert_eq!(server.get(&format!("/film/{init}")).status, 200);
+        let segments = rendition["segments"].as_array().unwrap();
+        for segment in [&segments[0], &segments[segments.len() - 1]] {
+            let time = segment["t"].to_string();
+            let url = rendition["media"].as_str().unwrap().replace("{t}", &time);
+            let answer = server.get(&format!("/film/{url}"));
+            assert_eq!(answer.status, 200);
+            assert_eq!(segment["bytes"], answer.body.len());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Status, headers and body of each kind of response.
+#![allow(clippy::unwrap_used)]
+
+mod listing;
+mod ranges;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::os::unix::fs::symlink;
+use support::Served;
+
+/// Returns the URL of the first segment of a media playlist.
+fn first_segment(server: &Served, playlist: &str) -> String {
+    let text = server.text(playlist);
+    let segment = text.lines().find(|line| !line.starts_with('#')).unwrap();
+    let (folder, _) = playlist.rsplit_once('/').unwrap();
+    format!("{folder}/{segment}")
+}
+
+fn video_playlist(server: &Served, title: &str, name: &str) -> String {
+    let query = if name == "ts" { "?format=ts" } else { "" };
+    let text = server.text(&format!("/{title}/.m3u8{query}"));
+    let name = format!("/{name}.m3u8");
+    let is = |line: &&str| line.contains("/video") && line.ends_with(&name);
+    let line = text.lines().find(is).unwrap();
+    format!("/{title}/{line}")
+}
+
+#[test]
+#[allow(clippy::too_many_lines)] // A table.
+fn each_url_has_its_status() {
+    let server = Served::new(&[]);
+    std::fs::create_dir(server.path("empty")).unwrap();
+    std::fs::create_dir(server.path("folder.mp4")).unwrap();
+    std::fs::write(server.path("garbage.mp4"), vec![7; 5000]).unwrap();
+    std::fs::write(server.path("nothing.mp4"), "").unwrap();
+    std::fs::write(server.path(".secret"), "x").unwrap();
+    std::fs::write(server.path("film/ready.m3u8"), "#EXTM3U ready\n").unwrap();
+    symlink("/etc/hostname", server.path("out.mp4")).unwrap();
+    let playlist = video_playlist(&server, "film.mp4", "hls");
+    let segment = first_segment(&server, &playlist);
+    let set = segment.split('/').nth(2).unwrap();
+    let rendition = segment.split('/').nth(3).unwrap();
+    let in_set = |name: &str| format!("/film.mp4/{set}/{rendition}/{name}");
+    for (target, status, error) in [
+        ("/", 200, ""),
+        ("/healthz", 200, ""),
+        ("/readyz", 200, ""),
+        ("/metrics", 200, ""),
+        ("/-/library.json", 200, ""),
+        ("/film.mp4", 200, ""),
+        ("/film.mp4/.m3u8", 200, ""),
+        ("/film.mp4/any.m3u8", 200, ""),
+        ("/film/.m3u8", 200, ""),
+        ("/film/ready.m3u8", 200, ""),
+        ("/film.mp4/.mpd?template=number", 200, ""),
+        ("/film.mp4/.json", 200, ""),
+        (&segment, 200, ""),
+        (&format!("{segment}?x=1"), 200, ""),
+        (&in_set("init.mp4"), 200, ""),
+        (&in_set("n/1.m4s"), 200, ""),
+        (&in_set("n/0.m4s"), 404, "client; not found"),
+        (&in_set("n/999.m4s"), 404, "client; unknown segment"),
+        (&in_set("n/01.m4s"), 404, "client; not found"),
+        (&in_set("1.m4s"), 404, "client; unknown segment"),
+        (&in_set("0.aac"), 404, "client; "),
+        (
+            &format!("/film.mp4/{set}/video=7/0.m4s"),
+            404,
+            "client; unknown rendition",
+        ),
+        (
+            &segment.replace(set, "6000-0123456789abcdef"),
+            410,
+            "client; the film or its segmentation has changed",
+        ),
+        (
+            &format!("/film.mp4/{set}/video=7/hls.m3u8"),
+            404,
+            "client; unknown rendition",
+        ),
+        (
+            "/film.mp4/.m3u8?format=webm",
+            400,
+            "client; `format` must be cmaf or ts",
+        ),
+        ("/missing.mp4/.m3u8", 404, "client; there is no such file"),
+        ("/missing.mp4", 404, "client; there is no such file"),
+        ("/-/missing.js", 404, "client; unknown page asset"),
+        ("/film", 404, "client; there is no such file"),
+        ("/film/", 404, "client; not found"),
+        ("/empty/.mpd", 404, "client; the folder contains no film"),
+        ("/folder.mp4", 404, "client; there is no such file"),
+        (
+            "/folder.mp4/.m3u8",
+            404,
+            "client; the folder contains no film",
+        ),
+        ("/garbage.mp4/.m3u8", 415, "upstream; garbage.mp4: "),
+        ("/nothing.mp4/.m3u8", 415, "upstream; nothing.mp4: "),
+        ("/nothing.mp4", 200, ""),
+        ("/out.mp4", 403, "client; a link leads out of the library"),
+        (
+            "/out.mp4/.m3u8",
+            403,
+            "client; a link leads out of the library",
+        ),
+        (
+            "/.secret",
+            404,
+            "client; names that begin with a dot are not served",
+        ),
+        (
+            "/../etc/passwd",
+            400,
+            "client; the path contains `.` or `..`",
+        ),
+        (
+            "/film/%2e%2e/film.mp4",
+            400,
+            "client; the path contains `.` or `..`",
+        ),
+        (
+            "/film%2f..%2ffilm.mp4",
+            400,
+            "client; the path contains a control character, a backslash or an encoded slash",
+        ),
+        (
+            "/film.mp4%00.m3u8",
+            400,
+            "client; the path contains a control character",
+        ),
+        (
+            "/a%5C..%5Cb",
+            400,
+            "client; the path contains a control character, a backslash or an encoded slash",
+        ),
+        ("/%ff", 400, "client; the path is not percent-encoded UTF-8"),
+        (
+            "//film.mp4",
+            400,
+            "client; the path has an empty name in it",
+        ),
+        (&format!("/{}", "x".repeat(16 << 10)), 414, "client; "),
+    ] {
+        let answer = server.get(target);
+        let short: String = target.chars().take(80).collect();
+        assert_eq!(
+            answer.status,
+            status,
+            "{short}: {}",
+            answer.header("headwater-error")
+        );
+        let said = answer.header("headwater-error");
+        assert!(
+            said.starts_with(error) && said.is_empty() == error.is_empty(),
+            "{short}: {said}"
+        );
+        if status >= 400 {
+            assert_eq!(answer.header("cache-control"), "max-age=1", "{short}");
+        }
+        // Pages of another origin can read every response, including those of the HTTP library.
+        if status != 414 {
+            let cors = answer.header("access-control-allow-origin");
+            let own = ["/healthz", "/readyz", "/metrics"].contains(&target);
+            assert!(own || cors == "*", "{short}: {cors:?}");
+        }
+    }
+}
+
+#[test]
+fn each_method_has_its_status() {
+    let server = Served::new(&[]);
+    for (method, status) in [
+        ("GET", 200),
+        ("HEAD", 200),
+        ("OPTIONS", 204),
+        ("POST", 405),
+        ("PUT", 405),
+        ("DELETE", 405),
+        ("PATCH", 405),
+        ("TRACE", 405),
+        ("BREW", 405),
+    ] {
+        let answer = server.ask(method, "/film.mp4/.mpd", "");
+        assert_eq!(answer.status, status, "{method}");
+        if status == 405 || status == 204 {
+            assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS", "{method}");
+        }
+    }
+    let post = server.ask("POST", "/film.mp4/.mpd", "Content-Length: 5\r\n");
+    assert_eq!(post.status, 405);
+}
+
+#[test]
+fn headers_depend_on_the_resource_kind() {
+    let server = Served::new(&[]);
+    let playlist = video_playlist(&server, "film", "hls");
+    let segment = first_segment(&server, &playlist);
+    let ts = first_segment(&server, &video_playlist(&server, "film", "ts"));
+    const SOON: &str = "public, max-age=2, stale-while-revalidate=30, stale-if-error=300";
+    const EVER: &str = "public, max-age=31536000, immutable";
+    for (target, content_type, cache) in [
+        ("/film/.m3u8", "application/vnd.apple.mpegurl", SOON),
+        (&playlist, "application/vnd.apple.mpegurl", SOON),
+        ("/film/.mpd", "application/dash+xml", SOON),
+        ("/film/.json", "application/json", SOON),
+        (&segment, "video/mp4", EVER),
+        (&ts, "video/mp2t", EVER),
+        ("/film.mp4", "video/mp4", SOON),
+    ] {
+        let get = server.get(target);
+        let head = server.ask("HEAD", target, "");
+        assert!(head.body.is_empty());
+        for answer in [&get, &head] {
+            assert_eq!(answer.status, 200, "{target}");
+            assert_eq!(answer.header("content-type"), content_type, "{target}");
+            assert_eq!(answer.header("cache-control"), cache, "{target}");
+            assert_eq!(answer.header("accept-ranges"), "bytes", "{target}");
+            assert_eq!(
+                answer.header("content-length"),
+                get.body.len().to_string(),
+                "{target}"
+            );
+            assert!(
+                answer.header("etag").starts_with('"'),
+                "{target}: a strong tag"
+            );
+            assert!(answer.header("last-modified").ends_with(" GMT"), "{target}");
+        }
+        let next = get.header("link");
+        assert_eq!(next.is_empty(), cache == SOON, "{target}: {next}");
+        if let Some((url, rel)) = next.split_once("; ") {
+            assert_eq!(rel, "rel=\"next\"");
+            let url = url.trim_matches(['<', '>']);
+            assert_eq!(server.get(url).status, 200, "{url}");
+            assert_ne!(url, target);
+        }
+    }
+}
+
+#[test]
+fn conditions_spare_the_body() {
+    let server = Served::new(&[]);
+    let segment = first_segment(&server, &video_playlist(&server, "film", "hls"));
+    for target in ["/film/.m3u8", "/film.mp4", &segment, "/"] {
+        let get = server.get(target);
+        let (etag, date) = (get.header("etag"), get.header("last-modified"));
+        let ask = |headers: String| server.ask("GET", target, &headers);
+        let same = ask(format!("If-None-Match: {etag}\r\n"));
+        assert_eq!((same.status, same.body.len()), (304, 0), "{target}");
+        assert_eq!(same.header("etag"), etag);
+        assert_eq!(
+            ask("If-None-Match: \"other\"\r\n".into()).status,
+            200,
+            "{target}"
+        );
+        assert_eq!(
+            ask("If-Match: \"other\"\r\n".into()).status,
+            412,
+            "{target}"
+        );
+        if !date.is_empty() {
+            assert_eq!(
+                ask(format!("If-Modified-Since: {date}\r\n")).status,
+                304,
+                "{target}"
+            );
+        }
+    }
+}
+
+#[test]
+fn texts_are_compressed_as_requested() {
+    let server = Served::new(&[]);
+    let plain = server.get("/film/.mpd");
+    assert_eq!(plain.header("vary"), "Accept-Encoding");
+    let mut tags = vec![plain.header("etag").to_owned()];
+    for coding in ["gzip", "br", "zstd"] {
+        let ask = || {
+            server.ask(
+                "GET",
+                "/film/.mpd",
+                &format!("Accept-Encoding: {coding}\r\n"),
+            )
+        };
+        let (first, second) = (ask(), ask());
+        assert_eq!(first.header("content-encoding"), coding);
+        assert_eq!(first.header("vary"), "Accept-Encoding");
+        assert!(first.body.len() < plain.body.len());
+        assert_eq!(first.body, second.body);
+        tags.push(first.header("etag").to_owned());
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "each coding has a tag of its own: {tags:?}");
+}

@@ -1,0 +1,178 @@
+//! The segment cache: a cached segment equals the first response in every way.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use support::{Answer, Served, demo};
+
+const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
+
+/// Returns the paths of a media playlist's segments.
+fn listed(server: &Served, master: &str, what: &str) -> Vec<String> {
+    let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
+    let join = |base: &str, name: &str| format!("{}/{name}", folder(base));
+    let lines = |path: &str| -> Vec<String> {
+        let path = path.split('?').next().unwrap().to_owned();
+        let text = server.text(&path);
+        let names = text.lines().filter(|line| !line.starts_with('#'));
+        names
+            .filter(|l| !l.is_empty())
+            .map(|l| join(&path, l))
+            .collect()
+    };
+    let text = server.text(master);
+    let media = text
+        .lines()
+        .find(|line| line.contains(what) && !line.starts_with('#'));
+    lines(&join(master.split('?').next().unwrap(), media.unwrap()))
+}
+
+fn told(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+    let names = [
+        "etag",
+        "content-type",
+        "content-length",
+        "content-range",
+        "accept-ranges",
+        "cache-control",
+        "link",
+    ];
+    let headers = names.map(|name| answer.header(name).to_owned());
+    (answer.status, headers.to_vec(), answer.body.clone())
+}
+
+#[test]
+fn repeated_responses_equal_the_first() {
+    let server = Served::new(&[]);
+    let cmaf = listed(&server, "/film.mp4/.m3u8", "video");
+    let ts = listed(&server, "/film.mp4/.m3u8?format=ts", "video");
+    for path in [&cmaf[0], &cmaf[1], &ts[0], &ts[1]] {
+        let ways = [
+            "",
+            "Range: bytes=100-70000\r\n",
+            "Range: bytes=999999999-\r\n",
+        ];
+        // The first request goes to a server that has not served the segment.
+        for way in ways {
+            let fresh = told(&Served::new(&[]).ask("GET", path, way));
+            for _ in 0..4 {
+                assert_eq!(told(&server.ask("GET", path, way)), fresh, "{path} {way:?}");
+            }
+        }
+        let etag = server.get(path).header("etag").to_owned();
+        let known = server.ask("GET", path, &format!("If-None-Match: {etag}\r\n"));
+        assert_eq!((known.status, known.body.len()), (304, 0));
+        assert!(known.header("link").is_empty());
+        let other = server.ask("GET", path, "If-Match: \"other\"\r\n");
+        assert_eq!(other.status, 412);
+    }
+}
+
+#[test]
+fn segments_in_memory_need_no_storage_requests() {
+    let server = Served::new(&[]);
+    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    for path in [cmaf, ts] {
+        for _ in 0..2 {
+            assert_eq!(server.get(path).status, 200);
+        }
+        let reads = server.metric(SEGMENT_READS);
+        for _ in 0..3 {
+            assert_eq!(server.get(path).status, 200);
+        }
+        assert_eq!(server.metric(SEGMENT_READS), reads, "{path}");
+    }
+    assert!(server.metric("headwater_segment_memory_bytes") > 0);
+}
+
+#[test]
+fn cached_segments_expire_with_their_film() {
+    let server = Served::new(&["--recheck", "0s"]);
+    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    for path in [cmaf, ts] {
+        for _ in 0..3 {
+            assert_eq!(server.get(path).status, 200);
+        }
+    }
+    // Overwrites the file in place with the same length and other media.
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("film.mp4"), bytes).unwrap();
+    for path in [cmaf, ts] {
+        assert_eq!(server.get(path).status, 410, "{path}");
+    }
+    fs::remove_file(server.path("film.mp4")).unwrap();
+    for path in [cmaf, ts] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+}
+
+/// Serves a film whose segments are too long to be promoted at once.
+fn long(flags: &[&str]) -> (Served, Vec<String>) {
+    let root = tempfile::tempdir().unwrap();
+    fs::copy(demo().join("video-540p.mp4"), root.path().join("film.mp4")).unwrap();
+    let always = ["--recheck", "0s", "--segment", "12s"];
+    let server = Served::over(root, &[&always, flags].concat());
+    let paths = listed(&server, "/film.mp4/.m3u8", "video");
+    let long = server.get(&paths[0]).body.len();
+    assert!(long > 256 << 10, "{long}");
+    (server, paths)
+}
+
+#[test]
+fn long_segments_requested_often_are_promoted() {
+    let (server, paths) = long(&[]);
+    let (first, second) = (told(&server.get(&paths[0])), told(&server.get(&paths[1])));
+    for _ in 0..2 {
+        assert_eq!(told(&server.get(&paths[0])), first);
+        assert_eq!(told(&server.get(&paths[1])), second);
+    }
+    let reads = server.metric(SEGMENT_READS);
+    for _ in 0..3 {
+        assert_eq!(told(&server.get(&paths[0])), first);
+        assert_eq!(told(&server.get(&paths[1])), second);
+    }
+    assert_eq!(server.metric(SEGMENT_READS), reads);
+    assert!(server.metric("headwater_segment_memory_bytes") as usize > first.2.len());
+    let mut bytes = fs::read(server.path("film.mp4")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].iter_mut().for_each(|byte| *byte = !*byte);
+    fs::write(server.path("film.mp4"), bytes).unwrap();
+    assert_eq!(server.get(&paths[0]).status, 410);
+}
+
+#[test]
+fn long_segments_requested_rarely_are_not_promoted() {
+    let (server, paths) = long(&["--segment-memory", "2MiB"]);
+    let (rare, often) = (&paths[0], &paths[1]);
+    let first = told(&server.get(rare));
+    for _ in 0..4 {
+        // More bytes than the cache holds.
+        let mut between = 0;
+        while between < 2 << 20 {
+            between += server.get(often).body.len();
+        }
+        let reads = server.metric(SEGMENT_READS);
+        assert_eq!(told(&server.get(rare)), first);
+        assert!(server.metric(SEGMENT_READS) > reads, "it is not kept");
+    }
+    let reads = server.metric(SEGMENT_READS);
+    server.get(often);
+    assert_eq!(server.metric(SEGMENT_READS), reads, "but this one is");
+}
+
+#[test]
+fn without_segment_memory_nothing_is_cached() {
+    let server = Served::new(&["--segment-memory", "0B"]);
+    for path in listed(&server, "/film.mp4/.m3u8?format=ts", "video") {
+        let first = told(&server.get(&path));
+        for _ in 0..3 {
+            assert_eq!(told(&server.get(&path)), first);
+        }
+    }
+    assert_eq!(server.metric("headwater_segment_memory_bytes"), 0);
+}
