@@ -1,8 +1,8 @@
-//! `headwater edge` and nothing else, so that its instructions can be counted without building
-//! the other programs: see `bench/callgrind.py`.
+//! Runs `headwater edge` alone, so that `bench/callgrind.py` can count its instructions without building
+//! the other programs.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    edge::edge(&edge::config::command().get_matches())
+    edge::run_command(&edge::config::command().get_matches())
 }

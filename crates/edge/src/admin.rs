@@ -1,4 +1,5 @@
-//! The port for the people who run it: status, purging. Everything needs the token.
+//! The admin port for operators: status, purges, warming and reloads. Everything but health needs
+//! the token.
 
 mod status;
 
@@ -9,53 +10,57 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use net::body::Incoming;
-use net::server::Connections;
+use net::server::OpenConnections;
 use net::{Body, Conn, Error, token};
 use serde_json::{Value, json};
 
-use crate::live::Live;
-use crate::purge::What;
-use crate::{receive, warm};
+use crate::purge::PurgeTarget;
+use crate::reload::ReloadableEdge;
+use crate::{request_facts, warm};
 
-/// Bytes of a list to warm up from, at most.
+/// Limit on the size of a list of URLs.
 const LIST_BYTES_MAX: u64 = 4 << 20;
 
-/// All that the port has to do with.
-pub struct Admin {
-    pub live: Arc<Live>,
+/// The state of the admin port.
+pub struct AdminPort {
+    pub edge: Arc<ReloadableEdge>,
     pub token: Arc<str>,
-    /// Of the other port.
-    pub connections: Connections,
-    /// Its number among those who ask origins.
+    /// Connections of the main port.
+    pub connections: OpenConnections,
+    /// Index of this port's upstream connections.
     pub worker: usize,
-    /// When the process began.
-    pub since: Instant,
+    /// Start of the process.
+    pub started_at: Instant,
 }
 
-/// The page brings all it needs, and loads nothing from anywhere.
+/// The status page is self-contained and loads nothing from other sites.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
                       script-src 'unsafe-inline'";
 
-/// Answers one request at the admin port.
-pub async fn answer(admin: Arc<Admin>, request: Request<Incoming>, conn: Conn) -> Response<Body> {
-    let edge = admin.live.now();
+/// Handles one request to the admin port.
+pub async fn handle_admin_request(
+    admin: Arc<AdminPort>,
+    request: Request<Incoming>,
+    conn: Conn,
+) -> Response<Body> {
+    let edge = admin.edge.current();
     let (head, body) = request.into_parts();
     let (method, uri) = (&head.method, &head.uri);
-    // Balancers ask without a token.
+    // Balancers have no token.
     match uri.path() {
-        "/healthz" => return receive::short("ok\n"),
-        "/readyz" => return edge.ready(),
+        "/healthz" => return request_facts::text_response("ok\n"),
+        "/readyz" => return edge.ready_response(),
         _ => {}
     }
-    if !token::allowed(&head.headers, &admin.token) {
-        let what = "this port needs its token: Authorization: Bearer TOKEN, or as a password";
+    if !token::is_allowed(&head.headers, &admin.token) {
+        let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";
         let mut response = Error::client(StatusCode::UNAUTHORIZED, what).response();
         let ask = HeaderValue::from_static("Basic realm=\"headwater edge\"");
         response.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
         return response;
     }
-    if *method == Method::POST && is_foreign(&head.headers) {
-        let what = "a page from elsewhere may not do this";
+    if *method == Method::POST && is_cross_site(&head.headers) {
+        let what = "requests from pages of other sites are not allowed";
         return Error::client(StatusCode::FORBIDDEN, what).response();
     }
     let query = uri.query().unwrap_or_default();
@@ -70,52 +75,54 @@ pub async fn answer(admin: Arc<Admin>, request: Request<Incoming>, conn: Conn) -
             headers.insert(header::CONTENT_SECURITY_POLICY, policy);
             response
         }
-        (&Method::GET, "/status") => as_json(&status::of(&admin, &edge)),
-        (&Method::GET, "/metrics") => edge.metrics(),
-        (&Method::POST, "/purge") => match purge_of(query) {
-            Ok((what, soft)) => as_json(&json!({ "purged": edge.purge(&what, soft) })),
+        (&Method::GET, "/status") => json_response(&status::build_status(&admin, &edge)),
+        (&Method::GET, "/metrics") => edge.metrics_response(),
+        (&Method::POST, "/purge") => match parse_purge_query(query) {
+            Ok((what, soft)) => json_response(&json!({ "purged": edge.purge_target(&what, soft) })),
             Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),
         },
-        (&Method::POST, "/reload") => match admin.live.reload() {
-            Ok(fixed) => as_json(&json!({ "reloaded": true, "takes_a_restart": fixed })),
+        (&Method::POST, "/reload") => match admin.edge.reload() {
+            Ok(fixed) => json_response(&json!({ "reloaded": true, "takes_a_restart": fixed })),
             Err(wrong) => Error::client(StatusCode::BAD_REQUEST, wrong).response(),
         },
         (&Method::POST, "/warm") => {
-            let list = match net::body::read(body, LIST_BYTES_MAX).await {
-                Ok(bytes) => list_of(&bytes, query),
+            let list = match net::body::read_request_body(body, LIST_BYTES_MAX).await {
+                Ok(bytes) => parse_warm_list(&bytes, query),
                 Err(error) => return error.response(),
             };
             match list {
                 Ok(urls) => {
-                    let warmed = edge.warm(admin.worker, urls, &head.headers, &conn).await;
-                    as_json(&json!(warmed))
+                    let warmed = edge
+                        .warm_urls(admin.worker, urls, &head.headers, &conn)
+                        .await;
+                    json_response(&json!(warmed))
                 }
                 Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),
             }
         }
         _ => {
-            let what = "there are GET /, /status, /metrics, and POST /purge, /warm, /reload";
+            let what = "not found; use GET /, /status, /metrics, or POST /purge, /warm, /reload";
             Error::client(StatusCode::NOT_FOUND, what).response()
         }
     }
 }
 
-/// A browser that knows the token sends it for other sites' pages, too, and says so (Fetch
-/// Metadata).
-fn is_foreign(headers: &HeaderMap) -> bool {
+/// Returns whether another site's page sent the request. A browser that knows the token sends it
+/// along, but also reports the site (Fetch Metadata).
+fn is_cross_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))
 }
 
-/// A list of URLs, and `base=/film/` for those that are relative.
-fn list_of(bytes: &[u8], query: &str) -> Result<Vec<Uri>, String> {
+/// Parses a list of URLs, with `base=/film/` for relative ones.
+fn parse_warm_list(bytes: &[u8], query: &str) -> Result<Vec<Uri>, String> {
     let base = query.split('&').find_map(|part| part.strip_prefix("base="));
-    let text = std::str::from_utf8(bytes).map_err(|_| "the list is no text")?;
-    warm::list(text, base.unwrap_or_default())
+    let text = std::str::from_utf8(bytes).map_err(|_| "the list is not UTF-8 text")?;
+    warm::parse_url_list(text, base.unwrap_or_default())
 }
 
-/// `url=/a`, `prefix=/film/` or `tag=film`, and `soft`.
-fn purge_of(query: &str) -> Result<(What, bool), &'static str> {
+/// Parses `url=/a`, `prefix=/film/` or `tag=film`, and `soft`.
+fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
     let (mut what, mut soft) = (None, false);
     for part in query.split('&').filter(|part| !part.is_empty()) {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -124,19 +131,19 @@ fn purge_of(query: &str) -> Result<(What, bool), &'static str> {
                 soft = value != "0";
                 continue;
             }
-            "url" => What::Url(value.to_owned()),
-            "prefix" => What::Prefix(value.to_owned()),
-            "tag" => What::Tag(value.to_owned()),
-            _ => return Err("purge knows url, prefix, tag and soft"),
+            "url" => PurgeTarget::Url(value.to_owned()),
+            "prefix" => PurgeTarget::Prefix(value.to_owned()),
+            "tag" => PurgeTarget::Tag(value.to_owned()),
+            _ => return Err("unknown parameter; use url, prefix, tag and soft"),
         };
         if value.is_empty() || what.replace(new).is_some() {
-            return Err("one of url, prefix and tag, and not empty");
+            return Err("exactly one of url, prefix and tag is required, with a value");
         }
     }
-    Ok((what.ok_or("one of url, prefix and tag")?, soft))
+    Ok((what.ok_or("one of url, prefix and tag is required")?, soft))
 }
 
-fn as_json(value: &Value) -> Response<Body> {
+fn json_response(value: &Value) -> Response<Body> {
     let mut response = Response::new(Body::full(format!("{value}\n")));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -148,15 +155,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purge_names_one_thing() {
-        assert_eq!(purge_of("url=/a"), Ok((What::Url("/a".into()), false)));
+    fn a_purge_query_selects_one_target() {
         assert_eq!(
-            purge_of("prefix=/f/&soft"),
-            Ok((What::Prefix("/f/".into()), true))
+            parse_purge_query("url=/a"),
+            Ok((PurgeTarget::Url("/a".into()), false))
         );
-        assert_eq!(purge_of("tag=x&soft=0"), Ok((What::Tag("x".into()), false)));
+        assert_eq!(
+            parse_purge_query("prefix=/f/&soft"),
+            Ok((PurgeTarget::Prefix("/f/".into()), true))
+        );
+        assert_eq!(
+            parse_purge_query("tag=x&soft=0"),
+            Ok((PurgeTarget::Tag("x".into()), false))
+        );
         for wrong in ["", "url=", "url=/a&tag=b", "all=1", "soft"] {
-            assert!(purge_of(wrong).is_err(), "{wrong}");
+            assert!(parse_purge_query(wrong).is_err(), "{wrong}");
         }
     }
 }

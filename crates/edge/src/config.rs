@@ -1,4 +1,4 @@
-//! What `headwater edge` is told.
+//! Settings of `headwater edge`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,90 +6,94 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use net::config::{Common, Layers, Wrong, bytes, duration};
-use net::upstream::Patience;
+use net::config::{CommonSettings, SettingLayers, UsageError, bytes, duration};
+use upstream::UpstreamLimits;
 
-use crate::fresh::Policy;
-use crate::origins::{self, Balance, Care, Pool, Pools, Treatment};
+use crate::freshness::FreshnessPolicy;
+use crate::origins::{self, BalanceMethod, HealthPolicy, OriginPolicy, OriginPool, OriginPools};
 pub use crate::rules::TABLES;
-use crate::rules::{self, Rules};
+use crate::rules::{self, RuleSet};
 
-/// The settings, as they are meant.
+/// The parsed settings.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The servers behind.
-    pub pools: Pools,
-    /// How they are treated.
-    pub treatment: Treatment,
-    /// How often those are asked how they are that say where.
+pub struct EdgeSettings {
+    /// The origin pools.
+    pub pools: OriginPools,
+    /// Timeouts, failure handling and retries of origins.
+    pub treatment: OriginPolicy,
+    /// Interval of the health probes.
     pub health_interval: Duration,
-    /// Bound on a request's body.
+    /// Limit on a request's body.
     pub body_bytes_max: u64,
-    /// `HOST:PORT`, at least one.
+    /// Addresses to listen on, as `HOST:PORT`; at least one.
     pub listen: Vec<String>,
-    /// Bound on kept answers.
+    /// Limit of the memory tier.
     pub memory_bytes: u64,
-    /// The folder of the disk tier, and its bound.
+    /// Folder and limit of the disk tier.
     pub disk: Option<(PathBuf, u64)>,
-    /// The origin is sent the client's Host, and answers are kept by it.
+    /// Forward the client's Host, and add it to the key.
     pub client_host: bool,
-    /// Request headers that are sent on beside the usual ones.
+    /// Request headers to forward in addition to the usual ones.
     pub forward: Vec<HeaderName>,
-    /// For answers that do not say how long they may be kept.
-    pub policy: Policy,
-    /// The admin port, and the file with its token.
+    /// Defaults for responses without a lifetime.
+    pub policy: FreshnessPolicy,
+    /// Address of the admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
-    /// While a response is sent, how often TCP is looked at for the records; zero: only at its
-    /// start and end.
+    /// Interval of TCP samples for the records. At zero, only the start and the end of a response
+    /// are sampled.
     pub tcp_interval: Duration,
-    /// Which requests are sent how.
-    pub rules: Arc<Rules>,
-    /// What every server can be told.
-    pub common: Common,
+    /// The rules of the settings file.
+    pub rules: Arc<RuleSet>,
+    /// Settings that all servers share.
+    pub common: CommonSettings,
 }
 
-impl Settings {
-    /// Gives the layers their meaning.
+impl EdgeSettings {
+    /// Parses the settings.
     ///
     /// # Errors
-    /// [`Wrong`], naming the knob and who set it, for the first value that means nothing.
-    pub fn new(layers: &Layers) -> Result<Settings, Wrong> {
-        let time = |name| Ok::<_, Wrong>(layers.with(name, duration)?.unwrap_or_default());
+    /// [`UsageError`] for the first invalid value, with its name and source.
+    pub fn from_layers(layers: &SettingLayers) -> Result<EdgeSettings, UsageError> {
+        let time = |name| Ok::<_, UsageError>(layers.with(name, duration)?.unwrap_or_default());
         let name = |text: &String| {
-            let wrong = |_| Wrong(format!("forward = {text:?}: no name of a header"));
+            let wrong = |_| UsageError(format!("forward: invalid header name {text:?}"));
             text.parse().map_err(wrong)
         };
-        Ok(Settings {
-            treatment: Treatment {
-                patience: Patience {
-                    connect: time("origin-connect-timeout")?,
-                    first_byte: time("origin-first-byte-timeout")?,
-                    between: time("origin-between-timeout")?,
-                    at_once_max: layers.with("origin-at-once", at_least_one)?.unwrap_or(1024),
-                    ..Patience::default()
+        Ok(EdgeSettings {
+            treatment: OriginPolicy {
+                limits: UpstreamLimits {
+                    connect_timeout: time("origin-connect-timeout")?,
+                    first_byte_timeout: time("origin-first-byte-timeout")?,
+                    body_gap_timeout: time("origin-between-timeout")?,
+                    requests_max: layers
+                        .with("origin-at-once", parse_positive)?
+                        .unwrap_or(1024),
+                    ..UpstreamLimits::default()
                 },
-                care: Care {
-                    failures_max: layers.with("origin-failures", at_least_one)?.unwrap_or(3),
+                care: HealthPolicy {
+                    failures_max: layers.with("origin-failures", parse_positive)?.unwrap_or(3),
                     retry_after: time("origin-retry-after")?,
                     slow_start: time("origin-slow-start")?,
                 },
-                retry_share: layers.with("origin-retries", percent)?.unwrap_or(0.0),
+                retry_share: layers.with("origin-retries", parse_percent)?.unwrap_or(0.0),
             },
             health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
             body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
             listen: layers.list("listen"),
-            memory_bytes: layers.with("memory", memory)?.unwrap_or(0),
+            memory_bytes: layers.with("memory", parse_memory)?.unwrap_or(0),
             disk: match layers.path("disk-dir") {
-                Some(folder) => Some((folder, layers.with("disk", disk)?.unwrap_or(0))),
+                Some(folder) => Some((folder, layers.with("disk", parse_disk)?.unwrap_or(0))),
                 None => None,
             },
-            client_host: layers.with("forward-host", host)?.unwrap_or(false),
+            client_host: layers
+                .with("forward-host", parse_forward_host)?
+                .unwrap_or(false),
             forward: layers
                 .list("forward")
                 .iter()
                 .map(name)
                 .collect::<Result<_, _>>()?,
-            policy: Policy {
+            policy: FreshnessPolicy {
                 negative: time("negative-ttl")?,
                 heuristic_max: time("heuristic-max")?,
                 ttl: None,
@@ -99,23 +103,23 @@ impl Settings {
                 (Some(listen), Some(token)) => Some((listen.to_owned(), token)),
                 (None, None) => None,
                 _ => {
-                    let what = "admin and admin-token-file are only of use together";
-                    return Err(Wrong(what.into()));
+                    let what = "admin and admin-token-file must be set together";
+                    return Err(UsageError(what.into()));
                 }
             },
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {
-                Some((path, text)) => rules::read(path, text)?,
-                None => Rules::default(),
+                Some((path, text)) => rules::read_rules(path, text)?,
+                None => RuleSet::default(),
             }),
-            pools: pools(layers)?,
-            common: Common::new(layers)?,
+            pools: read_pools(layers)?,
+            common: CommonSettings::new(layers)?,
         })
     }
 
-    /// Takes over from `running` what cannot change while it runs. Returns the names of what
-    /// would have.
-    pub fn keep_fixed(&mut self, running: &Settings) -> Vec<&'static str> {
+    /// Copies from `running` the settings that need a restart. Returns the names of those that
+    /// differed.
+    pub fn retain_fixed_settings(&mut self, running: &EdgeSettings) -> Vec<&'static str> {
         let mut fixed = Vec::new();
         let mut is_fixed = |name, same: bool| {
             if !same {
@@ -127,7 +131,7 @@ impl Settings {
         is_fixed("disk", self.disk == running.disk);
         is_fixed("admin", self.admin == running.admin);
         is_fixed("tcp-interval", self.tcp_interval == running.tcp_interval);
-        is_fixed("what all servers have", self.common == running.common);
+        is_fixed("common settings", self.common == running.common);
         self.listen.clone_from(&running.listen);
         self.memory_bytes = running.memory_bytes;
         self.disk.clone_from(&running.disk);
@@ -137,75 +141,75 @@ impl Settings {
         fixed
     }
 
-    /// How long an answer that is not to be shared keeps others from waiting for each other.
-    pub const APART: Duration = Duration::from_secs(10);
+    /// Time for which requests do not wait for each other after an unshareable response.
+    pub const UNSHAREABLE_TTL: Duration = Duration::from_secs(10);
 }
 
-/// The least that makes sense: an object of a few hundred kilobytes must fit.
+/// Lower limit on `memory`: an object of a few hundred kilobytes must fit.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-/// Asking more often would be a burden of its own.
+/// Lower limit on the probe interval. More frequent probes would load the origins.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(50);
 
-fn pools(layers: &Layers) -> Result<Pools, Wrong> {
-    let balance = layers.with("origin-balance", Balance::parse)?;
+fn read_pools(layers: &SettingLayers) -> Result<OriginPools, UsageError> {
+    let balance = layers.with("origin-balance", BalanceMethod::parse_method)?;
     let health = layers.one("origin-health").map(str::to_owned);
     let origins = layers.list("origin");
     if origins.is_empty() {
-        let missing = "--origin is missing: say where answers come from, such as \
+        let missing = "--origin is missing; add the URL of an origin, such as \
                        --origin http://127.0.0.1:8080";
-        return Err(Wrong(missing.into()));
+        return Err(UsageError(missing.into()));
     }
-    let usual = Pool::new(&origins, balance.unwrap_or(Balance::Path), health);
-    let usual = usual.map_err(|why| Wrong(format!("origin: {why}")))?;
-    let usual = usual.trusting(layers.path("origin-ca").as_deref());
-    let usual = usual.map_err(|why| Wrong(format!("origin-ca: {why}")))?;
+    let usual = OriginPool::new(&origins, balance.unwrap_or(BalanceMethod::Path), health);
+    let usual = usual.map_err(|why| UsageError(format!("origin: {why}")))?;
+    let usual = usual.with_authorities_file(layers.path("origin-ca").as_deref());
+    let usual = usual.map_err(|why| UsageError(format!("origin-ca: {why}")))?;
     let mut pools = match layers.file() {
-        Some((path, text)) => origins::read(path, text, &usual)?,
-        None => Pools::new(),
+        Some((path, text)) => origins::read_pools(path, text, &usual)?,
+        None => OriginPools::new(),
     };
     pools.insert("".into(), usual);
     Ok(pools)
 }
 
-fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+fn parse_positive<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
     let count = text.parse().ok().filter(|count| *count >= T::from(1));
-    count.ok_or_else(|| "a number from 1 on".into())
+    count.ok_or_else(|| "must be a number of at least 1".into())
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let percent: Option<u32> = text.parse().ok().filter(|percent| *percent <= 100);
-    let percent = percent.ok_or("a number from 0 to 100")?;
+    let percent = percent.ok_or("must be a number from 0 to 100")?;
     Ok(f64::from(percent) / 100.0)
 }
 
-fn memory(text: &str) -> Result<u64, String> {
+fn parse_memory(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         enough if enough >= MEMORY_BYTES_MIN => Ok(enough),
-        _ => Err("at least 16MiB".into()),
+        _ => Err("must be at least 16MiB".into()),
     }
 }
 
-/// The least that makes sense: the longest object that memory keeps must fit.
+/// Lower limit on `disk`: the largest object of the memory tier must fit.
 const DISK_BYTES_MIN: u64 = 64 << 20;
 
-fn disk(text: &str) -> Result<u64, String> {
+fn parse_disk(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         enough if enough >= DISK_BYTES_MIN => Ok(enough),
-        _ => Err("at least 64MiB".into()),
+        _ => Err("must be at least 64MiB".into()),
     }
 }
 
-fn host(text: &str) -> Result<bool, String> {
+fn parse_forward_host(text: &str) -> Result<bool, String> {
     match text {
         "origin" => Ok(false),
         "client" => Ok(true),
-        _ => Err("it is origin or client".into()),
+        _ => Err("must be origin or client".into()),
     }
 }
 
-mod knobs;
+mod settings_table;
 #[cfg(test)]
 mod tests;
 
-pub use knobs::{KNOBS, command};
+pub use settings_table::{SETTINGS, command};

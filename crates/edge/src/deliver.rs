@@ -1,4 +1,5 @@
-//! From an object to an answer: conditions, ranges, and what we add to the head.
+//! Responses from objects and from the origin: conditions, ranges, and the headers that the edge
+//! adds.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,100 +10,113 @@ use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, try_unfold};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use net::body::Cut;
-use net::conditional::evaluate;
-use net::range::{self, Multipart, Wanted};
+use net::body::BodyCut;
+use net::conditional::evaluate_conditions;
+use net::range::{self, Multipart, RequestedRanges};
 use net::{Body, Error};
 
-use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end};
-use crate::object::Object;
-use crate::origins::Reply;
-use crate::parts::Blocks;
-use crate::reason::Outcome;
+use crate::blocks::BlockBody;
+use crate::cache_outcome::CacheOutcome;
+use crate::cached_object::CachedObject;
+use crate::headers::{CACHE_STATUS, SURROGATE_KEY, end_to_end_headers};
+use crate::origins::OriginResponse;
 
-/// Answers a request with an object, as far as it is here; the rest follows as it comes. `None`
-/// when its first bytes are gone: it has proved too long to be kept since the request found it.
-pub fn object(
+/// Builds the response to a request from an object. The body follows as it arrives. Returns `None`
+/// when its first bytes were discarded, because the object turned out too large to store.
+pub fn respond_with_object(
     method: &Method,
     request: &HeaderMap,
-    object: &Arc<Object>,
-    outcome: Outcome,
-    blocks: Option<Blocks>,
-    touched: bool,
+    object: &Arc<CachedObject>,
+    outcome: CacheOutcome,
+    blocks: Option<BlockBody>,
 ) -> Option<Response<Body>> {
-    let response = match condition(method, request, object) {
-        Some(status) => conditional(object, status, outcome),
-        None => represent(method, request, object, outcome, blocks, touched)?,
+    let response = match evaluate_condition(method, request, object) {
+        Some(status) => respond_to_condition(object, status, outcome),
+        None => respond_with_body(method, request, object, outcome, blocks)?,
     };
-    object.uses.fetch_add(1, Relaxed);
+    object.use_count.fetch_add(1, Relaxed);
     Some(response)
 }
 
-/// What all answers from an object say: its own headers, and what we add. That of a hit changes once
-/// a second, and is prepared.
-fn head(object: &Object, outcome: Outcome) -> HeaderMap {
+/// Returns the headers of a response from an object. Those of a hit change once per second, with
+/// the age, and are prepared.
+fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     let age_s = object.age_s();
-    if outcome != Outcome::Hit {
-        return dressed(object, age_s, outcome);
+    if outcome != CacheOutcome::Hit {
+        return build_headers(object, age_s, outcome);
     }
-    match &*object.prepared.load() {
+    match &*object.hit_headers.load() {
         Some(prepared) if prepared.0 == age_s => prepared.1.clone(),
         _ => {
-            let headers = dressed(object, age_s, outcome);
+            let headers = build_headers(object, age_s, outcome);
             let prepared = Arc::new((age_s, headers.clone()));
-            object.prepared.store(Some(prepared));
+            object.hit_headers.store(Some(prepared));
             headers
         }
     }
 }
 
-fn dressed(object: &Object, age_s: u64, outcome: Outcome) -> HeaderMap {
+fn build_headers(object: &CachedObject, age_s: u64, outcome: CacheOutcome) -> HeaderMap {
     let mut headers = object.headers.clone();
-    say(&mut headers, object, age_s, outcome);
+    add_cache_headers(&mut headers, object, age_s, outcome);
     headers
 }
 
-/// What we add: its age, and what became of the request here.
-fn say(headers: &mut HeaderMap, object: &Object, age_s: u64, outcome: Outcome) {
-    let asked = matches!(outcome, Outcome::Miss(..) | Outcome::Revalidated(_));
-    // What just came has an age where a cache before us had it, and says so.
-    if age_s > 0 || !matches!(outcome, Outcome::Miss(..)) {
+/// Adds Age, Via and Cache-Status.
+fn add_cache_headers(
+    headers: &mut HeaderMap,
+    object: &CachedObject,
+    age_s: u64,
+    outcome: CacheOutcome,
+) {
+    let asked = matches!(
+        outcome,
+        CacheOutcome::Miss(..) | CacheOutcome::Revalidated(_)
+    );
+    // On a miss, an age above zero comes from a cache behind the edge.
+    if age_s > 0 || !matches!(outcome, CacheOutcome::Miss(..)) {
         headers.insert(header::AGE, age_s.into());
     }
     let status = match outcome {
-        Outcome::Revalidated(_) => 304,
+        CacheOutcome::Revalidated(_) => 304,
         _ => object.status.as_u16(),
     };
     let ttl_s = Some(object.ttl_at(age_s));
-    sign(headers, outcome, ttl_s, asked.then_some(status));
+    add_via_and_cache_status(headers, outcome, ttl_s, asked.then_some(status));
 }
 
-/// The first byte that a request wants of an object's body, if any.
-pub fn first(method: &Method, request: &HeaderMap, object: &Object) -> Option<u64> {
-    if method != Method::GET || condition(method, request, object).is_some() {
+/// Returns the first byte of the object's body that a request needs, if any.
+pub fn first_body_byte(method: &Method, request: &HeaderMap, object: &CachedObject) -> Option<u64> {
+    if method != Method::GET || evaluate_condition(method, request, object).is_some() {
         return None;
     }
-    match range::wanted(method, request, &object.validators, object.len()?) {
-        Wanted::Unsatisfiable => None,
-        Wanted::Ranges(ranges) if ranges.len() == 1 => ranges.first().map(|range| range.start),
+    match range::requested_ranges(method, request, &object.validators, object.len()?) {
+        RequestedRanges::Unsatisfiable => None,
+        RequestedRanges::Ranges(ranges) if ranges.len() == 1 => {
+            ranges.first().map(|range| range.start)
+        }
         _ => Some(0),
     }
 }
 
-/// Hands an answer of the origin on to one client.
-pub fn reply(method: &Method, reply: Reply, outcome: Outcome) -> Response<Body> {
-    let answer = reply.answer;
+/// Relays a response of the origin to one client.
+pub fn relay_response(
+    method: &Method,
+    reply: OriginResponse,
+    outcome: CacheOutcome,
+) -> Response<Body> {
+    let answer = reply.response;
     let (status, len) = (answer.status, answer.len());
-    let (headers, bodiless) = relayed_head(method, status, &answer.headers, outcome);
+    let (headers, bodiless) = relayed_headers(method, status, &answer.headers, outcome);
     let body = if bodiless {
         Body::empty()
     } else {
         let pieces = try_unfold(answer, |mut answer| async {
-            let piece = answer.piece().await.map_err(Cut::new)?;
-            Ok::<_, Cut>(piece.map(|piece| (piece, answer)))
+            let piece = answer.next_data().await.map_err(BodyCut::new)?;
+            Ok::<_, BodyCut>(piece.map(|piece| (piece, answer)))
         });
         match len {
-            Some(len) => Body::stream(len, pieces),
+            Some(len) => Body::sized_stream(len, pieces),
             None => Body::unsized_stream(pieces),
         }
     };
@@ -112,27 +126,33 @@ pub fn reply(method: &Method, reply: Reply, outcome: Outcome) -> Response<Body> 
     response
 }
 
-/// The head of an answer that is handed on, and whether it has no body.
-pub fn relayed_head(
+/// Returns the headers of a relayed response, and whether it has no body.
+pub fn relayed_headers(
     method: &Method,
     status: StatusCode,
     said: &HeaderMap,
-    outcome: Outcome,
+    outcome: CacheOutcome,
 ) -> (HeaderMap, bool) {
-    let mut headers = end_to_end(said);
+    let mut headers = end_to_end_headers(said);
     headers.remove(SURROGATE_KEY);
-    // What frames a body is said by whoever sends it; of an answer to HEAD there is none to send.
+    // The sender of a body writes its framing headers. A response to HEAD has no body, so its
+    // Content-Length stays.
     let len = headers.remove(header::CONTENT_LENGTH);
     if let Some(len) = len.filter(|_| method == Method::HEAD) {
         headers.insert(header::CONTENT_LENGTH, len);
     }
-    sign(&mut headers, outcome, None, Some(status.as_u16()));
+    add_via_and_cache_status(&mut headers, outcome, None, Some(status.as_u16()));
     let bodiless = method == Method::HEAD || matches!(status.as_u16(), 204 | 304);
     (headers, bodiless)
 }
 
-/// Via, and our member of Cache-Status behind those of others.
-fn sign(headers: &mut HeaderMap, outcome: Outcome, ttl_s: Option<i64>, status: Option<u16>) {
+/// Adds Via, and the edge's member of Cache-Status after those of other caches.
+fn add_via_and_cache_status(
+    headers: &mut HeaderMap,
+    outcome: CacheOutcome,
+    ttl_s: Option<i64>,
+    status: Option<u16>,
+) {
     headers.append(header::VIA, HeaderValue::from_static("1.1 headwater"));
     let text = outcome.cache_status(ttl_s, status);
     if let Ok(value) = HeaderValue::try_from(text) {
@@ -140,23 +160,32 @@ fn sign(headers: &mut HeaderMap, outcome: Outcome, ttl_s: Option<i64>, status: O
     }
 }
 
-/// 304 or 412, if the request asks for that.
-fn condition(method: &Method, request: &HeaderMap, object: &Object) -> Option<StatusCode> {
+/// Evaluates the request's conditions: 304, 412 or none.
+fn evaluate_condition(
+    method: &Method,
+    request: &HeaderMap,
+    object: &CachedObject,
+) -> Option<StatusCode> {
     if object.status != StatusCode::OK {
         return None;
     }
-    evaluate(method, request, &object.validators).status()
+    evaluate_conditions(method, request, &object.validators).status()
 }
 
-fn conditional(object: &Object, status: StatusCode, outcome: Outcome) -> Response<Body> {
+fn respond_to_condition(
+    object: &CachedObject,
+    status: StatusCode,
+    outcome: CacheOutcome,
+) -> Response<Body> {
     if status != StatusCode::NOT_MODIFIED {
-        let what = "what is kept is not what the request's conditions name";
-        return refused(object, Error::client(status, what), outcome);
+        let what = "the cached object does not match the conditions of the request";
+        return reject_request(object, Error::client(status, what), outcome);
     }
-    // RFC 9110 section 15.4.5: what identifies it and how it may be kept.
+    // A 304 contains the headers that identify the object and control its storage (RFC 9110 section
+    // 15.4.5).
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    *response.headers_mut() = head(object, outcome);
+    *response.headers_mut() = response_headers(object, outcome);
     for name in [
         header::CONTENT_TYPE,
         header::CONTENT_ENCODING,
@@ -167,55 +196,57 @@ fn conditional(object: &Object, status: StatusCode, outcome: Outcome) -> Respons
     response
 }
 
-/// The client's own fault, found by what is kept.
-fn refused(object: &Object, error: Error, outcome: Outcome) -> Response<Body> {
+/// Rejects a request, with the headers that describe the object.
+fn reject_request(object: &CachedObject, error: Error, outcome: CacheOutcome) -> Response<Body> {
     let mut response = error.response();
-    say(response.headers_mut(), object, object.age_s(), outcome);
+    add_cache_headers(response.headers_mut(), object, object.age_s(), outcome);
     response
 }
 
-fn represent(
+fn respond_with_body(
     method: &Method,
     request: &HeaderMap,
-    object: &Arc<Object>,
-    outcome: Outcome,
-    blocks: Option<Blocks>,
-    touched: bool,
+    object: &Arc<CachedObject>,
+    outcome: CacheOutcome,
+    blocks: Option<BlockBody>,
 ) -> Option<Response<Body>> {
-    let mut headers = head(object, outcome);
+    let mut headers = response_headers(object, outcome);
     let (mut status, len) = (object.status, object.len());
     let wanted = match len {
         Some(len) if status == StatusCode::OK => {
-            range::wanted(method, request, &object.validators, len)
+            range::requested_ranges(method, request, &object.validators, len)
         }
-        _ => Wanted::Whole,
+        _ => RequestedRanges::Whole,
     };
     let body = match (wanted, len) {
-        (Wanted::Unsatisfiable, Some(len)) => {
-            let what = format_args!("none of the ranges lies within the {len} bytes");
+        (RequestedRanges::Unsatisfiable, Some(len)) => {
+            let what = format_args!("no requested range is within the {len} bytes");
             let error = Error::client(StatusCode::RANGE_NOT_SATISFIABLE, what);
-            let mut response = refused(object, error, outcome);
+            let mut response = reject_request(object, error, outcome);
             let value = range::content_range_unsatisfied(len);
             response.headers_mut().insert(header::CONTENT_RANGE, value);
             return Some(response);
         }
-        (Wanted::Ranges(ranges), Some(len)) => match (ranges.as_slice(), object.content.pieces()) {
-            ([one], _) => {
-                status = StatusCode::PARTIAL_CONTENT;
-                headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
-                part(object, one.clone(), blocks, touched)?
+        (RequestedRanges::Ranges(ranges), Some(len)) => {
+            match (ranges.as_slice(), object.body.chunks()) {
+                ([one], _) => {
+                    status = StatusCode::PARTIAL_CONTENT;
+                    headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
+                    range_body(object, one.clone(), blocks)?
+                }
+                (_, Some(pieces)) => {
+                    status = StatusCode::PARTIAL_CONTENT;
+                    let (kind, body) = multipart_body(&headers, pieces, ranges, len);
+                    headers.insert(header::CONTENT_TYPE, kind);
+                    body
+                }
+                // For several ranges of a growing body, or of blocks, the full response is valid as
+                // well.
+                (_, None) => range_body(object, 0..len, blocks)?,
             }
-            (_, Some(pieces)) => {
-                status = StatusCode::PARTIAL_CONTENT;
-                let (kind, body) = several(&headers, pieces, ranges, len);
-                headers.insert(header::CONTENT_TYPE, kind);
-                body
-            }
-            // Several ranges of what is still coming, or kept in parts: the whole is an answer, too.
-            (_, None) => part(object, 0..len, blocks, touched)?,
-        },
-        (_, Some(len)) => part(object, 0..len, blocks, touched)?,
-        (_, None) => growing(object, 0..u64::MAX, None)?,
+        }
+        (_, Some(len)) => range_body(object, 0..len, blocks)?,
+        (_, None) => growing_body(object, 0..u64::MAX, None)?,
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -223,54 +254,54 @@ fn represent(
     Some(response)
 }
 
-/// These bytes: at once if they are here, else as they come.
-fn part(
-    object: &Arc<Object>,
+/// Returns these bytes of an object as a response body.
+fn range_body(
+    object: &Arc<CachedObject>,
     range: Range<u64>,
-    blocks: Option<Blocks>,
-    touched: bool,
+    blocks: Option<BlockBody>,
 ) -> Option<Body> {
-    if object.parts.is_some() {
-        // Of the answer to HEAD only the length is sent.
-        let none = futures_util::stream::empty::<Result<Bytes, Cut>>;
+    if object.blocks.is_some() {
+        // For HEAD, only the length is sent.
+        let none = futures_util::stream::empty::<Result<Bytes, BodyCut>>;
         let len = range.end - range.start;
         return Some(match blocks {
-            Some(blocks) => blocks.body(range),
-            None => Body::stream(len, none()),
+            Some(blocks) => blocks.into_body(range),
+            None => Body::sized_stream(len, none()),
         });
     }
-    if let Some(filed) = object.content.file() {
-        return Some(filed.send(&range, touched));
+    if let Some(filed) = object.body.disk_body() {
+        return Some(filed.send_range(&range));
     }
-    match object.content.pieces() {
+    match object.body.chunks() {
         Some([one]) if range.end - range.start == one.len() as u64 => {
-            Some(object.content.named(Body::full(one.clone())))
+            Some(object.body.single_chunk_body(one))
         }
-        Some(pieces) => {
-            let body = Body::pieces(range::slice(pieces, &range));
-            Some(object.content.named(body))
-        }
+        Some(pieces) => Some(
+            object
+                .body
+                .response_body(range::slice_pieces(pieces, &range)),
+        ),
         None => {
             let len = range.end - range.start;
-            growing(object, range, Some(len))
+            growing_body(object, range, Some(len))
         }
     }
 }
 
-fn growing(object: &Arc<Object>, range: Range<u64>, len: Option<u64>) -> Option<Body> {
+fn growing_body(object: &Arc<CachedObject>, range: Range<u64>, len: Option<u64>) -> Option<Body> {
     let reader = object
-        .content
+        .body
         .growing
         .read(range)?
-        .map_err(Cut::new)
+        .map_err(BodyCut::new)
         .boxed();
     Some(match len {
-        Some(len) => Body::stream(len, reader),
+        Some(len) => Body::sized_stream(len, reader),
         None => Body::unsized_stream(reader),
     })
 }
 
-fn several(
+fn multipart_body(
     headers: &HeaderMap,
     pieces: &[Bytes],
     ranges: Vec<Range<u64>>,
@@ -282,22 +313,22 @@ fn several(
     let mut all = Vec::new();
     for (head, range) in multipart.parts() {
         all.push(head.clone());
-        all.extend(range::slice(pieces, range));
+        all.extend(range::slice_pieces(pieces, range));
     }
     all.push(multipart.tail());
-    (multipart.content_type(), Body::pieces(all))
+    (multipart.content_type(), Body::from_pieces(all))
 }
 
-/// 504 for a client that wants only what is kept.
-pub fn refusal() -> Response<Body> {
-    let what = "nothing fresh is kept, and the client wants nothing else (only-if-cached)";
+/// Builds the 504 for a client that accepts only a cached response.
+pub fn refuse_uncached() -> Response<Body> {
+    let what = "no fresh response is cached, and the request demands one (only-if-cached)";
     Error::client(StatusCode::GATEWAY_TIMEOUT, what).response()
 }
 
-/// An error, told apart from an origin's.
-pub fn error(error: &Error, outcome: Outcome) -> Response<Body> {
+/// Builds an error response. Its Cache-Status distinguishes it from an origin's error.
+pub fn error_response(error: &Error, outcome: CacheOutcome) -> Response<Body> {
     let mut response = error.response();
-    let mut text = String::from(crate::reason::NAME);
+    let mut text = String::from(crate::cache_outcome::NAME);
     let _ = write!(text, "; detail={}", outcome.reason());
     if let Ok(value) = HeaderValue::try_from(text) {
         response.headers_mut().append(CACHE_STATUS, value);

@@ -1,88 +1,90 @@
-//! The disk tier behind memory: what goes there, in which form, and how it comes back.
+//! The disk tier behind memory.
 //!
-//! An object goes to disk when it leaves memory, when it was used a second time, and when the
-//! process ends. It comes back as an entry whose body stays in its file.
+//! An object is written to disk when it is evicted from memory, when it is used a second time, and
+//! when the process exits. A disk hit creates an entry whose body stays in its file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
-use net::Failed;
-use net::metrics::{Counter, Gauge, Metrics, Row};
-use store::cache::{Joined, Memory, Told};
-use store::{DiskTier, Found, Shelving};
+use net::ProgramError;
+use net::metrics::{Counter, Gauge, MetricSpec, Metrics};
+use store::cache::{EvictionListener, FetchTicket, MemoryCache};
+use store::{DiskTier, TierHit, TierObject};
 
 use crate::Edge;
-use crate::config::Settings;
-use crate::content::Content;
-use crate::entry::Entry;
-use crate::filed::Filed;
-use crate::key::Key;
-use crate::object::Object;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::config::EdgeSettings;
+use crate::disk_body::DiskBody;
+use crate::object_body::ObjectBody;
 
-mod stored;
+mod persisted_entry;
 
-use stored::Stored;
+use persisted_entry::PersistedEntry;
 
-const BYTES: Row = Row {
+const BYTES: MetricSpec = MetricSpec {
     name: "cache_disk",
     unit: "bytes",
-    help: "Kept answers on disk, their heads included",
+    help: "Size of the responses on disk, including their heads",
 };
-const OBJECTS: Row = Row {
+const OBJECTS: MetricSpec = MetricSpec {
     name: "cache_disk_objects",
     unit: "",
-    help: "Kept answers on disk",
+    help: "Responses on disk",
 };
-const WAITING: Row = Row {
+const WAITING: MetricSpec = MetricSpec {
     name: "cache_disk_waiting",
     unit: "",
-    help: "Answers that wait to be written to disk",
+    help: "Responses waiting to be written to disk",
 };
-const WRITTEN: Row = Row {
+const WRITTEN: MetricSpec = MetricSpec {
     name: "cache_disk_written",
     unit: "",
-    help: "Answers written to disk",
+    help: "Responses written to disk",
 };
-const DROPPED: Row = Row {
+const DROPPED: MetricSpec = MetricSpec {
     name: "cache_disk_dropped",
     unit: "",
-    help: "Answers not written: too many waited, or the disk would not",
+    help: "Responses not written: the queue was full, or the write failed",
 };
-const BROKEN: Row = Row {
+const BROKEN: MetricSpec = MetricSpec {
     name: "cache_disk_broken",
     unit: "",
-    help: "Damaged files found on disk, and removed",
+    help: "Damaged files that were found on disk and removed",
 };
 
-/// The tier, if there is one, and what is counted of it.
-pub struct Disk {
+/// The disk tier, if configured, and its metrics.
+pub struct DiskCache {
     tier: Option<DiskTier>,
     bytes_max: u64,
-    memory: Arc<Memory<Key, Entry>>,
+    memory: Arc<MemoryCache<CacheKey, CacheEntry>>,
     gauges: [Gauge; 3],
     counters: [Counter; 3],
 }
 
-/// Objects that wait to be written take no more memory than this, one apart.
+/// Limit on the bytes of objects that wait to be written. A single larger object is allowed.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 
-/// Memory, and the disk behind it if one is wanted.
+/// Opens the memory tier, and the disk tier behind it if configured.
 ///
 /// # Errors
-/// When its folder cannot be had.
-pub fn tiers(settings: &Settings, metrics: &Metrics) -> Result<Tiers, Failed> {
+/// [`ProgramError`] when the folder is unavailable.
+pub fn open_tiers(settings: &EdgeSettings, metrics: &Metrics) -> Result<CacheTiers, ProgramError> {
     let open = |(folder, bytes_max): &(PathBuf, u64)| {
         let opened = DiskTier::open(folder, *bytes_max, WAITING_BYTES_MAX);
-        opened.map_err(Failed::cannot(folder.display()))
+        opened.map_err(ProgramError::cannot(folder.display()))
     };
     let tier = settings.disk.as_ref().map(open).transpose()?;
     let leaving = tier
         .clone()
-        .map(|tier| -> Told<Key, Entry> { Arc::new(move |key, entry| keep(&tier, key, entry)) });
-    let memory = Arc::new(Memory::new(settings.memory_bytes, leaving));
-    let disk = Disk {
+        .map(|tier| -> EvictionListener<CacheKey, CacheEntry> {
+            Arc::new(move |key, entry| write_if_absent(&tier, key, entry))
+        });
+    let memory = Arc::new(MemoryCache::new(settings.memory_bytes, leaving));
+    let disk = DiskCache {
         tier,
         bytes_max: settings
             .disk
@@ -95,12 +97,12 @@ pub fn tiers(settings: &Settings, metrics: &Metrics) -> Result<Tiers, Failed> {
     Ok((memory, Arc::new(disk)))
 }
 
-/// Memory, and the disk behind it.
-type Tiers = (Arc<Memory<Key, Entry>>, Arc<Disk>);
+/// The memory tier, and the disk tier behind it.
+type CacheTiers = (Arc<MemoryCache<CacheKey, CacheEntry>>, Arc<DiskCache>);
 
-impl Disk {
-    /// Brings what is counted up to date.
-    pub fn show(&self) {
+impl DiskCache {
+    /// Updates the metrics.
+    pub fn update_metrics(&self) {
         let Some(tier) = &self.tier else {
             return;
         };
@@ -117,8 +119,8 @@ impl Disk {
         }
     }
 
-    /// The same for people; nothing where there is no disk.
-    pub fn state(&self) -> serde_json::Value {
+    /// Returns the figures for the status page, or null without a disk tier.
+    pub fn describe_status(&self) -> serde_json::Value {
         let Some(tier) = &self.tier else {
             return serde_json::Value::Null;
         };
@@ -130,81 +132,82 @@ impl Disk {
         })
     }
 
-    /// It can be had from there at once.
-    pub fn has(&self, key: &str) -> bool {
+    /// Returns whether an entry can be read from disk now.
+    pub fn has_entry(&self, key: &str) -> bool {
         self.tier.as_ref().is_some_and(|tier| tier.is_written(key))
     }
 
-    /// Keeps an entry there, if it is of that kind and not there yet.
-    pub fn keep(&self, key: &Key, entry: &Entry) {
+    /// Writes an entry, unless it is already on disk or not of a persistent kind.
+    pub fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) {
         if let Some(tier) = &self.tier {
-            keep(tier, key, entry);
+            write_if_absent(tier, key, entry);
         }
     }
 
-    /// What is kept there is another one by now.
-    pub fn remove(&self, key: &str) {
+    /// Removes a replaced entry.
+    pub fn remove_entry(&self, key: &str) {
         if let Some(tier) = self.tier.as_ref().filter(|tier| tier.has(key)) {
             tier.remove(key);
         }
     }
 
-    /// Forgets what `which` names by key and tags.
-    pub fn purge(&self, which: impl Fn(&str, &str) -> bool) -> usize {
+    /// Removes entries selected by key and tags. Returns their number.
+    pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
         self.tier.as_ref().map_or(0, |tier| tier.purge(which))
     }
 }
 
-fn keep(tier: &DiskTier, key: &Key, entry: &Entry) {
+fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     if !tier.has(key.as_str())
-        && let Some(shelving) = shelving(key, entry)
+        && let Some(shelving) = to_shelving(key, entry)
     {
-        // What finds no room is counted.
+        // The tier counts entries for which it has no room.
         tier.put(shelving);
     }
 }
 
-fn shelving(key: &Key, entry: &Entry) -> Option<Shelving> {
+fn to_shelving(key: &CacheKey, entry: &CacheEntry) -> Option<TierObject> {
     let (tags, body) = match entry {
-        Entry::Object(object) if object.purged.load(Relaxed) => return None,
-        Entry::Object(object) => {
-            let body = match object.parts {
-                Some(_) => store::ShelvedBody::Memory(Vec::new()),
-                None => object.content.shelved()?,
+        CacheEntry::Object(object) if object.is_purged.load(Relaxed) => return None,
+        CacheEntry::Object(object) => {
+            let body = match object.blocks {
+                Some(_) => store::TierBody::Memory(Vec::new()),
+                None => object.body.to_shelved()?,
             };
-            (object.tags.join(" "), body)
+            (object.surrogate_keys.join(" "), body)
         }
-        Entry::Block(content) => (String::new(), content.shelved()?),
-        Entry::Varies(_) => (String::new(), store::ShelvedBody::Memory(Vec::new())),
-        Entry::Apart { .. } => return None,
+        CacheEntry::Block(content) => (String::new(), content.to_shelved()?),
+        CacheEntry::Variants(_) => (String::new(), store::TierBody::Memory(Vec::new())),
+        CacheEntry::Unshareable { .. } => return None,
     };
-    Some(Shelving {
+    Some(TierObject {
         key: key.as_str().to_owned(),
         tags,
-        head: Stored::of(entry, SystemTime::now())?.write()?,
+        head: PersistedEntry::from_entry(entry, SystemTime::now())?.to_json()?,
         body,
     })
 }
 
-fn entry(found: Found) -> Option<Entry> {
-    let stored = Stored::read(&found.head)?;
-    let filed = Filed::new(found.file, found.body);
-    stored.entry(Content::filed(filed), SystemTime::now())
+fn read_entry(found: TierHit) -> Option<CacheEntry> {
+    let stored = PersistedEntry::from_json(&found.head)?;
+    let filed = DiskBody::new(found.file, found.body);
+    stored.into_entry(ObjectBody::from_disk(filed), SystemTime::now())
 }
 
 impl Edge {
-    /// Brings what is on disk back to where it is looked for. One look for all who ask.
-    pub(crate) async fn recall(&self, key: &Key) {
+    /// Loads an entry from disk into memory. Concurrent requests for the key share the load.
+    pub(crate) async fn load_from_disk(&self, key: &CacheKey) {
         let Some(tier) = &self.disk.tier else {
             return;
         };
         match self.flights.join(key) {
-            Joined::Lead(lead) => {
+            FetchTicket::Lead(lead) => {
                 let (tier, name) = (tier.clone(), key.clone());
                 let found = tokio::task::spawn_blocking(move || {
-                    let found = entry(tier.get(name.as_str())?);
+                    let found = read_entry(tier.get(name.as_str())?);
                     if found.is_none() {
-                        // Of another version of this program, say.
+                        // The format differs, for example because another version of the program
+                        // wrote it.
                         tier.remove(name.as_str());
                     }
                     found
@@ -218,64 +221,71 @@ impl Edge {
                     }
                 }
             }
-            // Whatever it is: look again then.
-            Joined::Follow(follow) => drop(follow.landed().await),
+            // Whatever the outcome of the other request is, the caller does another lookup.
+            FetchTicket::Follow(follow) => drop(follow.landed().await),
         }
     }
 
-    /// Keeps an entry in memory; what is on disk under its key is another one.
-    pub(crate) fn put(&self, key: Key, entry: Entry) {
-        self.disk.remove(key.as_str());
+    /// Inserts an entry into memory, and removes the replaced one from disk.
+    pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
+        self.disk.remove_entry(key.as_str());
         self.memory.insert(key, entry);
     }
 
-    /// Forgets what is kept under a key.
-    pub(crate) fn take(&self, key: &Key) {
+    /// Removes an entry from memory and disk.
+    pub(crate) fn remove_cached(&self, key: &CacheKey) {
         self.memory.remove(key);
-        self.disk.remove(key.as_str());
+        self.disk.remove_entry(key.as_str());
     }
 
-    /// An object has been delivered. The second time shows that it is worth more: to lie where the
-    /// kernel sends it from, and to be on disk.
-    pub(crate) fn used(self: &Arc<Edge>, object: &Arc<Object>, key: impl FnOnce() -> Key) {
-        let first = object.uses.load(Relaxed) < 2;
-        if first || object.proven.load(Relaxed) || object.proven.swap(true, Relaxed) {
+    /// Records that an object was delivered. The second use moves its body to the arena and writes
+    /// it to disk.
+    pub(crate) fn record_use(
+        self: &Arc<Edge>,
+        object: &Arc<CachedObject>,
+        key: impl FnOnce() -> CacheKey,
+    ) {
+        let first = object.use_count.load(Relaxed) < 2;
+        if first || object.is_reused.load(Relaxed) || object.is_reused.swap(true, Relaxed) {
             return;
         }
         let key = key();
-        self.lay(&key, object);
-        self.disk.keep(&key, &Entry::Object(object.clone()));
+        self.move_to_arena(&key, object);
+        self.disk
+            .write_entry(&key, &CacheEntry::Object(object.clone()));
         if !object.vary.is_empty()
-            && let Some(varies @ Entry::Varies(_)) = self.memory.get(key.primary())
+            && let Some(varies @ CacheEntry::Variants(_)) = self.memory.get(key.primary())
         {
-            self.disk.keep(&Key::from(key.primary()), &varies);
+            self.disk
+                .write_entry(&CacheKey::from(key.primary()), &varies);
         }
     }
 
-    /// Puts an object's bytes where the kernel can send them from, unless it is being fetched anew.
-    /// Copying tens of megabytes is no work for a worker, on which others wait.
-    fn lay(self: &Arc<Edge>, key: &Key, object: &Arc<Object>) {
-        if !object.content.is_to_be_laid() {
+    /// Moves an object's bytes to the arena, unless the object is being fetched again. A copy of
+    /// tens of megabytes would block other requests on a worker, so it runs on a blocking thread.
+    fn move_to_arena(self: &Arc<Edge>, key: &CacheKey, object: &Arc<CachedObject>) {
+        if !object.body.belongs_in_arena() {
             return;
         }
-        let Joined::Lead(lead) = self.flights.join(key) else {
+        let FetchTicket::Lead(lead) = self.flights.join(key) else {
             return;
         };
-        if !self.keeps(key, object) {
+        if !self.is_current(key, object) {
             return;
         }
         let (arena, copied) = (self.arena.clone(), object.clone());
-        let laid = tokio::task::spawn_blocking(move || copied.content.laid(&arena));
-        // The copier knows nothing of the edge: a worker does not wait for it when all ends, and what
-        // is written then, records and the disk tier's last, must not be left to it.
+        let laid = tokio::task::spawn_blocking(move || copied.body.copy_to_arena(&arena));
+        // The blocking task holds no reference to the edge. Otherwise, at exit, the last reference
+        // could be dropped there, and the workers would not wait for the final writes of records
+        // and disk tier.
         let (edge, key, object) = (self.clone(), key.clone(), object.clone());
         tokio::spawn(async move {
-            // Meanwhile it may have made room, or a variant may have come by its URL's fetch.
+            // In the meantime, the object may have been evicted or replaced.
             if let Ok(Some(content)) = laid.await
-                && edge.keeps(&key, &object)
+                && edge.is_current(&key, &object)
             {
-                let laid = Arc::new(object.with(content));
-                edge.memory.insert(key.clone(), Entry::Object(laid));
+                let laid = Arc::new(object.with_body(content));
+                edge.memory.insert(key.clone(), CacheEntry::Object(laid));
                 if lead.purged() {
                     edge.memory.remove(&key);
                 }
@@ -283,19 +293,19 @@ impl Edge {
         });
     }
 
-    /// This very object is what is in memory.
-    fn keeps(&self, key: &Key, object: &Arc<Object>) -> bool {
-        matches!(self.memory.get(key), Some(Entry::Object(now)) if Arc::ptr_eq(&now, object))
+    /// Returns whether memory contains this very object.
+    fn is_current(&self, key: &CacheKey, object: &Arc<CachedObject>) -> bool {
+        matches!(self.memory.get(key), Some(CacheEntry::Object(now)) if Arc::ptr_eq(&now, object))
     }
 }
 
-/// Nobody answers any more: what waits is written, and all that is left in memory. Blocks.
-impl Drop for Disk {
+/// Writes the queue and all entries in memory when no request is left. Blocks.
+impl Drop for DiskCache {
     fn drop(&mut self) {
         if let Some(tier) = &self.tier {
             let rest = self.memory.all();
             let rest = rest.iter().filter(|(key, _)| !tier.has(key.as_str()));
-            tier.close(rest.filter_map(|(key, entry)| shelving(key, entry)));
+            tier.close(rest.filter_map(|(key, entry)| to_shelving(key, entry)));
         }
     }
 }

@@ -1,22 +1,22 @@
-//! `headwater edge explain`: which rule would apply to a request, and why.
+//! `headwater edge explain`: evaluates the rules for a given request.
 
 use std::io::Write as _;
 use std::net::IpAddr;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use net::config::Wrong;
+use net::config::UsageError;
 
-use crate::cmcd::Cmcd;
-use crate::rules::{self, Facts, Rules};
+use crate::rules::{self, RuleSet, RuleVariables};
+use net::cmcd::CmcdData;
 
-/// The words of `headwater edge explain`.
+/// Builds the arguments of `headwater edge explain`.
 pub fn command() -> Command {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("explain")
-        .about("Say which rule would apply to a request, and why")
+        .about("Show which rule applies to a request, and why")
         .after_help(
             "Example:\n  headwater edge explain http://edge/film/1.m4s --client 10.1.2.3 --config edge.toml",
         )
@@ -24,65 +24,65 @@ pub fn command() -> Command {
             Arg::new("url")
                 .value_name("URL")
                 .required(true)
-                .help("URL or path"),
+                .help("URL or path of the request"),
         )
         .arg(text(
             "client",
             "IP",
-            "The client's address [default: 127.0.0.1]",
+            "Address of the client [default: 127.0.0.1]",
         ))
         .arg(
-            text("header", "LINE", "A header of the request, as NAME: VALUE")
+            text("header", "LINE", "Header of the request, as NAME: VALUE; repeatable")
                 .action(ArgAction::Append),
         )
-        .arg(text("config", "FILE", "The settings file with the rules").required(true))
+        .arg(text("config", "FILE", "Settings file with the rules").required(true))
         .arg(text(
             "status",
             "CODE",
-            "Status of the answer [default: 200]",
+            "Status of the response [default: 200]",
         ))
-        .arg(text("type", "TYPE", "Content-Type of the answer"))
-        .arg(text("cache", "RESULT", "What the cache did [default: hit]"))
+        .arg(text("type", "TYPE", "Content-Type of the response"))
+        .arg(text("cache", "RESULT", "Result of the cache: hit, stale, revalidated, follow, miss or pass [default: hit]"))
 }
 
-/// Prints every rule up to the one that wins.
+/// Prints the result of each rule up to the first match.
 ///
 /// # Errors
-/// [`Wrong`] for a file, rule, URL, address or header that is none.
-pub fn explain(flags: &ArgMatches) -> Result<(), Wrong> {
+/// [`UsageError`] for an invalid file, rule, URL, address or header.
+pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
     let one = |name: &str| flags.get_one::<String>(name).map(String::as_str);
     let path = one("config").unwrap_or_default();
-    let file = std::fs::read_to_string(path).map_err(|e| Wrong(format!("{path}: {e}")))?;
-    let rules = rules::read(path, &file)?;
+    let file = std::fs::read_to_string(path).map_err(|e| UsageError(format!("{path}: {e}")))?;
+    let rules = rules::read_rules(path, &file)?;
     let url = one("url").unwrap_or_default();
-    let uri: Uri = url.parse().map_err(|e| Wrong(format!("{url}: {e}")))?;
+    let uri: Uri = url.parse().map_err(|e| UsageError(format!("{url}: {e}")))?;
     let client = one("client").unwrap_or("127.0.0.1");
     let client: IpAddr = client
         .parse()
-        .map_err(|_| Wrong(format!("{client}: no address")))?;
+        .map_err(|_| UsageError(format!("client: invalid address {client:?}")))?;
     let lines = flags.get_many::<String>("header").unwrap_or_default();
     let headers = lines
-        .map(|line| header(line))
+        .map(|line| parse_header_line(line))
         .collect::<Result<HeaderMap, _>>()?;
     let mut answer = HeaderMap::new();
     if let Some(kind) = one("type") {
-        let kind = HeaderValue::from_str(kind).map_err(|e| Wrong(format!("type: {e}")))?;
+        let kind = HeaderValue::from_str(kind).map_err(|e| UsageError(format!("type: {e}")))?;
         answer.insert(http::header::CONTENT_TYPE, kind);
     }
     let status = one("status").unwrap_or("200");
     let status = status
         .parse()
-        .map_err(|_| Wrong(format!("{status}: no status")))?;
-    // The name is printed or compared, never kept.
+        .map_err(|_| UsageError(format!("status: invalid status {status:?}")))?;
+    // The name needs a static lifetime.
     let cache = ["hit", "stale", "revalidated", "follow", "miss", "pass"];
     let asked = one("cache").unwrap_or("hit");
     let cache = cache.into_iter().find(|name| *name == asked);
-    let cache = cache.ok_or_else(|| Wrong(format!("{asked}: the cache has no such result")))?;
-    let cmcd = Cmcd::of(uri.query(), &headers);
+    let cache = cache.ok_or_else(|| UsageError(format!("cache: unknown result {asked:?}")))?;
+    let cmcd = CmcdData::parse(uri.query(), &headers);
     let named = headers.get("host").and_then(|host| host.to_str().ok());
     let host = uri.authority().map(|host| host.as_str()).or(named);
     let host = host.unwrap_or_default().to_ascii_lowercase();
-    let facts = Facts {
+    let facts = RuleVariables {
         method: &Method::GET,
         host: &host,
         path: uri.path(),
@@ -93,17 +93,17 @@ pub fn explain(flags: &ArgMatches) -> Result<(), Wrong> {
         answer: Some((status, &answer, None, cache)),
         tcp: None,
     };
-    // Whoever reads it may have seen enough (`| head`).
-    let _ = std::io::stdout().write_all(describe(&rules, &facts).as_bytes());
+    // The reader may have closed the pipe (`| head`).
+    let _ = std::io::stdout().write_all(describe_rules(&rules, &facts).as_bytes());
     Ok(())
 }
 
-fn describe(rules: &Rules, facts: &Facts<'_>) -> String {
+fn describe_rules(rules: &RuleSet, facts: &RuleVariables<'_>) -> String {
     use std::fmt::Write;
     let mut text = String::new();
     let mut won = false;
     // Writing to a string cannot fail.
-    for one in rules.explain(facts) {
+    for one in rules.explain_verdicts(facts) {
         let verdict = match &one.verdict {
             Ok(true) => "matches",
             Ok(false) => "does not match",
@@ -116,31 +116,31 @@ fn describe(rules: &Rules, facts: &Facts<'_>) -> String {
         );
         if one.verdict == Ok(true) {
             won = true;
-            let _ = writeln!(text, "  so: {}", one.rule.actions());
+            let _ = writeln!(text, "  so: {}", one.rule.describe_actions());
             if let Some(rate) = rules
-                .choose(facts)
+                .choose_for_response(facts)
                 .and_then(|c| c.transport.pace_bytes_per_s)
             {
                 let _ = writeln!(text, "  pace: {} kbit/s", rate / 125);
             }
         }
     }
-    if let Some((rule, _)) = rules.early(facts) {
+    if let Some((rule, _)) = rules.find_request_actions(facts) {
         let _ = writeln!(
             text,
-            "when the request comes: {} ({})",
+            "on arrival of the request: {} ({})",
             rule.name,
-            rule.actions()
+            rule.describe_actions()
         );
     }
     if !won {
-        text.push_str("no rule matches: it is sent as the system does by default\n");
+        text.push_str("no rule matches: the system's defaults apply\n");
     }
     text
 }
 
-fn header(line: &str) -> Result<(HeaderName, HeaderValue), Wrong> {
-    let wrong = || Wrong(format!("{line:?}: a header is NAME: VALUE"));
+fn parse_header_line(line: &str) -> Result<(HeaderName, HeaderValue), UsageError> {
+    let wrong = || UsageError(format!("header: {line:?} is not NAME: VALUE"));
     let (name, value) = line.split_once(':').ok_or_else(wrong)?;
     let name = name.trim().parse().map_err(|_| wrong())?;
     let value = HeaderValue::from_str(value.trim()).map_err(|_| wrong())?;

@@ -1,4 +1,4 @@
-//! What fuzzing tries of the edge; its bodies lie beside those of all others, in `fuzz/bodies`.
+//! Entry points of the fuzz targets. Their code is in `fuzz/bodies`, with that of the other crates.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../../fuzz/bodies/answer.rs"]
@@ -16,7 +16,7 @@ mod wire;
 
 #[cfg(test)]
 mod tests {
-    /// Replays what fuzzing has kept.
+    /// Replays the stored corpus.
     fn replay(target: &str, run: impl Fn(&[u8])) {
         let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
         let files = std::fs::read_dir(corpus.join(target)).unwrap();
@@ -27,27 +27,27 @@ mod tests {
     }
 
     #[test]
-    fn freshness() {
+    fn replays_freshness_corpus() {
         replay("fresh", super::fresh::run);
     }
 
     #[test]
-    fn what_players_say() {
+    fn replays_cmcd_corpus() {
         replay("cmcd", super::cmcd::run);
     }
 
     #[test]
-    fn requests() {
-        replay("request", super::request::try_it);
+    fn replays_request_corpus() {
+        replay("request", super::request::run_case);
     }
 
     #[test]
-    fn answers() {
-        replay("answer", super::answer::try_it);
+    fn replays_answer_corpus() {
+        replay("answer", super::answer::run_case);
     }
 
     #[test]
-    fn rules() {
-        replay("rules", super::rules::try_it);
+    fn replays_rules_corpus() {
+        replay("rules", super::rules::run_case);
     }
 }

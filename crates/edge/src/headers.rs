@@ -1,21 +1,21 @@
-//! Which headers go on, and which end here (RFC 9110 section 7.6).
+//! Headers that are forwarded, and headers that end at the edge (RFC 9110 section 7.6).
 
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 use net::record::{CHARS_MAX, REQUEST_ID};
 
-use crate::reason::NAME;
+use crate::cache_outcome::NAME;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-/// RFC 8586: who has passed a request on already.
+/// Names of the hops that forwarded a request (RFC 8586).
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
-/// RFC 9211.
+/// Reports how each cache handled the request (RFC 9211).
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-/// Names of groups that an answer can be purged by, separated by spaces.
+/// Tags of a response for purging, separated by spaces.
 pub const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
 
-/// Meant for the next hop only.
+/// Headers for the next hop only.
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     KEEP_ALIVE,
@@ -28,11 +28,10 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-/// What an origin is told of a request whose answer may be kept: only what is known. A header that
-/// is neither here nor in the key could otherwise make an answer that all others are given. What is
-/// here and not in the key either, origins say by Vary, or we see it in the answer
-/// ([`crate::object::varying`]).
-static KNOWN: [HeaderName; 6] = [
+/// Request headers that reach the origin if its response may be stored. Any other header that is
+/// not in the key could poison the shared response. Origins list these headers in Vary where they
+/// matter, or the edge infers it from the response ([`crate::cached_object::vary_names`]).
+static FORWARDED_HEADERS: [HeaderName; 6] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
@@ -41,8 +40,8 @@ static KNOWN: [HeaderName; 6] = [
     header::ORIGIN,
 ];
 
-/// What clients say about whom they speak for; only those whom we trust may.
-const CLAIMS: [&str; 8] = [
+/// Headers in which proxies describe the original client. Clients could forge them.
+const FORWARDING_CLAIMS: [&str; 8] = [
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -53,8 +52,8 @@ const CLAIMS: [&str; 8] = [
     "x-rewrite-url",
 ];
 
-/// All but what ends here: hop-by-hop, and what `Connection` names.
-pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+/// Returns all headers except hop-by-hop headers and those that `Connection` lists.
+pub fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<&str> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -72,40 +71,41 @@ pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// The headers of a request that can make a difference to an answer that may be kept; `also` are
-/// names that the operator adds.
-pub fn heard(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
-    let added = also.iter().filter(|name| !KNOWN.contains(name));
-    KNOWN.iter().chain(added)
+/// Returns the names of forwarded request headers that may affect a cacheable response. `also`
+/// contains the operator's additions.
+pub fn forwarded_names(also: &[HeaderName]) -> impl Iterator<Item = &HeaderName> {
+    let added = also.iter().filter(|name| !FORWARDED_HEADERS.contains(name));
+    FORWARDED_HEADERS.iter().chain(added)
 }
 
-/// A request's headers for an answer that may be kept.
-pub fn to_keep(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
+/// Returns the request headers for a cacheable response.
+pub fn cacheable_request_headers(request: &HeaderMap, also: &[HeaderName]) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(16);
-    for name in heard(also) {
+    for name in forwarded_names(also) {
         for value in request.get_all(name) {
             kept.append(name.clone(), value.clone());
         }
     }
-    // It makes no difference to an answer, unless it is so long that it is refused: others would share
-    // that. What records keep of it is enough.
+    // The request id does not affect a response, unless it is so long that the origin rejects it.
+    // All waiting requests would share that error, so only the length that records can store is
+    // forwarded.
     let id = request.get(&REQUEST_ID);
     if let Some(id) = id.filter(|id| id.len() <= CHARS_MAX) {
         kept.insert(REQUEST_ID, id.clone());
     }
-    // Who fetches is this edge, for whoever asks.
+    // The edge is the user agent of a shared fetch.
     let ours = || HeaderValue::from_static(NAME);
     kept.entry(header::USER_AGENT).or_insert_with(ours);
     kept
 }
 
-/// A request's headers for an answer that is for this client alone.
-pub fn to_pass(request: &HeaderMap) -> HeaderMap {
-    let mut kept = end_to_end(request);
-    for name in CLAIMS {
+/// Returns the request headers for a response to this client alone.
+pub fn passed_request_headers(request: &HeaderMap) -> HeaderMap {
+    let mut kept = end_to_end_headers(request);
+    for name in FORWARDING_CLAIMS {
         kept.remove(name);
     }
-    for name in OF_MESSAGE {
+    for name in PER_MESSAGE {
         kept.remove(name);
     }
     let disguised: Vec<HeaderName> = kept.keys().filter(|n| is_disguised(n)).cloned().collect();
@@ -115,29 +115,29 @@ pub fn to_pass(request: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// Said anew by whoever sends a message.
-const OF_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
+/// Headers that each sender of a message writes itself.
+const PER_MESSAGE: [HeaderName; 3] = [header::CONTENT_LENGTH, header::EXPECT, header::HOST];
 
-/// `Transfer_Encoding` and its like: servers that give headers to programs as variables take an
-/// underscore for a dash.
+/// Returns whether a name matches one of these headers after `_` becomes `-`, as in
+/// `Transfer_Encoding`. CGI-like servers do not distinguish the two characters.
 fn is_disguised(name: &HeaderName) -> bool {
     let plain = name.as_str().replace('_', "-");
     plain != name.as_str()
         && (HOP_BY_HOP
             .iter()
-            .chain(&OF_MESSAGE)
+            .chain(&PER_MESSAGE)
             .any(|n| n.as_str() == plain)
-            || CLAIMS.contains(&plain.as_str()))
+            || FORWARDING_CLAIMS.contains(&plain.as_str()))
 }
 
-/// Says to the next hop that we were here.
-pub fn sign(headers: &mut HeaderMap, instance: &HeaderValue) {
+/// Adds the edge to `Via` and `CDN-Loop`.
+pub fn add_via_and_loop(headers: &mut HeaderMap, instance: &HeaderValue) {
     headers.append(header::VIA, HeaderValue::from_static("1.1 headwater"));
     headers.append(CDN_LOOP, instance.clone());
 }
 
-/// Whether this very process has passed the request on before.
-pub fn is_loop(headers: &HeaderMap, instance: &HeaderValue) -> bool {
+/// Returns whether this process has forwarded the request before.
+pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
     let ours = instance.to_str().unwrap_or(NAME);
     headers
         .get_all(CDN_LOOP)
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn what_connection_names_ends_here() {
-        let kept = end_to_end(&map(&[
+    fn headers_named_by_connection_are_removed() {
+        let kept = end_to_end_headers(&map(&[
             ("connection", "close, X-Secret"),
             ("x-secret", "1"),
             ("keep-alive", "5"),
@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_too_long_for_an_origin_spoils_no_answer_that_others_share() {
+    fn a_too_long_request_id_is_not_forwarded() {
         for (long, kept) in [(CHARS_MAX, true), (CHARS_MAX + 1, false)] {
             let name = "x".repeat(long);
             let request = map(&[("x-request-id", &name), ("x-request-id", "second")]);
-            let ids: Vec<_> = to_keep(&request, &[])
+            let ids: Vec<_> = cacheable_request_headers(&request, &[])
                 .get_all(REQUEST_ID)
                 .iter()
                 .map(|id| id.len())
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unknown_reaches_an_origin_whose_answer_is_kept() {
+    fn cacheable_requests_forward_only_listed_headers() {
         let request = map(&[
             ("x-forwarded-host", "evil"),
             ("x-original-url", "/admin"),
@@ -200,7 +200,7 @@ mod tests {
             ("x-tenant", "t"),
             ("user-agent", "player"),
         ]);
-        let kept = to_keep(&request, &[]);
+        let kept = cacheable_request_headers(&request, &[]);
         assert_eq!(kept.len(), 3);
         assert_eq!(kept["user-agent"], "headwater");
         let also = [
@@ -208,7 +208,7 @@ mod tests {
             header::ACCEPT,
             header::USER_AGENT,
         ];
-        let also = to_keep(&request, &also);
+        let also = cacheable_request_headers(&request, &also);
         assert_eq!(also["x-tenant"], "t");
         assert_eq!(also["user-agent"], "player");
         assert_eq!(also.len(), 4, "{also:?}");
@@ -221,7 +221,7 @@ mod tests {
         ] {
             request.insert(name, "1".parse().unwrap());
         }
-        let passed = to_pass(&request);
+        let passed = passed_request_headers(&request);
         assert!(
             passed.contains_key("x_tenant") && passed.len() == 7,
             "{passed:?}"
@@ -230,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_here_is_known_again() {
+    fn a_forwarding_loop_is_detected() {
         let instance = HeaderValue::from_static("headwater-1");
         let mut headers = map(&[("cdn-loop", "other; x=1")]);
-        assert!(!is_loop(&headers, &instance));
-        sign(&mut headers, &instance);
-        assert!(is_loop(&headers, &instance));
+        assert!(!has_looped(&headers, &instance));
+        add_via_and_loop(&mut headers, &instance);
+        assert!(has_looped(&headers, &instance));
     }
 }

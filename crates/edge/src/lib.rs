@@ -1,207 +1,68 @@
-//! The edge: a cache in front of any HTTP origin, that chooses how to send.
+//! The edge: an HTTP cache in front of any origin, with congestion control and pacing per request.
 //!
-//! The path of a request, as a list:
+//! A request passes these states, in this order. The module `request` contains them:
 //!
-//! 1. *Receive*: method, target and directives; a request that was here before is refused;
-//! 2. *Lookup*: memory, with the `disk` behind it, and what it says about variants; `plan` decides,
-//!    with a reason;
-//! 3. *Fetch* (`fetch`): one for all who want the same, in a task of its own; `fresh` says
-//!    whether the answer may be kept, and for how long; what is too long is kept in `parts`; or
-//!    *Pass*: for this client alone;
-//! 4. *Deliver* (`deliver`): conditions, ranges, Age, Via, Cache-Status; a body that is still
-//!    growing is followed;
-//! 5. *Steer* (`steer`): the rules choose congestion control and pace, before the first byte;
-//!    `watch` writes down what TCP sees;
-//! 6. *End* (`observe`): record and counters.
+//! 1. `handle_request`: `request_facts` reads method, target, cache key and directives, and rejects
+//!    loops. `apply_rules` evaluates the rules for requests.
+//! 2. `lookup`: searches the memory tier for the key, or for the key of the variant.
+//! 3. `lookup_disk`: loads the entry from the disk tier into memory, if only the disk tier has it.
+//! 4. `plan` decides, with a reason: hit, stale, fetch, pass or refuse.
+//! 5. `fetch_or_join`: the first request for a key leads a fetch (`fetch_as_leader`), all others
+//!    follow it. `fetch` runs in a task of its own, and `freshness` decides whether the response may
+//!    be stored. `fetch_uncoalesced` and `pass` serve one client alone.
+//! 6. `deliver_outcome`: `deliver` evaluates conditions and ranges and adds `Age`, `Via` and
+//!    `Cache-Status`. Readers follow a body that is still growing; `blocks` reads large objects.
+//! 7. `apply_rules` applies the rule for the response: congestion control and pace are set before the
+//!    first byte. `tcp_sampling` samples TCP.
+//! 8. `telemetry` writes the access record and the counters when the body has been sent.
 //!
-//! What is *not* here: no media. Any origin is served exactly alike.
+//! The crate contains no media code: it serves every origin alike.
 
-mod admin;
-mod cmcd;
+// Start, settings and reloads.
 pub mod config;
-mod content;
-mod deliver;
+mod reload;
+mod serve;
+
+// The request.
+mod edge;
+mod request;
+mod request_facts;
+
+// Rules.
+mod apply_rules;
+mod rules;
+
+// The cache.
+mod block_layout;
+mod cache_entry;
+mod cache_key;
+mod cache_outcome;
+mod cached_object;
 mod disk;
-mod entry;
-mod explain;
+mod disk_body;
+mod freshness;
+mod object_body;
+mod plan;
+
+// The origin.
+mod blocks;
 mod fetch;
-mod filed;
-pub mod fresh;
+mod headers;
+mod origins;
+
+// The response.
+mod deliver;
+mod tcp_sampling;
+mod telemetry;
+
+// Operation.
+mod admin;
+mod explain;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
-mod headers;
-mod key;
-mod live;
-mod object;
-mod observe;
-mod origins;
-mod parts;
-mod plan;
 mod purge;
-pub mod reason;
-mod receive;
-mod relay;
-mod rules;
-mod serve;
-mod steer;
 mod warm;
-mod watch;
 
-pub use serve::{ADMIN, edge, start};
+pub use serve::{ADMIN, run_command, start_edge};
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use http::header::HeaderValue;
-use http::request::Parts;
-use http::{Request, Response, StatusCode};
-use net::body::Incoming;
-use net::{Body, Conn, Error, Shutdown};
-use store::Arena;
-use store::cache::{Flights, Memory};
-
-use crate::config::Settings;
-use crate::disk::Disk;
-use crate::entry::Entry;
-use crate::fetch::{Flying, Landed};
-use crate::key::Key;
-use crate::observe::{Ended, Observer, Seen};
-use crate::origins::Origins;
-use crate::reason::{Outcome, Passing};
-use crate::receive::{Own, Received};
-use crate::steer::Steer;
-
-/// All that answering needs. One a process.
-pub(crate) struct Edge {
-    settings: Settings,
-    memory: Arc<Memory<Key, Entry>>,
-    flights: Flights<Key, Landed>,
-    flying: Flying,
-    arena: Arc<Arena>,
-    disk: Arc<Disk>,
-    origins: Origins,
-    observer: Arc<Observer>,
-    steer: Steer,
-    shutdown: Shutdown,
-    /// This process's name in `CDN-Loop`.
-    instance: HeaderValue,
-}
-
-/// What a request came to, before it is written down.
-type Answered = (Response<Body>, Ended);
-
-impl Edge {
-    /// Answers one request, and sees to it that it is recorded.
-    pub(crate) fn answer(
-        self: Arc<Edge>,
-        worker: usize,
-        request: Request<Incoming>,
-        conn: Conn,
-    ) -> impl Future<Output = Response<Body>> {
-        // Not in the future, which would keep room for it twice.
-        let (parts, mut body) = request.into_parts();
-        async move { self.answer_head(worker, &parts, &mut body, &conn).await }
-    }
-
-    async fn answer_head(
-        self: &Arc<Edge>,
-        worker: usize,
-        parts: &Parts,
-        body: &mut Incoming,
-        conn: &Conn,
-    ) -> Response<Body> {
-        let seen = self.observer.begin(parts, conn);
-        // Looked at where it lies: moved, it would take room twice.
-        let mut received = Received::new(parts, &self.settings, &self.instance, conn.client());
-        let (response, ended) = match &mut received {
-            Ok(received) => self.steered(worker, received, body, &seen, conn).await,
-            Err(Own::Health) => own(receive::short("ok\n")),
-            Err(Own::Ready) => own(self.ready()),
-            Err(Own::Metrics) => own(self.metrics()),
-            Err(Own::Wrong(response)) => own(std::mem::take(response)),
-        };
-        let mut response = response;
-        if ended.error.is_some() {
-            // So that a page's player is told the status, and not of a failed network.
-            net::headers::allow_any_origin(response.headers_mut());
-        }
-        self.observer.end(seen, response, ended)
-    }
-
-    /// Whether more requests are welcome.
-    fn ready(&self) -> Response<Body> {
-        if !self.shutdown.is_draining() {
-            return receive::short("ready\n");
-        }
-        let error = Error {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            ..Error::internal("shutting down")
-        };
-        error.response()
-    }
-
-    fn metrics(&self) -> Response<Body> {
-        self.disk.show();
-        let kept = (self.memory.bytes(), self.memory.len());
-        self.observer.show(kept, &self.flights)
-    }
-
-    /// How many requests came to what, so far.
-    fn results(&self) -> BTreeMap<&'static str, u64> {
-        self.observer.results()
-    }
-
-    /// Relays as the rules say: some are about the request, some about how its answer is sent.
-    async fn steered(
-        self: &Arc<Edge>,
-        worker: usize,
-        received: &mut Received<'_>,
-        body: &mut Incoming,
-        seen: &Seen,
-        conn: &Conn,
-    ) -> Answered {
-        let said = self.steer.said(received);
-        let early = self.steer.early(received, &said, conn);
-        if let Some(delay) = early.delay {
-            Box::pin(tokio::time::sleep(delay)).await;
-        }
-        received.ttl = early.ttl;
-        early
-            .pool
-            .into_iter()
-            .for_each(|pool| received.turn_to(pool));
-        received.touched = conn.touches_bytes(received.version);
-        let (mut response, mut ended) = if let Some(status) = early.deny {
-            let error = Error::client(status, "a rule denies it");
-            let response = deliver::error(&error, Outcome::Denied);
-            (response, ended(Outcome::Denied, None, Some(error)))
-        } else if received.changes() {
-            Box::pin(self.hand_over(worker, received, std::mem::take(body))).await
-        } else if early.pass {
-            Box::pin(self.pass(worker, received, Passing::Rule)).await
-        } else {
-            self.relay(worker, received).await
-        };
-        let outcome = ended.outcome;
-        ended.rule = self
-            .steer
-            .late(received, &said, conn, &mut response, outcome);
-        let response = self.steer.watch(seen, conn, response);
-        ended.cmcd = said.record();
-        (response, ended)
-    }
-}
-
-fn own(response: Response<Body>) -> Answered {
-    (response, ended(Outcome::Own, None, None))
-}
-
-fn ended(outcome: Outcome, upstream_us: Option<u64>, error: Option<Error>) -> Ended {
-    Ended {
-        outcome,
-        upstream_us,
-        error,
-        rule: None,
-        cmcd: None,
-    }
-}
+use crate::edge::Edge;

@@ -1,16 +1,16 @@
-//! The servers behind: pools of them, who is asked first, who next, and what failures mean.
+//! The origins: pools of servers, the order in which they get a request, retries and health.
 
-mod budget;
 mod choice;
 mod counts;
 mod health;
 mod pools;
+mod retry_budget;
 mod states;
 
-pub use choice::Balance;
-pub use counts::Counts;
-pub use health::Care;
-pub use pools::{Pool, Pools, read};
+pub use choice::BalanceMethod;
+pub use counts::OriginMetrics;
+pub use health::HealthPolicy;
+pub use pools::{OriginPool, OriginPools, read_pools};
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,99 +19,110 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
-use net::upstream::{Answer, Authorities, Failed, Patience, Upstream};
 use net::{Body, Error};
+use upstream::{
+    RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamError, UpstreamLimits,
+    UpstreamResponse,
+};
 
-use self::budget::Budget;
-use self::health::{Change, Health};
+use self::health::{HealthChange, OriginHealth};
+use self::retry_budget::RetryBudget;
 
-/// Origins asked for one request, at most.
-const TRIES_MAX: usize = 3;
-/// How origins are treated.
+/// Limit on the origins that one request is sent to.
+const ATTEMPTS_MAX: usize = 3;
+
+/// Timeouts, failure handling and retries of origins.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Treatment {
-    pub patience: Patience,
-    pub care: Care,
-    /// Of requests, that may be sent to a second origin.
+pub struct OriginPolicy {
+    pub limits: UpstreamLimits,
+    pub care: HealthPolicy,
+    /// Share of requests that may be retried at a second origin.
     pub retry_share: f64,
 }
 
-/// Who answers what is not kept.
+/// Sends requests to the origins of named pools.
 #[derive(Debug)]
-pub struct Origins {
-    pools: BTreeMap<Arc<str>, Members>,
-    treatment: Treatment,
-    counts: Counts,
+pub struct OriginClient {
+    pools: BTreeMap<Arc<str>, PoolState>,
+    treatment: OriginPolicy,
+    counts: OriginMetrics,
 }
 
-/// A pool at work.
+/// The state of one pool.
 #[derive(Debug)]
-struct Members {
-    members: Vec<Arc<Member>>,
-    balance: Balance,
-    authorities: Authorities,
-    /// The path that probes ask for, if there are probes.
+struct PoolState {
+    members: Vec<Arc<PoolMember>>,
+    balance: BalanceMethod,
+    authorities: TrustedAuthorities,
+    /// Path of the health probes, if configured.
     probe: Option<String>,
-    budget: Mutex<Budget>,
+    budget: Mutex<RetryBudget>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct PoolMember {
     url: String,
     seed: u64,
     host: HeaderValue,
-    upstream: Upstream,
-    health: Mutex<Health>,
+    upstream: UpstreamClient,
+    health: Mutex<OriginHealth>,
 }
 
-/// Something to ask of a pool.
+/// A request to the origins of a pool.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct OriginRequest<'a> {
     pub worker: usize,
-    /// The pool's name; empty: the one of all who name none.
+    /// Name of the pool; empty for the default pool.
     pub pool: &'a str,
     pub method: &'a Method,
     pub target: &'a str,
     pub headers: HeaderMap,
-    /// In place of the origin's own.
+    /// Host to send in place of the origin's own.
     pub host: Option<&'a HeaderValue>,
 }
 
-/// A head that has come, and when it was asked for.
-pub struct Reply {
-    pub answer: Answer,
-    /// From asking to the head.
-    pub delay: Duration,
-    /// The wall clock when the head came.
-    pub at: SystemTime,
+/// A response head with its timing. The body is still to be read.
+pub struct OriginResponse {
+    pub response: UpstreamResponse,
+    /// Time from the request to the head.
+    pub elapsed: Duration,
+    /// Wall clock when the head arrived.
+    pub received_at: SystemTime,
 }
 
-impl Origins {
-    /// Pools by name, each worker with connections of its own.
+impl OriginClient {
+    /// Creates the pools. Each worker has connections of its own.
     ///
     /// # Errors
     /// When a URL names no server.
-    pub fn new(pools: &Pools, treatment: &Treatment, counts: Counts) -> io::Result<Origins> {
-        Origins::build(pools, treatment, counts, None)
+    pub fn new(
+        pools: &OriginPools,
+        treatment: &OriginPolicy,
+        counts: OriginMetrics,
+    ) -> io::Result<OriginClient> {
+        OriginClient::build_pools(pools, treatment, counts, None)
     }
 
-    /// The same by other settings. Origins that are still there keep their connections and what is
-    /// known of their health.
+    /// Creates the pools of new settings. Origins that remain keep their connections and health.
     ///
     /// # Errors
     /// When a URL names no server.
-    pub fn by(&self, pools: &Pools, treatment: &Treatment) -> io::Result<Origins> {
-        Origins::build(pools, treatment, self.counts.clone(), Some(self))
+    pub fn with_settings(
+        &self,
+        pools: &OriginPools,
+        treatment: &OriginPolicy,
+    ) -> io::Result<OriginClient> {
+        OriginClient::build_pools(pools, treatment, self.counts.clone(), Some(self))
     }
 
-    fn build(
-        pools: &Pools,
-        treatment: &Treatment,
-        counts: Counts,
-        old: Option<&Origins>,
-    ) -> io::Result<Origins> {
-        let old = old.filter(|old| old.treatment.patience == treatment.patience);
-        let member = |pool: &Arc<str>, of: &Pool, url: &Uri| {
+    fn build_pools(
+        pools: &OriginPools,
+        treatment: &OriginPolicy,
+        counts: OriginMetrics,
+        old: Option<&OriginClient>,
+    ) -> io::Result<OriginClient> {
+        let old = old.filter(|old| old.treatment.limits == treatment.limits);
+        let member = |pool: &Arc<str>, of: &OriginPool, url: &Uri| {
             let text = url.to_string();
             let known = old.and_then(|old| old.pools.get(pool));
             let known = known.filter(|known| known.authorities == of.authorities);
@@ -119,18 +130,21 @@ impl Origins {
             if let Some(known) = known {
                 return Ok(Arc::clone(known));
             }
-            let upstream = Upstream::new(
+            let upstream = UpstreamClient::new(
                 url,
                 counts.workers,
-                treatment.patience.clone(),
+                treatment.limits.clone(),
                 &of.authorities,
             )?;
-            let upstream = upstream.counting(counts.opened.clone());
+            let opened = counts.connections_opened.clone();
+            let upstream = upstream.with_open_hook(move || {
+                opened.inc();
+            });
             let host = HeaderValue::from_str(upstream.authority());
-            Ok(Arc::new(Member {
-                seed: choice::hash(text.as_bytes()),
+            Ok(Arc::new(PoolMember {
+                seed: choice::fnv1a_hash(text.as_bytes()),
                 url: text,
-                // An authority that parsed is visible ASCII.
+                // A parsed authority consists of visible ASCII, so the conversion succeeds.
                 host: host.unwrap_or(HeaderValue::from_static("")),
                 upstream,
                 health: Mutex::default(),
@@ -138,62 +152,71 @@ impl Origins {
         };
         let pools = pools.iter().map(|(name, pool)| {
             let members = pool.origins.iter().map(|url| member(name, pool, url));
-            let pool = Members {
+            let pool = PoolState {
                 members: members.collect::<io::Result<_>>()?,
                 balance: pool.balance,
                 authorities: pool.authorities.clone(),
                 probe: pool.health.clone(),
-                budget: Mutex::new(Budget::new(Instant::now())),
+                budget: Mutex::new(RetryBudget::new(Instant::now())),
             };
             Ok((Arc::clone(name), pool))
         });
-        Ok(Origins {
+        Ok(OriginClient {
             pools: pools.collect::<io::Result<_>>()?,
             treatment: treatment.clone(),
             counts,
         })
     }
 
-    /// Asks for something that may be asked for again: if an origin fails, the next one.
+    /// Sends a request that may be repeated. If an origin fails, the next one gets it.
     ///
     /// # Errors
-    /// 502 or 504 when no head came.
-    pub async fn ask(&self, mut question: Question<'_>) -> Result<Reply, Error> {
-        let pool = self.pool(question.pool)?;
-        let mut request = question.request(())?;
+    /// 502 or 504 when no origin sent a response head.
+    pub async fn send_repeatable(
+        &self,
+        mut question: OriginRequest<'_>,
+    ) -> Result<OriginResponse, Error> {
+        let pool = self.find_pool(question.pool)?;
+        let mut request = question.take_http_request(())?;
         let began = Instant::now();
-        let mut last = Err(nobody());
-        for (nth, member) in self.tries(pool, question.target, began).enumerate() {
-            if nth > 0 && !self.may_retry(pool) {
+        let mut last = Err(empty_pool_failure());
+        for (nth, member) in self.attempt_order(pool, question.target, began).enumerate() {
+            if nth > 0 && !self.take_retry(pool) {
                 break;
             }
             let host = question.host.unwrap_or(&member.host).clone();
             request.headers_mut().insert(header::HOST, host);
             let sent = member.upstream.send(question.worker, &request).await;
-            let failed = self.note(pool, member, &sent);
+            let failed = self.record_result(pool, member, &sent);
             last = sent;
             if !failed {
                 break;
             }
         }
-        reply(last, began)
+        to_response(last, began)
     }
 
-    /// Hands a request over that must not be done twice: the next origin is asked only if nothing
-    /// of it can have reached the one before.
+    /// Sends a request that must not be repeated. The next origin gets it only if the previous one
+    /// cannot have received any part of it.
     ///
     /// # Errors
-    /// 502 or 504 when no head came.
-    pub async fn hand_over(&self, mut question: Question<'_>, body: Body) -> Result<Reply, Error> {
-        let pool = self.pool(question.pool)?;
-        let mut unsent = Some(Box::new(question.request(body)?));
+    /// 502 or 504 when no origin sent a response head.
+    pub async fn send_once(
+        &self,
+        mut question: OriginRequest<'_>,
+        body: Body,
+    ) -> Result<OriginResponse, Error> {
+        let pool = self.find_pool(question.pool)?;
+        let mut unsent = Some(Box::new(
+            question.take_http_request(RequestUpload::new(body))?,
+        ));
         let began = Instant::now();
-        let mut last = Err(nobody());
-        for (nth, member) in self.tries(pool, question.target, began).enumerate() {
+        let mut last = Err(empty_pool_failure());
+        for (nth, member) in self.attempt_order(pool, question.target, began).enumerate() {
             let Some(mut request) = unsent.take() else {
                 break;
             };
-            if nth > 0 && !self.may_retry(pool) {
+            if nth > 0 && !self.take_retry(pool) {
                 break;
             }
             let host = question.host.unwrap_or(&member.host).clone();
@@ -203,106 +226,119 @@ impl Origins {
                 unsent = back;
                 failed
             });
-            self.note(pool, member, &last);
+            self.record_result(pool, member, &last);
         }
-        reply(last, began)
+        to_response(last, began)
     }
 
-    fn pool(&self, name: &str) -> Result<&Members, Error> {
-        let missing = || Error::internal(format_args!("there is no pool {name:?} any more"));
+    fn find_pool(&self, name: &str) -> Result<&PoolState, Error> {
+        let missing = || Error::internal(format_args!("pool {name:?} no longer exists"));
         self.pools.get(name).ok_or_else(missing)
     }
 
-    /// Who is asked, one after the other.
-    fn tries<'a>(
+    /// Returns the pool's origins in the order of the attempts.
+    fn attempt_order<'a>(
         &self,
-        pool: &'a Members,
+        pool: &'a PoolState,
         target: &str,
         now: Instant,
-    ) -> impl Iterator<Item = &'a Arc<Member>> + use<'a> {
-        pool.budget().earn(self.treatment.retry_share, now);
+    ) -> impl Iterator<Item = &'a Arc<PoolMember>> + use<'a> {
+        pool.lock_budget()
+            .add_share(self.treatment.retry_share, now);
         let order = if pool.members.len() == 1 {
             vec![0]
         } else {
-            let share = |member: &Arc<Member>| (member.seed, self.share(pool, member, now));
+            let share =
+                |member: &Arc<PoolMember>| (member.seed, self.current_share(pool, member, now));
             let shares: Vec<_> = pool.members.iter().map(share).collect();
-            choice::order(pool.balance, &shares, target)
+            choice::rank_members(pool.balance, &shares, target)
         };
         let members = order.into_iter().filter_map(|n| pool.members.get(n));
-        members.take(TRIES_MAX)
+        members.take(ATTEMPTS_MAX)
     }
 
-    fn share(&self, pool: &Members, member: &Member, now: Instant) -> f64 {
+    fn current_share(&self, pool: &PoolState, member: &PoolMember, now: Instant) -> f64 {
         let probed = pool.probe.is_some();
-        member.health().share(&self.treatment.care, probed, now)
+        member
+            .lock_health()
+            .request_share(&self.treatment.care, probed, now)
     }
 
-    fn may_retry(&self, pool: &Members) -> bool {
-        let may = pool.budget().spend();
+    fn take_retry(&self, pool: &PoolState) -> bool {
+        let may = pool.lock_budget().take_retry();
         let result = if may { "sent" } else { "spent" };
-        self.counts.retries.of(&[result]).inc();
+        self.counts.retries.with_labels(&[result]).inc();
         may
     }
 
-    /// Writes down how a request went. Returns whether the origin failed it.
-    fn note(&self, pool: &Members, member: &Member, sent: &Result<Answer, Failed>) -> bool {
+    /// Records the result of an attempt. Returns whether the origin failed.
+    fn record_result(
+        &self,
+        pool: &PoolState,
+        member: &PoolMember,
+        sent: &Result<UpstreamResponse, UpstreamError>,
+    ) -> bool {
         let result = match sent {
             Ok(answer) if answer.status.is_server_error() => "error",
             Ok(_) => "answer",
-            Err(failed) if failed.late => "late",
+            Err(failed) if failed.is_timeout => "late",
             Err(_) => "failed",
         };
-        self.counts.requests.of(&[&member.url, result]).inc();
+        self.counts
+            .requests
+            .with_labels(&[&member.url, result])
+            .inc();
         let failed = match sent {
-            // The origin's own word that it is not fit to answer.
+            // By these statuses, the origin itself reports that it cannot serve.
             Ok(answer) => matches!(answer.status.as_u16(), 502..=504),
             Err(_) => true,
         };
         let (now, probed) = (Instant::now(), pool.probe.is_some());
         let change = if failed {
-            member.health().failed(&self.treatment.care, now)
+            member
+                .lock_health()
+                .record_failure(&self.treatment.care, now)
         } else {
-            member.health().answered(probed, now)
+            member.lock_health().record_response(probed, now)
         };
-        self.say(member, change);
+        self.log_change(member, change);
         failed
     }
 
-    fn say(&self, member: &Member, change: Change) {
+    fn log_change(&self, member: &PoolMember, change: HealthChange) {
         let origin = &member.url;
         match change {
-            Change::Nothing => return,
-            Change::Out => {
-                self.counts.out.of(&[origin]).inc();
-                tracing::warn!(
-                    origin,
-                    "it failed several times and is not asked for a while"
-                );
+            HealthChange::Nothing => return,
+            HealthChange::Suspended => {
+                self.counts.suspensions.with_labels(&[origin]).inc();
+                tracing::warn!(origin, "origin suspended after repeated failures");
             }
-            Change::Back => tracing::info!(origin, "it answers again"),
+            HealthChange::Recovered => tracing::info!(origin, "origin is healthy again"),
         }
         let all = self.pools.values().flat_map(|pool| &pool.members);
-        let out = all.filter(|member| member.health().is_out()).count();
+        let out = all
+            .filter(|member| member.lock_health().is_suspended())
+            .count();
         let out = i64::try_from(out).unwrap_or(i64::MAX);
-        self.counts.out_now.set(out);
+        self.counts.suspended_now.set(out);
     }
 }
 
-impl Members {
-    fn budget(&self) -> MutexGuard<'_, Budget> {
+impl PoolState {
+    fn lock_budget(&self) -> MutexGuard<'_, RetryBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Member {
-    fn health(&self) -> MutexGuard<'_, Health> {
+impl PoolMember {
+    fn lock_health(&self) -> MutexGuard<'_, OriginHealth> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Question<'_> {
-    /// Without a Host yet. Takes the headers.
-    fn request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
+impl OriginRequest<'_> {
+    /// Builds the request without a Host. Takes the headers.
+    fn take_http_request<B>(&mut self, body: B) -> Result<Request<B>, Error> {
         let uri: Uri = self.target.parse().map_err(Error::internal)?;
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
@@ -312,25 +348,28 @@ impl Question<'_> {
     }
 }
 
-fn nobody() -> Failed {
-    Failed {
-        late: false,
-        sent: false,
-        why: "the pool is empty".into(),
+fn empty_pool_failure() -> UpstreamError {
+    UpstreamError {
+        is_timeout: false,
+        may_have_arrived: false,
+        reason: "the pool has no origin".into(),
     }
 }
 
-fn reply(last: Result<Answer, Failed>, began: Instant) -> Result<Reply, Error> {
-    Ok(Reply {
-        answer: last.map_err(|failed| error(&failed))?,
-        delay: began.elapsed(),
-        at: SystemTime::now(),
+fn to_response(
+    last: Result<UpstreamResponse, UpstreamError>,
+    began: Instant,
+) -> Result<OriginResponse, Error> {
+    Ok(OriginResponse {
+        response: last.map_err(|failed| map_failure(&failed))?,
+        elapsed: began.elapsed(),
+        received_at: SystemTime::now(),
     })
 }
 
-/// The one table of what an origin's failures mean for a client.
-fn error(failed: &Failed) -> Error {
-    let status = if failed.late {
+/// Maps failures of an origin to the client's status. This is the only place that does.
+fn map_failure(failed: &UpstreamError) -> Error {
+    let status = if failed.is_timeout {
         StatusCode::GATEWAY_TIMEOUT
     } else {
         StatusCode::BAD_GATEWAY

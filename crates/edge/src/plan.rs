@@ -1,68 +1,103 @@
-//! What to do with a request, from what is kept and what the request says. Pure.
+//! The decision for a request, from the cached entry and the request's directives. Pure: the caller
+//! passes the time in.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use http::Method;
 
-use crate::entry::Entry;
-use crate::fresh::{Directives, Use, judge};
-use crate::reason::{Asking, Passing, Stale, Why};
+use crate::cache_entry::CacheEntry;
+use crate::cache_outcome::{MissReason, PassReason, RevalidationReason, StaleReason};
+use crate::freshness::{CacheDirectives, ReuseDecision, judge_reuse};
 
-/// What to do with a request.
+/// The way in which a request is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plan {
-    /// Use what is kept.
+pub enum RequestPlan {
+    /// Serve the cached object.
     Hit,
-    /// Use what is kept though it is stale; and ask for it anew meanwhile, if so.
-    Stale(Stale),
-    /// Ask the origin, together with whoever else asks.
-    Fetch(Why),
-    /// The same, but alone if somebody else asks already: answers were not to be shared lately. One
-    /// that may be kept ends that.
-    FetchApart,
-    /// Ask the origin for this request alone.
-    Pass(Passing),
-    /// The client wants only what is kept, and it is not: 504 (RFC 9111 section 5.2.1.7).
-    Refuse,
+    /// Serve the cached object although it is stale.
+    Stale(StaleReason),
+    /// Fetch from the origin, together with all other requests for this key.
+    Fetch(MissReason),
+    /// Fetch from the origin unless another request does so already; in that case, pass. Recent
+    /// responses were not shareable, and a shareable one ends this state.
+    FetchUncoalesced,
+    /// Send the request to the origin for this client alone.
+    Pass(PassReason),
+    /// Respond with 504: the client accepts only a cached response (`only-if-cached`), and there is
+    /// none (RFC 9111 section 5.2.1.7).
+    RefuseUncached,
 }
 
-/// Decides. `found` is what is kept for the key, `variants` whether there are other variants of it,
-/// `resident` how long it has been here.
-pub fn plan(
+/// Decides how to serve a request.
+///
+/// `found` is the entry under the request's key. `has_variants` is set when the URL has variants, so
+/// that `found` belongs to the variant's key.
+pub fn plan_request(
     method: &Method,
-    said: &Directives,
-    found: Option<&Entry>,
-    variants: bool,
-    resident: impl Fn(&crate::object::Object) -> Duration,
-) -> Plan {
-    let absent = match found {
-        Some(Entry::Object(object)) => {
-            let soft = object.purged.load(std::sync::atomic::Ordering::Relaxed);
-            match judge(&object.lifetime, resident(object), said) {
-                _ if soft => Plan::Fetch(Why::Kept(Asking::Purged)),
-                Use::Fresh => return Plan::Hit,
-                Use::WhileRevalidate => return Plan::Stale(Stale::WhileRevalidate),
-                Use::Stale => return Plan::Stale(Stale::Request),
-                Use::Ask(asking) => Plan::Fetch(Why::Kept(asking)),
+    directives: &CacheDirectives,
+    found: Option<&CacheEntry>,
+    has_variants: bool,
+    now: Instant,
+) -> RequestPlan {
+    let uncached = match found {
+        Some(CacheEntry::Object(object)) => {
+            let is_purged = object.is_purged.load(Relaxed);
+            let resident = now.saturating_duration_since(object.received_at);
+            let revalidate = |reason| RequestPlan::Fetch(MissReason::Revalidation(reason));
+            match judge_reuse(&object.lifetime, resident, directives) {
+                _ if is_purged => revalidate(RevalidationReason::Purged),
+                ReuseDecision::Fresh => return RequestPlan::Hit,
+                ReuseDecision::WhileRevalidate => {
+                    return RequestPlan::Stale(StaleReason::WhileRevalidate);
+                }
+                ReuseDecision::Stale => return RequestPlan::Stale(StaleReason::Request),
+                ReuseDecision::Revalidate(reason) => revalidate(reason),
             }
         }
-        Some(Entry::Apart { until, wholly }) if *until > Instant::now() => {
-            if *wholly {
-                Plan::Pass(Passing::Apart)
+        Some(CacheEntry::Unshareable { until, always_pass }) if *until > now => {
+            if *always_pass {
+                RequestPlan::Pass(PassReason::Unshareable)
             } else {
-                Plan::FetchApart
+                RequestPlan::FetchUncoalesced
             }
         }
-        _ if variants => Plan::Fetch(Why::Variant),
-        _ => Plan::Fetch(Why::Absent),
+        _ if has_variants => RequestPlan::Fetch(MissReason::Variant),
+        _ => RequestPlan::Fetch(MissReason::Absent),
     };
-    if said.only_if_cached {
-        Plan::Refuse
+    if directives.only_if_cached {
+        RequestPlan::RefuseUncached
     } else if method != Method::GET {
-        Plan::Pass(Passing::Method)
-    } else if said.no_store {
-        Plan::Pass(Passing::RequestNoStore)
+        RequestPlan::Pass(PassReason::Method)
+    } else if directives.no_store {
+        RequestPlan::Pass(PassReason::RequestNoStore)
     } else {
-        absent
+        uncached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn unshareable_mark_expires_at_the_given_time() {
+        let now = Instant::now();
+        let until = now + Duration::from_secs(10);
+        let plan = |always_pass, now| {
+            let entry = CacheEntry::Unshareable { until, always_pass };
+            let directives = CacheDirectives::default();
+            plan_request(&Method::GET, &directives, Some(&entry), false, now)
+        };
+        assert_eq!(plan(false, now), RequestPlan::FetchUncoalesced);
+        assert_eq!(plan(true, now), RequestPlan::Pass(PassReason::Unshareable));
+        for always_pass in [false, true] {
+            assert_eq!(
+                plan(always_pass, until),
+                RequestPlan::Fetch(MissReason::Absent)
+            );
+        }
     }
 }

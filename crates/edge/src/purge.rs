@@ -1,113 +1,120 @@
-//! Forgetting what is kept, by URL, by prefix or by surrogate key.
+//! Purges by URL, by prefix and by surrogate key.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use crate::Edge;
-use crate::entry::Entry;
-use crate::fetch::Landed;
-use crate::key::Key;
-use crate::object::Object;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::fetch::FetchOutcome;
 
-/// What is to be forgotten.
+/// The objects that a purge removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// This target, with all its variants.
+pub enum PurgeTarget {
+    /// A target with all its variants.
     Url(String),
-    /// All targets that begin so.
+    /// All targets with this prefix.
     Prefix(String),
-    /// All whose `Surrogate-Key` names this.
+    /// All objects whose `Surrogate-Key` contains this tag.
     Tag(String),
 }
 
-impl What {
-    fn names(&self, key: &Key, object: Option<&Object>) -> bool {
+impl PurgeTarget {
+    fn matches_entry(&self, key: &CacheKey, object: Option<&CachedObject>) -> bool {
         let target = key.primary();
         match self {
-            What::Url(url) => target == url,
-            What::Prefix(prefix) => target.starts_with(prefix.as_str()),
-            What::Tag(tag) => object.is_some_and(|object| object.tags.iter().any(|t| **t == **tag)),
+            PurgeTarget::Url(url) => target == url,
+            PurgeTarget::Prefix(prefix) => target.starts_with(prefix.as_str()),
+            PurgeTarget::Tag(tag) => {
+                object.is_some_and(|object| object.surrogate_keys.iter().any(|t| **t == **tag))
+            }
         }
     }
 }
 
-/// The key itself, or a variant of it.
-fn within(key: &Key, of: &str) -> bool {
+/// Returns whether a key is `of` or one of its variants or blocks.
+fn is_key_or_variant(key: &CacheKey, of: &str) -> bool {
     let rest = key.as_str().strip_prefix(of);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
 }
 
-impl What {
-    fn names_filed(&self, key: &str, tags: &str) -> bool {
-        let key = Key::from(key);
+impl PurgeTarget {
+    fn matches_disk_entry(&self, key: &str, tags: &str) -> bool {
+        let key = CacheKey::from(key);
         match self {
-            What::Tag(tag) => tags.split(' ').any(|other| other == tag),
-            _ => self.names(&key, None),
+            PurgeTarget::Tag(tag) => tags.split(' ').any(|other| other == tag),
+            _ => self.matches_entry(&key, None),
         }
     }
 }
 
 impl Edge {
-    /// Something may have changed at the origin (RFC 9111 section 4.4): what is kept for this key
-    /// is asked for again, and what is being fetched is not kept.
-    pub fn invalidate(&self, key: &str) {
-        self.flights.purge(|other, _| within(other, key));
-        let mut keys = vec![Key::from(key)];
-        if self.memory.get(key).is_none() && self.disk.has(key) {
-            // Its variants, if there are some, are known by their keys alone.
-            self.disk.purge(|other, _| within(&Key::from(other), key));
+    /// Removes the cached responses of a key after a possible change at the origin (RFC 9111
+    /// section 4.4). Responses that are being fetched are not stored.
+    pub fn invalidate_key(&self, key: &str) {
+        self.flights.purge(|other, _| is_key_or_variant(other, key));
+        let mut keys = vec![CacheKey::from(key)];
+        if self.memory.get(key).is_none() && self.disk.has_entry(key) {
+            // On disk, the variants are found by their keys alone.
+            self.disk
+                .purge_entries(|other, _| is_key_or_variant(&CacheKey::from(other), key));
         }
-        if let Some(Entry::Varies(varies)) = self.memory.get(key) {
-            keys.extend(varies.variants());
+        if let Some(CacheEntry::Variants(varies)) = self.memory.get(key) {
+            keys.extend(varies.list_variants());
         }
         for key in keys {
             match self.memory.get(&key) {
-                Some(Entry::Object(object)) => {
-                    self.forget(&object);
-                    self.take(&key);
+                Some(CacheEntry::Object(object)) => {
+                    self.forget_object(&object);
+                    self.remove_cached(&key);
                 }
-                Some(Entry::Varies(_)) | None => self.take(&key),
-                Some(Entry::Block(_) | Entry::Apart { .. }) => {}
+                Some(CacheEntry::Variants(_)) | None => self.remove_cached(&key),
+                Some(CacheEntry::Block(_) | CacheEntry::Unshareable { .. }) => {}
             }
         }
     }
 
-    /// Forgets (`soft`: asks the origin before it is used again, and may stand in if that fails).
-    /// What is being fetched is delivered, but not kept. Returns how many objects and fetches
-    /// were meant.
-    pub fn purge(&self, what: &What, soft: bool) -> usize {
-        // Fetches first: one that ends meanwhile looks again after it has kept its object.
+    /// Removes objects. A `soft` purge keeps them for revalidation and for failures of the origin.
+    /// Fetches under way are delivered but not stored. Returns the number of affected objects and
+    /// fetches.
+    pub fn purge_target(&self, what: &PurgeTarget, soft: bool) -> usize {
+        // Fetches are marked first: a fetch that ends now checks the mark after it has stored its
+        // object.
         let flying = self.flights.purge(|key, landed| {
             match landed {
-                Some(Landed::Object(object, _) | Landed::Confirmed(object)) => {
-                    what.names(key, Some(object))
+                Some(FetchOutcome::Stored(object, _) | FetchOutcome::Revalidated(object)) => {
+                    what.matches_entry(key, Some(object))
                 }
-                // Its answer may have been made before the purge, and bear the tag.
-                None if matches!(what, What::Tag(_)) => true,
-                _ => what.names(key, None),
+                // A response that has not arrived yet may predate the purge and contain the tag.
+                None if matches!(what, PurgeTarget::Tag(_)) => true,
+                _ => what.matches_entry(key, None),
             }
         });
         let meant = Mutex::new(Vec::new());
         self.memory.retain(|key, entry| {
             let object = match entry {
-                Entry::Object(object) => object,
-                // Parts are of use only while their object says that they are still so.
-                Entry::Block(_) => return soft || !what.names(key, None),
-                Entry::Varies(_) | Entry::Apart { .. } => return true,
+                CacheEntry::Object(object) => object,
+                // Blocks are useful only while their object is valid.
+                CacheEntry::Block(_) => return soft || !what.matches_entry(key, None),
+                CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => return true,
             };
-            if !what.names(key, Some(object)) {
+            if !what.matches_entry(key, Some(object)) {
                 return true;
             }
-            object.purged.store(true, Relaxed);
+            object.is_purged.store(true, Relaxed);
             let mut meant = meant.lock().unwrap_or_else(PoisonError::into_inner);
             meant.push(object.clone());
             soft
         });
         let meant = meant.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Disk last: what left memory meanwhile is on its way there. There it goes also softly.
-        let filed = self.disk.purge(|key, tags| what.names_filed(key, tags));
+        // Disk follows memory, because evicted objects are on their way there. A soft purge removes
+        // them, too.
+        let filed = self
+            .disk
+            .purge_entries(|key, tags| what.matches_disk_entry(key, tags));
         if !soft {
-            meant.iter().for_each(|object| self.forget(object));
+            meant.iter().for_each(|object| self.forget_object(object));
         }
         flying + meant.len() + filed
     }

@@ -1,15 +1,15 @@
-//! Rules of the configuration: which requests are sent how. The first that matches wins.
+//! Rules that select the treatment of requests and responses. The first match wins.
 //!
-//! Conditions are in the Common Expression Language. A rule is looked at twice: when a request
-//! comes (`pass`, `deny`, `delay`, `ttl`, `pool`; nothing is known of the answer yet), and before the
-//! first byte of its answer (the rest).
+//! Conditions are written in the Common Expression Language. Each rule is evaluated twice. When a
+//! request arrives, its response is unknown, and `pass`, `deny`, `delay`, `ttl` and `pool` apply.
+//! All other actions apply before the first byte of the response.
 
-mod context;
-mod file;
-mod networks;
+mod named_networks;
+mod rules_file;
+mod variables;
 
-pub use context::Facts;
-pub use file::{TABLES, read};
+pub use rules_file::{TABLES, read_rules};
+pub use variables::RuleVariables;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,118 +17,124 @@ use std::time::Duration;
 use cel::{ExecutionError, Program, Value};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use net::Transport;
+use net::TransportOptions;
 
-use self::networks::Networks;
+use self::named_networks::NamedNetworks;
 
-/// All rules, and the networks that they may name.
+/// The rules of a settings file, and the networks that their conditions may use.
 #[derive(Debug, Default)]
-pub struct Rules {
+pub struct RuleSet {
     rules: Vec<Rule>,
-    networks: Networks,
+    networks: NamedNetworks,
 }
 
-/// One rule.
+/// One rule of the settings file.
 #[derive(Debug)]
 pub struct Rule {
-    /// As given, or its number.
+    /// The configured name, or `rule N`.
     pub name: String,
-    /// As written.
+    /// The condition as written.
     pub source: String,
     when: Program,
-    /// It asks about the connection.
-    of_tcp: bool,
-    early: Early,
+    /// The condition uses `tcp`.
+    needs_tcp: bool,
+    request_actions: RequestActions,
     congestion: Option<String>,
-    pace: Option<Pace>,
+    pace: Option<PacingRate>,
     notsent_lowat_bytes: Option<u32>,
     initial_window_packets: Option<u32>,
-    set: Vec<(HeaderName, HeaderValue)>,
-    remove: Vec<HeaderName>,
+    set_headers: Vec<(HeaderName, HeaderValue)>,
+    remove_headers: Vec<HeaderName>,
 }
 
-/// What is done when the request comes.
+/// Actions that apply when a request arrives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Early {
-    /// Do not look into the cache, and keep nothing.
+pub struct RequestActions {
+    /// Bypass the cache.
     pub pass: bool,
-    /// Answer this instead.
+    /// Respond with this status.
     pub deny: Option<StatusCode>,
-    /// Wait so long first.
+    /// Wait before serving the request.
     pub delay: Option<Duration>,
-    /// Keep the answer for so long.
+    /// Store the response for this time.
     pub ttl: Option<Duration>,
-    /// Ask this pool's origins.
+    /// Send the request to this pool.
     pub pool: Option<Arc<str>>,
 }
 
-/// A bound on the rate, in kbit/s.
+/// A pacing rate in kbit/s.
 #[derive(Debug)]
-enum Pace {
+enum PacingRate {
     Fixed(f64),
     Computed(Program),
 }
 
-/// What a rule chose for an answer.
+/// The rule for a response, and the socket options to set.
 #[derive(Debug)]
-pub struct Choice<'a> {
+pub struct RuleChoice<'a> {
     pub rule: &'a Rule,
-    pub transport: Transport,
+    pub transport: TransportOptions,
 }
 
-/// How a rule's condition came out, for people.
+/// Result of a rule's condition, for `headwater edge explain`.
 #[derive(Debug)]
-pub struct Explained<'a> {
+pub struct RuleVerdict<'a> {
     pub rule: &'a Rule,
-    /// Why it does or does not match.
+    /// Whether the condition is true, or the reason why it cannot be evaluated.
     pub verdict: Result<bool, String>,
 }
 
-/// Rates below would take minutes for a segment, and some kernels refuse them: bytes a second.
+/// Lower rates would take minutes for a segment, and some kernels refuse them.
 const PACE_BYTES_PER_S_MIN: u64 = 8 << 10;
 
-impl Rules {
-    /// There are none.
+impl RuleSet {
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Some rule asks about the connection.
-    pub fn of_tcp(&self) -> bool {
-        self.rules.iter().any(|rule| rule.of_tcp)
+    /// Returns whether a condition uses `tcp`.
+    pub fn needs_tcp(&self) -> bool {
+        self.rules.iter().any(|rule| rule.needs_tcp)
     }
 
-    /// What to do about a request, before anything is known of its answer. Rules whose condition
-    /// names the answer are passed over.
-    pub fn early(&self, facts: &Facts<'_>) -> Option<(&Rule, Early)> {
-        let acts = |rule: &&Rule| rule.early != Early::default();
+    /// Returns the first matching rule with actions for the request. A condition on the response
+    /// never matches here.
+    pub fn find_request_actions(
+        &self,
+        facts: &RuleVariables<'_>,
+    ) -> Option<(&Rule, RequestActions)> {
+        let acts = |rule: &&Rule| rule.request_actions != RequestActions::default();
         let found = self
             .rules
             .iter()
             .filter(acts)
-            .find(|rule| self.matches(rule, facts))?;
-        Some((found, found.early.clone()))
+            .find(|rule| self.is_match(rule, facts))?;
+        Some((found, found.request_actions.clone()))
     }
 
-    /// How to send an answer.
-    pub fn choose(&self, facts: &Facts<'_>) -> Option<Choice<'_>> {
-        let rule = self.rules.iter().find(|rule| self.matches(rule, facts))?;
-        let transport = Transport {
+    /// Returns the first matching rule for a response.
+    pub fn choose_for_response(&self, facts: &RuleVariables<'_>) -> Option<RuleChoice<'_>> {
+        let rule = self.rules.iter().find(|rule| self.is_match(rule, facts))?;
+        let transport = TransportOptions {
             congestion: rule.congestion.clone(),
-            pace_bytes_per_s: rule.pace.as_ref().and_then(|pace| self.rate(pace, facts)),
+            pace_bytes_per_s: rule
+                .pace
+                .as_ref()
+                .and_then(|pace| self.evaluate_rate(pace, facts)),
             notsent_lowat_bytes: rule.notsent_lowat_bytes,
             initial_window_packets: rule.initial_window_packets,
         };
-        Some(Choice { rule, transport })
+        Some(RuleChoice { rule, transport })
     }
 
-    /// Every rule with how its condition comes out, up to and including the one that wins.
-    pub fn explain(&self, facts: &Facts<'_>) -> Vec<Explained<'_>> {
+    /// Returns the result of each condition, up to and including the first match.
+    pub fn explain_verdicts(&self, facts: &RuleVariables<'_>) -> Vec<RuleVerdict<'_>> {
         let mut all = Vec::new();
         for rule in &self.rules {
-            let verdict = self.verdict(&rule.when, facts);
+            let verdict = self.evaluate_condition(&rule.when, facts);
             let won = verdict == Ok(true);
-            all.push(Explained { rule, verdict });
+            all.push(RuleVerdict { rule, verdict });
             if won {
                 break;
             }
@@ -136,59 +142,70 @@ impl Rules {
         all
     }
 
-    /// A condition that cannot be told (a header that is not there, say) does not match.
-    fn matches(&self, rule: &Rule, facts: &Facts<'_>) -> bool {
-        self.verdict(&rule.when, facts) == Ok(true)
+    /// Returns whether the condition is true. A condition that cannot be evaluated, for example
+    /// because of a missing header, does not match.
+    fn is_match(&self, rule: &Rule, facts: &RuleVariables<'_>) -> bool {
+        self.evaluate_condition(&rule.when, facts) == Ok(true)
     }
 
-    fn verdict(&self, when: &Program, facts: &Facts<'_>) -> Result<bool, String> {
-        match facts.evaluate(when, &self.networks) {
+    fn evaluate_condition(
+        &self,
+        when: &Program,
+        facts: &RuleVariables<'_>,
+    ) -> Result<bool, String> {
+        match facts.evaluate_program(when, &self.networks) {
             Ok(Value::Bool(matches)) => Ok(matches),
-            Ok(_) => Err("it is neither true nor false".into()),
-            Err(ExecutionError::NoSuchKey(key)) => Err(format!("{key} is not known")),
+            Ok(_) => Err("the condition is not a boolean".into()),
+            Err(ExecutionError::NoSuchKey(key)) => Err(format!("{key} has no value")),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn rate(&self, pace: &Pace, facts: &Facts<'_>) -> Option<u64> {
+    fn evaluate_rate(&self, pace: &PacingRate, facts: &RuleVariables<'_>) -> Option<u64> {
         let kbps = match pace {
-            Pace::Fixed(kbps) => *kbps,
-            Pace::Computed(program) => match facts.evaluate(program, &self.networks).ok()? {
-                Value::Float(kbps) => kbps,
-                Value::Int(kbps) => kbps as f64,
-                Value::UInt(kbps) => kbps as f64,
-                _ => return None,
-            },
+            PacingRate::Fixed(kbps) => *kbps,
+            PacingRate::Computed(program) => {
+                match facts.evaluate_program(program, &self.networks).ok()? {
+                    Value::Float(kbps) => kbps,
+                    Value::Int(kbps) => kbps as f64,
+                    Value::UInt(kbps) => kbps as f64,
+                    _ => return None,
+                }
+            }
         };
-        // A cast of what is too large or no number is the largest, or 0.
+        // The cast saturates: too large becomes the maximum, and NaN becomes 0.
         let rate = (kbps * 125.0) as u64;
         (kbps > 0.0).then_some(rate.max(PACE_BYTES_PER_S_MIN))
     }
 }
 
 impl Rule {
-    /// Changes an answer's head as the rule says.
-    pub fn dress(&self, headers: &mut HeaderMap) {
-        for name in &self.remove {
+    /// Applies `set` and `remove` to the response headers.
+    pub fn edit_headers(&self, headers: &mut HeaderMap) {
+        for name in &self.remove_headers {
             headers.remove(name);
         }
-        for (name, value) in &self.set {
+        for (name, value) in &self.set_headers {
             headers.insert(name.clone(), value.clone());
         }
     }
 
-    /// What it does, as a line for people.
-    pub fn actions(&self) -> String {
+    /// Describes the actions in one line.
+    pub fn describe_actions(&self) -> String {
         let mut parts = Vec::new();
-        parts.extend(self.early.pass.then(|| "pass".to_owned()));
+        parts.extend(self.request_actions.pass.then(|| "pass".to_owned()));
         parts.extend(
-            self.early
+            self.request_actions
                 .deny
                 .map(|status| format!("deny {}", status.as_u16())),
         );
-        parts.extend(self.early.delay.map(|time| format!("delay {time:?}")));
-        parts.extend(self.early.ttl.map(|time| format!("ttl {time:?}")));
-        let pool = self.early.pool.as_ref();
+        parts.extend(
+            self.request_actions
+                .delay
+                .map(|time| format!("delay {time:?}")),
+        );
+        parts.extend(self.request_actions.ttl.map(|time| format!("ttl {time:?}")));
+        let pool = self.request_actions.pool.as_ref();
         parts.extend(pool.map(|name| format!("pool {name}")));
         parts.extend(
             self.congestion
@@ -196,8 +213,8 @@ impl Rule {
                 .map(|name| format!("congestion {name}")),
         );
         parts.extend(self.pace.as_ref().map(|pace| match pace {
-            Pace::Fixed(kbps) => format!("pace {kbps} kbit/s"),
-            Pace::Computed(_) => "pace by expression".to_owned(),
+            PacingRate::Fixed(kbps) => format!("pace {kbps} kbit/s"),
+            PacingRate::Computed(_) => "pace by expression".to_owned(),
         }));
         parts.extend(
             self.notsent_lowat_bytes
@@ -207,8 +224,16 @@ impl Rule {
             self.initial_window_packets
                 .map(|packets| format!("initial window {packets} packets")),
         );
-        parts.extend(self.set.iter().map(|(name, _)| format!("set {name}")));
-        parts.extend(self.remove.iter().map(|name| format!("remove {name}")));
+        parts.extend(
+            self.set_headers
+                .iter()
+                .map(|(name, _)| format!("set {name}")),
+        );
+        parts.extend(
+            self.remove_headers
+                .iter()
+                .map(|name| format!("remove {name}")),
+        );
         parts.join(", ")
     }
 }

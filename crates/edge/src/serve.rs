@@ -1,4 +1,4 @@
-//! Words to a running edge.
+//! Start of the edge: settings, ports, threads and reloads.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -8,51 +8,55 @@ use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use http::header::HeaderValue;
-use net::config::{Layers, Sources, Wrong};
+use net::config::{SettingLayers, SettingSources, UsageError};
+use net::lifecycle::MAIN;
 use net::metrics::Metrics;
-use net::program::MAIN;
 use net::record::Recorder;
-use net::{Failed, Limits, Listen, Running, Server, Shutdown};
-use store::cache::Flights;
+use net::{Limits, ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
+use store::cache::FetchTable;
 
 use crate::Edge;
-use crate::admin::{self, Admin};
-use crate::config::{KNOBS, Settings, TABLES};
+use crate::admin::{self, AdminPort};
+use crate::apply_rules::RuleApplier;
+use crate::cache_outcome::NAME;
+use crate::config::{EdgeSettings, SETTINGS, TABLES};
 use crate::disk;
-use crate::fetch::Flying;
-use crate::live::Live;
-use crate::observe::Observer;
-use crate::origins::{Counts, Origins};
-use crate::reason::NAME;
-use crate::steer::Steer;
+use crate::fetch::FetchedBytes;
+use crate::origins::{OriginClient, OriginMetrics};
+use crate::reload::ReloadableEdge;
+use crate::telemetry::RequestTelemetry;
 
-/// `headwater edge`: reads settings, relays until told to end, and says how it went.
-pub fn edge(flags: &ArgMatches) -> ExitCode {
-    Failed::exit(run(flags))
+/// Runs `headwater edge`: reads the settings, serves until the process is asked to stop, and
+/// returns the exit code.
+pub fn run_command(flags: &ArgMatches) -> ExitCode {
+    ProgramError::exit(run_edge(flags))
 }
 
-fn run(flags: &ArgMatches) -> Result<(), Failed> {
+fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
     if let Some(("explain", flags)) = flags.subcommand() {
-        return Ok(crate::explain::explain(flags)?);
+        return Ok(crate::explain::print_explanation(flags)?);
     }
-    let layers = layers(flags)?;
+    let layers = read_layers(flags)?;
     if layers.print {
-        // Whoever reads it may have seen enough (`| head`).
+        // The reader may have closed the pipe (`| head`).
         let _ = write!(io::stdout(), "{layers}");
         return Ok(());
     }
-    Settings::new(&layers)?.common.start_log()?;
-    let shutdown = Shutdown::on_signals().map_err(Failed::cannot("signals"))?;
+    EdgeSettings::from_layers(&layers)?.common.start_log()?;
+    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("signals"))?;
     let flags = flags.clone();
-    // Flags stay as they were given; the environment and the file may say something else by then.
-    let running = start(move || Settings::new(&self::layers(&flags)?), shutdown)?;
+    // A reload uses the same flags. The environment and the file may have changed by then.
+    let running = start_edge(
+        move || EdgeSettings::from_layers(&self::read_layers(&flags)?),
+        shutdown,
+    )?;
     running.announce();
     running.join()
 }
 
-fn layers(flags: &ArgMatches) -> Result<Layers, Wrong> {
-    Layers::new(&Sources {
-        knobs: KNOBS,
+fn read_layers(flags: &ArgMatches) -> Result<SettingLayers, UsageError> {
+    SettingLayers::new(&SettingSources {
+        settings: SETTINGS,
         tables: TABLES,
         flags,
         env: &|name| std::env::var(name).ok(),
@@ -60,17 +64,17 @@ fn layers(flags: &ArgMatches) -> Result<Layers, Wrong> {
     })
 }
 
-/// Starts an edge, which serves from now on on threads of its own. `read` is called once now, and
-/// again at each reload: at SIGHUP, and when the admin port is asked to.
+/// Starts an edge on threads of its own. `read` reads the settings: once now, and again at each
+/// reload (SIGHUP, or a request to the admin port).
 ///
 /// # Errors
-/// [`Failed`] when the settings mean nothing, or a certificate, a file or an address cannot be had.
-pub fn start(
-    read: impl Fn() -> Result<Settings, Wrong> + Send + Sync + 'static,
+/// [`ProgramError`] when the settings are invalid, or when a certificate, file or address is unavailable.
+pub fn start_edge(
+    read: impl Fn() -> Result<EdgeSettings, UsageError> + Send + Sync + 'static,
     shutdown: Shutdown,
-) -> Result<Running, Failed> {
+) -> Result<RunningProgram, ProgramError> {
     if let Err(error) = net::server::raise_descriptor_limit() {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
     let settings = read()?;
     let workers = match settings.common.workers {
@@ -78,124 +82,133 @@ pub fn start(
         given => given,
     };
     let metrics = Metrics::default();
-    let listen = Listen {
+    let listen = ListenOptions {
         addresses: settings.listen.clone(),
-        tls: settings.common.read_tls().map_err(Failed::cannot("TLS"))?,
+        tls: settings
+            .common
+            .read_tls()
+            .map_err(ProgramError::cannot("TLS"))?,
         limits: settings.common.limits.clone(),
         trust: settings.common.trust.clone(),
         near_rtt: settings.common.near_rtt,
+        send_memory_bytes: settings.common.send_memory_bytes,
         workers,
         metrics: metrics.clone(),
-        ..Listen::default()
+        ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
-    let admin = bind_admin(&settings)?;
-    let mut running = Running::new(shutdown.clone());
+    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    let admin = bind_admin_port(&settings)?;
+    let mut running = RunningProgram::new(shutdown.clone());
     running.follow_tls(&settings.common, server.certificates())?;
-    let edge = build(settings, workers, &metrics, &shutdown)?;
-    running.records(edge.observer.recorder());
-    let live = Arc::new(Live::new(edge, Box::new(read)));
+    let edge = build_edge(settings, workers, &metrics, &shutdown)?;
+    running.close_on_exit(edge.telemetry.recorder());
+    let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
     if let Some((port, token)) = admin {
-        let admin = Arc::new(Admin {
-            live: live.clone(),
+        let admin = Arc::new(AdminPort {
+            edge: live.clone(),
             token,
             connections: server.connections(),
-            // The workers' own come first.
+            // The indexes before this one belong to the workers.
             worker: workers,
-            since: Instant::now(),
+            started_at: Instant::now(),
         });
         running.serve(ADMIN, port, move |_| {
             let admin = admin.clone();
-            move |request, conn| admin::answer(admin.clone(), request, conn)
+            move |request, conn| admin::handle_admin_request(admin.clone(), request, conn)
         })?;
     }
-    watch_health(&mut running, &live, workers + 1)?;
+    start_health_probes(&mut running, &live, workers + 1)?;
     let told = live.clone();
     running.on_hangup(move || {
-        // Said in the log.
+        // `reload` logs the error.
         let _ = told.reload();
     })?;
     running.serve(MAIN, server, move |worker| {
         let live = live.clone();
-        move |request, conn| live.now().answer(worker, request, conn)
+        move |request, conn| live.current().handle_request(worker, request, conn)
     })?;
     Ok(running)
 }
 
-/// What the admin port is called, in the log and where it is announced.
+/// The admin port's name in the log and in its announcement.
 pub const ADMIN: &str = "admin";
 
-/// Who uses connections to origins besides the workers: the admin port, and probes.
+/// Users of upstream connections besides the workers: the admin port and the health probes.
 const WORKERS_BESIDE: usize = 2;
 
-/// Asks the origins how they are, as often as the settings of the day say.
-fn watch_health(running: &mut Running, live: &Arc<Live>, worker: usize) -> Result<(), Failed> {
+/// Starts the task that probes the origins, at the interval of the current settings.
+fn start_health_probes(
+    running: &mut RunningProgram,
+    live: &Arc<ReloadableEdge>,
+    worker: usize,
+) -> Result<(), ProgramError> {
     let (live, shutdown) = (live.clone(), running.shutdown().clone());
     running.until_drained("health", move || async move {
         loop {
-            let edge = live.now();
+            let edge = live.current();
             tokio::select! {
-                () = shutdown.draining() => return,
-                () = edge.origins.probe(worker) => {}
+                () = shutdown.wait_until_draining() => return,
+                () = edge.origins.probe_origins(worker) => {}
             }
             tokio::select! {
-                () = shutdown.draining() => return,
+                () = shutdown.wait_until_draining() => return,
                 () = tokio::time::sleep(edge.settings.health_interval) => {}
             }
         }
     })
 }
 
-/// A port of its own with few connections, and the token that it asks for.
-fn bind_admin(settings: &Settings) -> Result<Option<(Server, Arc<str>)>, Failed> {
+/// Binds the admin port, which accepts few connections, and reads its token.
+fn bind_admin_port(settings: &EdgeSettings) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
     let Some((listen, token)) = &settings.admin else {
         return Ok(None);
     };
-    let text = net::token::read(token).map_err(|error| Failed::Usage(Wrong(error.to_string())))?;
-    let server = Server::bind(Listen {
+    let text = net::token::read_token(token)
+        .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
+    let server = Server::bind(ListenOptions {
         addresses: vec![listen.clone()],
         workers: 1,
         limits: Limits {
             connections_max: 64,
-            // So that nobody without the token takes all of them for long.
+            // Without a short timeout, a client without the token could hold all connections.
             idle_timeout: Duration::from_secs(15),
-            // It says "not ready" as long as the other port still takes requests.
+            // `/readyz` has to report the drain for as long as the main port accepts requests.
             announce: settings.common.limits.announce,
             drain_timeout: settings.common.limits.drain_timeout,
             ..Limits::default()
         },
-        ..Listen::default()
+        ..ListenOptions::default()
     });
-    Ok(Some((server.map_err(Failed::cannot(listen))?, text)))
+    Ok(Some((server.map_err(ProgramError::cannot(listen))?, text)))
 }
 
-fn build(
-    settings: Settings,
+fn build_edge(
+    settings: EdgeSettings,
     workers: usize,
     metrics: &Metrics,
     shutdown: &Shutdown,
-) -> Result<Edge, Failed> {
-    let counts = Counts::new(metrics, workers + WORKERS_BESIDE);
-    let origins = Origins::new(&settings.pools, &settings.treatment, counts);
-    let origins = origins.map_err(|e| Failed::Usage(Wrong(format!("origin: {e}"))))?;
+) -> Result<Edge, ProgramError> {
+    let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
+    let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
+    let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let open = |path: &std::path::PathBuf| {
-        Recorder::open(path, metrics).map_err(Failed::cannot(path.display()))
+        Recorder::open(path, metrics).map_err(ProgramError::cannot(path.display()))
     };
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
-    let (memory, disk) = disk::tiers(&settings, metrics)?;
+    let (memory, disk) = disk::open_tiers(&settings, metrics)?;
     Ok(Edge {
         memory,
         disk,
-        flights: Flights::default(),
-        flying: Flying::default(),
+        flights: FetchTable::default(),
+        fetched_bytes: FetchedBytes::default(),
         arena: Arc::new(store::Arena::new(settings.memory_bytes)),
         origins,
-        steer: Steer::new(&settings, metrics, recorder.clone()),
-        observer: Arc::new(Observer::new(metrics.clone(), recorder)),
+        rules: RuleApplier::new(&settings, metrics, recorder.clone()),
+        telemetry: Arc::new(RequestTelemetry::new(metrics.clone(), recorder)),
         shutdown: shutdown.clone(),
-        instance: HeaderValue::try_from(instance)
-            .map_err(|e| Failed::cannot("a name")(io::Error::other(e)))?,
+        loop_token: HeaderValue::try_from(instance)
+            .map_err(|e| ProgramError::cannot("instance name")(io::Error::other(e)))?,
         settings,
     })
 }

@@ -1,4 +1,4 @@
-//! Warming up: fetching what is on a list, as if a client had asked for it.
+//! Cache warming: fetches for a list of URLs, like those for client requests.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,40 +12,40 @@ use net::Conn;
 use serde::Serialize;
 
 use crate::Edge;
-use crate::cmcd::Cmcd;
-use crate::reason::Outcome;
-use crate::receive::Received;
+use crate::cache_outcome::CacheOutcome;
+use crate::request_facts::RequestFacts;
+use net::cmcd::CmcdData;
 
-/// Fetched at a time.
+/// Concurrent fetches.
 const AT_ONCE: usize = 8;
-/// Lines of a list, at most.
+/// Limit on the lines of a list.
 const LINES_MAX: usize = 20_000;
-/// Failures that are named, at most.
+/// Limit on the failures in a report.
 const NAMED_MAX: usize = 20;
 
-/// What came of a list.
+/// Results of a list.
 #[derive(Debug, Default, Serialize)]
-pub struct Warmed {
+pub struct WarmReport {
     /// URLs on the list.
     pub listed: usize,
     /// Fetched now.
     pub fetched: usize,
-    /// Here already.
+    /// Already cached.
     pub here: usize,
-    /// Answered, but not to be kept.
+    /// Answered by the origin, but not cacheable.
     pub passed: usize,
-    /// Not to be had.
+    /// Failed.
     pub failed: usize,
-    /// The first of those, with the reason.
+    /// The first failures, with their reasons.
     pub failures: Vec<String>,
 }
 
-/// The URLs of a list: a line each. Empty lines and comments (`#`) are none, so that a media
-/// playlist is a list, too; what is no path or URL stands in the folder `base`.
+/// Parses a list with one URL per line. Empty lines and comments (`#`) are ignored, so a media
+/// playlist is a valid list. `base` is put before relative URLs.
 ///
 /// # Errors
-/// In words, for a line that is no URL, or too many of them.
-pub fn list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
+/// The first invalid line, or the limit on URLs.
+pub fn parse_url_list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut urls = Vec::new();
@@ -59,40 +59,42 @@ pub fn list(text: &str, base: &str) -> Result<Vec<Uri>, String> {
         let url: Uri = text.parse().map_err(|error| format!("{line}: {error}"))?;
         if !url.path().starts_with('/') || !text.starts_with('/') && url.host().is_none() {
             return Err(format!(
-                "{line}: no path and no URL; is base=/FOLDER/ missing?"
+                "{line}: neither a path nor a URL; for relative URLs, add base=/FOLDER/"
             ));
         }
         urls.push(url);
         if urls.len() > LINES_MAX {
-            return Err(format!("more than {LINES_MAX} URLs"));
+            return Err(format!("the list has more than {LINES_MAX} URLs; split it"));
         }
     }
     Ok(urls)
 }
 
 impl Edge {
-    /// Fetches all of them; `headers` are those of each request (`Accept-Encoding`, say, for
-    /// variants).
-    pub async fn warm(
+    /// Fetches all URLs. `headers` are the client's request headers; `Accept-Encoding`, for
+    /// example, selects variants.
+    pub async fn warm_urls(
         self: &Arc<Edge>,
         worker: usize,
         urls: Vec<Uri>,
         headers: &HeaderMap,
         conn: &Conn,
-    ) -> Warmed {
-        let mut warmed = Warmed {
+    ) -> WarmReport {
+        let mut warmed = WarmReport {
             listed: urls.len(),
-            ..Warmed::default()
+            ..WarmReport::default()
         };
         let fetches = urls.into_iter().map(|url| async move {
-            let result = self.warm_one(worker, &url, headers, conn).await;
+            let result = self.warm_url(worker, &url, headers, conn).await;
             (url, result)
         });
         let mut fetches = futures_util::stream::iter(fetches).buffer_unordered(AT_ONCE);
         while let Some((url, result)) = fetches.next().await {
             match result {
-                Ok(Outcome::Hit | Outcome::Disk | Outcome::Stale(_)) => warmed.here += 1,
-                Ok(Outcome::Pass(_) | Outcome::Miss(_, Some(_))) => warmed.passed += 1,
+                Ok(CacheOutcome::Hit | CacheOutcome::DiskHit | CacheOutcome::Stale(_)) => {
+                    warmed.here += 1
+                }
+                Ok(CacheOutcome::Pass(_) | CacheOutcome::Miss(_, Some(_))) => warmed.passed += 1,
                 Ok(_) => warmed.fetched += 1,
                 Err(why) => {
                     warmed.failed += 1;
@@ -105,13 +107,13 @@ impl Edge {
         warmed
     }
 
-    async fn warm_one(
+    async fn warm_url(
         self: &Arc<Edge>,
         worker: usize,
         url: &Uri,
         headers: &HeaderMap,
         conn: &Conn,
-    ) -> Result<Outcome, String> {
+    ) -> Result<CacheOutcome, String> {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.method = Method::GET;
         parts.uri = url.clone();
@@ -128,19 +130,22 @@ impl Edge {
         if let Some(host) = host {
             parts.headers.insert(header::HOST, host);
         }
-        let received = Received::new(&parts, &self.settings, &self.instance, conn.client());
-        let mut received = received.map_err(|_| "it is not relayed")?;
-        let early = self.steer.early(&received, &Cmcd::default(), conn);
-        if early.pass || early.deny.is_some() {
-            return Err("a rule passes it on or denies it".into());
+        let facts =
+            RequestFacts::from_parts(&parts, &self.settings, &self.loop_token, conn.client());
+        let mut facts = facts.map_err(|_| "the edge rejects this request")?;
+        let actions = self
+            .rules
+            .request_actions(&facts, &CmcdData::default(), conn);
+        if actions.pass || actions.deny.is_some() {
+            return Err("a rule with pass or deny applies".into());
         }
-        received.ttl = early.ttl;
-        early
+        facts.ttl = actions.ttl;
+        actions
             .pool
             .into_iter()
-            .for_each(|pool| received.turn_to(pool));
-        let (response, ended) = self.relay(worker, &received).await;
-        if let Some(error) = ended.error {
+            .for_each(|pool| facts.use_pool(pool));
+        let (response, summary) = self.serve_from_cache(worker, &facts).await;
+        if let Some(error) = summary.error {
             return Err(error.to_string());
         }
         let (status, mut body) = (response.status(), response.into_body());
@@ -148,7 +153,7 @@ impl Edge {
             frame.map_err(|cut| cut.to_string())?;
         }
         if status.is_success() {
-            Ok(ended.outcome)
+            Ok(summary.outcome)
         } else {
             Err(status.to_string())
         }
@@ -160,18 +165,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_lines_and_a_playlist_is_one_too() {
+    fn a_media_playlist_is_a_valid_url_list() {
         let text = "#EXTM3U\n#EXTINF:2,\n1.m4s\n\n/film/2.m4s?x=1\r\n http://edge/3.m4s \n";
-        let urls = list(text, "/film/").unwrap();
+        let urls = parse_url_list(text, "/film/").unwrap();
         let urls: Vec<String> = urls.iter().map(Uri::to_string).collect();
         assert_eq!(
             urls,
             ["/film/1.m4s", "/film/2.m4s?x=1", "http://edge/3.m4s"]
         );
         for wrong in ["1.m4s", "a b", "*"] {
-            assert!(list(wrong, "").is_err(), "{wrong}");
+            assert!(parse_url_list(wrong, "").is_err(), "{wrong}");
         }
         let many = "/a\n".repeat(LINES_MAX + 1);
-        assert!(list(&many, "").is_err());
+        assert!(parse_url_list(&many, "").is_err());
     }
 }

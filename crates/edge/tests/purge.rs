@@ -1,53 +1,53 @@
-//! Purging: by URL, prefix and surrogate key, softly, and while something is being fetched.
+//! Purges by URL, prefix and surrogate key, soft purges, and purges during a fetch.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
-use support::{Answer, Edge, Origin, TOKEN, head};
+use support::{ADMIN_TOKEN, RawResponse, ScriptedOrigin, TestEdge, format_head};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-struct Served {
-    edge: Edge,
+struct PurgeSetup {
+    edge: TestEdge,
     _folder: tempfile::TempDir,
 }
 
-fn served(origin: std::net::SocketAddr) -> Served {
-    served_with(origin, &[])
+fn start_setup(origin: std::net::SocketAddr) -> PurgeSetup {
+    start_setup_with(origin, &[])
 }
 
-fn served_with(origin: std::net::SocketAddr, more: &[&str]) -> Served {
+fn start_setup_with(origin: std::net::SocketAddr, more: &[&str]) -> PurgeSetup {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
-    std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    std::fs::write(&token, format!("{ADMIN_TOKEN}\n")).unwrap();
     let flags = [
         "--admin",
         "127.0.0.1:0",
         "--admin-token-file",
         token.to_str().unwrap(),
     ];
-    Served {
-        edge: Edge::new(origin, &[&flags[..], more].concat()),
+    PurgeSetup {
+        edge: TestEdge::new(origin, &[&flags[..], more].concat()),
         _folder: folder,
     }
 }
 
-impl Served {
-    fn admin(&self, method: &str, path: &str) -> Answer {
-        let line = format!("Authorization: Bearer {TOKEN}");
-        self.edge.admin(method, path, &[&line])
+impl PurgeSetup {
+    fn request_admin(&self, method: &str, path: &str) -> RawResponse {
+        let line = format!("Authorization: Bearer {ADMIN_TOKEN}");
+        self.edge.request_admin(method, path, &[&line])
     }
 
-    fn purge(&self, what: &str) -> String {
-        let answer = self.admin("POST", &format!("/purge?{what}"));
+    fn purge_query(&self, what: &str) -> String {
+        let answer = self.request_admin("POST", &format!("/purge?{what}"));
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.text().trim().to_owned()
     }
 
     fn is_hit(&self, path: &str) -> bool {
         self.edge
-            .get(path)
+            .get_path(path)
             .header("cache-status")
             .unwrap()
             .contains("; hit")
@@ -55,8 +55,8 @@ impl Served {
 }
 
 #[test]
-fn what_is_purged_is_asked_for_again_and_nothing_else() {
-    let (address, _) = Origin::answering(|exchange| {
+fn a_purge_removes_its_target_and_nothing_else() {
+    let (address, _) = ScriptedOrigin::start_with(|exchange| {
         let tag = format!(
             "Surrogate-Key: all {}",
             exchange.target().trim_start_matches('/')
@@ -64,13 +64,13 @@ fn what_is_purged_is_asked_for_again_and_nothing_else() {
         let vary = "Vary: Accept-Language".to_owned();
         (200, vec![KEEP.into(), tag, vary], b"x".to_vec())
     });
-    let served = served(address);
+    let served = start_setup(address);
     let paths = ["/film/1", "/film/2", "/other", "/third"];
     let fill = || {
         for path in paths {
-            served.edge.get(path);
+            served.edge.get_path(path);
         }
-        served.edge.until("headwater_cache_flights", 0);
+        served.edge.wait_for_metric("headwater_cache_flights", 0);
     };
     fill();
     for (what, gone) in [
@@ -83,93 +83,99 @@ fn what_is_purged_is_asked_for_again_and_nothing_else() {
     ] {
         fill();
         assert_eq!(
-            served.purge(what),
+            served.purge_query(what),
             format!("{{\"purged\":{}}}", gone.len()),
             "{what}"
         );
         for path in paths {
             assert_eq!(served.is_hit(path), !gone.contains(&path), "{what} {path}");
         }
-        served.edge.until("headwater_cache_flights", 0);
+        served.edge.wait_for_metric("headwater_cache_flights", 0);
     }
 }
 
 #[test]
-fn purged_softly_it_is_confirmed_first() {
-    let origin = Origin::new();
-    let served = served(origin.address);
+fn a_soft_purge_revalidates_before_the_next_use() {
+    let origin = ScriptedOrigin::new();
+    let served = start_setup(origin.address);
     let mut client = served.edge.connect();
     client.send("GET", "/a", &[]);
-    origin.next().answer(200, &[KEEP, "ETag: \"1\""], b"one");
-    client.answer("GET");
-    served.edge.until("headwater_cache_objects", 1);
-    served.purge("url=/a&soft");
+    origin
+        .next_request()
+        .respond(200, &[KEEP, "ETag: \"1\""], b"one");
+    client.read_response("GET");
+    served.edge.wait_for_metric("headwater_cache_objects", 1);
+    served.purge_query("url=/a&soft");
     client.send("GET", "/a", &[]);
-    let asked = origin.next();
+    let asked = origin.next_request();
     assert_eq!(asked.header("if-none-match"), Some("\"1\""));
-    asked.answer(304, &[KEEP], b"");
-    assert_eq!(client.answer("GET").text(), "one");
-    served.edge.until("headwater_cache_flights", 0);
+    asked.respond(304, &[KEEP], b"");
+    assert_eq!(client.read_response("GET").text(), "one");
+    served.edge.wait_for_metric("headwater_cache_flights", 0);
     assert!(served.is_hit("/a"));
 }
 
 #[test]
-fn what_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
-    let origin = Origin::new();
-    let served = served(origin.address);
+fn a_purge_during_a_fetch_prevents_storage() {
+    let origin = ScriptedOrigin::new();
+    let served = start_setup(origin.address);
     let mut client = served.edge.connect();
     client.send("GET", "/a", &[]);
-    let mut old = origin.next();
-    old.send(head(200, &[KEEP, "Surrogate-Key: film"], Some(6)));
+    let mut old = origin.next_request();
+    old.send(format_head(200, &[KEEP, "Surrogate-Key: film"], Some(6)));
     old.send("old");
-    client.head();
+    client.read_head();
     assert_eq!(client.take(3), b"old");
-    assert_eq!(served.purge("tag=film"), "{\"purged\":1}");
-    // Who asks from now on is not given what was purged.
+    assert_eq!(served.purge_query("tag=film"), "{\"purged\":1}");
+    // Later requests do not get the purged response.
     let mut later = served.edge.connect();
     later.send("GET", "/a", &[]);
-    let new = origin.next();
+    let new = origin.next_request();
     old.send("old");
-    old.done();
+    old.finish();
     assert_eq!(client.take(3), b"old");
-    new.answer(200, &[KEEP], b"new");
-    assert_eq!(later.answer("GET").text(), "new");
-    served.edge.until("headwater_cache_flights", 0);
-    served.edge.until("headwater_cache_objects", 1);
-    assert_eq!(served.edge.get("/a").text(), "new");
-    assert_eq!(origin.count(), 2);
+    new.respond(200, &[KEEP], b"new");
+    assert_eq!(later.read_response("GET").text(), "new");
+    served.edge.wait_for_metric("headwater_cache_flights", 0);
+    served.edge.wait_for_metric("headwater_cache_objects", 1);
+    assert_eq!(served.edge.get_path("/a").text(), "new");
+    assert_eq!(origin.request_count(), 2);
 }
 
 #[test]
-fn the_admin_port_wants_its_token_and_shows_what_is_kept() {
-    let (address, _) = Origin::answering(|_| (200, vec![KEEP.into()], b"x".to_vec()));
-    let served = served(address);
+fn the_admin_port_requires_its_token_and_lists_objects() {
+    let (address, _) = ScriptedOrigin::start_with(|_| (200, vec![KEEP.into()], b"x".to_vec()));
+    let served = start_setup(address);
     for path in ["/", "/status", "/metrics", "/purge?url=/a"] {
-        assert_eq!(served.edge.admin("GET", path, &[]).status, 401, "{path}");
+        assert_eq!(
+            served.edge.request_admin("GET", path, &[]).status,
+            401,
+            "{path}"
+        );
     }
-    served.edge.get("/b?x&y");
-    served.edge.get("/a");
-    served.edge.until("headwater_cache_objects", 2);
-    served.edge.get("/a");
+    served.edge.get_path("/b?x&y");
+    served.edge.get_path("/a");
+    served.edge.wait_for_metric("headwater_cache_objects", 2);
+    served.edge.get_path("/a");
     let status: serde_json::Value =
-        serde_json::from_slice(&served.admin("GET", "/status").body).unwrap();
+        serde_json::from_slice(&served.request_admin("GET", "/status").body).unwrap();
     assert_eq!(status["objects"], 2);
     assert_eq!(status["top"][0]["key"], "/a");
     assert_eq!(status["results"]["hit"], 1);
     assert_eq!(status["top"][1]["key"], "/b?x&y");
-    let page = served.admin("GET", "/");
+    let page = served.request_admin("GET", "/");
     assert!(page.header("content-security-policy").is_some() && page.text().contains("<script>"));
-    assert_eq!(served.admin("POST", "/purge?all").status, 400);
-    let token = format!("Authorization: Bearer {TOKEN}");
+    assert_eq!(served.request_admin("POST", "/purge?all").status, 400);
+    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
     let lines = [token.as_str(), "Sec-Fetch-Site: cross-site"];
-    let foreign = served.edge.admin("POST", "/purge?url=/a", &lines);
+    let foreign = served.edge.request_admin("POST", "/purge?url=/a", &lines);
     assert_eq!(foreign.status, 403);
-    assert_eq!(served.admin("GET", "/nothing").status, 404);
+    assert_eq!(served.request_admin("GET", "/nothing").status, 404);
 }
 
 #[test]
-fn what_is_purged_is_not_found_on_disk() {
-    let (address, _) = Origin::answering(|exchange| {
+fn a_purge_removes_disk_entries() {
+    let (address, _) = ScriptedOrigin::start_with(|exchange| {
         let tag = format!(
             "Surrogate-Key: t{}",
             exchange.target().trim_start_matches('/')
@@ -178,49 +184,51 @@ fn what_is_purged_is_not_found_on_disk() {
     });
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().to_str().unwrap();
-    let served = served_with(address, &["--memory", "16MiB", "--disk-dir", disk]);
+    let served = start_setup_with(address, &["--memory", "16MiB", "--disk-dir", disk]);
     for n in 0..40 {
-        served.edge.get(&format!("/{n}"));
-        served.edge.until("headwater_cache_flights", 0);
-        served.edge.until("headwater_cache_disk_waiting", 0);
+        served.edge.get_path(&format!("/{n}"));
+        served.edge.wait_for_metric("headwater_cache_flights", 0);
+        served
+            .edge
+            .wait_for_metric("headwater_cache_disk_waiting", 0);
     }
-    assert!(served.edge.metric("headwater_cache_disk_objects") > 10);
+    assert!(served.edge.read_metric("headwater_cache_disk_objects") > 10);
     assert!(served.is_hit("/0") && served.is_hit("/1") && served.is_hit("/20"));
-    served.purge("tag=t0");
-    served.purge("url=/1");
+    served.purge_query("tag=t0");
+    served.purge_query("url=/1");
     assert!(!served.is_hit("/0") && !served.is_hit("/1"));
-    served.purge("prefix=/&soft");
-    assert_eq!(served.edge.metric("headwater_cache_disk_objects"), 0);
-    served.purge("prefix=/");
+    served.purge_query("prefix=/&soft");
+    assert_eq!(served.edge.read_metric("headwater_cache_disk_objects"), 0);
+    served.purge_query("prefix=/");
     for n in 0..40 {
         assert!(!served.is_hit(&format!("/{n}")), "{n}");
     }
 }
 
-/// The 304 may have been on its way before the purge.
+/// The 304 may have been sent before the purge.
 #[test]
-fn what_is_purged_while_it_is_confirmed_is_not_kept() {
-    let origin = Origin::new();
-    let served = served(origin.address);
+fn a_purge_during_a_revalidation_prevents_storage() {
+    let origin = ScriptedOrigin::new();
+    let served = start_setup(origin.address);
     let mut client = served.edge.connect();
     client.send("GET", "/a", &[]);
     let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
-    origin.next().answer(200, &stale, b"old");
-    client.answer("GET");
-    served.edge.until("headwater_cache_flights", 0);
+    origin.next_request().respond(200, &stale, b"old");
+    client.read_response("GET");
+    served.edge.wait_for_metric("headwater_cache_flights", 0);
     client.send("GET", "/a", &[]);
-    let asked = origin.next();
+    let asked = origin.next_request();
     assert_eq!(asked.header("if-none-match"), Some("\"1\""));
-    served.purge("url=/a");
-    asked.answer(304, &[KEEP], b"");
+    served.purge_query("url=/a");
+    asked.respond(304, &[KEEP], b"");
     assert_eq!(
-        client.answer("GET").text(),
+        client.read_response("GET").text(),
         "old",
         "for whoever asked before"
     );
     client.send("GET", "/a", &[]);
-    let again = origin.next();
+    let again = origin.next_request();
     assert_eq!(again.header("if-none-match"), None);
-    again.answer(200, &[KEEP], b"new");
-    assert_eq!(client.answer("GET").text(), "new");
+    again.respond(200, &[KEEP], b"new");
+    assert_eq!(client.read_response("GET").text(), "new");
 }

@@ -1,11 +1,11 @@
-//! Rules on the wire: what they change on the connection, and that it is put back.
+//! Rules on the wire: their effects on the connection, and the restoration of the defaults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use serde_json::Value;
-use support::{Edge, Origin};
+use support::{ScriptedOrigin, TestEdge};
 
 const RULES: &str = r#"
 [networks]
@@ -51,13 +51,13 @@ when = 'path == "/impossible"'
 congestion = "no-such"
 "#;
 
-struct Served {
-    edge: Edge,
+struct RulesSetup {
+    edge: TestEdge,
     records: std::path::PathBuf,
     _folder: tempfile::TempDir,
 }
 
-fn served(origin: std::net::SocketAddr) -> Served {
+fn start_setup(origin: std::net::SocketAddr) -> RulesSetup {
     let folder = tempfile::tempdir().unwrap();
     let (config, records) = (
         folder.path().join("edge.toml"),
@@ -72,16 +72,16 @@ fn served(origin: std::net::SocketAddr) -> Served {
         "--tcp-interval",
         "5ms",
     ];
-    Served {
-        edge: Edge::new(origin, &flags),
+    RulesSetup {
+        edge: TestEdge::new(origin, &flags),
         records,
         _folder: folder,
     }
 }
 
-impl Served {
-    /// All records, once the edge has written and closed them.
-    fn records(mut self) -> Vec<Value> {
+impl RulesSetup {
+    /// Returns all records, after the edge has written and closed them.
+    fn read_records(mut self) -> Vec<Value> {
         self.edge.drain();
         let text = std::fs::read_to_string(&self.records).unwrap();
         text.lines()
@@ -90,22 +90,22 @@ impl Served {
     }
 }
 
-fn films() -> std::net::SocketAddr {
+fn start_film_origin() -> std::net::SocketAddr {
     let lines = || {
         vec![
             "Cache-Control: max-age=60".to_owned(),
             "X-Origin: 1".to_owned(),
         ]
     };
-    Origin::answering(move |_| (200, lines(), vec![7; 200_000])).0
+    ScriptedOrigin::start_with(move |_| (200, lines(), vec![7; 200_000])).0
 }
 
 #[test]
-fn a_choice_holds_for_its_response_and_not_for_the_next() {
-    let served = served(films());
+fn a_rule_applies_to_its_response_and_not_to_the_next() {
+    let served = start_setup(start_film_origin());
     let mut client = served.edge.connect();
     let player = "CMCD-Object: tb=600000,br=300000";
-    let slow = client.ask("GET", "/slow", &[player]);
+    let slow = client.request("GET", "/slow", &[player]);
     assert_eq!(slow.header("x-rule").as_deref(), Some("slow"));
     assert_eq!(slow.header("x-origin"), None);
     let dynamic = slow.header("cmsd-dynamic").unwrap();
@@ -113,19 +113,22 @@ fn a_choice_holds_for_its_response_and_not_for_the_next() {
         dynamic.starts_with("\"headwater\";") && dynamic.contains("rtt="),
         "{dynamic}"
     );
-    let plain = client.ask("GET", "/plain", &[]);
+    let plain = client.request("GET", "/plain", &[]);
     assert_eq!(plain.header("x-rule"), None);
-    assert_eq!(client.ask("GET", "/slow/2", &[player]).body.len(), 200_000);
+    assert_eq!(
+        client.request("GET", "/slow/2", &[player]).body.len(),
+        200_000
+    );
     drop(client);
-    let fresh = served.edge.connect().ask("GET", "/plain", &[]);
+    let fresh = served.edge.connect().request("GET", "/plain", &[]);
     assert_eq!(fresh.status, 200);
     assert_eq!(
         served
             .edge
-            .metric("headwater_rule_matches_total{rule=\"slow\"}"),
+            .read_metric("headwater_rule_matches_total{rule=\"slow\"}"),
         2
     );
-    let records = served.records();
+    let records = served.read_records();
     let tcp = |path: &str, connection: u64| -> Vec<&Value> {
         let access = records.iter().find(|r| {
             r["record"] == "access" && r["path"] == path && r["connection"] == connection
@@ -172,19 +175,19 @@ fn a_choice_holds_for_its_response_and_not_for_the_next() {
 }
 
 #[test]
-fn rules_deny_and_keep_before_anything_is_known_of_the_answer() {
-    let origin = Origin::new();
-    let served = served(origin.address);
+fn rules_deny_and_set_ttl_before_the_response_is_known() {
+    let origin = ScriptedOrigin::new();
+    let served = start_setup(origin.address);
     let mut client = served.edge.connect();
-    let denied = client.ask("GET", "/no", &[]);
-    assert_eq!((denied.status, origin.count()), (403, 0));
+    let denied = client.request("GET", "/no", &[]);
+    assert_eq!((denied.status, origin.request_count()), (403, 0));
     client.send("GET", "/ttl", &[]);
     origin
-        .next()
-        .answer(200, &["Cache-Control: max-age=1"], b"x");
+        .next_request()
+        .respond(200, &["Cache-Control: max-age=1"], b"x");
     assert!(
         client
-            .answer("GET")
+            .read_response("GET")
             .header("cache-status")
             .unwrap()
             .contains("ttl=90")
@@ -192,44 +195,45 @@ fn rules_deny_and_keep_before_anything_is_known_of_the_answer() {
 }
 
 #[test]
-fn a_delay_holds_one_request_and_no_other() {
-    let origin = Origin::new();
-    let served = served(origin.address);
+fn a_delay_affects_only_its_request() {
+    let origin = ScriptedOrigin::new();
+    let served = start_setup(origin.address);
     let (mut late, mut other) = (served.edge.connect(), served.edge.connect());
     late.send("GET", "/late", &[]);
     other.send("GET", "/now", &[]);
     for (path, client) in [("/now", &mut other), ("/late", &mut late)] {
-        let asked = origin.next();
+        let asked = origin.next_request();
         assert_eq!(asked.target(), path);
-        asked.answer(200, &[], b"x");
-        assert_eq!(client.answer("GET").status, 200);
+        asked.respond(200, &[], b"x");
+        assert_eq!(client.read_response("GET").status, 200);
     }
 }
 
 #[test]
-fn what_a_rule_passes_is_neither_looked_up_nor_kept() {
-    let (address, seen) =
-        Origin::answering(|_| (200, vec!["Cache-Control: max-age=60".into()], b"x".to_vec()));
-    let served = served(address);
-    served.edge.get("/a");
-    served.edge.until("headwater_cache_objects", 1);
+fn a_pass_rule_bypasses_lookup_and_storage() {
+    let (address, seen) = ScriptedOrigin::start_with(|_| {
+        (200, vec!["Cache-Control: max-age=60".into()], b"x".to_vec())
+    });
+    let served = start_setup(address);
+    served.edge.get_path("/a");
+    served.edge.wait_for_metric("headwater_cache_objects", 1);
     let mut client = served.edge.connect();
     for _ in 0..2 {
-        client.stream_write(b"GET /a HTTP/1.1\r\nHost: ASIDE\r\n\r\n");
-        let answer = client.answer("GET");
+        client.write_ignoring_errors(b"GET /a HTTP/1.1\r\nHost: ASIDE\r\n\r\n");
+        let answer = client.read_response("GET");
         assert_eq!(
-            answer.cache(),
+            answer.cache_status(),
             "headwater; fwd=bypass; fwd-status=200; detail=rule"
         );
     }
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// Spang et al., SIGCOMM 2023: three times the top bitrate with an empty buffer, half as much again
-/// with a full one; and nothing where the player does not say enough.
+/// Spang et al., SIGCOMM 2023: three times the top bitrate with an empty buffer, 1.5 times with a
+/// full one, and no pace if the player's data is incomplete.
 #[test]
 fn the_pace_follows_the_players_buffer() {
-    let served = served(films());
+    let served = start_setup(start_film_origin());
     let mut client = served.edge.connect();
     let said = [
         (Some("bl=0,tb=400000"), Some(150_000_000)),
@@ -242,9 +246,9 @@ fn the_pace_follows_the_players_buffer() {
     for (n, (words, _)) in said.iter().enumerate() {
         let line = words.map(|words| format!("CMCD-Request: {words}"));
         let lines: Vec<&str> = line.as_deref().into_iter().collect();
-        client.ask("GET", &format!("/buffer/{n}"), &lines);
+        client.request("GET", &format!("/buffer/{n}"), &lines);
     }
-    let records = served.records();
+    let records = served.read_records();
     for (n, (words, expected)) in said.into_iter().enumerate() {
         let of_path = |r: &&Value| r["path"] == format!("/buffer/{n}");
         let id = &records.iter().find(of_path).unwrap()["request_id"];
@@ -261,10 +265,10 @@ fn the_pace_follows_the_players_buffer() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_counted_and_the_answer_goes_out() {
-    let served = served(films());
-    let answer = served.edge.get("/impossible");
+fn a_refused_socket_option_is_counted_and_the_response_sent() {
+    let served = start_setup(start_film_origin());
+    let answer = served.edge.get_path("/impossible");
     assert_eq!((answer.status, answer.body.len()), (200, 200_000));
     let refused = "headwater_transport_refused_total{option=\"congestion\"}";
-    assert_eq!(served.edge.metric(refused), 1);
+    assert_eq!(served.edge.read_metric(refused), 1);
 }

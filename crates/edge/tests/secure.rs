@@ -1,4 +1,4 @@
-//! Origins over TLS: a real nginx, with certificates of authorities that nobody else knows.
+//! Origins over TLS: a real nginx with certificates of private authorities.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,18 +13,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use support::{AUTHORIZED, Edge, TOKEN};
+use support::{ADMIN_AUTHORIZATION, ADMIN_TOKEN, TestEdge};
 
-/// An authority's certificate, and nginx with one that it has signed.
-struct Secure {
+/// A certificate authority, and an nginx with a certificate signed by it.
+struct TlsOrigin {
     authority: String,
     url: String,
     nginx: Child,
 }
 
-impl Secure {
-    /// Answers everything with `body`. `None`: there is no nginx here.
-    fn new(folder: &Path, body: &str) -> Option<Secure> {
+impl TlsOrigin {
+    /// Starts nginx, which responds to everything with `body`. Returns `None` if nginx is missing.
+    fn new(folder: &Path, body: &str) -> Option<TlsOrigin> {
         fs::create_dir_all(folder).unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -55,7 +55,7 @@ impl Secure {
             println!("SKIPPED origins over TLS: there is no nginx");
             return None;
         };
-        let secure = Secure {
+        let secure = TlsOrigin {
             authority: authority.pem(),
             url: format!("https://localhost:{}", address.port()),
             nginx,
@@ -70,7 +70,7 @@ impl Secure {
     }
 }
 
-impl Drop for Secure {
+impl Drop for TlsOrigin {
     fn drop(&mut self) {
         let pid = self.nginx.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
@@ -78,62 +78,65 @@ impl Drop for Secure {
     }
 }
 
-fn edge(url: &str, flags: &[&str]) -> Edge {
+fn start_edge(url: &str, flags: &[&str]) -> TestEdge {
     let words = ["edge", "--origin", url, "--listen", "127.0.0.1:0"];
-    Edge::start(words.iter().chain(flags))
+    TestEdge::start(words.iter().chain(flags))
 }
 
-fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+fn write_file(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     path
 }
 
 #[test]
-fn only_the_authorities_that_were_named_are_believed() {
+fn only_configured_authorities_are_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let Some(one) = Secure::new(&at("one"), "one") else {
+    let Some(one) = TlsOrigin::new(&at("one"), "one") else {
         return;
     };
-    let other = Secure::new(&at("other"), "other").unwrap();
-    let refused = edge(&one.url, &[]).get("/a");
+    let other = TlsOrigin::new(&at("other"), "other").unwrap();
+    let refused = start_edge(&one.url, &[]).get_path("/a");
     assert_eq!(refused.status, 502);
     let why = refused.header("headwater-error").unwrap();
     assert!(why.contains("certificate"), "{why}");
-    let ca = written(folder.path(), "ca.pem", &one.authority);
+    let ca = write_file(folder.path(), "ca.pem", &one.authority);
     let flags = ["--origin-ca", ca.to_str().unwrap()];
-    assert_eq!(edge(&one.url, &flags).get("/a").text(), "one");
-    assert_eq!(edge(&other.url, &flags).get("/a").status, 502);
-    // A name that the certificate does not have.
+    assert_eq!(start_edge(&one.url, &flags).get_path("/a").text(), "one");
+    assert_eq!(start_edge(&other.url, &flags).get_path("/a").status, 502);
+    // The certificate lacks this name.
     let address = one.url.replace("localhost", "127.0.0.1");
-    assert_eq!(edge(&address, &flags).get("/a").status, 502);
-    written(
+    assert_eq!(start_edge(&address, &flags).get_path("/a").status, 502);
+    write_file(
         folder.path(),
         "ca.pem",
         &(one.authority.clone() + &other.authority),
     );
-    assert_eq!(edge(&one.url, &flags).get("/a").text(), "one");
-    assert_eq!(edge(&other.url, &flags).get("/a").text(), "other");
+    assert_eq!(start_edge(&one.url, &flags).get_path("/a").text(), "one");
+    assert_eq!(
+        start_edge(&other.url, &flags).get_path("/a").text(),
+        "other"
+    );
 }
 
 #[test]
-fn a_pool_has_its_own_and_a_reload_reads_them_again() {
+fn a_pool_has_its_own_authorities_and_a_reload_rereads_them() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let Some(one) = Secure::new(&at("one"), "one") else {
+    let Some(one) = TlsOrigin::new(&at("one"), "one") else {
         return;
     };
-    let other = Secure::new(&at("other"), "other").unwrap();
-    let ca = written(folder.path(), "ca.pem", &one.authority);
-    let archive = written(folder.path(), "archive.pem", &other.authority);
+    let other = TlsOrigin::new(&at("other"), "other").unwrap();
+    let ca = write_file(folder.path(), "ca.pem", &one.authority);
+    let archive = write_file(folder.path(), "archive.pem", &other.authority);
     let (url, ca, archive) = (&other.url, ca.display(), archive.display());
     let text = format!(
         "origin-ca = \"{ca}\"\n[pool.archive]\norigin = [\"{url}\"]\nca = \"{archive}\"\n\
          [[rule]]\nwhen = 'path == \"/archive\"'\npool = \"archive\"\n"
     );
-    let config = written(folder.path(), "edge.toml", &text);
-    let token = written(folder.path(), "token", TOKEN);
+    let config = write_file(folder.path(), "edge.toml", &text);
+    let token = write_file(folder.path(), "token", ADMIN_TOKEN);
     let flags = [
         "--config",
         config.to_str().unwrap(),
@@ -142,17 +145,20 @@ fn a_pool_has_its_own_and_a_reload_reads_them_again() {
         "--admin-token-file",
         token.to_str().unwrap(),
     ];
-    let edge = edge(&one.url, &flags);
-    assert_eq!(edge.get("/a").text(), "one");
-    assert_eq!(edge.get("/archive").text(), "other");
-    let reload = || edge.admin("POST", "/reload", &[AUTHORIZED]).status;
-    // Another authority from now on: not even a connection that is open is used any more.
-    written(folder.path(), "ca.pem", &other.authority);
-    assert_eq!((reload(), edge.get("/a").status), (200, 502));
-    assert_eq!(edge.get("/archive").text(), "other");
-    written(folder.path(), "ca.pem", "nothing");
-    assert_eq!((reload(), edge.get("/a").status), (400, 502));
-    written(folder.path(), "ca.pem", &one.authority);
+    let edge = start_edge(&one.url, &flags);
+    assert_eq!(edge.get_path("/a").text(), "one");
+    assert_eq!(edge.get_path("/archive").text(), "other");
+    let reload = || {
+        edge.request_admin("POST", "/reload", &[ADMIN_AUTHORIZATION])
+            .status
+    };
+    // After a change of the authorities, not even an open connection is reused.
+    write_file(folder.path(), "ca.pem", &other.authority);
+    assert_eq!((reload(), edge.get_path("/a").status), (200, 502));
+    assert_eq!(edge.get_path("/archive").text(), "other");
+    write_file(folder.path(), "ca.pem", "nothing");
+    assert_eq!((reload(), edge.get_path("/a").status), (400, 502));
+    write_file(folder.path(), "ca.pem", &one.authority);
     assert_eq!(reload(), 200);
-    assert_eq!(edge.get("/a").text(), "one");
+    assert_eq!(edge.get_path("/a").text(), "one");
 }

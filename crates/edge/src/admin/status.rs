@@ -1,34 +1,34 @@
-//! How it goes, for programs and for the page.
+//! The state of the edge as JSON, for programs and for the status page.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use net::{TcpInfo, Watch};
+use net::{ConnectionWatch, TcpInfo};
 use serde_json::{Value, json};
 
-use super::Admin;
+use super::AdminPort;
 use crate::Edge;
-use crate::entry::Entry;
+use crate::cache_entry::CacheEntry;
 
-/// Objects shown on the status page.
+/// Objects on the status page.
 const TOP: usize = 20;
-/// Connections that are looked at.
+/// Limit on the connections that are sampled.
 const LOOKED_AT_MAX: usize = 2000;
 
-pub fn of(admin: &Admin, edge: &Edge) -> Value {
+pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
     let mut objects: Vec<_> = edge
         .memory
         .all()
         .into_iter()
         .filter_map(|(key, entry)| match entry {
-            Entry::Object(object) => Some((object.uses.load(Relaxed), key, object)),
+            CacheEntry::Object(object) => Some((object.use_count.load(Relaxed), key, object)),
             _ => None,
         })
         .collect();
     objects.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let top = objects.iter().take(TOP).map(|(uses, key, object)| {
         json!({
-            "key": key.as_str(), "uses": uses, "bytes": object.content.len(),
+            "key": key.as_str(), "uses": uses, "bytes": object.body.len(),
             "age_s": object.age_s(), "ttl_s": object.ttl_s(), "status": object.status.as_u16(),
         })
     });
@@ -36,22 +36,22 @@ pub fn of(admin: &Admin, edge: &Edge) -> Value {
         "objects": objects.len(),
         "memory_bytes": edge.memory.bytes(),
         "memory_bytes_max": edge.settings.memory_bytes,
-        "disk": edge.disk.state(),
-        "up_s": admin.since.elapsed().as_secs(),
+        "disk": edge.disk.describe_status(),
+        "up_s": admin.started_at.elapsed().as_secs(),
         "fetches": edge.flights.len(),
-        "results": edge.results(),
-        "origins": edge.origins.states(),
-        "connections": connections(admin),
+        "results": edge.results_by_name(),
+        "origins": edge.origins.origin_statuses(),
+        "connections": summarize_connections(admin),
         "draining": edge.shutdown.is_draining(),
         "top": top.collect::<Vec<_>>(),
     })
 }
 
-/// Connections by the algorithm that sends on them: how many, and the middle of their figures.
-fn connections(admin: &Admin) -> Value {
-    let (open, some) = admin.connections.look(LOOKED_AT_MAX);
+/// Groups the connections by congestion control: their number and the medians of their figures.
+fn summarize_connections(admin: &AdminPort) -> Value {
+    let (open, some) = admin.connections.list_connections(LOOKED_AT_MAX);
     let mut by: BTreeMap<String, Vec<TcpInfo>> = BTreeMap::new();
-    for info in some.iter().filter_map(Watch::tcp) {
+    for info in some.iter().filter_map(ConnectionWatch::tcp_info) {
         by.entry(info.algorithm.clone()).or_default().push(info);
     }
     let looked_at: usize = by.values().map(Vec::len).sum();
@@ -60,8 +60,8 @@ fn connections(admin: &Admin) -> Value {
         let (sent, again) = (sum(|i| i.bytes_sent), sum(|i| i.bytes_retrans));
         json!({
             "algorithm": algorithm, "connections": all.len(),
-            "rtt_us": middle(all, |info| info.rtt_us.map(u64::from)),
-            "delivery_bytes_per_s": middle(all, |info| info.delivery_rate_bytes_per_s),
+            "rtt_us": median_of(all, |info| info.rtt_us.map(u64::from)),
+            "delivery_bytes_per_s": median_of(all, |info| info.delivery_rate_bytes_per_s),
             "paced": all.iter().filter(|i| i.max_pacing_rate_bytes_per_s.is_some_and(|r| r < u64::MAX)).count(),
             "retransmitted": again as f64 / sent.max(1) as f64,
         })
@@ -69,8 +69,8 @@ fn connections(admin: &Admin) -> Value {
     json!({ "open": open, "looked_at": looked_at, "by_algorithm": rows.collect::<Vec<_>>() })
 }
 
-/// The median of a figure, of those that have it.
-fn middle(all: &[TcpInfo], of: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+/// Returns the median of a figure over the connections that report it.
+fn median_of(all: &[TcpInfo], of: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
     let mut values: Vec<u64> = all
         .iter()
         .filter_map(of)

@@ -1,31 +1,31 @@
 use super::*;
-use net::config::Sources;
+use net::config::SettingSources;
 
-fn settings(words: &[&str]) -> Result<Settings, Wrong> {
+fn settings(words: &[&str]) -> Result<EdgeSettings, UsageError> {
     let all = ["edge"].iter().chain(words);
     let flags = command().try_get_matches_from(all).unwrap();
-    let sources = Sources {
-        knobs: KNOBS,
+    let sources = SettingSources {
+        settings: SETTINGS,
         tables: TABLES,
         flags: &flags,
         env: &|_| None,
         read: &|_| Ok(String::new()),
     };
-    Settings::new(&Layers::new(&sources)?)
+    EdgeSettings::from_layers(&SettingLayers::new(&sources)?)
 }
 
 #[test]
-fn an_origin_is_enough() {
+fn an_origin_is_the_only_required_setting() {
     let is = settings(&["--origin", "http://o:1"]).unwrap();
-    assert_eq!(is.policy, Policy::default());
-    assert_eq!(is.treatment.patience, Patience::default());
+    assert_eq!(is.policy, FreshnessPolicy::default());
+    assert_eq!(is.treatment.limits, upstream::UpstreamLimits::default());
     assert_eq!(is.pools[""].origins, ["http://o:1"]);
     assert_eq!(is.memory_bytes, 1 << 30);
     assert!(!is.client_host);
 }
 
 #[test]
-fn what_is_wrong_is_said_with_a_remedy() {
+fn invalid_settings_are_reported_with_a_remedy() {
     for (words, part) in [
         (&[][..], "--origin is missing"),
         (
@@ -34,7 +34,7 @@ fn what_is_wrong_is_said_with_a_remedy() {
         ),
         (
             &["--origin", "http://o", "--forward", "a b"],
-            "no name of a header",
+            "invalid header name",
         ),
         (
             &["--origin", "http://o", "--forward-host", "me"],
@@ -50,7 +50,7 @@ fn what_is_wrong_is_said_with_a_remedy() {
         ),
         (
             &["--origin", "http://o", "--trust-proxy", "10.0.0.0/99"],
-            "no network",
+            "invalid network",
         ),
     ] {
         let wrong = settings(words).unwrap_err();

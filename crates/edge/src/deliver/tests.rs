@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use super::*;
-use crate::fresh::{Lifetime, Source};
-use crate::reason::Why;
+use crate::cache_outcome::MissReason;
+use crate::freshness::{FreshnessLifetime, LifetimeSource};
 
-/// Five seconds old when it came, just now.
-fn kept() -> Object {
-    let lifetime = Lifetime {
+/// Returns an object that was five seconds old on arrival, just now.
+fn kept() -> CachedObject {
+    let lifetime = FreshnessLifetime {
         fresh: Duration::from_secs(60),
-        source: Source::MaxAge,
+        source: LifetimeSource::MaxAge,
         age: Duration::from_secs(5),
         no_cache: false,
         must_revalidate: false,
@@ -16,7 +16,7 @@ fn kept() -> Object {
         stale_if_error: Duration::ZERO,
     };
     let none = HeaderMap::new();
-    Object::new(StatusCode::OK, &none, lifetime, Some(0), &none)
+    CachedObject::new(StatusCode::OK, &none, lifetime, Some(0), &none)
 }
 
 fn said(headers: &HeaderMap) -> Vec<(&str, &str)> {
@@ -28,7 +28,7 @@ fn said(headers: &HeaderMap) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_hits_head_is_prepared_for_its_second_and_no_other() {
+fn hit_headers_are_prepared_for_one_second() {
     let object = kept();
     let expected = [
         ("age", "5"),
@@ -37,22 +37,32 @@ fn a_hits_head_is_prepared_for_its_second_and_no_other() {
     ];
     for second in [4, 6] {
         let old = HeaderMap::from_iter([(header::AGE, HeaderValue::from(second))]);
-        object.prepared.store(Some(Arc::new((second, old))));
-        assert_eq!(said(&head(&object, Outcome::Hit)), expected, "{second}");
+        object.hit_headers.store(Some(Arc::new((second, old))));
+        assert_eq!(
+            said(&response_headers(&object, CacheOutcome::Hit)),
+            expected,
+            "{second}"
+        );
     }
-    // It was prepared, and is what the next hit is given.
-    assert_eq!(object.prepared.load().as_ref().unwrap().0, 5);
+    // The prepared headers are stored for the next hit.
+    assert_eq!(object.hit_headers.load().as_ref().unwrap().0, 5);
     let marked = HeaderMap::from_iter([(header::VIA, HeaderValue::from_static("x"))]);
-    object.prepared.store(Some(Arc::new((5, marked))));
-    assert_eq!(said(&head(&object, Outcome::Hit)), [("via", "x")]);
+    object.hit_headers.store(Some(Arc::new((5, marked))));
+    assert_eq!(
+        said(&response_headers(&object, CacheOutcome::Hit)),
+        [("via", "x")]
+    );
 }
 
 #[test]
-fn what_is_no_plain_hit_is_not_given_a_hits_head() {
+fn other_outcomes_do_not_use_prepared_hit_headers() {
     let object = kept();
-    let hit = head(&object, Outcome::Hit);
-    for outcome in [Outcome::Disk, Outcome::Follow(Why::Absent)] {
-        assert_ne!(head(&object, outcome), hit);
+    let hit = response_headers(&object, CacheOutcome::Hit);
+    for outcome in [
+        CacheOutcome::DiskHit,
+        CacheOutcome::Follow(MissReason::Absent),
+    ] {
+        assert_ne!(response_headers(&object, outcome), hit);
     }
-    assert_eq!(head(&object, Outcome::Hit), hit);
+    assert_eq!(response_headers(&object, CacheOutcome::Hit), hit);
 }

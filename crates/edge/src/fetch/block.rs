@@ -1,113 +1,117 @@
-//! Asking the origin for one block of what is kept in parts.
+//! Range requests to the origin for one block of a large object.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use net::{Error, range};
-use store::cache::Lead;
+use store::cache::FetchLeader;
 use tokio::sync::oneshot;
 
-use super::{Ask, Landed};
+use super::{FetchOutcome, FetchRequest};
 use crate::Edge;
-use crate::entry::Entry;
-use crate::key::Key;
-use crate::object::Object;
-use crate::origins::Reply;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::origins::OriginResponse;
 
-/// Starts the fetch of block `n`; the receiver hears what came of it (nobody has to listen).
-pub fn start(
+/// Response to a block's range request, with the block's key and length.
+type BlockReply = (OriginResponse, CacheKey, u64);
+
+/// Starts the fetch of block `n`. Dropping the receiver does not stop it.
+pub fn start_block_fetch(
     edge: &Arc<Edge>,
-    lead: Lead<Key, Landed>,
-    ask: &Arc<Ask>,
-    object: &Arc<Object>,
+    lead: FetchLeader<CacheKey, FetchOutcome>,
+    request: &Arc<FetchRequest>,
+    object: &Arc<CachedObject>,
     n: u64,
-) -> oneshot::Receiver<Landed> {
-    let (tell, told) = oneshot::channel();
+) -> oneshot::Receiver<FetchOutcome> {
+    let (outcome_sender, outcome) = oneshot::channel();
     let hold = edge.shutdown.hold();
-    let (edge, ask, object) = (edge.clone(), ask.clone(), object.clone());
+    let (edge, request, object) = (edge.clone(), request.clone(), object.clone());
     tokio::spawn(async move {
-        edge.fetch_block(lead, &ask, &object, n, tell).await;
+        edge.run_block_fetch(lead, &request, &object, n, outcome_sender)
+            .await;
         drop(hold);
     });
-    told
+    outcome
 }
 
 impl Edge {
-    async fn fetch_block(
+    async fn run_block_fetch(
         &self,
-        mut lead: Lead<Key, Landed>,
-        ask: &Ask,
-        object: &Arc<Object>,
+        mut lead: FetchLeader<CacheKey, FetchOutcome>,
+        request: &FetchRequest,
+        object: &Arc<CachedObject>,
         n: u64,
-        tell: oneshot::Sender<Landed>,
+        leader: oneshot::Sender<FetchOutcome>,
     ) {
-        let asked = self.ask_block(ask, object, n).await;
-        let landed = match &asked {
-            Ok(_) => Landed::Block(Arc::default()),
-            Err(landed) => landed.clone(),
+        let reply = self.request_block(request, object, n).await;
+        let outcome = match &reply {
+            Ok(_) => FetchOutcome::Block(Arc::default()),
+            Err(outcome) => outcome.clone(),
         };
-        lead.land(landed.clone());
-        if let Landed::Changed = landed {
-            self.forget(object);
+        lead.land(outcome.clone());
+        if let FetchOutcome::ValidatorChanged = outcome {
+            self.forget_object(object);
         }
-        // Whoever led may be gone; all others hear the same.
-        let _ = tell.send(landed.clone());
-        let (Ok((reply, key, len)), Landed::Block(content)) = (asked, landed) else {
+        // The leader may have disconnected; followers still get the outcome.
+        let _ = leader.send(outcome.clone());
+        let (Ok((reply, key, len)), FetchOutcome::Block(block)) = (reply, outcome) else {
             return;
         };
-        let whole = self.bring(&mut lead, &content, reply.answer, Some(len));
-        if whole.await && !lead.purged() {
-            self.put(key.clone(), Entry::Block(content));
+        let received = self.receive_body(&mut lead, &block, reply.response, Some(len));
+        if received.await && !lead.purged() {
+            self.insert_entry(key.clone(), CacheEntry::Block(block));
             if lead.purged() {
-                self.take(&key);
+                self.remove_cached(&key);
             }
         }
     }
 
-    /// The answer to the block's range, if it is just that of the same object; where the block is
-    /// kept, and its length.
-    async fn ask_block(
+    /// Requests the block's range and checks that the response contains exactly this range of this
+    /// version of the object.
+    async fn request_block(
         &self,
-        ask: &Ask,
-        object: &Object,
+        request: &FetchRequest,
+        object: &CachedObject,
         n: u64,
-    ) -> Result<(Reply, Key, u64), Landed> {
-        let (Some(parts), Some(len)) = (&object.parts, object.len) else {
-            return Err(Landed::Changed);
+    ) -> Result<BlockReply, FetchOutcome> {
+        let (Some(blocks), Some(len)) = (&object.blocks, object.declared_len) else {
+            return Err(FetchOutcome::ValidatorChanged);
         };
-        let wanted = parts.range(n, len);
+        let wanted = blocks.block_range(n, len);
         let last = wanted.end.saturating_sub(1);
-        let mut headers = ask.forward.clone();
+        let mut headers = request.origin_headers.clone();
         let value = HeaderValue::try_from(format!("bytes={}-{last}", wanted.start));
-        let etag = HeaderValue::from_str(&parts.etag);
+        let etag = HeaderValue::from_str(&blocks.etag);
         let (Ok(value), Ok(etag)) = (value, etag) else {
-            return Err(Landed::Changed);
+            return Err(FetchOutcome::ValidatorChanged);
         };
         headers.insert(header::RANGE, value);
         headers.insert(header::IF_RANGE, etag.clone());
-        let asked = self.origins.ask(ask.question(headers));
-        let reply = asked
+        let sent = self.origins.send_repeatable(request.to_origin(headers));
+        let reply = sent
             .await
-            .map_err(|error| Landed::Failed(Arc::new(error)))?;
-        let said = |name| reply.answer.headers.get(name);
-        let same_range = said(header::CONTENT_RANGE) == Some(&range::content_range(&wanted, len));
-        let same_tag = said(header::ETAG) == Some(&etag);
-        match reply.answer.status {
+            .map_err(|error| FetchOutcome::Failed(Arc::new(error)))?;
+        let header = |name| reply.response.headers.get(name);
+        let same_range = header(header::CONTENT_RANGE) == Some(&range::content_range(&wanted, len));
+        let same_tag = header(header::ETAG) == Some(&etag);
+        match reply.response.status {
             StatusCode::PARTIAL_CONTENT if same_range && same_tag => {
-                Ok((reply, parts.key(n), wanted.end - wanted.start))
+                Ok((reply, blocks.block_key(n), wanted.end - wanted.start))
             }
             status if status.is_server_error() => {
-                let what = format_args!("the origin says {status} for a part");
+                let what = format_args!("the origin sent {status} for a byte range");
                 let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
-                Err(Landed::Failed(Arc::new(error)))
+                Err(FetchOutcome::Failed(Arc::new(error)))
             }
-            // An origin without ranges would otherwise be asked for the whole again and again.
+            // The origin ignores ranges. Without this mark, each block would fetch the whole object.
             _ if same_tag => {
-                self.apart(&parts.key, true);
-                Err(Landed::Changed)
+                self.mark_unshareable(&blocks.object_key, true);
+                Err(FetchOutcome::ValidatorChanged)
             }
-            _ => Err(Landed::Changed),
+            _ => Err(FetchOutcome::ValidatorChanged),
         }
     }
 }

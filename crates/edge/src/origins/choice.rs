@@ -1,52 +1,52 @@
-//! In which order the origins of a pool are asked for something. Pure.
+//! The order in which a pool's origins get a request. Pure.
 //!
-//! Rendezvous hashing with weights: each origin draws a lot for each key, and the lowest is asked
-//! first. An origin that goes takes only its own keys along, and they spread over all others; a
-//! share of one half draws half of the keys.
+//! Weighted rendezvous hashing: each origin draws a number for each key, and the lowest number
+//! comes first. When an origin fails, only its keys move, and they spread over all others. An
+//! origin with a weight of one half gets half as many keys.
 
-/// What decides which origin is asked first.
+/// The method that selects the first origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Balance {
-    /// The path: each file has its origin.
+pub enum BalanceMethod {
+    /// By the hash of the path: each file has one origin.
     Path,
-    /// The path without its last part: what lies together has one origin, which then has one index
-    /// to make.
+    /// By the hash of the folder: the files of a title have one origin, which then needs only one
+    /// index.
     Folder,
-    /// The order in which they are written: the first, and others only if it fails.
+    /// In the configured order: other origins are used only if the first fails.
     First,
 }
 
-impl Balance {
-    /// From the settings' word.
-    pub fn parse(text: &str) -> Result<Balance, String> {
+impl BalanceMethod {
+    /// Parses the setting.
+    pub fn parse_method(text: &str) -> Result<BalanceMethod, String> {
         match text {
-            "path" => Ok(Balance::Path),
-            "folder" => Ok(Balance::Folder),
-            "first" => Ok(Balance::First),
-            _ => Err("it is path, folder or first".into()),
+            "path" => Ok(BalanceMethod::Path),
+            "folder" => Ok(BalanceMethod::Folder),
+            "first" => Ok(BalanceMethod::First),
+            _ => Err("must be path, folder or first".into()),
         }
     }
 
-    /// What of a target is drawn lots for.
-    fn key(self, target: &str) -> &str {
+    /// Returns the part of a target that is hashed.
+    fn hashed_part(self, target: &str) -> &str {
         let path = target.split('?').next().unwrap_or_default();
         match self {
-            Balance::Folder => path.rsplit_once('/').map_or(path, |(folder, _)| folder),
+            BalanceMethod::Folder => path.rsplit_once('/').map_or(path, |(folder, _)| folder),
             _ => path,
         }
     }
 }
 
-/// Members of a pool, as numbers into `shares`, each once. Those without a share come last: they
-/// are asked if nobody else is left.
-pub fn order(balance: Balance, shares: &[(u64, f64)], target: &str) -> Vec<usize> {
-    let key = hash(balance.key(target).as_bytes());
+/// Returns indexes into `shares` in the order of the attempts, each once. Origins without a share
+/// are last: they get requests only if all others fail.
+pub fn rank_members(balance: BalanceMethod, shares: &[(u64, f64)], target: &str) -> Vec<usize> {
+    let key = fnv1a_hash(balance.hashed_part(target).as_bytes());
     let lot = |n: usize, (seed, share): (u64, f64)| {
         let out = share <= 0.0;
         let weight = if out { 1.0 } else { share };
         let lot = match balance {
-            Balance::First => n as f64,
-            _ => -unit(mixed(seed ^ key)).ln() / weight,
+            BalanceMethod::First => n as f64,
+            _ => -unit_interval(mix_bits(seed ^ key)).ln() / weight,
         };
         (out, lot, n)
     };
@@ -55,22 +55,22 @@ pub fn order(balance: Balance, shares: &[(u64, f64)], target: &str) -> Vec<usize
     lots.into_iter().map(|(.., n)| n).collect()
 }
 
-/// FNV-1a: the same on every machine and in every version, so that all edges agree.
-pub fn hash(bytes: &[u8]) -> u64 {
+/// FNV-1a, which is equal on all machines and in all versions, so that all edges agree.
+pub fn fnv1a_hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The finish of SplitMix64: each bit depends on all.
-fn mixed(seed: u64) -> u64 {
+/// The finalizer of SplitMix64: each output bit depends on all input bits.
+fn mix_bits(seed: u64) -> u64 {
     let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Above 0, at most 1.
-fn unit(bits: u64) -> f64 {
+/// Returns a number above 0 and at most 1.
+fn unit_interval(bits: u64) -> f64 {
     ((bits >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
@@ -85,9 +85,9 @@ mod tests {
         let shares: Vec<_> = shares
             .iter()
             .zip(names)
-            .map(|(share, name)| (hash(name.as_bytes()), *share))
+            .map(|(share, name)| (fnv1a_hash(name.as_bytes()), *share))
             .collect();
-        let first = |n| order(Balance::Path, &shares, &format!("/film/{n}.m4s"))[0];
+        let first = |n| rank_members(BalanceMethod::Path, &shares, &format!("/film/{n}.m4s"))[0];
         (0..KEYS).map(first).collect()
     }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_spread_by_share_and_only_those_of_who_is_gone_move() {
+    fn keys_spread_by_share_and_only_those_of_a_failed_origin_move() {
         let all = firsts(&[1.0; 4]);
         for member in 0..4 {
             assert!((count(&all, member) - 0.25).abs() < 0.01);
@@ -113,29 +113,36 @@ mod tests {
     }
 
     #[test]
-    fn all_are_in_the_order_those_without_a_share_last() {
-        for balance in [Balance::Path, Balance::Folder, Balance::First] {
-            let order = order(balance, &[(1, 0.0), (2, 1.0), (3, 0.0), (4, 0.1)], "/a");
+    fn the_order_contains_all_origins_and_suspended_ones_last() {
+        for balance in [
+            BalanceMethod::Path,
+            BalanceMethod::Folder,
+            BalanceMethod::First,
+        ] {
+            let order = rank_members(balance, &[(1, 0.0), (2, 1.0), (3, 0.0), (4, 0.1)], "/a");
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, [0, 1, 2, 3]);
             assert!([1, 3].contains(&order[0]) && [1, 3].contains(&order[1]));
         }
-        assert_eq!(order(Balance::First, &[(1, 1.0), (2, 1.0)], "/a"), [0, 1]);
-        assert_eq!(order(Balance::Path, &[], "/a"), [0; 0]);
+        assert_eq!(
+            rank_members(BalanceMethod::First, &[(1, 1.0), (2, 1.0)], "/a"),
+            [0, 1]
+        );
+        assert_eq!(rank_members(BalanceMethod::Path, &[], "/a"), [0; 0]);
     }
 
     #[test]
-    fn what_lies_in_a_folder_has_one_origin() {
+    fn files_of_one_folder_have_one_origin() {
         let shares: Vec<_> = (0..5).map(|n| (n, 1.0)).collect();
-        let first = |balance, target: &str| order(balance, &shares, target)[0];
-        let of = |n| first(Balance::Folder, &format!("/film/{n}.m4s?x={n}"));
+        let first = |balance, target: &str| rank_members(balance, &shares, target)[0];
+        let of = |n| first(BalanceMethod::Folder, &format!("/film/{n}.m4s?x={n}"));
         assert!((0..100).all(|n| of(n) == of(0)));
-        let of = |n| first(Balance::Path, &format!("/film/{n}.m4s"));
+        let of = |n| first(BalanceMethod::Path, &format!("/film/{n}.m4s"));
         assert!((0..100).any(|n| of(n) != of(0)));
         assert_eq!(
-            first(Balance::Path, "/a?x=1"),
-            first(Balance::Path, "/a?x=2")
+            first(BalanceMethod::Path, "/a?x=1"),
+            first(BalanceMethod::Path, "/a?x=2")
         );
     }
 }

@@ -1,54 +1,54 @@
-//! What is counted of origins' work.
+//! Metrics of requests to origins.
 
-use net::metrics::{Counter, Family, Gauge, Metrics, Row};
+use net::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics};
 
-const REQUESTS: Row = Row {
+const REQUESTS: MetricSpec = MetricSpec {
     name: "upstream_requests",
     unit: "",
-    help: "Requests sent to origins, by what came of them",
+    help: "Requests sent to origins, by result",
 };
-const CONNECTIONS: Row = Row {
+const CONNECTIONS: MetricSpec = MetricSpec {
     name: "upstream_connections_opened",
     unit: "",
     help: "Connections opened to origins",
 };
-const RETRIES: Row = Row {
+const RETRIES: MetricSpec = MetricSpec {
     name: "upstream_retries",
     unit: "",
-    help: "Requests that went to a second origin, or did not since the budget was spent",
+    help: "Retries at a second origin, sent or refused by the retry budget",
 };
-const OUT: Row = Row {
+const OUT: MetricSpec = MetricSpec {
     name: "upstream_out",
     unit: "",
-    help: "Times that an origin was taken out since it failed",
+    help: "Suspensions of an origin after failures",
 };
-const OUT_NOW: Row = Row {
+const OUT_NOW: MetricSpec = MetricSpec {
     name: "upstream_out_now",
     unit: "",
-    help: "Origins that are not asked now since they failed",
+    help: "Origins that are suspended now",
 };
 
-/// What counts origins' work, and what stays as it is when the settings change. All clones are one.
+/// Metrics of origins, which survive a reload. All clones share their values.
 #[derive(Debug, Clone)]
-pub struct Counts {
-    pub(super) requests: Family,
-    pub(super) opened: Counter,
-    pub(super) retries: Family,
-    pub(super) out: Family,
-    pub(super) out_now: Gauge,
-    /// Threads that ask, each with connections of its own.
+pub struct OriginMetrics {
+    pub(super) requests: CounterFamily,
+    pub(super) connections_opened: Counter,
+    pub(super) retries: CounterFamily,
+    pub(super) suspensions: CounterFamily,
+    pub(super) suspended_now: Gauge,
+    /// Number of threads with upstream connections of their own.
     pub(super) workers: usize,
 }
 
-impl Counts {
-    pub fn new(metrics: &Metrics, workers: usize) -> Counts {
-        Counts {
+impl OriginMetrics {
+    pub fn new(metrics: &Metrics, workers: usize) -> OriginMetrics {
+        OriginMetrics {
             workers,
             requests: metrics.family(&REQUESTS, &["origin", "result"]),
-            opened: metrics.counter(&CONNECTIONS),
+            connections_opened: metrics.counter(&CONNECTIONS),
             retries: metrics.family(&RETRIES, &["result"]),
-            out: metrics.family(&OUT, &["origin"]),
-            out_now: metrics.gauge(&OUT_NOW),
+            suspensions: metrics.family(&OUT, &["origin"]),
+            suspended_now: metrics.gauge(&OUT_NOW),
         }
     }
 }

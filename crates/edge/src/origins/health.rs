@@ -1,126 +1,130 @@
-//! Whether an origin is asked, and how much: what its failures and its probes lead to. Pure.
+//! Health of an origin, derived from failures and probes. Pure.
 
 use std::time::{Duration, Instant};
 
-/// What is made of failures.
+/// Settings of failure handling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Care {
-    /// So many in a row, and it is out.
+pub struct HealthPolicy {
+    /// Failures in a row that suspend an origin.
     pub failures_max: u32,
-    /// Then it is not asked for so long; twice as long each time it fails again.
+    /// Duration of a suspension. It doubles with each further failure.
     pub retry_after: Duration,
-    /// When it is back, how long until it is given its whole share.
+    /// Time in which a recovered origin returns to its full share.
     pub slow_start: Duration,
 }
 
-/// One origin's state.
+/// The health of one origin.
 #[derive(Debug, Clone, Default)]
-pub struct Health {
+pub struct OriginHealth {
     /// Failures in a row.
-    failed: u32,
-    /// Good probes in a row, while it is out.
-    passed: u32,
-    state: State,
+    failures: u32,
+    /// Successful probes in a row during a suspension.
+    probes_passed: u32,
+    state: HealthState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It is asked; since then, if it was out before.
-    In(Option<Instant>),
-    /// It is not asked until then, and was out so often without an answer in between.
-    Out(Instant, u32),
+enum HealthState {
+    /// The origin gets requests. The time is the end of its last suspension.
+    Active(Option<Instant>),
+    /// The origin is suspended until this time. The number counts failed trials since the
+    /// suspension.
+    Suspended(Instant, u32),
 }
 
-impl Default for State {
-    fn default() -> State {
-        State::In(None)
+impl Default for HealthState {
+    fn default() -> HealthState {
+        HealthState::Active(None)
     }
 }
 
-/// What a word about an origin has changed.
+/// The effect of a result on an origin's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum HealthChange {
     Nothing,
-    Out,
-    Back,
+    Suspended,
+    Recovered,
 }
 
-/// The share of one that is tried again, or has just come back.
-const TRIAL: f64 = 0.05;
-/// Good probes in a row that bring an origin back.
-const PROBES: u32 = 2;
-/// The time that it is out doubles so often.
+/// Share of a suspended origin that is tried, and of one that has just recovered.
+const TRIAL_SHARE: f64 = 0.05;
+/// Successful probes in a row that end a suspension.
+const PROBES_MIN: u32 = 2;
+/// Limit on the doublings of a suspension.
 const DOUBLINGS_MAX: u32 = 5;
 
-impl Health {
-    /// Its share of requests, of 1; 0: it is not asked. One that is probed comes back by its
-    /// probes alone, another by being tried.
-    pub fn share(&self, care: &Care, probed: bool, now: Instant) -> f64 {
+impl OriginHealth {
+    /// Returns the origin's share of requests, from 0 (suspended) to 1. With probes, only they end
+    /// a suspension; without, a trial with few requests does.
+    pub fn request_share(&self, care: &HealthPolicy, probed: bool, now: Instant) -> f64 {
         match self.state {
-            State::In(None) => 1.0,
-            State::In(Some(since)) if care.slow_start > now.saturating_duration_since(since) => {
+            HealthState::Active(None) => 1.0,
+            HealthState::Active(Some(since))
+                if care.slow_start > now.saturating_duration_since(since) =>
+            {
                 let passed = now.saturating_duration_since(since).as_secs_f64();
-                (passed / care.slow_start.as_secs_f64()).max(TRIAL)
+                (passed / care.slow_start.as_secs_f64()).max(TRIAL_SHARE)
             }
-            State::In(_) => 1.0,
-            State::Out(until, _) if now >= until && !probed => TRIAL,
-            State::Out(..) => 0.0,
+            HealthState::Active(_) => 1.0,
+            HealthState::Suspended(until, _) if now >= until && !probed => TRIAL_SHARE,
+            HealthState::Suspended(..) => 0.0,
         }
     }
 
-    pub fn is_out(&self) -> bool {
-        matches!(self.state, State::Out(..))
+    pub fn is_suspended(&self) -> bool {
+        matches!(self.state, HealthState::Suspended(..))
     }
 
-    /// It has answered a request.
-    pub fn answered(&mut self, probed: bool, now: Instant) -> Change {
-        self.failed = 0;
-        if self.is_out() && !probed {
-            return self.back(now);
+    /// Records a response to a request.
+    pub fn record_response(&mut self, probed: bool, now: Instant) -> HealthChange {
+        self.failures = 0;
+        if self.is_suspended() && !probed {
+            return self.recover_at(now);
         }
-        Change::Nothing
+        HealthChange::Nothing
     }
 
-    /// It has failed a request.
-    pub fn failed(&mut self, care: &Care, now: Instant) -> Change {
-        self.failed = self.failed.saturating_add(1);
-        self.passed = 0;
+    /// Records a failed request.
+    pub fn record_failure(&mut self, care: &HealthPolicy, now: Instant) -> HealthChange {
+        self.failures = self.failures.saturating_add(1);
+        self.probes_passed = 0;
         match self.state {
-            State::In(_) if self.failed >= care.failures_max => {
-                self.state = State::Out(now + care.retry_after, 0);
-                Change::Out
+            HealthState::Active(_) if self.failures >= care.failures_max => {
+                self.state = HealthState::Suspended(now + care.retry_after, 0);
+                HealthChange::Suspended
             }
-            State::Out(until, times) if now >= until => {
+            HealthState::Suspended(until, times) if now >= until => {
                 let times = (times + 1).min(DOUBLINGS_MAX);
-                self.state = State::Out(now + care.retry_after * 2u32.pow(times), times);
-                Change::Nothing
+                self.state =
+                    HealthState::Suspended(now + care.retry_after * 2u32.pow(times), times);
+                HealthChange::Nothing
             }
-            _ => Change::Nothing,
+            _ => HealthChange::Nothing,
         }
     }
 
-    /// A probe came out so.
-    pub fn probed(&mut self, good: bool, care: &Care, now: Instant) -> Change {
+    /// Records the result of a probe.
+    pub fn record_probe(&mut self, good: bool, care: &HealthPolicy, now: Instant) -> HealthChange {
         if !good {
-            return self.failed(care, now);
+            return self.record_failure(care, now);
         }
-        if !self.is_out() {
-            self.failed = 0;
-            return Change::Nothing;
+        if !self.is_suspended() {
+            self.failures = 0;
+            return HealthChange::Nothing;
         }
-        self.passed += 1;
-        if self.passed < PROBES {
-            return Change::Nothing;
+        self.probes_passed += 1;
+        if self.probes_passed < PROBES_MIN {
+            return HealthChange::Nothing;
         }
-        self.back(now)
+        self.recover_at(now)
     }
 
-    fn back(&mut self, now: Instant) -> Change {
-        *self = Health {
-            state: State::In(Some(now)),
-            ..Health::default()
+    fn recover_at(&mut self, now: Instant) -> HealthChange {
+        *self = OriginHealth {
+            state: HealthState::Active(Some(now)),
+            ..OriginHealth::default()
         };
-        Change::Back
+        HealthChange::Recovered
     }
 }
 
@@ -128,69 +132,94 @@ impl Health {
 mod tests {
     use super::*;
 
-    const CARE: Care = Care {
+    const CARE: HealthPolicy = HealthPolicy {
         failures_max: 3,
         retry_after: Duration::from_secs(5),
         slow_start: Duration::from_secs(10),
     };
 
-    fn out(now: Instant) -> Health {
-        let mut health = Health::default();
-        assert_eq!(health.failed(&CARE, now), Change::Nothing);
-        health.answered(false, now);
-        for expected in [Change::Nothing, Change::Nothing, Change::Out] {
-            assert_eq!(health.share(&CARE, false, now), 1.0);
-            assert_eq!(health.failed(&CARE, now), expected);
+    fn out(now: Instant) -> OriginHealth {
+        let mut health = OriginHealth::default();
+        assert_eq!(health.record_failure(&CARE, now), HealthChange::Nothing);
+        health.record_response(false, now);
+        for expected in [
+            HealthChange::Nothing,
+            HealthChange::Nothing,
+            HealthChange::Suspended,
+        ] {
+            assert_eq!(health.request_share(&CARE, false, now), 1.0);
+            assert_eq!(health.record_failure(&CARE, now), expected);
         }
-        assert_eq!(health.share(&CARE, false, now), 0.0);
+        assert_eq!(health.request_share(&CARE, false, now), 0.0);
         health
     }
 
     #[test]
-    fn three_failures_in_a_row_and_it_is_out_until_it_is_tried() {
+    fn three_failures_in_a_row_suspend_an_origin_until_a_trial() {
         let start = Instant::now();
         let at = |s: u64| start + Duration::from_secs(s);
         let mut health = out(start);
-        assert_eq!(health.share(&CARE, false, at(4)), 0.0);
-        assert_eq!(health.share(&CARE, false, at(5)), TRIAL);
-        // Tried, and failed: out for twice as long.
-        assert_eq!(health.failed(&CARE, at(5)), Change::Nothing);
-        assert_eq!(health.share(&CARE, false, at(14)), 0.0);
-        assert_eq!(health.share(&CARE, false, at(15)), TRIAL);
-        assert_eq!(health.answered(false, at(15)), Change::Back);
-        for (s, share) in [(15, TRIAL), (20, 0.5), (24, 0.9), (25, 1.0), (99, 1.0)] {
+        assert_eq!(health.request_share(&CARE, false, at(4)), 0.0);
+        assert_eq!(health.request_share(&CARE, false, at(5)), TRIAL_SHARE);
+        // The trial failed, so the suspension is twice as long.
+        assert_eq!(health.record_failure(&CARE, at(5)), HealthChange::Nothing);
+        assert_eq!(health.request_share(&CARE, false, at(14)), 0.0);
+        assert_eq!(health.request_share(&CARE, false, at(15)), TRIAL_SHARE);
+        assert_eq!(
+            health.record_response(false, at(15)),
+            HealthChange::Recovered
+        );
+        for (s, share) in [
+            (15, TRIAL_SHARE),
+            (20, 0.5),
+            (24, 0.9),
+            (25, 1.0),
+            (99, 1.0),
+        ] {
             assert!(
-                (health.share(&CARE, false, at(s)) - share).abs() < 1e-9,
+                (health.request_share(&CARE, false, at(s)) - share).abs() < 1e-9,
                 "{s}"
             );
         }
     }
 
     #[test]
-    fn one_that_is_probed_comes_back_by_two_good_probes() {
+    fn two_good_probes_restore_an_origin() {
         let now = Instant::now();
         let mut health = out(now);
         let later = now + Duration::from_secs(1000);
-        assert_eq!(health.share(&CARE, true, later), 0.0);
-        assert_eq!(health.answered(true, later), Change::Nothing);
-        assert_eq!(health.probed(true, &CARE, later), Change::Nothing);
-        assert_eq!(health.probed(false, &CARE, later), Change::Nothing);
-        assert_eq!(health.probed(true, &CARE, later), Change::Nothing);
-        assert_eq!(health.probed(true, &CARE, later), Change::Back);
-        assert_eq!(health.share(&CARE, true, later), TRIAL);
+        assert_eq!(health.request_share(&CARE, true, later), 0.0);
+        assert_eq!(health.record_response(true, later), HealthChange::Nothing);
+        assert_eq!(
+            health.record_probe(true, &CARE, later),
+            HealthChange::Nothing
+        );
+        assert_eq!(
+            health.record_probe(false, &CARE, later),
+            HealthChange::Nothing
+        );
+        assert_eq!(
+            health.record_probe(true, &CARE, later),
+            HealthChange::Nothing
+        );
+        assert_eq!(
+            health.record_probe(true, &CARE, later),
+            HealthChange::Recovered
+        );
+        assert_eq!(health.request_share(&CARE, true, later), TRIAL_SHARE);
     }
 
     #[test]
-    fn the_time_that_it_is_out_has_an_end() {
+    fn the_suspension_time_is_bounded() {
         let mut now = Instant::now();
         let mut health = out(now);
         for _ in 0..100 {
             now += Duration::from_secs(3600);
-            health.failed(&CARE, now);
+            health.record_failure(&CARE, now);
         }
         assert_eq!(
-            health.share(&CARE, false, now + Duration::from_secs(160)),
-            TRIAL
+            health.request_share(&CARE, false, now + Duration::from_secs(160)),
+            TRIAL_SHARE
         );
     }
 }

@@ -1,111 +1,121 @@
-//! Which origins there are: `origin`, and `[pool.NAME]` tables of the settings file beside it.
+//! Declaration of the pools: the setting `origin`, and the tables `[pool.NAME]` of the settings
+//! file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::Uri;
-use net::config::Wrong;
-use net::upstream::Authorities;
+use net::config::UsageError;
 use serde::Deserialize;
+use upstream::TrustedAuthorities;
 
-use super::Balance;
+use super::BalanceMethod;
 
-/// Pools by name; the empty name is `origin`'s.
-pub type Pools = BTreeMap<Arc<str>, Pool>;
+/// Pools by name. The default pool has the empty name.
+pub type OriginPools = BTreeMap<Arc<str>, OriginPool>;
 
-/// Origins that all can answer the same.
+/// Interchangeable origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pool {
-    /// At least one.
+pub struct OriginPool {
+    /// The origins; at least one.
     pub origins: Vec<Uri>,
-    pub balance: Balance,
-    /// A path to ask for now and then.
+    pub balance: BalanceMethod,
+    /// Path of the health probes.
     pub health: Option<String>,
-    /// Whose certificates they may have.
-    pub authorities: Authorities,
+    /// Certificate authorities for TLS.
+    pub authorities: TrustedAuthorities,
 }
 
 #[derive(Deserialize)]
-struct File {
+struct PoolsFile {
     #[serde(default)]
-    pool: BTreeMap<String, Written>,
+    pool: BTreeMap<String, PoolTable>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct PoolTable {
     origin: Vec<String>,
     balance: Option<String>,
     health: Option<String>,
     ca: Option<PathBuf>,
 }
 
-impl Pool {
+impl OriginPool {
+    /// Creates a pool.
+    ///
     /// # Errors
-    /// In words, when a URL or path is none, or there is no URL.
+    /// A description of the invalid URL or path, or of the missing URL.
     pub fn new(
         origins: &[String],
-        balance: Balance,
+        balance: BalanceMethod,
         health: Option<String>,
-    ) -> Result<Pool, String> {
+    ) -> Result<OriginPool, String> {
         let url = |text: &String| {
             let url = text.parse::<Uri>();
             url.map_err(|error| format!("{text:?}: {error}"))
         };
         if let Some(path) = health.as_ref().filter(|path| !path.starts_with('/')) {
-            return Err(format!("{path:?}: a path to ask for begins with /"));
+            return Err(format!(
+                "{path:?}: the path of a health probe begins with /"
+            ));
         }
         let origins: Vec<Uri> = origins.iter().map(url).collect::<Result<_, _>>()?;
         if origins.is_empty() {
-            return Err("it has no origin, such as \"http://127.0.0.1:8080\"".into());
+            return Err("no origin; add one, such as \"http://127.0.0.1:8080\"".into());
         }
-        Ok(Pool {
+        Ok(OriginPool {
             origins,
             balance,
             health,
-            authorities: Authorities::default(),
+            authorities: TrustedAuthorities::default(),
         })
     }
 
-    /// With certificates of these authorities alone, if a file of them is given.
+    /// Replaces the certificate authorities by those of a file, if one is given.
     ///
     /// # Errors
-    /// In words, when it cannot be read, or holds none.
-    pub fn trusting(self, file: Option<&Path>) -> Result<Pool, String> {
+    /// A description of an unreadable or empty file.
+    pub fn with_authorities_file(self, file: Option<&Path>) -> Result<OriginPool, String> {
         let Some(file) = file else {
             return Ok(self);
         };
-        let read = Authorities::read(file);
+        let read = TrustedAuthorities::read_private(file);
         let authorities = read.map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Pool {
+        Ok(OriginPool {
             authorities,
             ..self
         })
     }
 }
 
-/// Reads the `[pool.NAME]` tables; what they leave open is as in `usual`.
+/// Reads the `[pool.NAME]` tables. Missing values default to those of `usual`.
 ///
 /// # Errors
-/// With file and pool, for what means nothing.
-pub fn read(path: &str, text: &str, usual: &Pool) -> Result<Pools, Wrong> {
-    let file: File = toml::from_str(text).map_err(|error| Wrong(format!("{path}: {error}")))?;
+/// The first invalid value, with file and pool.
+pub fn read_pools(path: &str, text: &str, usual: &OriginPool) -> Result<OriginPools, UsageError> {
+    let file: PoolsFile =
+        toml::from_str(text).map_err(|error| UsageError(format!("{path}: {error}")))?;
     let pools = file.pool.into_iter().map(|(name, written)| {
-        let balance = written.balance.as_deref().map(Balance::parse).transpose();
+        let balance = written
+            .balance
+            .as_deref()
+            .map(BalanceMethod::parse_method)
+            .transpose();
         let health = written.health.or_else(|| usual.health.clone());
         let pool = balance.and_then(|balance| {
-            let pool = Pool::new(&written.origin, balance.unwrap_or(usual.balance), health)?;
+            let pool = OriginPool::new(&written.origin, balance.unwrap_or(usual.balance), health)?;
             let authorities = usual.authorities.clone();
-            Pool {
+            OriginPool {
                 authorities,
                 ..pool
             }
-            .trusting(written.ca.as_deref())
+            .with_authorities_file(written.ca.as_deref())
         });
-        let pool = pool.map_err(|why| Wrong(format!("{path}: [pool.{name}]: {why}")))?;
+        let pool = pool.map_err(|why| UsageError(format!("{path}: [pool.{name}]: {why}")))?;
         if name.is_empty() {
-            return Err(Wrong(format!("{path}: a pool has a name")));
+            return Err(UsageError(format!("{path}: a pool needs a name")));
         }
         Ok((name.into(), pool))
     });

@@ -3,14 +3,14 @@ use std::net::IpAddr;
 use http::{HeaderMap, Method};
 
 use super::*;
-use crate::cmcd::Cmcd;
+use net::cmcd::CmcdData;
 
-fn rules(text: &str) -> Rules {
-    read("edge.toml", text).unwrap()
+fn rules(text: &str) -> RuleSet {
+    read_rules("edge.toml", text).unwrap()
 }
 
-fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a Cmcd) -> Facts<'a> {
-    Facts {
+fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a CmcdData) -> RuleVariables<'a> {
+    RuleVariables {
         method: &Method::GET,
         host: headers
             .get("host")
@@ -25,10 +25,10 @@ fn facts<'a>(path: &'a str, headers: &'a HeaderMap, cmcd: &'a Cmcd) -> Facts<'a>
     }
 }
 
-fn player(words: &'static str) -> (HeaderMap, Cmcd) {
+fn player(words: &'static str) -> (HeaderMap, CmcdData) {
     let mut headers = HeaderMap::new();
     headers.insert("cmcd-request", HeaderValue::from_static(words));
-    let cmcd = Cmcd::of(None, &headers);
+    let cmcd = CmcdData::parse(None, &headers);
     (headers, cmcd)
 }
 
@@ -50,24 +50,30 @@ congestion = "reno"
 "#;
 
 #[test]
-fn the_first_that_matches_wins() {
+fn the_first_matching_rule_applies() {
     let rules = rules(ISSUE);
     let (headers, cmcd) = player("tb=6000");
-    let choice = rules.choose(&facts("/a.m4s", &headers, &cmcd)).unwrap();
+    let choice = rules
+        .choose_for_response(&facts("/a.m4s", &headers, &cmcd))
+        .unwrap();
     assert_eq!(choice.rule.name, "rule 1");
     assert_eq!(choice.transport.congestion.as_deref(), Some("bbr"));
     assert_eq!(choice.transport.pace_bytes_per_s, Some(9_000_000 / 8));
-    let choice = rules.choose(&facts("/a.mpd", &headers, &cmcd)).unwrap();
+    let choice = rules
+        .choose_for_response(&facts("/a.mpd", &headers, &cmcd))
+        .unwrap();
     assert_eq!(choice.rule.name, "rest");
-    // A player that does not say its bitrate is not paced, but the rest holds.
+    // Without `tb` in CMCD there is no pace, but the rule's other actions apply.
     let (headers, cmcd) = player("bl=1000");
-    let choice = rules.choose(&facts("/a.m4s", &headers, &cmcd)).unwrap();
+    let choice = rules
+        .choose_for_response(&facts("/a.m4s", &headers, &cmcd))
+        .unwrap();
     assert_eq!(choice.transport.congestion.as_deref(), Some("bbr"));
     assert_eq!(choice.transport.pace_bytes_per_s, None);
 }
 
 #[test]
-fn pace_by_buffer() {
+fn a_rule_can_pace_by_buffer() {
     let text = "[[rule]]\nwhen = 'true'\npace = 'ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb'";
     let rules = rules(text);
     for (words, kbps) in [
@@ -77,7 +83,9 @@ fn pace_by_buffer() {
         ("bl=90000,tb=1000", 1500),
     ] {
         let (headers, cmcd) = player(words);
-        let choice = rules.choose(&facts("/", &headers, &cmcd)).unwrap();
+        let choice = rules
+            .choose_for_response(&facts("/", &headers, &cmcd))
+            .unwrap();
         assert_eq!(
             choice.transport.pace_bytes_per_s,
             Some(kbps * 125),
@@ -87,7 +95,7 @@ fn pace_by_buffer() {
 }
 
 #[test]
-fn all_that_can_be_asked() {
+fn conditions_can_use_all_variables() {
     for (when, expected) in [
         ("method == 'GET' && path == '/a' && query == ''", true),
         ("client.address == '10.1.2.3' && client.net == ''", true),
@@ -108,18 +116,20 @@ fn all_that_can_be_asked() {
         let (mut headers, cmcd) = player("tb=6000");
         headers.insert("x-a", "b".parse().unwrap());
         headers.insert("content-type", "video/mp4".parse().unwrap());
-        let found = rules.choose(&facts("/a", &headers, &cmcd)).is_some();
+        let found = rules
+            .choose_for_response(&facts("/a", &headers, &cmcd))
+            .is_some();
         assert_eq!(
             found,
             expected,
             "{when}: {:?}",
-            rules.explain(&facts("/a", &headers, &cmcd))
+            rules.explain_verdicts(&facts("/a", &headers, &cmcd))
         );
     }
 }
 
 #[test]
-fn bad_rules_are_told_with_their_place() {
+fn invalid_rules_are_reported_with_their_place() {
     for (text, parts) in [
         (
             "[[rule]]\nwhen = 'path ='",
@@ -128,7 +138,7 @@ fn bad_rules_are_told_with_their_place() {
         (
             "[[rule]]\nwhen = 'pth == \"a\"'",
             &[
-                "edge.toml:2: there is no pth; there are method",
+                "edge.toml:2: unknown variable pth; use one of method",
                 "        ^",
             ],
         ),
@@ -138,37 +148,40 @@ fn bad_rules_are_told_with_their_place() {
         ),
         (
             "[[rule]]\nwhen = 'true'\npace = -1",
-            &["edge.toml:3: a pace is a positive"],
+            &["edge.toml:3: pace must be a positive"],
         ),
         ("[[rule]]\nwhen = 'true'\npase = 1", &["pase"]),
         (
             "[[rule]]\nwhen = 'true'\nttl = 'soon'",
-            &["edge.toml:3: a duration is"],
+            &["edge.toml:3: expected a duration"],
         ),
         (
             "[[rule]]\nwhen = 'true'\ndeny = 200",
-            &["edge.toml:3: a status from 400"],
+            &["edge.toml:3: deny must be a status from 400"],
         ),
-        ("[[rule]]\nwhen = 'true'\ndelay = '2h'", &["at most 60s"]),
+        (
+            "[[rule]]\nwhen = 'true'\ndelay = '2h'",
+            &["delay must be at most 60s"],
+        ),
         (
             "[[rule]]\nwhen = 'true'\ncongestion = 'a b'",
-            &["an algorithm is"],
+            &["congestion must be"],
         ),
         (
             "[[rule]]\nwhen = 'response.status == 200'\npass = true",
-            &["before the answer is known"],
+            &["before the response is known"],
         ),
         (
             "[[rule]]\nwhen = 'true'\nset = { 'X' = \"a\\nb\" }",
-            &["cannot be a header"],
+            &["is not a valid header"],
         ),
         (
             "[networks]\na = ['10.0.0.0/99']",
-            &["edge.toml:2: ", "is no network"],
+            &["edge.toml:2: ", "invalid network"],
         ),
         ("[[rule]]\npass = true", &["missing field `when`"]),
     ] {
-        let wrong = read("edge.toml", text).unwrap_err().0;
+        let wrong = read_rules("edge.toml", text).unwrap_err().0;
         for part in parts {
             assert!(wrong.contains(part), "{text}\n{wrong}");
         }
@@ -176,18 +189,18 @@ fn bad_rules_are_told_with_their_place() {
 }
 
 #[test]
-fn early_actions_are_known_without_an_answer() {
+fn request_actions_need_no_response() {
     let text = "[[rule]]\nwhen = 'response.status == 200'\ncongestion = 'bbr'\n\
                 [[rule]]\nwhen = 'path == \"/x\"'\ndeny = 403\n\
                 [[rule]]\nwhen = 'true'\nttl = '9s'\ndelay = '5ms'";
     let rules = rules(text);
     let (headers, cmcd) = player("tb=6000");
     let early = |path| {
-        let facts = Facts {
+        let facts = RuleVariables {
             answer: None,
             ..facts(path, &headers, &cmcd)
         };
-        rules.early(&facts).unwrap().1
+        rules.find_request_actions(&facts).unwrap().1
     };
     assert_eq!(early("/x").deny.unwrap(), 403);
     assert_eq!(early("/y").ttl, Some(Duration::from_secs(9)));

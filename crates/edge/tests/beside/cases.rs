@@ -1,27 +1,27 @@
-//! The exchanges: what the origin answers, and what two clients ask, one after the other.
+//! Exchanges: a response of the origin, and two requests for it, one after the other.
 
 use std::time::{Duration, SystemTime};
 
 /// Two requests for one target.
-pub struct Case {
+pub struct ExchangeCase {
     pub name: &'static str,
     pub status: u16,
-    /// Header lines; `+N` and `-N` seconds in braces are dates from now.
+    /// Header lines of the response; `{+N}` and `{-N}` are dates relative to now, in seconds.
     pub answer: &'static [&'static str],
     pub first: &'static [&'static str],
-    /// Of the second request.
+    /// Method of the second request.
     pub method: &'static str,
     pub second: &'static [&'static str],
 }
 
-const fn case(
+const fn get_case(
     name: &'static str,
     status: u16,
     answer: &'static [&'static str],
     first: &'static [&'static str],
     second: &'static [&'static str],
-) -> Case {
-    Case {
+) -> ExchangeCase {
+    ExchangeCase {
         name,
         status,
         answer,
@@ -31,121 +31,121 @@ const fn case(
     }
 }
 
-const fn head(name: &'static str, answer: &'static [&'static str]) -> Case {
-    Case {
+const fn head_case(name: &'static str, answer: &'static [&'static str]) -> ExchangeCase {
+    ExchangeCase {
         method: "HEAD",
-        ..case(name, 200, answer, &[], &[])
+        ..get_case(name, 200, answer, &[], &[])
     }
 }
 
 const KEEP: &[&str] = &["Cache-Control: max-age=60"];
 const TAGGED: &[&str] = &["Cache-Control: max-age=60", "ETag: \"1\""];
 
-pub const CASES: &[Case] = &[
-    case("max-age", 200, KEEP, &[], &[]),
-    case(
+pub const CASES: &[ExchangeCase] = &[
+    get_case("max-age", 200, KEEP, &[], &[]),
+    get_case(
         "s-maxage before max-age",
         200,
         &["Cache-Control: max-age=0, s-maxage=60"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "s-maxage=0",
         200,
         &["Cache-Control: max-age=60, s-maxage=0"],
         &[],
         &[],
     ),
-    case("Expires", 200, &["Expires: {+60}"], &[], &[]),
-    case("Expires in the past", 200, &["Expires: {-60}"], &[], &[]),
-    case("Expires that is no date", 200, &["Expires: 0"], &[], &[]),
-    case("nothing said", 200, &[], &[], &[]),
-    case(
-        "Last-Modified alone",
+    get_case("Expires", 200, &["Expires: {+60}"], &[], &[]),
+    get_case("Expires in the past", 200, &["Expires: {-60}"], &[], &[]),
+    get_case("invalid Expires", 200, &["Expires: 0"], &[], &[]),
+    get_case("no cache headers", 200, &[], &[], &[]),
+    get_case(
+        "only Last-Modified",
         200,
         &["Last-Modified: {-864000}"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "no-store",
         200,
         &["Cache-Control: no-store, max-age=60"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "private",
         200,
         &["Cache-Control: private, max-age=60"],
         &[],
         &[],
     ),
-    case(
-        "no-cache with a tag",
+    get_case(
+        "no-cache with ETag",
         200,
         &["Cache-Control: no-cache", "ETag: \"1\""],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "Pragma of an answer",
         200,
         &["Pragma: no-cache", "Cache-Control: max-age=60"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "Set-Cookie",
         200,
         &["Cache-Control: max-age=60", "Set-Cookie: a=b"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "quoted max-age",
         200,
         &["Cache-Control: max-age=\"60\""],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "max-age that is no number",
         200,
         &["Cache-Control: max-age=abc"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "capital letters",
         200,
         &["Cache-Control: MAX-AGE=60"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "CDN-Cache-Control",
         200,
         &["Cache-Control: no-store", "CDN-Cache-Control: max-age=60"],
         &[],
         &[],
     ),
-    case(
-        "too old already",
+    get_case(
+        "stale on arrival",
         200,
         &["Cache-Control: max-age=60", "Age: 70"],
         &[],
         &[],
     ),
-    case(
-        "stale with a tag",
+    get_case(
+        "stale on arrival with ETag",
         200,
         &["Cache-Control: max-age=5", "Age: 9", "ETag: \"1\""],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "stale-while-revalidate",
         200,
         &[
@@ -155,125 +155,131 @@ pub const CASES: &[Case] = &[
         &[],
         &[],
     ),
-    case(
+    get_case(
         "must-revalidate, fresh",
         200,
         &["Cache-Control: max-age=60, must-revalidate"],
         &[],
         &[],
     ),
-    case("404 with max-age", 404, KEEP, &[], &[]),
-    case("404", 404, &[], &[], &[]),
-    case("302", 302, &["Location: /x"], &[], &[]),
-    case(
+    get_case("404 with max-age", 404, KEEP, &[], &[]),
+    get_case("404", 404, &[], &[], &[]),
+    get_case("302", 302, &["Location: /x"], &[], &[]),
+    get_case(
         "302 with max-age",
         302,
         &["Location: /x", "Cache-Control: max-age=60"],
         &[],
         &[],
     ),
-    case("301", 301, &["Location: /x"], &[], &[]),
-    case("500 with max-age", 500, KEEP, &[], &[]),
-    case(
+    get_case("301", 301, &["Location: /x"], &[], &[]),
+    get_case("500 with max-age", 500, KEEP, &[], &[]),
+    get_case(
         "Vary, the same",
         200,
         &["Cache-Control: max-age=60", "Vary: Accept-Language"],
         &["Accept-Language: de"],
         &["Accept-Language: de"],
     ),
-    case(
+    get_case(
         "Vary, another",
         200,
         &["Cache-Control: max-age=60", "Vary: Accept-Language"],
         &["Accept-Language: de"],
         &["Accept-Language: fr"],
     ),
-    case(
-        "Vary, written otherwise",
+    get_case(
+        "Vary, equivalent spelling",
         200,
         &["Cache-Control: max-age=60", "Vary: Accept-Language"],
         &["Accept-Language: de, fr"],
         &["Accept-Language: DE,FR"],
     ),
-    case(
+    get_case(
         "Vary: *",
         200,
         &["Cache-Control: max-age=60", "Vary: *"],
         &[],
         &[],
     ),
-    case(
+    get_case(
         "Authorization",
         200,
         KEEP,
         &["Authorization: Basic eA=="],
         &["Authorization: Basic eQ=="],
     ),
-    case(
+    get_case(
         "Authorization, public",
         200,
         &["Cache-Control: public, max-age=60"],
         &["Authorization: Basic eA=="],
         &["Authorization: Basic eQ=="],
     ),
-    case("Cookie", 200, KEEP, &["Cookie: a=b"], &["Cookie: a=c"]),
-    case(
+    get_case("Cookie", 200, KEEP, &["Cookie: a=b"], &["Cookie: a=c"]),
+    get_case(
         "request no-cache",
         200,
         TAGGED,
         &[],
         &["Cache-Control: no-cache"],
     ),
-    case("request Pragma", 200, TAGGED, &[], &["Pragma: no-cache"]),
-    case(
+    get_case("request Pragma", 200, TAGGED, &[], &["Pragma: no-cache"]),
+    get_case(
         "request max-age=0",
         200,
         TAGGED,
         &[],
         &["Cache-Control: max-age=0"],
     ),
-    case(
+    get_case(
         "request no-store",
         200,
         KEEP,
         &[],
         &["Cache-Control: no-store"],
     ),
-    case(
+    get_case(
         "only-if-cached",
         200,
         KEEP,
         &["Cache-Control: only-if-cached"],
         &[],
     ),
-    case(
-        "a part of what is kept",
+    get_case(
+        "range of a cached response",
         200,
         TAGGED,
         &[],
         &["Range: bytes=0-3"],
     ),
-    case("a part first", 200, TAGGED, &["Range: bytes=0-3"], &[]),
-    case(
-        "If-Range of another state",
+    get_case(
+        "range before the full response",
+        200,
+        TAGGED,
+        &["Range: bytes=0-3"],
+        &[],
+    ),
+    get_case(
+        "If-Range with another ETag",
         200,
         TAGGED,
         &[],
         &["Range: bytes=0-3", "If-Range: \"2\""],
     ),
-    case("If-None-Match", 200, TAGGED, &[], &["If-None-Match: \"1\""]),
-    case(
-        "a part behind the end",
+    get_case("If-None-Match", 200, TAGGED, &[], &["If-None-Match: \"1\""]),
+    get_case(
+        "range beyond the end",
         200,
         TAGGED,
         &[],
         &["Range: bytes=99-"],
     ),
-    head("HEAD of what is kept", KEEP),
+    head_case("HEAD of a cached response", KEEP),
 ];
 
-/// A header line with its date.
-pub fn dated(line: &str) -> String {
+/// Returns a header line with its date filled in.
+pub fn resolve_date(line: &str) -> String {
     let Some((before, rest)) = line.split_once('{') else {
         return line.to_owned();
     };

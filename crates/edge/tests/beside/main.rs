@@ -1,6 +1,7 @@
-//! The same exchanges through our edge, Varnish and nginx's `proxy_cache`, each as it comes. Where they
-//! do not all do the same, `docs/edge-beside.md` lists it with the reason; this fails for a difference
-//! that is not there, and for one that is there no more.
+//! Compares the edge with Varnish and nginx's `proxy_cache`, all with their defaults.
+//!
+//! `docs/edge-beside.md` lists the differences with their reasons. The test fails for an unlisted
+//! difference, and for a listed one that no longer exists.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,19 +13,19 @@ mod support;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use cases::{CASES, Case};
-use support::{Client, Edge, Exchange, Origin};
+use cases::{CASES, ExchangeCase};
+use support::{OriginExchange, RawClient, ScriptedOrigin, TestEdge};
 
 const LISTED: &str = include_str!("../../../../docs/edge-beside.md");
 
-/// What the origin was asked for, in order: target, and whether with a condition.
-type Asked = Arc<Mutex<Vec<(String, bool)>>>;
+/// Requests that reached the origin, in order: target, and whether it was conditional.
+type RequestLog = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// Answers by the case that the target names; a body tells how often it was asked before.
-fn origin() -> (SocketAddr, Asked) {
-    let asked: Asked = Arc::default();
-    let seen = asked.clone();
-    let (address, _) = Origin::answering(move |exchange: &Exchange| {
+/// Starts an origin that responds by the case in the target. A body contains the request's number.
+fn start_origin() -> (SocketAddr, RequestLog) {
+    let requests: RequestLog = Arc::default();
+    let seen = requests.clone();
+    let (address, _) = ScriptedOrigin::start_with(move |exchange: &OriginExchange| {
         let target = exchange.target().to_owned();
         let number: Option<usize> = target.split('/').nth(2).and_then(|n| n.parse().ok());
         let Some(case) = number.and_then(|number| CASES.get(number)) else {
@@ -34,32 +35,36 @@ fn origin() -> (SocketAddr, Asked) {
         let date = exchange.header("if-modified-since");
         let mut seen = seen.lock().unwrap();
         seen.push((target.clone(), tag.is_some() || date.is_some()));
-        let lines: Vec<String> = case.answer.iter().map(|line| cases::dated(line)).collect();
+        let lines: Vec<String> = case
+            .answer
+            .iter()
+            .map(|line| cases::resolve_date(line))
+            .collect();
         let before = seen.iter().filter(|(other, _)| *other == target).count();
         match tag {
             Some("\"1\"") => (304, lines, Vec::new()),
             _ => (case.status, lines, format!("body {before}").into_bytes()),
         }
     });
-    (address, asked)
+    (address, requests)
 }
 
-/// What a cache made of a case's two requests: what the client got, and what the origin was asked.
-fn observe(
+/// Runs a case's two requests, and describes the client's responses and the origin's requests.
+fn observe_case(
     server: &str,
     address: SocketAddr,
-    asked: &Asked,
+    requests: &RequestLog,
     number: usize,
     settle: impl Fn(),
 ) -> String {
     let case = &CASES[number];
     let target = format!("/{server}/{number}");
-    // One connection: nginx has finished with the first answer when it reads the second request.
-    let mut client = Client::to(address);
+    // On one connection, nginx reads the second request after it has finished the first.
+    let mut client = RawClient::connect_to(address);
     let mut seen = Vec::new();
     for (method, lines) in [("GET", case.first), (case.method, case.second)] {
         client.send(method, &target, lines);
-        let answer = client.answer(method);
+        let answer = client.read_response(method);
         let body = if answer.status < 300 && method == "GET" {
             format!(" {:?}", answer.text())
         } else {
@@ -68,23 +73,23 @@ fn observe(
         seen.push(format!("{}{body}", answer.status));
         settle();
     }
-    let asked = asked.lock().unwrap();
-    let asked: Vec<bool> = asked
+    let requests = requests.lock().unwrap();
+    let conditional: Vec<bool> = requests
         .iter()
         .filter(|(other, _)| *other == target)
         .map(|(_, condition)| *condition)
         .collect();
-    let what = match asked.as_slice() {
-        [] => "never asked",
-        [_] => "asked once",
-        [_, true] => "asked again whether changed",
-        [_, ..] => "asked again",
+    let what = match conditional.as_slice() {
+        [] => "not fetched",
+        [_] => "fetched once",
+        [_, true] => "revalidated",
+        [_, ..] => "fetched again",
     };
     format!("{}, {what}", seen.join(", "))
 }
 
-/// A row of the table, for whoever adds a case.
-fn row(case: &Case, seen: &[String; 3]) -> String {
+/// Formats a row of the table, to be copied when a case is added.
+fn format_row(case: &ExchangeCase, seen: &[String; 3]) -> String {
     let quoted = |lines: &[&str]| match lines {
         [] => "–".to_owned(),
         lines => format!("`{}`", lines.join("`, `")),
@@ -102,24 +107,24 @@ fn row(case: &Case, seen: &[String; 3]) -> String {
 }
 
 #[test]
-fn every_difference_to_varnish_and_nginx_is_listed_with_its_reason() {
-    let (address, asked) = origin();
+fn every_difference_to_varnish_and_nginx_is_listed() {
+    let (address, requests) = start_origin();
     let folder = tempfile::tempdir().unwrap();
     let (Some(varnish), Some(nginx)) = (
         peers::varnish(folder.path(), address),
         peers::nginx(folder.path(), address),
     ) else {
-        println!("SKIPPED: there is no varnishd or no nginx (scripts/install.sh test brings them)");
+        println!("SKIPPED: varnishd or nginx is missing; scripts/install.sh test installs them");
         return;
     };
-    let edge = Edge::new(address, &[]);
+    let edge = TestEdge::new(address, &[]);
     let mut unlisted = Vec::new();
     let mut rows = 0;
     for (number, case) in CASES.iter().enumerate() {
-        let look = |server, address| observe(server, address, &asked, number, || {});
-        let settle = || edge.until("headwater_cache_flights", 0);
+        let look = |server, address| observe_case(server, address, &requests, number, || {});
+        let settle = || edge.wait_for_metric("headwater_cache_flights", 0);
         let seen = [
-            observe("headwater", edge.address, &asked, number, settle),
+            observe_case("headwater", edge.address, &requests, number, settle),
             look("varnish", varnish.address),
             look("nginx", nginx.address),
         ];
@@ -127,7 +132,7 @@ fn every_difference_to_varnish_and_nginx_is_listed_with_its_reason() {
             continue;
         }
         rows += 1;
-        let row = row(case, &seen);
+        let row = format_row(case, &seen);
         let reason = LISTED.lines().find_map(|line| line.strip_prefix(&row));
         if reason.is_none_or(|reason| reason.len() <= 10) {
             unlisted.push(row);
@@ -141,6 +146,6 @@ fn every_difference_to_varnish_and_nginx_is_listed_with_its_reason() {
     let listed = LISTED.lines().filter(|line| line.starts_with("| ")).count() - 1;
     assert_eq!(
         listed, rows,
-        "docs/edge-beside.md lists what is not so any more"
+        "docs/edge-beside.md lists a difference that no longer exists"
     );
 }

@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Ended when dropped.
-pub struct Peer {
+pub struct PeerServer {
     child: Child,
     pub address: SocketAddr,
 }
 
-pub fn varnish(folder: &Path, origin: SocketAddr) -> Option<Peer> {
+pub fn varnish(folder: &Path, origin: SocketAddr) -> Option<PeerServer> {
     let vcl = folder.join("default.vcl");
     let (host, port) = (origin.ip(), origin.port());
     let text = format!("vcl 4.1; backend o {{ .host = \"{host}\"; .port = \"{port}\"; }}");
@@ -20,10 +20,10 @@ pub fn varnish(folder: &Path, origin: SocketAddr) -> Option<Peer> {
     let mut command = Command::new("varnishd");
     command.arg("-F").arg("-n").arg(folder.join("varnish"));
     command.arg("-f").arg(vcl).args(["-s", "malloc,64M", "-a"]);
-    Peer::start(command.arg(address.to_string()), address)
+    PeerServer::start(command.arg(address.to_string()), address)
 }
 
-pub fn nginx(folder: &Path, origin: SocketAddr) -> Option<Peer> {
+pub fn nginx(folder: &Path, origin: SocketAddr) -> Option<PeerServer> {
     let (address, dir) = (free(), folder.display());
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {dir}/n-{kind};"))
@@ -45,7 +45,7 @@ pub fn nginx(folder: &Path, origin: SocketAddr) -> Option<Peer> {
         .arg(path)
         .arg("-e")
         .arg(folder.join("start.log"));
-    Peer::start(&mut command, address)
+    PeerServer::start(&mut command, address)
 }
 
 fn free() -> SocketAddr {
@@ -53,11 +53,11 @@ fn free() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-impl Peer {
-    fn start(command: &mut Command, address: SocketAddr) -> Option<Peer> {
+impl PeerServer {
+    fn start(command: &mut Command, address: SocketAddr) -> Option<PeerServer> {
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = quiet.spawn().ok()?;
-        let peer = Peer { child, address };
+        let peer = PeerServer { child, address };
         for _ in 0..2000 {
             if TcpStream::connect(address).is_ok() {
                 return Some(peer);
@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerServer {
     fn drop(&mut self) {
         // Its children end with it, other than after SIGKILL.
         let pid = self.child.id().to_string();

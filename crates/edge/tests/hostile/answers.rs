@@ -1,18 +1,21 @@
-//! From the origin's side: one that is broken, or somebody else's.
+//! Attacks by an origin that is broken or compromised.
 
-use super::support::{Edge, Exchange, Origin};
+use super::support::{OriginExchange, ScriptedOrigin, TestEdge};
 
 const EVIL: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nevil";
 
-fn asked(origin: &Origin, edge: &Edge) -> (super::support::Client, Exchange) {
+fn request_origin(
+    origin: &ScriptedOrigin,
+    edge: &TestEdge,
+) -> (super::support::RawClient, OriginExchange) {
     let mut client = edge.connect();
     client.send("GET", "/a", &[]);
-    (client, origin.next())
+    (client, origin.next_request())
 }
 
-/// What follows an answer is no answer to the next request on that connection.
+/// Bytes after a response must not become the response to the next request on that connection.
 #[test]
-fn no_answer_hides_behind_another_one() {
+fn a_response_hides_no_second_response() {
     for (lines, body) in [
         ("Content-Length: 3\r\n", "abc"),
         ("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"),
@@ -40,8 +43,8 @@ fn no_answer_hides_behind_another_one() {
         ),
         ("Transfer-Encoding: chunked\r\n", "3\nabc\n0\n\n"),
     ] {
-        let origin = Origin::new();
-        let edge = Edge::new(
+        let origin = ScriptedOrigin::new();
+        let edge = TestEdge::new(
             origin.address,
             &[
                 "--origin-between-timeout",
@@ -50,57 +53,62 @@ fn no_answer_hides_behind_another_one() {
                 "500ms",
             ],
         );
-        let (mut client, mut exchange) = asked(&origin, &edge);
+        let (mut client, mut exchange) = request_origin(&origin, &edge);
         exchange.send(format!("HTTP/1.1 200 OK\r\n{lines}\r\n{body}{EVIL}"));
-        // Given in part, or refused; never as a whole that holds more than one answer.
-        if let Some(answer) = client.try_answer("GET") {
+        // A partial response or an error is fine; a complete response must not contain a second
+        // one.
+        if let Some(answer) = client.try_read_response("GET") {
             let whole = answer.status == 200 && answer.complete;
             assert!(
                 !whole || !answer.text().contains("evil"),
                 "{lines:?}: {answer:?}"
             );
         }
-        exchange.done();
-        // Another one asks something else: a new connection, or at least an answer of its own.
+        exchange.finish();
+        // The next request gets a new connection, or at least its own response.
         let mut other = edge.connect();
         other.send("GET", "/other", &[]);
-        let next = origin.next();
+        let next = origin.next_request();
         assert_eq!(next.target(), "/other", "{lines:?}");
-        next.answer(200, &[], b"mine");
-        assert_eq!(other.answer("GET").text(), "mine", "{lines:?}");
+        next.respond(200, &[], b"mine");
+        assert_eq!(other.read_response("GET").text(), "mine", "{lines:?}");
         assert_eq!(
-            edge.metric("headwater_cache_requests_total{result=\"hit\"}"),
+            edge.read_metric("headwater_cache_requests_total{result=\"hit\"}"),
             0
         );
     }
 }
 
 #[test]
-fn answers_without_a_body_bring_none_along() {
+fn bodiless_responses_stay_bodiless() {
     for (method, status) in [("GET", 204), ("HEAD", 200), ("GET", 304)] {
-        let origin = Origin::new();
-        let edge = Edge::new(origin.address, &[]);
+        let origin = ScriptedOrigin::new();
+        let edge = TestEdge::new(origin.address, &[]);
         let mut client = edge.connect();
         client.send(method, "/a", &["If-None-Match: \"x\""]);
-        let mut exchange = origin.next();
+        let mut exchange = origin.next_request();
         exchange.send(format!(
             "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{EVIL}",
             EVIL.len()
         ));
-        let answer = client.answer(method);
+        let answer = client.read_response(method);
         assert!(!answer.text().contains("evil"), "{method} {status}");
-        exchange.done();
+        exchange.finish();
         let mut other = edge.connect();
         other.send("GET", "/other", &[]);
-        let next = origin.next();
+        let next = origin.next_request();
         assert_eq!(next.target(), "/other");
-        next.answer(200, &[], b"mine");
-        assert_eq!(other.answer("GET").text(), "mine", "{method} {status}");
+        next.respond(200, &[], b"mine");
+        assert_eq!(
+            other.read_response("GET").text(),
+            "mine",
+            "{method} {status}"
+        );
     }
 }
 
 #[test]
-fn heads_that_are_none_are_the_origins_failure() {
+fn invalid_response_heads_become_502() {
     let many: String = (0..5000).map(|n| format!("X-{n}: y\r\n")).collect();
     let long = format!("X: {}\r\n", "a".repeat(200_000));
     for head in [
@@ -118,13 +126,14 @@ fn heads_that_are_none_are_the_origins_failure() {
         &format!("HTTP/1.1 200 OK\r\n{many}\r\n"),
         &format!("HTTP/1.1 200 OK\r\n{long}\r\n"),
     ] {
-        let origin = Origin::new();
-        let edge = Edge::new(origin.address, &["--origin-first-byte-timeout", "500ms"]);
-        let (mut client, mut exchange) = asked(&origin, &edge);
+        let origin = ScriptedOrigin::new();
+        let edge = TestEdge::new(origin.address, &["--origin-first-byte-timeout", "500ms"]);
+        let (mut client, mut exchange) = request_origin(&origin, &edge);
         exchange.send(head);
         drop(exchange);
-        // A request that may be repeated is, once, on a new connection, if the first was kept.
-        let answer = client.answer("GET");
+        // A repeatable request is repeated once, on a new connection, if the first one was a reused
+        // connection.
+        let answer = client.read_response("GET");
         assert!(
             [502, 504].contains(&answer.status),
             "{head:.80}: {}",
@@ -135,23 +144,23 @@ fn heads_that_are_none_are_the_origins_failure() {
 }
 
 #[test]
-fn words_before_the_answer_are_not_the_answer_and_have_an_end() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &["--origin-first-byte-timeout", "2s"]);
-    let (mut client, mut exchange) = asked(&origin, &edge);
+fn interim_responses_are_skipped_and_bounded() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &["--origin-first-byte-timeout", "2s"]);
+    let (mut client, mut exchange) = request_origin(&origin, &edge);
     exchange.send("HTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
     exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    assert_eq!(client.answer("GET").text(), "ok");
-    exchange.done();
+    assert_eq!(client.read_response("GET").text(), "ok");
+    exchange.finish();
     let mut client = edge.connect();
     client.send("GET", "/b", &[]);
-    let mut exchange = origin.next();
+    let mut exchange = origin.next_request();
     let hints = "HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n".repeat(1000);
     let flood = std::thread::spawn(move || {
         for _ in 0..200 {
             exchange.send(&hints);
         }
     });
-    assert!([502, 504].contains(&client.answer("GET").status));
+    assert!([502, 504].contains(&client.read_response("GET").status));
     flood.join().unwrap();
 }

@@ -1,11 +1,11 @@
-//! One client's answer, given to others.
+//! Attacks that store a response under a key where other clients find it.
 
-use super::strict::Strict;
-use super::support::{Edge, Origin};
+use super::strict::StrictOrigin;
+use super::support::{ScriptedOrigin, TestEdge};
 
-/// Web cache poisoning: what is not in the key must not reach the origin.
+/// Web cache poisoning: a header outside of the key must not reach the origin.
 #[test]
-fn no_header_outside_the_key_reaches_an_origin_whose_answer_is_kept() {
+fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     let headers = [
         "Forwarded: host=evil",
         "X-Forwarded-Host: evil",
@@ -41,18 +41,18 @@ fn no_header_outside_the_key_reaches_an_origin_whose_answer_is_kept() {
         "Pragma: evil",
     ];
     for line in headers {
-        let origin = Strict::new();
-        let edge = Edge::new(origin.address, &[]);
+        let origin = StrictOrigin::new();
+        let edge = TestEdge::new(origin.address, &[]);
         let mut client = edge.connect();
         client.send("GET", "/a", &[line]);
         if line.starts_with("Transfer") {
-            client.stream_write(b"0\r\n\r\n");
+            client.write_ignoring_errors(b"0\r\n\r\n");
         }
-        let answer = client.answer("GET");
+        let answer = client.read_response("GET");
         assert!(answer.status < 500, "{line}: {}", answer.head);
         let name = line.split(':').next().unwrap();
-        for seen in origin.seen() {
-            let values = seen.values(name);
+        for seen in origin.parsed_requests() {
+            let values = seen.header_values(name);
             assert!(
                 values.iter().all(|value| !value.contains("evil")),
                 "{line}: {}",
@@ -64,11 +64,11 @@ fn no_header_outside_the_key_reaches_an_origin_whose_answer_is_kept() {
     }
 }
 
-/// An origin that answers by a header and does not say so by Vary, where the answer shows it: what one
-/// client's page may read, or one client can decode, is not for all.
+/// The origin varies its response by a header without Vary. Where the response reveals it, because
+/// only one page may read it or only some clients can decode it, the response is not for all.
 #[test]
-fn answers_that_show_for_whom_they_are_are_given_to_no_others() {
-    let (address, seen) = Origin::answering(|asked| {
+fn implied_variants_are_not_shared() {
+    let (address, seen) = ScriptedOrigin::start_with(|asked| {
         let mut lines = vec!["Cache-Control: max-age=60".to_owned()];
         if let Some(origin) = asked.header("origin") {
             lines.push(format!("Access-Control-Allow-Origin: {origin}"));
@@ -77,7 +77,7 @@ fn answers_that_show_for_whom_they_are_are_given_to_no_others() {
         lines.extend(coding.map(|coding| format!("Content-Encoding: {coding}")));
         (200, lines, b"x".to_vec())
     });
-    let edge = Edge::new(address, &[]);
+    let edge = TestEdge::new(address, &[]);
     let mut client = edge.connect();
     for (name, shown, values) in [
         (
@@ -90,42 +90,42 @@ fn answers_that_show_for_whom_they_are_are_given_to_no_others() {
         let path = format!("/{name}");
         for _ in 0..2 {
             for value in values {
-                let answer = client.ask("GET", &path, &[&format!("{name}: {value}")]);
+                let answer = client.request("GET", &path, &[&format!("{name}: {value}")]);
                 assert_eq!(answer.header(shown).as_deref(), Some(value), "{name}");
                 let vary = answer.header("vary").unwrap();
                 assert!(vary.eq_ignore_ascii_case(name), "{vary}");
-                edge.until("headwater_cache_flights", 0);
+                edge.wait_for_metric("headwater_cache_flights", 0);
             }
         }
     }
     assert_eq!(seen.lock().unwrap().len(), 4);
-    // One that lets every page read it is for all.
-    let (address, seen) = Origin::answering(|_| {
+    // A response that every page may read is for all clients.
+    let (address, seen) = ScriptedOrigin::start_with(|_| {
         let all = "Access-Control-Allow-Origin: *".to_owned();
         (200, vec!["Cache-Control: max-age=60".into(), all], vec![])
     });
-    let edge = Edge::new(address, &[]);
+    let edge = TestEdge::new(address, &[]);
     for origin in ["https://one", "https://other"] {
-        edge.ask("GET", "/a", &[&format!("Origin: {origin}")]);
-        edge.until("headwater_cache_flights", 0);
+        edge.request("GET", "/a", &[&format!("Origin: {origin}")]);
+        edge.wait_for_metric("headwater_cache_flights", 0);
     }
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
-/// Who wants them all the same, says so, and has them.
+/// An operator can forward them explicitly.
 #[test]
-fn the_operator_may_send_more_on() {
-    let (address, seen) = Origin::answering(|_| (200, vec![], vec![]));
-    let edge = Edge::new(address, &["--forward", "user-agent"]);
-    edge.ask("GET", "/a", &["User-Agent: player", "Referer: http://a"]);
+fn the_operator_can_forward_more_headers() {
+    let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![], vec![]));
+    let edge = TestEdge::new(address, &["--forward", "user-agent"]);
+    edge.request("GET", "/a", &["User-Agent: player", "Referer: http://a"]);
     let seen = seen.lock().unwrap();
     assert!(seen[0].contains("user-agent: player\r\n"), "{}", seen[0]);
     assert!(!seen[0].contains("referer"), "{}", seen[0]);
 }
 
 #[test]
-fn whoever_names_another_host_is_given_that_hosts_answer() {
-    let (address, seen) = Origin::answering(|asked| {
+fn a_response_belongs_to_the_named_host() {
+    let (address, seen) = ScriptedOrigin::start_with(|asked| {
         let host = asked.header("host").unwrap_or("none").to_owned();
         (
             200,
@@ -133,18 +133,18 @@ fn whoever_names_another_host_is_given_that_hosts_answer() {
             host.into_bytes(),
         )
     });
-    let edge = Edge::new(address, &["--forward-host", "client"]);
+    let edge = TestEdge::new(address, &["--forward-host", "client"]);
     let ask = |text: &str| {
         let mut client = edge.connect();
-        client.stream_write(text.as_bytes());
-        client.answer("GET").text()
+        client.write_ignoring_errors(text.as_bytes());
+        client.read_response("GET").text()
     };
-    // An absolute target goes before the Host header, for the key as for the origin.
+    // An absolute target has precedence over the Host header, in the key as for the origin.
     assert_eq!(
         ask("GET http://victim/a HTTP/1.1\r\nHost: evil\r\n\r\n"),
         "victim"
     );
-    edge.until("headwater_cache_flights", 0);
+    edge.wait_for_metric("headwater_cache_flights", 0);
     assert_eq!(ask("GET /a HTTP/1.1\r\nHost: victim\r\n\r\n"), "victim");
     assert_eq!(ask("GET /a HTTP/1.1\r\nHost: VICTIM\r\n\r\n"), "victim");
     assert_eq!(ask("GET /a HTTP/1.1\r\nHost: evil\r\n\r\n"), "evil");
@@ -155,11 +155,11 @@ fn whoever_names_another_host_is_given_that_hosts_answer() {
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// Web cache deception: an ending that looks static makes nothing public, and no two spellings of
-/// a path are one.
+/// Web cache deception: a suffix that looks static makes nothing cacheable, and different spellings
+/// of a path are different keys.
 #[test]
-fn what_looks_like_a_file_is_not_kept_for_that() {
-    let (address, seen) = Origin::answering(|asked| {
+fn static_looking_paths_do_not_make_responses_cacheable() {
+    let (address, seen) = ScriptedOrigin::start_with(|asked| {
         let who = asked.header("cookie").unwrap_or("nobody").to_owned();
         let lines = vec![
             "Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT".into(),
@@ -167,7 +167,7 @@ fn what_looks_like_a_file_is_not_kept_for_that() {
         ];
         (200, lines, who.into_bytes())
     });
-    let edge = Edge::new(address, &[]);
+    let edge = TestEdge::new(address, &[]);
     for path in [
         "/me/x.css",
         "/me;x.css",
@@ -180,10 +180,10 @@ fn what_looks_like_a_file_is_not_kept_for_that() {
         "/me%23x.css",
         "//me/x.css",
     ] {
-        let victim = edge.ask("GET", path, &["Cookie: victim"]);
+        let victim = edge.request("GET", path, &["Cookie: victim"]);
         assert_eq!(victim.text(), "victim", "{path}");
-        edge.until("headwater_cache_flights", 0);
-        let attacker = edge.get(path);
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        let attacker = edge.get_path(path);
         assert_ne!(attacker.text(), "victim", "{path}");
     }
     let targets: Vec<String> = seen
@@ -199,9 +199,9 @@ fn what_looks_like_a_file_is_not_kept_for_that() {
 }
 
 #[test]
-fn an_error_that_an_attacker_causes_is_not_everybodys() {
-    let (address, _) = Origin::answering(|asked| {
-        // An origin that chokes on a header.
+fn an_error_caused_by_an_attacker_is_not_shared() {
+    let (address, _) = ScriptedOrigin::start_with(|asked| {
+        // The origin rejects a header.
         if asked.head.len() > 3000 || asked.header("x-evil").is_some() {
             return (400, vec![], b"choked".to_vec());
         }
@@ -211,11 +211,11 @@ fn an_error_that_an_attacker_causes_is_not_everybodys() {
             b"fine".to_vec(),
         )
     });
-    let edge = Edge::new(address, &[]);
+    let edge = TestEdge::new(address, &[]);
     let long = format!("Cookie: {}", "a".repeat(5000));
-    assert_eq!(edge.ask("GET", "/a", &[&long]).status, 400);
-    assert_eq!(edge.get("/a").text(), "fine");
-    assert_eq!(edge.ask("GET", "/b", &["X-Evil: 1"]).text(), "fine");
-    edge.until("headwater_cache_flights", 0);
-    assert_eq!(edge.get("/b").text(), "fine");
+    assert_eq!(edge.request("GET", "/a", &[&long]).status, 400);
+    assert_eq!(edge.get_path("/a").text(), "fine");
+    assert_eq!(edge.request("GET", "/b", &["X-Evil: 1"]).text(), "fine");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    assert_eq!(edge.get_path("/b").text(), "fine");
 }

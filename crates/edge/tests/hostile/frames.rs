@@ -1,15 +1,15 @@
-//! HTTP/2 by hand: floods, and requests that HTTP/1.1 could not carry (RFC 9113).
+//! Handwritten HTTP/2: floods, and requests that HTTP/1.1 cannot express (RFC 9113).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::strict::Strict;
-use super::support::{Edge, Origin};
+use super::strict::StrictOrigin;
+use super::support::{ScriptedOrigin, TestEdge};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Kind, stream, payload.
-type Frame = (u8, u32, Vec<u8>);
+/// Type, stream and payload.
+type RawFrame = (u8, u32, Vec<u8>);
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -22,7 +22,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = len[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -31,8 +31,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A field as a literal without indexing (RFC 7541 section 6.2.2), whatever it says.
-fn field(name: &str, value: &str) -> Vec<u8> {
+/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2), even an invalid one.
+fn encode_field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
         match u8::try_from(text.len()) {
@@ -52,11 +52,11 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-fn get(path: &str, more: &[(&str, &str)]) -> Vec<u8> {
-    request("GET", path, more)
+fn encode_get(path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    encode_request("GET", path, more)
 }
 
-fn request(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+fn encode_request(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let usual = [
         (":method", method),
         (":scheme", "http"),
@@ -65,19 +65,21 @@ fn request(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     ];
     let fields = usual.iter().chain(more);
     fields
-        .flat_map(|(name, value)| field(name, value))
+        .flat_map(|(name, value)| encode_field(name, value))
         .collect()
 }
 
-fn connect(edge: &Edge) -> TcpStream {
+fn connect_http2(edge: &TestEdge) -> TcpStream {
     let mut stream = edge.connect().stream;
     stream.write_all(PREFACE).unwrap();
-    stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+    stream
+        .write_all(&encode_frame(SETTINGS, 0, 0, &[]))
+        .unwrap();
     stream
 }
 
-/// Frames until the edge ends the connection; `until` ends the wait before that.
-fn frames(stream: &mut TcpStream, until: impl Fn(&[Frame]) -> bool) -> Vec<Frame> {
+/// Reads frames until the edge closes the connection, or until the condition holds.
+fn read_frames(stream: &mut TcpStream, until: impl Fn(&[RawFrame]) -> bool) -> Vec<RawFrame> {
     let mut all = Vec::new();
     while !until(&all) {
         let mut head = [0; 9];
@@ -95,8 +97,8 @@ fn frames(stream: &mut TcpStream, until: impl Fn(&[Frame]) -> bool) -> Vec<Frame
     all
 }
 
-/// Writes the same again and again, until it has been said so often or the edge hears no more.
-fn flood(
+/// Writes the same bytes repeatedly, until the limit or until the edge closes the connection.
+fn flood_edge(
     stream: &TcpStream,
     times: u32,
     bytes: impl Fn(u32) -> Vec<u8> + Send + 'static,
@@ -109,114 +111,119 @@ fn flood(
     })
 }
 
-fn refused(all: &[Frame]) -> bool {
+fn is_refused(all: &[RawFrame]) -> bool {
     all.iter().any(|(kind, ..)| *kind == GOAWAY)
 }
 
-/// CVE-2023-44487: a client that opens and resets streams must not make the edge work for it.
+/// CVE-2023-44487: a client that opens and resets streams must not cause work.
 #[test]
-fn streams_opened_and_reset_at_once_end_the_connection() {
+fn rapid_resets_close_the_connection() {
     const TIMES: u32 = 50_000;
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
-    let mut stream = connect(&edge);
-    let writer = flood(&stream, TIMES, |n| {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut stream = connect_http2(&edge);
+    let writer = flood_edge(&stream, TIMES, |n| {
         let id = 2 * n + 1;
-        let mut bytes = frame(
+        let mut bytes = encode_frame(
             HEADERS,
             END_STREAM | END_HEADERS,
             id,
-            &get(&format!("/{n}"), &[]),
+            &encode_get(&format!("/{n}"), &[]),
         );
-        bytes.extend(frame(RST_STREAM, 0, id, &8u32.to_be_bytes()));
+        bytes.extend(encode_frame(RST_STREAM, 0, id, &8u32.to_be_bytes()));
         bytes
     });
-    let all = frames(&mut stream, refused);
-    assert!(refused(&all), "no GOAWAY");
+    let all = read_frames(&mut stream, is_refused);
+    assert!(is_refused(&all), "no GOAWAY");
     drop(stream);
     writer.join().unwrap();
-    let asked = origin.count();
+    let asked = origin.request_count();
     assert!(asked < 1000, "{asked} requests reached the origin");
-    assert_eq!(edge.get("/healthz").status, 200);
+    assert_eq!(edge.get_path("/healthz").status, 200);
 }
 
-/// CVE-2024-27316 and its like: a header that never ends.
+/// CVE-2024-27316: a header block that never ends.
 #[test]
-fn continuations_without_end_end_the_connection() {
-    let origin = Strict::new();
-    let edge = Edge::new(origin.address, &[]);
-    for filler in [field("x", &"y".repeat(8000)), Vec::new()] {
-        let mut stream = connect(&edge);
+fn endless_continuations_close_the_connection() {
+    let origin = StrictOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    for filler in [encode_field("x", &"y".repeat(8000)), Vec::new()] {
+        let mut stream = connect_http2(&edge);
         stream
-            .write_all(&frame(HEADERS, END_STREAM, 1, &get("/a", &[])))
+            .write_all(&encode_frame(
+                HEADERS,
+                END_STREAM,
+                1,
+                &encode_get("/a", &[]),
+            ))
             .unwrap();
-        let writer = flood(&stream, 200_000, move |_| {
-            frame(CONTINUATION, 0, 1, &filler)
+        let writer = flood_edge(&stream, 200_000, move |_| {
+            encode_frame(CONTINUATION, 0, 1, &filler)
         });
-        let _ = frames(&mut stream, refused);
+        let _ = read_frames(&mut stream, is_refused);
         drop(stream);
         let written = writer.join().unwrap();
         assert!(written < 200_000, "{written} frames were taken");
     }
-    assert!(origin.seen().is_empty());
-    assert_eq!(edge.get("/healthz").status, 200);
+    assert!(origin.parsed_requests().is_empty());
+    assert_eq!(edge.get_path("/healthz").status, 200);
 }
 
-/// A small header that unpacks to a large one (HPACK bomb).
+/// A small header block that decodes to a large one (HPACK bomb).
 #[test]
-fn a_header_that_unpacks_to_more_than_allowed_reaches_nobody() {
-    let origin = Strict::new();
-    let edge = Edge::new(origin.address, &[]);
-    let mut stream = connect(&edge);
-    let mut block = get("/a", &[]);
-    // Into the dynamic table once (section 6.2.1), and out of it thousands of times.
-    let mut kept = field("x", &"y".repeat(3000));
+fn an_hpack_bomb_reaches_no_origin() {
+    let origin = StrictOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut stream = connect_http2(&edge);
+    let mut block = encode_get("/a", &[]);
+    // The field enters the dynamic table once (section 6.2.1) and is referenced thousands of times.
+    let mut kept = encode_field("x", &"y".repeat(3000));
     kept[0] = 0x40;
     block.extend(kept);
     block.extend([0xbe; 10_000]);
     let (first, rest) = block.split_at(10_000);
     stream
-        .write_all(&frame(HEADERS, END_STREAM, 1, first))
+        .write_all(&encode_frame(HEADERS, END_STREAM, 1, first))
         .unwrap();
     stream
-        .write_all(&frame(CONTINUATION, END_HEADERS, 1, rest))
+        .write_all(&encode_frame(CONTINUATION, END_HEADERS, 1, rest))
         .unwrap();
-    let all = frames(&mut stream, |all| {
+    let all = read_frames(&mut stream, |all| {
         all.iter()
             .any(|(kind, ..)| [HEADERS, RST_STREAM, GOAWAY].contains(kind))
     });
     assert!(!all.is_empty());
-    assert!(origin.seen().is_empty());
-    assert_eq!(edge.get("/healthz").status, 200);
+    assert!(origin.parsed_requests().is_empty());
+    assert_eq!(edge.get_path("/healthz").status, 200);
 }
 
 #[test]
-fn pings_and_settings_that_nobody_needs_do_not_pile_up() {
-    let edge = Edge::new(Strict::new().address, &[]);
+fn ping_and_settings_floods_do_not_accumulate() {
+    let edge = TestEdge::new(StrictOrigin::new().address, &[]);
     for (kind, payload) in [(PING, &[0; 8][..]), (SETTINGS, &[]), (DATA, &[])] {
-        let stream = connect(&edge);
-        // Nobody reads the acknowledgements.
-        let writer = flood(&stream, 20_000, move |_| {
+        let stream = connect_http2(&edge);
+        // The client does not read the acknowledgements.
+        let writer = flood_edge(&stream, 20_000, move |_| {
             let id = if kind == DATA { 1 } else { 0 };
-            frame(kind, 0, id, payload)
+            encode_frame(kind, 0, id, payload)
         });
-        assert_eq!(edge.get("/healthz").status, 200);
+        assert_eq!(edge.get_path("/healthz").status, 200);
         let _ = stream.shutdown(std::net::Shutdown::Both);
         writer.join().unwrap();
     }
 }
 
-/// Method, path, and more fields.
-type Case = (
+/// Method, path, and further fields.
+type FieldCase = (
     &'static str,
     &'static str,
     &'static [(&'static str, &'static str)],
 );
 
-/// Requests that become others when they are written as HTTP/1.1 (RFC 9113 sections 8.2.1, 8.2.2).
+/// Requests that become others when written as HTTP/1.1 (RFC 9113 sections 8.2.1, 8.2.2).
 #[test]
-fn no_request_of_http_2_becomes_two_of_http_1() {
-    let cases: &[Case] = &[
+fn an_http2_request_never_becomes_two_http1_requests() {
+    let cases: &[FieldCase] = &[
         ("POST", "/a", &[("transfer-encoding", "chunked")]),
         ("POST", "/a", &[("content-length", "0")]),
         (
@@ -235,33 +242,33 @@ fn no_request_of_http_2_becomes_two_of_http_1() {
         ("POST", "/a", &[("host", "other")]),
     ];
     for (method, path, more) in cases {
-        let origin = Strict::new();
-        let edge = Edge::new(origin.address, &["--header-timeout", "300ms"]);
-        let mut stream = connect(&edge);
+        let origin = StrictOrigin::new();
+        let edge = TestEdge::new(origin.address, &["--header-timeout", "300ms"]);
+        let mut stream = connect_http2(&edge);
         stream
-            .write_all(&frame(
+            .write_all(&encode_frame(
                 HEADERS,
                 END_HEADERS,
                 1,
-                &request(method, path, more),
+                &encode_request(method, path, more),
             ))
             .unwrap();
-        // It may be refused before that.
-        let _ = stream.write_all(&frame(
+        // The edge may reject the request before that.
+        let _ = stream.write_all(&encode_frame(
             DATA,
             END_STREAM,
             1,
             b"0\r\n\r\nGET /evil HTTP/1.1\r\nHost: e\r\n\r\n",
         ));
-        frames(&mut stream, |all| {
+        read_frames(&mut stream, |all| {
             all.iter().any(|(kind, id, _)| {
                 *kind == GOAWAY || [HEADERS, RST_STREAM].contains(kind) && *id == 1
             })
         });
-        for seen in origin.seen() {
-            assert_eq!(seen.line(), "POST /a HTTP/1.1", "{more:?}");
+        for seen in origin.parsed_requests() {
+            assert_eq!(seen.request_line(), "POST /a HTTP/1.1", "{more:?}");
             assert!(!seen.head.contains("evil"), "{}", seen.head);
-            assert_eq!(seen.values("host"), [origin.address.to_string()]);
+            assert_eq!(seen.header_values("host"), [origin.address.to_string()]);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is tried against relays: requests and answers with two ends, lines in lines, floods, and
-//! answers for one client kept for all.
+//! Attacks on proxies: request and response smuggling, header injection, floods, and cache
+//! poisoning.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,24 +1,24 @@
-//! From the client's side.
+//! Attacks by a client.
 
 use std::time::{Duration, Instant};
 
-use super::strict::Strict;
-use super::support::{Edge, Origin};
+use super::strict::StrictOrigin;
+use super::support::{ScriptedOrigin, TestEdge};
 
-/// Sends bytes as they are, and reads until the edge ends the connection or has nothing to say.
-fn raw(edge: &Edge, bytes: &[u8]) -> String {
+/// Sends raw bytes, and reads until the edge closes the connection or falls silent.
+fn exchange_raw(edge: &TestEdge, bytes: &[u8]) -> String {
     let mut client = edge.connect();
-    client.stream_write(bytes);
+    client.write_ignoring_errors(bytes);
     let _ = client.stream.shutdown(std::net::Shutdown::Write);
-    String::from_utf8_lossy(&client.rest()).into_owned()
+    String::from_utf8_lossy(&client.read_to_end()).into_owned()
 }
 
 const EVIL: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
 
-/// Framings that two parsers could read in two ways, and what stands before the request that is to
-/// hide: RFC 9112 sections 5, 6.1, 6.3, 7.1 and 11.2.
+/// Ambiguous framings and the prefix of the hidden request (RFC 9112 sections 5, 6.1, 6.3, 7.1 and
+/// 11.2).
 const FRAMINGS: &[(&str, &str)] = &[
-    // Both, in both orders: the parser behind may believe the other one.
+    // Both headers, in both orders: a parser behind the edge may use the other one.
     (
         "Content-Length: 41\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",
@@ -31,7 +31,7 @@ const FRAMINGS: &[(&str, &str)] = &[
         "Content-Length: 0\r\nTransfer-Encoding: chunked",
         "0\r\n\r\n",
     ),
-    // A coding that some know and some do not.
+    // A transfer coding that only some parsers know.
     ("Transfer-Encoding: xchunked", "0\r\n\r\n"),
     ("Transfer-Encoding: chunked, identity", "0\r\n\r\n"),
     ("Transfer-Encoding: identity, chunked", "0\r\n\r\n"),
@@ -48,7 +48,7 @@ const FRAMINGS: &[(&str, &str)] = &[
     ("X: y\nTransfer-Encoding: chunked", "0\r\n\r\n"),
     ("X: y\rTransfer-Encoding: chunked", "0\r\n\r\n"),
     ("Transfer_Encoding: chunked", "0\r\n\r\n"),
-    // Lengths that are none, or more than one.
+    // Invalid or repeated lengths.
     ("Content-Length: 0\r\nContent-Length: 36", ""),
     ("Content-Length: 0, 36", ""),
     ("Content-Length: +0", ""),
@@ -58,7 +58,7 @@ const FRAMINGS: &[(&str, &str)] = &[
     ("Content-Length: ", ""),
     ("Content-Length: 18446744073709551652", ""),
     ("Content-Length : 0", ""),
-    // Chunks that are none.
+    // Invalid chunks.
     ("Transfer-Encoding: chunked", "-1\r\n\r\n"),
     ("Transfer-Encoding: chunked", "0x0\r\n\r\n"),
     ("Transfer-Encoding: chunked", "FFFFFFFFFFFFFFFF1\r\n\r\n"),
@@ -73,30 +73,30 @@ const FRAMINGS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn no_request_hides_in_another_ones_body() {
+fn a_request_body_hides_no_second_request() {
     for method in ["POST", "GET"] {
         for (lines, before) in FRAMINGS {
-            let origin = Strict::new();
-            let edge = Edge::new(origin.address, &["--header-timeout", "300ms"]);
+            let origin = StrictOrigin::new();
+            let edge = TestEdge::new(origin.address, &["--header-timeout", "300ms"]);
             let text =
                 format!("{method} /a HTTP/1.1\r\nHost: edge\r\n{lines}\r\n\r\n{before}{EVIL}");
-            let answers = raw(&edge, text.as_bytes());
-            // One whose framing is odd is the last on its connection, whatever follows it.
-            for request in &origin.seen() {
+            let answers = exchange_raw(&edge, text.as_bytes());
+            // A request with odd framing is the last on its connection, whatever follows.
+            for request in &origin.parsed_requests() {
                 let line = format!("{method} /a HTTP/1.1");
-                assert_eq!(request.line(), line, "{text:?}: {request:?}");
+                assert_eq!(request.request_line(), line, "{text:?}: {request:?}");
             }
             let count = answers.matches("HTTP/1.1 2").count();
             assert!(count <= 1, "{text:?}: {answers}");
-            assert_eq!(edge.get("/well").status, 200, "it lives on");
+            assert_eq!(edge.get_path("/well").status, 200, "it lives on");
         }
     }
 }
 
 #[test]
-fn lines_in_lines_are_no_lines() {
-    let origin = Strict::new();
-    let edge = Edge::new(origin.address, &["--header-timeout", "300ms"]);
+fn header_injection_is_rejected() {
+    let origin = StrictOrigin::new();
+    let edge = TestEdge::new(origin.address, &["--header-timeout", "300ms"]);
     for bytes in [
         &b"GET /a\r\nX: y HTTP/1.1\r\nHost: e\r\n\r\n"[..],
         b"GET /a\0b HTTP/1.1\r\nHost: e\r\n\r\n",
@@ -115,7 +115,7 @@ fn lines_in_lines_are_no_lines() {
         b"GET /a HTTP/1.1\r\nHost: e\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nnot two",
     ] {
-        let answers = raw(&edge, bytes);
+        let answers = exchange_raw(&edge, bytes);
         let text = String::from_utf8_lossy(bytes);
         let upgrade = text.contains("Upgrade");
         assert!(
@@ -124,11 +124,13 @@ fn lines_in_lines_are_no_lines() {
         );
         assert!(!answers.contains("101 "), "{text:?}: {answers}");
     }
-    for seen in origin.seen() {
-        assert!(seen.values("upgrade").is_empty() && seen.values("connection").is_empty());
+    for seen in origin.parsed_requests() {
+        assert!(
+            seen.header_values("upgrade").is_empty() && seen.header_values("connection").is_empty()
+        );
     }
-    // What a client sends in a name of its own does not come back as two lines.
-    let answer = edge.ask(
+    // Text that the client puts into a header name is not reflected as two lines.
+    let answer = edge.request(
         "GET",
         "/b?%0d%0aSet-Cookie:%20a=b",
         &["X-Request-Id: a%0d%0ab"],
@@ -138,9 +140,9 @@ fn lines_in_lines_are_no_lines() {
 }
 
 #[test]
-fn too_much_is_refused_in_words() {
-    let origin = Strict::new();
-    let edge = Edge::new(origin.address, &[]);
+fn oversized_requests_are_rejected_with_an_explanation() {
+    let origin = StrictOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let many: String = (0..2000).map(|n| format!("X-{n}: y\r\n")).collect();
     for (target, lines, status) in [
         (format!("/{}", "a".repeat(9000)), String::new(), "414"),
@@ -148,7 +150,7 @@ fn too_much_is_refused_in_words() {
         ("/a".into(), many, "431"),
         ("/a".into(), format!("{}: y\r\n", "a".repeat(70_000)), "4"),
     ] {
-        let answers = raw(
+        let answers = exchange_raw(
             &edge,
             format!("GET {target} HTTP/1.1\r\nHost: e\r\n{lines}\r\n").as_bytes(),
         );
@@ -157,28 +159,28 @@ fn too_much_is_refused_in_words() {
             "{status}: {answers:.200}"
         );
     }
-    assert!(origin.seen().is_empty());
+    assert!(origin.parsed_requests().is_empty());
 }
 
-/// One who dribbles holds a connection for a while, and nobody up.
+/// A slow client holds a connection for a limited time and delays no other client.
 #[test]
 fn slow_headers_and_slow_bodies_are_cut() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &["--header-timeout", "300ms"]);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &["--header-timeout", "300ms"]);
     let began = Instant::now();
     let mut slow: Vec<_> = (0..200).map(|_| edge.connect()).collect();
     for client in &mut slow {
-        client.stream_write(b"GET /a HTTP/1.1\r\nHost: e\r\nX: ");
+        client.write_ignoring_errors(b"GET /a HTTP/1.1\r\nHost: e\r\nX: ");
     }
     let mut body = edge.connect();
     body.send("POST", "/a", &["Content-Length: 10"]);
-    body.stream_write(b"1");
-    assert_eq!(edge.get("/healthz").status, 200);
+    body.write_ignoring_errors(b"1");
+    assert_eq!(edge.get_path("/healthz").status, 200);
     for client in &mut slow {
-        client.stream_write(b"y");
-        assert_eq!(client.rest(), b"");
+        client.write_ignoring_errors(b"y");
+        assert_eq!(client.read_to_end(), b"");
     }
-    assert_eq!(body.head().status, 408);
-    // No figure, but an end.
+    assert_eq!(body.read_head().status, 408);
+    // The test asserts only that the connection closes, not when.
     assert!(began.elapsed() < Duration::from_secs(15));
 }

@@ -1,34 +1,34 @@
-//! Scripted origins and clients on the wire, and an edge between them in this process.
+//! Scripted origins and clients, and an edge between them in this process.
 #![allow(dead_code, unused_imports)] // Each test binary uses its own part.
 
 mod origin;
 
-pub use origin::{Exchange, Origin, head};
+pub use origin::{OriginExchange, ScriptedOrigin, format_head};
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use edge::config::{KNOBS, Settings, command};
-use net::Running;
-use net::config::{Layers, Sources};
+use edge::config::{EdgeSettings, SETTINGS, command};
+use net::RunningProgram;
+use net::config::{SettingLayers, SettingSources};
 
-/// No wait of a test is longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Limit on every wait of a test.
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// What opens the admin port, and how it is said.
-pub const TOKEN: &str = "0123456789abcdef";
-pub const AUTHORIZED: &str = "Authorization: Bearer 0123456789abcdef";
+/// Token of the admin port, alone and as a request header.
+pub const ADMIN_TOKEN: &str = "0123456789abcdef";
+pub const ADMIN_AUTHORIZATION: &str = "Authorization: Bearer 0123456789abcdef";
 
-/// An edge in this process; drained and joined when dropped.
-pub struct Edge {
-    running: Option<Running>,
+/// An edge in this process. Stopped and joined when dropped.
+pub struct TestEdge {
+    running: Option<RunningProgram>,
     pub address: SocketAddr,
 }
 
-impl Edge {
-    /// In front of this origin, with these flags beside.
-    pub fn new(origin: SocketAddr, flags: &[&str]) -> Edge {
+impl TestEdge {
+    /// Starts an edge in front of this origin, with further flags.
+    pub fn new(origin: SocketAddr, flags: &[&str]) -> TestEdge {
         let origin = format!("http://{origin}");
         let words = [
             "edge",
@@ -39,31 +39,31 @@ impl Edge {
             "--workers",
             "2",
         ];
-        Edge::start(words.iter().chain(flags))
+        TestEdge::start(words.iter().chain(flags))
     }
 
-    /// With just these words, `edge` before them.
-    pub fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> Edge {
+    /// Starts an edge with exactly these arguments after the program name.
+    pub fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> TestEdge {
         let flags = command().get_matches_from(words);
         let read = move || {
-            let sources = Sources {
-                knobs: KNOBS,
+            let sources = SettingSources {
+                settings: SETTINGS,
                 tables: edge::config::TABLES,
                 flags: &flags,
                 env: &|_| None,
                 read: &|path| std::fs::read_to_string(path),
             };
-            Settings::new(&Layers::new(&sources)?)
+            EdgeSettings::from_layers(&SettingLayers::new(&sources)?)
         };
-        let running = edge::start(read, net::Shutdown::new()).unwrap();
+        let running = edge::start_edge(read, net::Shutdown::new()).unwrap();
         let address = running.addresses()[0];
-        Edge {
+        TestEdge {
             running: Some(running),
             address,
         }
     }
 
-    /// Tells it to drain, and waits until it has.
+    /// Drains the edge and waits for its end.
     pub fn drain(&mut self) {
         if let Some(running) = self.running.take() {
             running.shutdown().drain();
@@ -75,33 +75,38 @@ impl Edge {
         self.running.as_ref().unwrap().shutdown().clone()
     }
 
-    pub fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[])
+    pub fn get_path(&self, path: &str) -> RawResponse {
+        self.request("GET", path, &[])
     }
 
-    pub fn ask(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
-        self.connect().ask(method, path, headers)
+    pub fn request(&self, method: &str, path: &str, headers: &[&str]) -> RawResponse {
+        self.connect().request(method, path, headers)
     }
 
-    pub fn connect(&self) -> Client {
-        Client::to(self.address)
+    pub fn connect(&self) -> RawClient {
+        RawClient::connect_to(self.address)
     }
 
-    /// The same at the admin port.
-    pub fn admin(&self, method: &str, path: &str, headers: &[&str]) -> Answer {
-        self.admin_port().ask(method, path, headers)
+    /// Sends a request to the admin port.
+    pub fn request_admin(&self, method: &str, path: &str, headers: &[&str]) -> RawResponse {
+        self.admin_port().request(method, path, headers)
     }
 
-    pub fn admin_port(&self) -> Client {
-        let address = self.running.as_ref().unwrap().beside(edge::ADMIN).unwrap();
-        Client::to(address)
+    pub fn admin_port(&self) -> RawClient {
+        let address = self
+            .running
+            .as_ref()
+            .unwrap()
+            .port_address(edge::ADMIN)
+            .unwrap();
+        RawClient::connect_to(address)
     }
 
-    /// A counter's value.
-    pub fn metric(&self, line: &str) -> u64 {
-        let answer = match self.running.as_ref().unwrap().beside(edge::ADMIN) {
-            None => self.get("/metrics"),
-            Some(_) => self.admin("GET", "/metrics", &[AUTHORIZED]),
+    /// Returns the value of a metric.
+    pub fn read_metric(&self, line: &str) -> u64 {
+        let answer = match self.running.as_ref().unwrap().port_address(edge::ADMIN) {
+            None => self.get_path("/metrics"),
+            Some(_) => self.request_admin("GET", "/metrics", &[ADMIN_AUTHORIZATION]),
         };
         let text = String::from_utf8(answer.body).unwrap();
         let prefix = format!("{line} ");
@@ -110,18 +115,18 @@ impl Edge {
     }
 
     /// Waits until a metric has this value.
-    pub fn until(&self, line: &str, value: u64) {
+    pub fn wait_for_metric(&self, line: &str, value: u64) {
         for _ in 0..4000 {
-            if self.metric(line) == value {
+            if self.read_metric(line) == value {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("{line} is {}, and not {value}", self.metric(line));
+        panic!("{line} is {}, expected {value}", self.read_metric(line));
     }
 }
 
-impl Drop for Edge {
+impl Drop for TestEdge {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.shutdown().stop();
@@ -131,25 +136,25 @@ impl Drop for Edge {
 }
 
 /// A connection to an edge.
-pub struct Client {
+pub struct RawClient {
     pub stream: TcpStream,
 }
 
-/// An answer, chunks put together.
+/// A response with its chunks joined.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct RawResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// The body ended as its head promised.
+    /// The body ended as the head declared.
     pub complete: bool,
 }
 
-impl Client {
-    pub fn to(address: SocketAddr) -> Client {
+impl RawClient {
+    pub fn connect_to(address: SocketAddr) -> RawClient {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream }
+        stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
+        RawClient { stream }
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[&str]) {
@@ -160,25 +165,25 @@ impl Client {
         self.stream.write_all((head + "\r\n").as_bytes()).unwrap();
     }
 
-    /// Bytes as they are; whoever reads them may have heard enough.
-    pub fn stream_write(&mut self, bytes: &[u8]) {
+    /// Writes raw bytes. Ignores errors, because the edge may have closed the connection.
+    pub fn write_ignoring_errors(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    pub fn ask(&mut self, method: &str, path: &str, headers: &[&str]) -> Answer {
+    pub fn request(&mut self, method: &str, path: &str, headers: &[&str]) -> RawResponse {
         self.send(method, path, headers);
-        self.answer(method)
+        self.read_response(method)
     }
 
-    /// The answer's head.
-    pub fn head(&mut self) -> Answer {
-        self.try_head().expect("no answer")
+    /// Reads the head of a response.
+    pub fn read_head(&mut self) -> RawResponse {
+        self.try_read_head().expect("no answer")
     }
 
-    fn try_head(&mut self) -> Option<Answer> {
+    fn try_read_head(&mut self) -> Option<RawResponse> {
         let head = read_head(&mut self.stream)?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Some(Answer {
+        Some(RawResponse {
             status,
             head,
             body: Vec::new(),
@@ -186,23 +191,23 @@ impl Client {
         })
     }
 
-    /// Exactly so many bytes of the body.
+    /// Reads exactly this number of bytes of the body.
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// What is there, at most so many bytes and one at least.
-    pub fn some(&mut self, count: usize) -> Vec<u8> {
+    /// Reads the available bytes: at least one, at most this number.
+    pub fn read_some(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         let len = self.stream.read(&mut bytes).unwrap();
         bytes.truncate(len);
         bytes
     }
 
-    /// What comes until the connection ends.
-    pub fn rest(&mut self) -> Vec<u8> {
+    /// Reads until the connection closes.
+    pub fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
             Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
@@ -210,13 +215,13 @@ impl Client {
         }
     }
 
-    pub fn answer(&mut self, method: &str) -> Answer {
-        self.try_answer(method).expect("no answer")
+    pub fn read_response(&mut self, method: &str) -> RawResponse {
+        self.try_read_response(method).expect("no answer")
     }
 
-    /// `None`: hung up on before the head's end.
-    pub fn try_answer(&mut self, method: &str) -> Option<Answer> {
-        let mut answer = self.try_head()?;
+    /// Returns `None` if the connection closed before the end of the head.
+    pub fn try_read_response(&mut self, method: &str) -> Option<RawResponse> {
+        let mut answer = self.try_read_head()?;
         let bodiless = method == "HEAD" || matches!(answer.status, 204 | 304);
         if bodiless {
             return Some(answer);
@@ -227,14 +232,14 @@ impl Client {
             let ended = limited.read_to_end(&mut answer.body);
             answer.complete = ended.is_ok() && answer.body.len() == len;
         } else if answer.header("transfer-encoding").is_some() {
-            answer.complete = self.chunks(&mut answer.body).is_some();
+            answer.complete = self.read_chunks(&mut answer.body).is_some();
         } else {
-            answer.body = self.rest();
+            answer.body = self.read_to_end();
         }
         Some(answer)
     }
 
-    fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+    fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
         loop {
             let mut line = Vec::new();
             while !line.ends_with(b"\r\n") {
@@ -254,8 +259,8 @@ impl Client {
     }
 }
 
-impl Answer {
-    /// A header's value, lines joined by a comma.
+impl RawResponse {
+    /// Returns a header's value, with its lines joined by commas.
     pub fn header(&self, name: &str) -> Option<String> {
         let values: Vec<&str> = self
             .head
@@ -268,8 +273,8 @@ impl Answer {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// Our word in Cache-Status without the ttl, which depends on the clock.
-    pub fn cache(&self) -> String {
+    /// Returns the edge's member of Cache-Status without the ttl, which depends on the clock.
+    pub fn cache_status(&self) -> String {
         let text = self.header("cache-status").unwrap_or_default();
         let parts = text.split("; ").filter(|part| !part.starts_with("ttl="));
         parts.collect::<Vec<_>>().join("; ")

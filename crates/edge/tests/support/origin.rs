@@ -1,20 +1,20 @@
-//! An origin whose every answer a test writes.
+//! A scripted origin: the test writes every response.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-use super::{PATIENCE, read_head};
+use super::{WAIT_MAX, read_head};
 
-/// A request that has come to the origin, to be answered byte by byte.
-pub struct Exchange {
+/// A request that arrived at the origin. The test writes its response byte by byte.
+pub struct OriginExchange {
     pub head: String,
     stream: TcpStream,
     next: Sender<TcpStream>,
 }
 
-impl Exchange {
+impl OriginExchange {
     pub fn target(&self) -> &str {
         self.head.split(' ').nth(1).unwrap()
     }
@@ -25,43 +25,43 @@ impl Exchange {
         found.next().map(|(_, value)| value)
     }
 
-    /// So many bytes of what follows the head.
-    pub fn body(&mut self, len: usize) -> Vec<u8> {
+    /// Reads this number of bytes after the head.
+    pub fn read_body(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        // An edge may have hung up, which some tests want.
-        self.sent(bytes);
+        // Ignores errors: some tests want the edge to close the connection.
+        self.try_send(bytes);
     }
 
-    /// Whether the edge still took it.
-    pub fn sent(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+    /// Returns whether the edge accepted the bytes.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// The connection is free for the next request.
-    pub fn done(self) {
+    /// Releases the connection for the next request.
+    pub fn finish(self) {
         let _ = self.next.send(self.stream);
     }
 
-    /// Status line, these headers, and a body of known length.
-    pub fn answer(mut self, status: u16, headers: &[&str], body: &[u8]) {
-        self.send(head(status, headers, Some(body.len())));
+    /// Responds with a status line, these headers, and a body of known length.
+    pub fn respond(mut self, status: u16, headers: &[&str], body: &[u8]) {
+        self.send(format_head(status, headers, Some(body.len())));
         self.send(body);
-        self.done();
+        self.finish();
     }
 
-    /// Waits until the edge has hung up.
-    pub fn gone(mut self) {
+    /// Waits until the edge closes the connection.
+    pub fn wait_for_hangup(mut self) {
         let _ = self.stream.read_to_end(&mut Vec::new());
     }
 }
 
-/// An answer's head as text.
-pub fn head(status: u16, headers: &[&str], len: Option<usize>) -> String {
+/// Formats a response head.
+pub fn format_head(status: u16, headers: &[&str], len: Option<usize>) -> String {
     let mut text = format!("HTTP/1.1 {status} X\r\n");
     for line in headers {
         text += &format!("{line}\r\n");
@@ -73,15 +73,15 @@ pub fn head(status: u16, headers: &[&str], len: Option<usize>) -> String {
     text + "\r\n"
 }
 
-/// An origin whose every answer the test writes.
-pub struct Origin {
+/// An origin whose responses are written by the test.
+pub struct ScriptedOrigin {
     pub address: SocketAddr,
-    requests: Receiver<Exchange>,
+    requests: Receiver<OriginExchange>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-impl Origin {
-    pub fn new() -> Origin {
+impl ScriptedOrigin {
+    pub fn new() -> ScriptedOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, requests) = mpsc::channel();
@@ -89,54 +89,58 @@ impl Origin {
         let all = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                // An answer's head and body are two writes.
+                // Head and body of a response are two writes.
                 stream.set_nodelay(true).unwrap();
                 let (tell, all) = (tell.clone(), all.clone());
-                std::thread::spawn(move || serve(stream, &tell, &all));
+                std::thread::spawn(move || serve_connection(stream, &tell, &all));
             }
         });
-        Origin {
+        ScriptedOrigin {
             address,
             requests,
             seen,
         }
     }
 
-    /// Answers all requests by this function, which is given each request's head.
-    pub fn answering(
-        reply: impl Fn(&Exchange) -> (u16, Vec<String>, Vec<u8>) + Send + 'static,
+    /// Starts an origin that responds to each request by this function of its head.
+    pub fn start_with(
+        reply: impl Fn(&OriginExchange) -> (u16, Vec<String>, Vec<u8>) + Send + 'static,
     ) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
-        let origin = Origin::new();
+        let origin = ScriptedOrigin::new();
         let (address, seen) = (origin.address, origin.seen.clone());
         std::thread::spawn(move || {
             while let Ok(exchange) = origin.requests.recv() {
                 let (status, headers, body) = reply(&exchange);
                 let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-                exchange.answer(status, &headers, &body);
+                exchange.respond(status, &headers, &body);
             }
         });
         (address, seen)
     }
 
-    /// The next request that comes.
-    pub fn next(&self) -> Exchange {
+    /// Waits for the next request.
+    pub fn next_request(&self) -> OriginExchange {
         self.requests
-            .recv_timeout(PATIENCE)
-            .expect("no request came to the origin")
+            .recv_timeout(WAIT_MAX)
+            .expect("no request reached the origin")
     }
 
-    /// How many requests have come so far.
-    pub fn count(&self) -> usize {
+    /// Returns the number of requests so far.
+    pub fn request_count(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 }
 
-/// One connection: a request, its answer by the test, the next request.
-fn serve(mut stream: TcpStream, tell: &Sender<Exchange>, seen: &Mutex<Vec<String>>) {
+/// Serves one connection: after the test has responded, it reads the next request.
+fn serve_connection(
+    mut stream: TcpStream,
+    tell: &Sender<OriginExchange>,
+    seen: &Mutex<Vec<String>>,
+) {
     while let Some(head) = read_head(&mut stream) {
         seen.lock().unwrap().push(head.clone());
         let (next, back) = mpsc::channel();
-        let exchange = Exchange { head, stream, next };
+        let exchange = OriginExchange { head, stream, next };
         if tell.send(exchange).is_err() {
             return;
         }

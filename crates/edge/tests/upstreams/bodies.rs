@@ -1,30 +1,30 @@
-//! Requests that change something, with their bodies.
+//! Requests with bodies that may change something at the origin.
 
-use crate::support::{Edge, Origin};
-use crate::{KEEP, edge, nobody};
+use crate::support::{ScriptedOrigin, TestEdge};
+use crate::{KEEP, closed_port, start_edge};
 
 #[test]
-fn a_request_with_a_body_is_handed_over_and_what_was_kept_is_asked_for_again() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     for language in ["de", "fr"] {
         let line = format!("Accept-Language: {language}");
         client.send("GET", "/a", &[&line]);
         origin
-            .next()
-            .answer(200, &[KEEP, "Vary: Accept-Language"], b"old");
-        client.answer("GET");
+            .next_request()
+            .respond(200, &[KEEP, "Vary: Accept-Language"], b"old");
+        client.read_response("GET");
     }
-    edge.until("headwater_cache_flights", 0);
+    edge.wait_for_metric("headwater_cache_flights", 0);
     let lines = [
         "Content-Length: 5",
         "X-Forwarded-For: 1.2.3.4",
         "X-Token: t",
     ];
     client.send("POST", "/a", &lines);
-    client.stream_write(b"hello");
-    let mut asked = origin.next();
+    client.write_ignoring_errors(b"hello");
+    let mut asked = origin.next_request();
     assert!(
         asked.head.starts_with("POST /a HTTP/1.1\r\n"),
         "{}",
@@ -33,79 +33,82 @@ fn a_request_with_a_body_is_handed_over_and_what_was_kept_is_asked_for_again() {
     assert_eq!(asked.header("content-length"), Some("5"));
     assert_eq!(asked.header("x-token"), Some("t"));
     assert_eq!(asked.header("x-forwarded-for"), Some("127.0.0.1"));
-    assert_eq!(asked.body(5), b"hello");
-    asked.answer(201, &["Location: /b"], b"made");
-    let answer = client.answer("POST");
+    assert_eq!(asked.read_body(5), b"hello");
+    asked.respond(201, &["Location: /b"], b"made");
+    let answer = client.read_response("POST");
     assert_eq!((answer.status, answer.text().as_str()), (201, "made"));
     assert_eq!(
-        answer.cache(),
+        answer.cache_status(),
         "headwater; fwd=method; fwd-status=201; detail=method"
     );
     for language in ["de", "fr"] {
         let line = format!("Accept-Language: {language}");
         client.send("GET", "/a", &[&line]);
         origin
-            .next()
-            .answer(200, &[KEEP, "Vary: Accept-Language"], b"new");
-        assert_eq!(client.answer("GET").text(), "new", "{language}");
+            .next_request()
+            .respond(200, &[KEEP, "Vary: Accept-Language"], b"new");
+        assert_eq!(client.read_response("GET").text(), "new", "{language}");
     }
-    // One that failed changed nothing.
-    edge.until("headwater_cache_flights", 0);
+    // A failed request changed nothing, so the cache stays.
+    edge.wait_for_metric("headwater_cache_flights", 0);
     client.send("DELETE", "/a", &[]);
-    origin.next().answer(403, &[], b"no");
-    assert_eq!(client.answer("DELETE").status, 403);
+    origin.next_request().respond(403, &[], b"no");
+    assert_eq!(client.read_response("DELETE").status, 403);
     assert_eq!(
-        client.ask("GET", "/a", &["Accept-Language: de"]).text(),
+        client.request("GET", "/a", &["Accept-Language: de"]).text(),
         "new"
     );
 }
 
 #[test]
-fn bodies_come_in_chunks_too_and_are_bounded() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &["--body-max", "1000B"]);
+fn chunked_request_bodies_are_passed_and_bounded() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &["--body-max", "1000B"]);
     let mut client = edge.connect();
     client.send("PUT", "/a", &["Transfer-Encoding: chunked"]);
-    client.stream_write(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
-    let mut asked = origin.next();
+    client.write_ignoring_errors(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+    let mut asked = origin.next_request();
     assert_eq!(asked.header("transfer-encoding"), Some("chunked"));
     let mut body = Vec::new();
     while !body.ends_with(b"0\r\n\r\n") {
-        body.extend(asked.body(1));
+        body.extend(asked.read_body(1));
     }
-    asked.answer(200, &[], b"ok");
-    assert_eq!(client.answer("PUT").text(), "ok");
+    asked.respond(200, &[], b"ok");
+    assert_eq!(client.read_response("PUT").text(), "ok");
     let mut client = edge.connect();
     client.send("POST", "/a", &["Content-Length: 1001"]);
-    assert_eq!(client.head().status, 413);
+    assert_eq!(client.read_head().status, 413);
     let mut client = edge.connect();
     client.send("POST", "/a", &["Transfer-Encoding: chunked"]);
-    client.stream_write(b"3e8\r\n");
-    client.stream_write(&[7; 1000]);
-    client.stream_write(b"\r\n1\r\nx\r\n0\r\n\r\n");
-    assert_eq!(client.head().status, 413);
+    client.write_ignoring_errors(b"3e8\r\n");
+    client.write_ignoring_errors(&[7; 1000]);
+    client.write_ignoring_errors(b"\r\n1\r\nx\r\n0\r\n\r\n");
+    assert_eq!(client.read_head().status, 413);
 }
 
 #[test]
-fn what_may_have_been_done_is_not_done_again() {
-    let (origin, other) = (Origin::new(), Origin::new());
-    let edge = edge(
+fn a_request_that_may_have_arrived_is_not_repeated() {
+    let (origin, other) = (ScriptedOrigin::new(), ScriptedOrigin::new());
+    let edge = start_edge(
         &[origin.address, other.address],
         &["--origin-balance", "first"],
     );
     let mut client = edge.connect();
     client.send("POST", "/pay", &["Content-Length: 1"]);
-    client.stream_write(b"1");
-    drop(origin.next());
-    assert_eq!(client.answer("POST").status, 502);
-    assert_eq!((origin.count(), other.count()), (1, 0));
-    // What cannot have arrived is.
-    let edge = crate::edge(&[nobody(), other.address], &["--origin-balance", "first"]);
+    client.write_ignoring_errors(b"1");
+    drop(origin.next_request());
+    assert_eq!(client.read_response("POST").status, 502);
+    assert_eq!((origin.request_count(), other.request_count()), (1, 0));
+    // A request that cannot have arrived is repeated.
+    let edge = crate::start_edge(
+        &[closed_port(), other.address],
+        &["--origin-balance", "first"],
+    );
     let mut client = edge.connect();
     client.send("POST", "/pay", &["Content-Length: 1"]);
-    client.stream_write(b"1");
-    let mut asked = other.next();
-    assert_eq!(asked.body(1), b"1");
-    asked.answer(200, &[], b"paid");
-    assert_eq!(client.answer("POST").text(), "paid");
+    client.write_ignoring_errors(b"1");
+    let mut asked = other.next_request();
+    assert_eq!(asked.read_body(1), b"1");
+    asked.respond(200, &[], b"paid");
+    assert_eq!(client.read_response("POST").text(), "paid");
 }

@@ -1,22 +1,22 @@
-//! Origins that are out, and come back.
+//! Suspension and recovery of origins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
 
-use crate::support::Origin;
-use crate::{KEEP, edge, named};
+use crate::support::ScriptedOrigin;
+use crate::{KEEP, start_edge, start_named_origin};
 
 #[test]
-fn probes_take_an_origin_out_and_bring_it_back() {
+fn probes_suspend_and_restore_an_origin() {
     let health = Arc::new(AtomicU16::new(503));
     let said = health.clone();
-    let (probed, _) = Origin::answering(move |asked| {
+    let (probed, _) = ScriptedOrigin::start_with(move |asked| {
         if asked.target() == "/up" {
             return (said.load(SeqCst), vec![], vec![]);
         }
         (200, vec![KEEP.into()], b"first".to_vec())
     });
-    let (other, _) = named("second");
+    let (other, _) = start_named_origin("second");
     let flags = [
         "--origin-balance",
         "first",
@@ -27,19 +27,20 @@ fn probes_take_an_origin_out_and_bring_it_back() {
         "--origin-slow-start",
         "0s",
     ];
-    let edge = edge(&[probed, other], &flags);
-    edge.until("headwater_upstream_out_now", 1);
-    assert_eq!(edge.get("/a").text(), "second");
+    let edge = start_edge(&[probed, other], &flags);
+    edge.wait_for_metric("headwater_upstream_out_now", 1);
+    assert_eq!(edge.get_path("/a").text(), "second");
     health.store(200, SeqCst);
-    edge.until("headwater_upstream_out_now", 0);
-    assert_eq!(edge.get("/b").text(), "first");
+    edge.wait_for_metric("headwater_upstream_out_now", 0);
+    assert_eq!(edge.get_path("/b").text(), "first");
 }
 
-/// How many of so many files an origin is asked for that has just come back, beside another.
-fn asked_of_one_that_is_back(slow_start: &str, files: usize) -> usize {
+/// Returns the number of files, out of `files`, that are requested from an origin that has just
+/// recovered.
+fn requests_to_recovering_origin(slow_start: &str, files: usize) -> usize {
     let health = Arc::new(AtomicU16::new(503));
     let said = health.clone();
-    let (back, seen) = Origin::answering(move |asked| {
+    let (back, seen) = ScriptedOrigin::start_with(move |asked| {
         let status = if asked.target() == "/up" {
             said.load(SeqCst)
         } else {
@@ -47,7 +48,7 @@ fn asked_of_one_that_is_back(slow_start: &str, files: usize) -> usize {
         };
         (status, vec![KEEP.into()], b"back".to_vec())
     });
-    let (other, _) = named("other");
+    let (other, _) = start_named_origin("other");
     let flags = [
         "--origin-health",
         "/up",
@@ -56,24 +57,24 @@ fn asked_of_one_that_is_back(slow_start: &str, files: usize) -> usize {
         "--origin-slow-start",
         slow_start,
     ];
-    let edge = edge(&[back, other], &flags);
-    edge.until("headwater_upstream_out_now", 1);
+    let edge = start_edge(&[back, other], &flags);
+    edge.wait_for_metric("headwater_upstream_out_now", 1);
     health.store(200, SeqCst);
-    edge.until("headwater_upstream_out_now", 0);
+    edge.wait_for_metric("headwater_upstream_out_now", 0);
     let mut client = edge.connect();
     for n in 0..files {
-        assert_eq!(client.ask("GET", &format!("/{n}"), &[]).status, 200);
+        assert_eq!(client.request("GET", &format!("/{n}"), &[]).status, 200);
     }
     let seen = seen.lock().unwrap();
     seen.iter().filter(|head| !head.contains(" /up ")).count()
 }
 
-/// A twentieth beside a whole share is one file in 21, and of 400 files 19: sixty or none would be ten
-/// times as rare as once in a million; two whole shares are 200.
+/// A twentieth beside a full share is one file in 21, and 19 of 400 files. Sixty or none would be
+/// less likely than one in ten million; two full shares are 200.
 #[test]
-fn one_that_is_back_is_given_little_at_first() {
-    let slowly = asked_of_one_that_is_back("24h", 400);
+fn a_recovered_origin_gets_few_requests_at_first() {
+    let slowly = requests_to_recovering_origin("24h", 400);
     assert!((1..60).contains(&slowly), "{slowly}");
-    let at_once = asked_of_one_that_is_back("0s", 400);
+    let at_once = requests_to_recovering_origin("0s", 400);
     assert!((140..260).contains(&at_once), "{at_once}");
 }

@@ -1,5 +1,4 @@
-//! Several origins: who is asked, who next, who not for a while; requests with a body, and lists of
-//! URLs.
+//! Several origins: choice, retries, suspension, requests with a body, and lists of URLs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,38 +13,38 @@ mod warm;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use support::{Edge, Origin};
+use support::{ScriptedOrigin, TestEdge};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-/// Says its name.
-fn named(name: &'static str) -> (SocketAddr, Arc<std::sync::Mutex<Vec<String>>>) {
-    Origin::answering(move |_| (200, vec![KEEP.into()], name.into()))
+/// Starts an origin that responds with its name.
+fn start_named_origin(name: &'static str) -> (SocketAddr, Arc<std::sync::Mutex<Vec<String>>>) {
+    ScriptedOrigin::start_with(move |_| (200, vec![KEEP.into()], name.into()))
 }
 
-/// An address at which nobody listens.
-fn nobody() -> SocketAddr {
+/// Returns an address without a listener.
+fn closed_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-fn url(address: SocketAddr) -> String {
+fn http_url(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-fn edge(origins: &[SocketAddr], flags: &[&str]) -> Edge {
-    let origins: Vec<String> = origins.iter().map(|address| url(*address)).collect();
+fn start_edge(origins: &[SocketAddr], flags: &[&str]) -> TestEdge {
+    let origins: Vec<String> = origins.iter().map(|address| http_url(*address)).collect();
     let mut words = vec!["edge", "--listen", "127.0.0.1:0", "--workers", "2"];
     for origin in &origins {
         words.extend(["--origin", origin]);
     }
     words.extend(flags);
-    Edge::start(words.iter())
+    TestEdge::start(words.iter())
 }
 
-fn sent(edge: &Edge, origin: SocketAddr, result: &str) -> u64 {
-    let url = url(origin);
-    edge.metric(&format!(
+fn count_sent(edge: &TestEdge, origin: SocketAddr, result: &str) -> u64 {
+    let url = http_url(origin);
+    edge.read_metric(&format!(
         "headwater_upstream_requests_total{{origin=\"{url}/\",result=\"{result}\"}}"
     ))
 }

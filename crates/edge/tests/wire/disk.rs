@@ -1,80 +1,83 @@
-//! The disk tier: what leaves memory comes back from disk, over restarts too.
+//! The disk tier: evicted objects return from disk, also after a restart.
 
 use crate::KEEP;
-use crate::support::{Answer, Edge, Origin};
+use crate::support::{RawResponse, ScriptedOrigin, TestEdge};
 
 const BODY_BYTES: usize = 1 << 20;
 
-fn body(target: &str) -> Vec<u8> {
+fn make_body(target: &str) -> Vec<u8> {
     let seed: usize = target.bytes().map(usize::from).sum();
     (0..BODY_BYTES)
         .map(|n| (n / 5 + n * 7 + seed) as u8)
         .collect()
 }
 
-/// An origin with a body, a tag and a validator for each target.
-fn origin() -> (
+/// Starts an origin with a body, a surrogate key and a validator for each target.
+fn start_origin() -> (
     std::net::SocketAddr,
     std::sync::Arc<std::sync::Mutex<Vec<String>>>,
 ) {
-    Origin::answering(|exchange| {
+    ScriptedOrigin::start_with(|exchange| {
         let target = exchange.target();
         let tag = format!("Surrogate-Key: all {}", target.trim_start_matches('/'));
         let lines = vec![KEEP.into(), tag, "ETag: \"1\"".into()];
-        (200, lines, body(target))
+        (200, lines, make_body(target))
     })
 }
 
-fn edge(address: std::net::SocketAddr, folder: &std::path::Path) -> Edge {
+fn start_edge(address: std::net::SocketAddr, folder: &std::path::Path) -> TestEdge {
     let folder = folder.to_str().unwrap();
-    Edge::new(address, &["--memory", "16MiB", "--disk-dir", folder])
+    TestEdge::new(address, &["--memory", "16MiB", "--disk-dir", folder])
 }
 
-fn on_disk(answer: &Answer) -> bool {
-    answer.cache() == "headwater; hit; detail=disk"
+fn is_disk_hit(answer: &RawResponse) -> bool {
+    answer.cache_status() == "headwater; hit; detail=disk"
 }
 
 #[test]
-fn what_leaves_memory_is_served_from_disk_and_the_origin_asked_once() {
+fn evicted_objects_are_served_from_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let (address, seen) = origin();
-    let edge = edge(address, folder.path());
+    let (address, seen) = start_origin();
+    let edge = start_edge(address, folder.path());
     let mut client = edge.connect();
     let targets: Vec<String> = (0..40).map(|n| format!("/{n}")).collect();
     let mut from_disk = 0;
     for round in 0..3 {
         for target in &targets {
-            let answer = client.ask("GET", target, &[]);
-            assert!(answer.body == body(target), "{target} in round {round}");
-            from_disk += usize::from(on_disk(&answer));
-            edge.until("headwater_cache_flights", 0);
-            edge.until("headwater_cache_disk_waiting", 0);
+            let answer = client.request("GET", target, &[]);
+            assert!(
+                answer.body == make_body(target),
+                "{target} in round {round}"
+            );
+            from_disk += usize::from(is_disk_hit(&answer));
+            edge.wait_for_metric("headwater_cache_flights", 0);
+            edge.wait_for_metric("headwater_cache_disk_waiting", 0);
         }
     }
     assert_eq!(seen.lock().unwrap().len(), targets.len());
     assert!(from_disk > targets.len(), "{from_disk}");
-    assert!(edge.metric("headwater_cache_memory_bytes") <= 16 << 20);
+    assert!(edge.read_metric("headwater_cache_memory_bytes") <= 16 << 20);
     let kept = targets
         .iter()
-        .find(|target| on_disk(&client.ask("GET", target, &[])));
+        .find(|target| is_disk_hit(&client.request("GET", target, &[])));
     let target = kept.unwrap();
     for (line, range) in [
         ("Range: bytes=0-0", 0..1),
         ("Range: bytes=4095-8192", 4095..8193),
         ("Range: bytes=-5", BODY_BYTES - 5..BODY_BYTES),
     ] {
-        let part = client.ask("GET", target, &[line]);
+        let part = client.request("GET", target, &[line]);
         assert_eq!(part.status, 206);
-        assert!(part.body == body(target)[range], "{line}");
+        assert!(part.body == make_body(target)[range], "{line}");
     }
-    let same = client.ask("GET", target, &["If-None-Match: \"1\""]);
+    let same = client.request("GET", target, &["If-None-Match: \"1\""]);
     assert_eq!(same.status, 304);
 }
 
 #[test]
-fn a_restart_loses_nothing_that_was_drained() {
+fn a_restart_after_a_drain_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (address, seen) = Origin::answering(|exchange| {
+    let (address, seen) = ScriptedOrigin::start_with(|exchange| {
         let said = exchange.header("accept-language").unwrap_or("-").to_owned();
         let mut lines = vec![KEEP.to_owned()];
         if exchange.target() == "/varies" {
@@ -82,71 +85,74 @@ fn a_restart_loses_nothing_that_was_drained() {
         }
         (200, lines, said.into_bytes())
     });
-    let ask = |edge: &Edge| {
+    let ask = |edge: &TestEdge| {
         let answers = [
-            edge.ask("GET", "/varies", &["Accept-Language: de"]),
-            edge.ask("GET", "/varies", &["Accept-Language: fr"]),
-            edge.get("/plain"),
+            edge.request("GET", "/varies", &["Accept-Language: de"]),
+            edge.request("GET", "/varies", &["Accept-Language: fr"]),
+            edge.get_path("/plain"),
         ];
         assert_eq!(
             answers.clone().map(|answer| answer.text()),
             ["de", "fr", "-"]
         );
-        edge.until("headwater_cache_flights", 0);
+        edge.wait_for_metric("headwater_cache_flights", 0);
         answers
     };
-    let mut first = edge(address, folder.path());
+    let mut first = start_edge(address, folder.path());
     ask(&first);
     first.drain();
-    let second = edge(address, folder.path());
-    second.until("headwater_cache_disk_objects", 4);
+    let second = start_edge(address, folder.path());
+    second.wait_for_metric("headwater_cache_disk_objects", 4);
     let answers = ask(&second);
-    assert!(answers.iter().all(on_disk), "{answers:?}");
+    assert!(answers.iter().all(is_disk_hit), "{answers:?}");
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
 #[test]
-fn parts_are_kept_on_disk_too() {
+fn blocks_are_stored_on_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let film = super::large::film(9);
+    let film = super::large::make_film(9);
     let answered = film.clone();
-    let (address, seen) =
-        Origin::answering(move |exchange| super::large::ranged(exchange, "\"1\"", &answered));
-    let mut first = edge(address, folder.path());
-    assert!(first.get("/film").body == film);
-    first.until("headwater_cache_flights", 0);
+    let (address, seen) = ScriptedOrigin::start_with(move |exchange| {
+        super::large::respond_to_range(exchange, "\"1\"", &answered)
+    });
+    let mut first = start_edge(address, folder.path());
+    assert!(first.get_path("/film").body == film);
+    first.wait_for_metric("headwater_cache_flights", 0);
     first.drain();
     let asked = seen.lock().unwrap().len();
-    let second = edge(address, folder.path());
-    second.until("headwater_cache_disk_objects", 6);
-    assert!(second.get("/film").body == film);
+    let second = start_edge(address, folder.path());
+    second.wait_for_metric("headwater_cache_disk_objects", 6);
+    assert!(second.get_path("/film").body == film);
     let line = "Range: bytes=1048570-1048580";
-    let part = second.ask("GET", "/film", &[line]);
+    let part = second.request("GET", "/film", &[line]);
     assert!(part.body == film[1_048_570..=1_048_580]);
     assert_eq!(seen.lock().unwrap().len(), asked);
 }
 
 #[test]
-fn what_is_new_replaces_what_is_on_disk() {
+fn a_new_response_replaces_the_disk_entry() {
     let folder = tempfile::tempdir().unwrap();
-    let origin = Origin::new();
-    let edge = edge(origin.address, folder.path());
+    let origin = ScriptedOrigin::new();
+    let edge = start_edge(origin.address, folder.path());
     let mut client = edge.connect();
     client.send("GET", "/a", &[]);
     let stale = ["Cache-Control: max-age=5", "Age: 5", "ETag: \"1\""];
-    origin.next().answer(200, &stale, b"one");
-    client.answer("GET");
-    edge.until("headwater_cache_flights", 0);
-    // Used again, so it goes to disk.
+    origin.next_request().respond(200, &stale, b"one");
+    client.read_response("GET");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    // The second use writes it to disk.
     for _ in 0..2 {
         client.send("GET", "/a", &["Cache-Control: max-stale"]);
-        assert_eq!(client.answer("GET").text(), "one");
+        assert_eq!(client.read_response("GET").text(), "one");
     }
-    edge.until("headwater_cache_disk_objects", 1);
+    edge.wait_for_metric("headwater_cache_disk_objects", 1);
     client.send("GET", "/a", &[]);
-    origin.next().answer(200, &[KEEP, "ETag: \"2\""], b"two");
-    assert_eq!(client.answer("GET").text(), "two");
-    edge.until("headwater_cache_flights", 0);
-    assert_eq!(edge.metric("headwater_cache_disk_objects"), 0);
-    assert_eq!(client.ask("GET", "/a", &[]).text(), "two");
+    origin
+        .next_request()
+        .respond(200, &[KEEP, "ETag: \"2\""], b"two");
+    assert_eq!(client.read_response("GET").text(), "two");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    assert_eq!(edge.read_metric("headwater_cache_disk_objects"), 0);
+    assert_eq!(client.request("GET", "/a", &[]).text(), "two");
 }

@@ -1,15 +1,15 @@
-//! What is kept answers requests, conditions and ranges.
+//! Cached objects answer requests, conditions and ranges.
 
 use crate::KEEP;
-use crate::support::{Edge, Origin};
+use crate::support::{ScriptedOrigin, TestEdge};
 
 #[test]
-fn the_second_request_is_a_hit_and_the_origin_is_asked_once() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn the_second_request_is_a_hit() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     client.send("GET", "/a?x=1", &["X-Forwarded-Host: evil", "Accept: a"]);
-    let asked = origin.next();
+    let asked = origin.next_request();
     assert_eq!(asked.target(), "/a?x=1");
     assert_eq!(
         asked.header("host"),
@@ -18,56 +18,56 @@ fn the_second_request_is_a_hit_and_the_origin_is_asked_once() {
     assert_eq!(asked.header("x-forwarded-host"), None);
     assert_eq!(asked.header("accept"), Some("a"));
     assert_eq!(asked.header("via"), Some("1.1 headwater"));
-    asked.answer(
+    asked.respond(
         200,
         &[KEEP, "Age: 7", "X: y", "Connection: X-Hop", "X-Hop: 1"],
         b"abc",
     );
-    let miss = client.answer("GET");
+    let miss = client.read_response("GET");
     assert_eq!((miss.status, miss.text().as_str()), (200, "abc"));
     assert_eq!(
-        miss.cache(),
+        miss.cache_status(),
         "headwater; fwd=uri-miss; fwd-status=200; stored; detail=absent"
     );
     assert_eq!(miss.header("x-hop"), None);
     let age = miss.header("age");
     assert_eq!(age.as_deref(), Some("7"), "a cache before us had it");
-    edge.until("headwater_cache_objects", 1);
-    let hit = client.ask("GET", "/a?x=1&CMCD=bl%3D1", &[]);
+    edge.wait_for_metric("headwater_cache_objects", 1);
+    let hit = client.request("GET", "/a?x=1&CMCD=bl%3D1", &[]);
     assert_eq!((hit.status, hit.text().as_str()), (200, "abc"));
-    assert_eq!(hit.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(hit.cache_status(), "headwater; hit; detail=fresh");
     assert_eq!(hit.header("age").as_deref(), Some("7"));
     assert_eq!(hit.header("x").as_deref(), Some("y"));
     assert_eq!(hit.header("via").as_deref(), Some("1.1 headwater"));
-    assert_eq!(origin.count(), 1);
+    assert_eq!(origin.request_count(), 1);
     assert_eq!(
-        edge.metric("headwater_cache_requests_total{result=\"hit\"}"),
+        edge.read_metric("headwater_cache_requests_total{result=\"hit\"}"),
         1
     );
 }
 
 #[test]
-fn whole_objects_answer_ranges_conditions_and_head() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn complete_objects_answer_ranges_conditions_and_head() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
     client.send("GET", "/a", &["Range: bytes=2-3", "If-None-Match: \"b\""]);
-    let asked = origin.next();
+    let asked = origin.next_request();
     assert_eq!(
         (asked.header("range"), asked.header("if-none-match")),
         (None, None)
     );
-    asked.answer(
+    asked.respond(
         200,
         &[KEEP, "ETag: \"b\"", "Content-Type: text/x"],
         b"0123456789",
     );
     assert_eq!(
-        client.answer("GET").status,
+        client.read_response("GET").status,
         304,
         "it is what the client has"
     );
-    edge.until("headwater_cache_objects", 1);
+    edge.wait_for_metric("headwater_cache_objects", 1);
     for (method, headers, status, body) in [
         ("GET", &["Range: bytes=2-3"][..], 206, "23"),
         ("GET", &["Range: bytes=-2"], 206, "89"),
@@ -84,7 +84,7 @@ fn whole_objects_answer_ranges_conditions_and_head() {
         ("GET", &["If-Match: \"c\""], 412, ""),
         ("HEAD", &[], 200, ""),
     ] {
-        let answer = client.ask(method, "/a", headers);
+        let answer = client.request(method, "/a", headers);
         assert_eq!(answer.status, status, "{method} {headers:?}");
         if status < 300 {
             assert_eq!(answer.text(), body, "{method} {headers:?}");
@@ -93,45 +93,47 @@ fn whole_objects_answer_ranges_conditions_and_head() {
             assert_eq!(answer.header("content-length").as_deref(), Some("10"));
         }
     }
-    let several = client.ask("GET", "/a", &["Range: bytes=0-0,9-9"]);
+    let several = client.request("GET", "/a", &["Range: bytes=0-0,9-9"]);
     assert_eq!(several.status, 206);
     assert!(
         several.text().contains("Content-Range: bytes 9-9/10"),
         "{}",
         several.text()
     );
-    assert_eq!(origin.count(), 1);
+    assert_eq!(origin.request_count(), 1);
 }
 
 #[test]
-fn clients_directives_are_heeded() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn request_directives_are_respected() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let mut client = edge.connect();
-    let refused = client.ask("GET", "/a", &["Cache-Control: only-if-cached"]);
-    assert_eq!((refused.status, origin.count()), (504, 0));
+    let refused = client.request("GET", "/a", &["Cache-Control: only-if-cached"]);
+    assert_eq!((refused.status, origin.request_count()), (504, 0));
     client.send("GET", "/a", &[]);
-    origin.next().answer(200, &[KEEP, "ETag: \"1\""], b"one");
-    client.answer("GET");
-    edge.until("headwater_cache_objects", 1);
+    origin
+        .next_request()
+        .respond(200, &[KEEP, "ETag: \"1\""], b"one");
+    client.read_response("GET");
+    edge.wait_for_metric("headwater_cache_objects", 1);
     assert_eq!(
         client
-            .ask("GET", "/a", &["Cache-Control: only-if-cached"])
+            .request("GET", "/a", &["Cache-Control: only-if-cached"])
             .status,
         200
     );
     client.send("GET", "/a", &["Cache-Control: no-cache"]);
-    origin.next().answer(304, &[], b"");
-    let answer = client.answer("GET");
+    origin.next_request().respond(304, &[], b"");
+    let answer = client.read_response("GET");
     assert_eq!(
-        answer.cache(),
+        answer.cache_status(),
         "headwater; fwd=request; fwd-status=304; stored; detail=request-no-cache"
     );
     client.send("GET", "/b", &["Cache-Control: no-store"]);
-    origin.next().answer(200, &[KEEP], b"b");
+    origin.next_request().respond(200, &[KEEP], b"b");
     assert_eq!(
-        client.answer("GET").cache(),
+        client.read_response("GET").cache_status(),
         "headwater; fwd=request; fwd-status=200; detail=request-no-store"
     );
-    edge.until("headwater_cache_objects", 1);
+    edge.wait_for_metric("headwater_cache_objects", 1);
 }

@@ -1,21 +1,25 @@
-//! What is longer than what is kept whole: in parts where it has a strong validator, else passed on.
+//! Objects that exceed the size limit: in blocks with a strong validator, else passed.
 
 use std::sync::{Arc, Mutex};
 
 use crate::KEEP;
-use crate::support::{Edge, Exchange, Origin, head};
+use crate::support::{OriginExchange, ScriptedOrigin, TestEdge, format_head};
 
-/// With the least memory, an object of over 2 MiB is kept in blocks of 1 MiB.
+/// With the smallest memory limit, an object of over 2 MiB is cached in blocks of 1 MiB.
 const BLOCK: usize = 1 << 20;
 const SMALL: [&str; 2] = ["--memory", "16MiB"];
 
-pub fn film(seed: usize) -> Vec<u8> {
+pub fn make_film(seed: usize) -> Vec<u8> {
     let byte = |n: usize| (n / 7 + n * 31 + seed * 101) as u8;
     (0..4 * BLOCK + 1000).map(byte).collect()
 }
 
-/// What an origin with ranges answers.
-pub fn ranged(exchange: &Exchange, etag: &str, body: &[u8]) -> (u16, Vec<String>, Vec<u8>) {
+/// Builds the response of an origin that supports ranges.
+pub fn respond_to_range(
+    exchange: &OriginExchange,
+    etag: &str,
+    body: &[u8],
+) -> (u16, Vec<String>, Vec<u8>) {
     let mut lines = vec![KEEP.to_owned(), format!("ETag: {etag}")];
     let holds = exchange.header("if-range").is_none_or(|tag| tag == etag);
     if exchange.header("if-none-match") == Some(etag) {
@@ -38,25 +42,29 @@ pub fn ranged(exchange: &Exchange, etag: &str, body: &[u8]) -> (u16, Vec<String>
 }
 
 #[test]
-fn what_is_too_long_is_passed_on_and_ranges_of_it_too() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &["--memory", "16MiB"]);
+fn large_objects_without_validator_are_passed() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &["--memory", "16MiB"]);
     let body = vec![7; 4 << 20];
     let mut client = edge.connect();
     client.send("GET", "/film", &["Range: bytes=5-6"]);
-    let mut whole = origin.next();
+    let mut whole = origin.next_request();
     assert_eq!(whole.header("range"), None);
-    whole.send(head(200, &[KEEP], Some(body.len())));
-    let part = origin.next();
+    whole.send(format_head(200, &[KEEP], Some(body.len())));
+    let part = origin.next_request();
     assert_eq!(part.header("range"), Some("bytes=5-6"));
-    part.answer(206, &["Content-Range: bytes 5-6/4194304"], b"xy");
-    let answer = client.answer("GET");
+    part.respond(206, &["Content-Range: bytes 5-6/4194304"], b"xy");
+    let answer = client.read_response("GET");
     assert_eq!((answer.status, answer.text().as_str()), (206, "xy"));
-    whole.gone();
-    // Of unknown length: it turns out on the way.
+    whole.wait_for_hangup();
+    // With unknown length, the size becomes known during the fetch.
     client.send("GET", "/live", &[]);
-    let mut asked = origin.next();
-    asked.send(head(200, &[KEEP, "Transfer-Encoding: chunked"], None));
+    let mut asked = origin.next_request();
+    asked.send(format_head(
+        200,
+        &[KEEP, "Transfer-Encoding: chunked"],
+        None,
+    ));
     let feed = std::thread::spawn(move || {
         for _ in 0..4 {
             asked.send(format!("{:x}\r\n", 1 << 20));
@@ -64,26 +72,27 @@ fn what_is_too_long_is_passed_on_and_ranges_of_it_too() {
             asked.send("\r\n");
         }
         asked.send("0\r\n\r\n");
-        asked.done();
+        asked.finish();
     });
-    let answer = client.answer("GET");
+    let answer = client.read_response("GET");
     feed.join().unwrap();
     assert!(answer.complete);
     assert_eq!(answer.body, body);
-    edge.until("headwater_cache_flights", 0);
-    assert!(edge.metric("headwater_cache_memory_bytes") < 1 << 20);
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    assert!(edge.read_metric("headwater_cache_memory_bytes") < 1 << 20);
 }
 
 #[test]
-fn ranges_of_what_is_large_cost_one_request_a_block() {
-    let body = film(0);
+fn ranges_of_large_objects_cost_one_request_per_block() {
+    let body = make_film(0);
     let answered = body.clone();
-    let (address, seen) = Origin::answering(move |exchange| ranged(exchange, "\"1\"", &answered));
-    let edge = Edge::new(address, &SMALL);
+    let (address, seen) =
+        ScriptedOrigin::start_with(move |exchange| respond_to_range(exchange, "\"1\"", &answered));
+    let edge = TestEdge::new(address, &SMALL);
     let mut client = edge.connect();
     let asked = || seen.lock().unwrap().len();
     for (first, last, requests) in [
-        // The whole once, to see how long it is; then blocks.
+        // The first request fetches the whole object to learn its length; then blocks follow.
         (10, 19, 2),
         (0, BLOCK - 1, 2),
         (BLOCK - 1, BLOCK, 3),
@@ -91,145 +100,155 @@ fn ranges_of_what_is_large_cost_one_request_a_block() {
         (2 * BLOCK, 4 * BLOCK + 999, 6),
     ] {
         let line = format!("Range: bytes={first}-{last}");
-        let answer = client.ask("GET", "/film", &[&line]);
+        let answer = client.request("GET", "/film", &[&line]);
         assert_eq!(answer.status, 206);
         let range = format!("bytes {first}-{last}/{}", body.len());
         assert_eq!(answer.header("content-range"), Some(range));
         assert!(answer.body == body[first..=last], "{first}-{last}");
-        edge.until("headwater_cache_flights", 0);
+        edge.wait_for_metric("headwater_cache_flights", 0);
         assert_eq!(asked(), requests, "{first}-{last}");
     }
-    let whole = client.ask("GET", "/film", &[]);
+    let whole = client.request("GET", "/film", &[]);
     assert!((whole.status, &whole.body) == (200, &body));
-    assert_eq!(whole.cache(), "headwater; hit; detail=fresh");
+    assert_eq!(whole.cache_status(), "headwater; hit; detail=fresh");
     for (method, headers, status) in [
         ("HEAD", &[][..], 200),
         ("GET", &["If-None-Match: \"1\""], 304),
         ("GET", &["Range: bytes=99999999-"], 416),
         ("GET", &["If-Match: \"2\""], 412),
     ] {
-        let answer = client.ask(method, "/film", headers);
+        let answer = client.request(method, "/film", headers);
         assert_eq!(answer.status, status, "{headers:?}");
         if method == "HEAD" {
             let len = answer.header("content-length");
             assert_eq!(len, Some(body.len().to_string()));
         }
     }
-    // If-Range of another state: the whole.
+    // If-Range with another ETag: the full response.
     let lines = ["Range: bytes=0-0", "If-Range: \"0\""];
-    let answer = client.ask("GET", "/film", &lines);
+    let answer = client.request("GET", "/film", &lines);
     assert!((answer.status, &answer.body) == (200, &body));
     assert_eq!(asked(), 6);
 }
 
 #[test]
-fn overlapping_ranges_under_way_cost_one_request_a_block() {
-    let body = film(0);
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &SMALL);
+fn concurrent_overlapping_ranges_cost_one_request_per_block() {
+    let body = make_film(0);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
     let lines = [KEEP, "ETag: \"1\""];
     let (mut one, mut two) = (edge.connect(), edge.connect());
     one.send("GET", "/film", &["Range: bytes=1000-9999"]);
-    let mut whole = origin.next();
-    whole.send(head(200, &lines, Some(body.len())));
-    let mut block = origin.next();
+    let mut whole = origin.next_request();
+    whole.send(format_head(200, &lines, Some(body.len())));
+    let mut block = origin.next_request();
     assert_eq!(block.header("range"), Some("bytes=0-1048575"));
     assert_eq!(block.header("if-range"), Some("\"1\""));
-    whole.gone();
+    whole.wait_for_hangup();
     two.send("GET", "/film", &["Range: bytes=500-1999"]);
     let range = format!("Content-Range: bytes 0-1048575/{}", body.len());
-    block.send(head(206, &[&lines[..], &[&range]].concat(), Some(BLOCK)));
+    block.send(format_head(
+        206,
+        &[&lines[..], &[&range]].concat(),
+        Some(BLOCK),
+    ));
     block.send(&body[..1500]);
-    // Both read while it arrives.
+    // Both clients read while the block arrives.
     for (client, first) in [(&mut one, 1000), (&mut two, 500)] {
-        assert_eq!(client.head().status, 206);
+        assert_eq!(client.read_head().status, 206);
         assert!(client.take(1500 - first) == body[first..1500]);
     }
     block.send(&body[1500..BLOCK]);
-    block.done();
+    block.finish();
     assert!(one.take(8500) == body[1500..10_000]);
     assert!(two.take(500) == body[1500..2000]);
-    assert_eq!(origin.count(), 2);
+    assert_eq!(origin.request_count(), 2);
 }
 
 #[test]
-fn parts_of_two_states_are_never_mixed() {
-    let states = [film(1), film(2)];
+fn blocks_of_two_versions_are_never_mixed() {
+    let states = [make_film(1), make_film(2)];
     let now = Arc::new(Mutex::new(0));
     let (all, state) = (states.clone(), now.clone());
-    let (address, _) = Origin::answering(move |exchange| {
+    let (address, _) = ScriptedOrigin::start_with(move |exchange| {
         let n = *state.lock().unwrap();
-        ranged(exchange, &format!("\"{n}\""), &all[n])
+        respond_to_range(exchange, &format!("\"{n}\""), &all[n])
     });
-    let edge = Edge::new(address, &SMALL);
+    let edge = TestEdge::new(address, &SMALL);
     let mut client = edge.connect();
-    let ask = |client: &mut crate::support::Client, first: usize| {
+    let ask = |client: &mut crate::support::RawClient, first: usize| {
         let line = format!("Range: bytes={first}-{}", first + 99);
-        client.ask("GET", "/film", &[&line])
+        client.request("GET", "/film", &[&line])
     };
     let old = ask(&mut client, 0);
     assert_eq!(old.body, states[0][..100]);
     *now.lock().unwrap() = 1;
-    // What is kept is fresh, but its next part shows that it is another one by now.
+    // The cached head is fresh, but the next block reveals another version.
     let new = ask(&mut client, BLOCK);
     assert_eq!(new.header("etag").as_deref(), Some("\"1\""));
     assert_eq!(new.body, states[1][BLOCK..BLOCK + 100]);
     assert_eq!(ask(&mut client, 0).body, states[1][..100]);
-    // In the middle of an answer there is nothing left but to cut it.
+    // In the middle of a response, the edge can only cut it.
     *now.lock().unwrap() = 0;
-    let cut = edge.connect().ask("GET", "/film", &[]);
+    let cut = edge.connect().request("GET", "/film", &[]);
     assert!(!cut.complete);
     assert!(cut.body == states[1][..cut.body.len()]);
     assert!(ask(&mut client, 0).body == states[0][..100]);
 }
 
 #[test]
-fn an_origin_without_ranges_is_asked_for_the_whole() {
-    let body = film(3);
+fn an_origin_without_ranges_gets_a_full_request() {
+    let body = make_film(3);
     let answered = body.clone();
-    let (address, _) = Origin::answering(move |_| {
+    let (address, _) = ScriptedOrigin::start_with(move |_| {
         let lines = vec![KEEP.to_owned(), "ETag: \"1\"".to_owned()];
         (200, lines, answered.clone())
     });
-    let edge = Edge::new(address, &SMALL);
+    let edge = TestEdge::new(address, &SMALL);
     for _ in 0..3 {
-        let answer = edge.get("/film");
+        let answer = edge.get_path("/film");
         assert!((answer.status, &answer.body) == (200, &body));
     }
 }
 
 #[test]
-fn a_part_of_the_wrong_length_cuts_and_is_not_kept() {
-    let body = film(4);
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &SMALL);
+fn a_block_of_wrong_length_is_cut_and_not_stored() {
+    let body = make_film(4);
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
     let mut client = edge.connect();
     client.send("GET", "/film", &["Range: bytes=0-9"]);
     let lines = [KEEP, "ETag: \"1\""];
-    origin.next().send(head(200, &lines, Some(body.len())));
+    origin
+        .next_request()
+        .send(format_head(200, &lines, Some(body.len())));
     let range = format!("Content-Range: bytes 0-1048575/{}", body.len());
     origin
-        .next()
-        .answer(206, &[&lines[..], &[&range]].concat(), &body[..5]);
-    // Not ten bytes, if anything at all.
-    let raw = client.rest();
+        .next_request()
+        .respond(206, &[&lines[..], &[&range]].concat(), &body[..5]);
+    // The client gets a partial body or none, but never ten complete bytes.
+    let raw = client.read_to_end();
     let end = raw.windows(4).position(|four| four == b"\r\n\r\n");
     assert!(end.is_none_or(|end| raw.len() - end - 4 <= 5));
-    edge.until("headwater_cache_flights", 0);
-    assert_eq!(edge.metric("headwater_cache_objects"), 1, "the head alone");
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    assert_eq!(
+        edge.read_metric("headwater_cache_objects"),
+        1,
+        "the head alone"
+    );
 }
 
-/// What a failing origin said was brought to the end, however long, though nobody read it.
+/// Regression: an endless error response was read to its end without any client.
 #[test]
-fn an_endless_error_is_not_read_when_nobody_is_left() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &SMALL);
+fn an_endless_error_is_not_read_without_clients() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &SMALL);
     let mut client = edge.connect();
     client.send("GET", "/sick", &[]);
-    let mut asked = origin.next();
-    asked.send(head(500, &["Transfer-Encoding: chunked"], None));
-    assert_eq!(client.head().status, 500);
+    let mut asked = origin.next_request();
+    asked.send(format_head(500, &["Transfer-Encoding: chunked"], None));
+    assert_eq!(client.read_head().status, 500);
     drop(client);
     let chunk = [b"100000\r\n", &vec![7; 1 << 20][..], b"\r\n"].concat();
-    assert!((0..1000).any(|_| !asked.sent(&chunk)), "all was read");
+    assert!((0..1000).any(|_| !asked.try_send(&chunk)), "all was read");
 }

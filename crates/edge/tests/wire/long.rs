@@ -1,71 +1,74 @@
-//! Bodies that are long enough to be read past HTTP: shared while they arrive, cut, and kept.
+//! Bodies above 64 KiB, which bypass hyper's buffers: shared while they arrive, cut, and stored.
 
 use crate::KEEP;
-use crate::support::{Edge, Origin, head};
+use crate::support::{ScriptedOrigin, TestEdge, format_head};
 
 const LEN: usize = 300_000;
 const HALF: usize = LEN / 2;
 
-fn body(seed: usize) -> Vec<u8> {
+fn make_body(seed: usize) -> Vec<u8> {
     (0..LEN).map(|n| ((n + seed) % 251) as u8).collect()
 }
 
 #[test]
-fn a_long_body_is_shared_while_it_arrives_and_its_connection_used_again() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn a_long_body_is_shared_while_it_arrives_and_its_connection_reused() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     for round in 0..3 {
-        let (path, body) = (format!("/{round}"), body(round));
+        let (path, body) = (format!("/{round}"), make_body(round));
         let (mut first, mut second, mut part) = (edge.connect(), edge.connect(), edge.connect());
         first.send("GET", &path, &[]);
-        let mut asked = origin.next();
+        let mut asked = origin.next_request();
         second.send("GET", &path, &[]);
-        asked.send(head(200, &[KEEP], Some(LEN)));
+        asked.send(format_head(200, &[KEEP], Some(LEN)));
         asked.send(&body[..HALF]);
         for client in [&mut first, &mut second] {
-            assert_eq!(client.head().status, 200);
+            assert_eq!(client.read_head().status, 200);
             assert!(client.take(HALF) == body[..HALF]);
         }
         part.send("GET", &path, &["Range: bytes=149000-151999"]);
-        assert_eq!(part.head().status, 206);
+        assert_eq!(part.read_head().status, 206);
         assert!(part.take(1000) == body[149_000..HALF]);
         asked.send(&body[HALF..]);
-        asked.done();
+        asked.finish();
         assert!(first.take(LEN - HALF) == body[HALF..]);
         assert!(second.take(LEN - HALF) == body[HALF..]);
         assert!(part.take(2000) == body[HALF..152_000]);
-        edge.until("headwater_cache_flights", 0);
-        // From where it came to lie, and from where the second use has put it.
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        // Served first from the heap, then from the arena after the second use.
         for _ in 0..4 {
-            let hit = edge.get(&path);
-            assert!(hit.cache().contains("; hit") && hit.body == body);
+            let hit = edge.get_path(&path);
+            assert!(hit.cache_status().contains("; hit") && hit.body == body);
         }
     }
-    assert_eq!(origin.count(), 3);
-    let opened = edge.metric("headwater_upstream_connections_opened_total");
-    // Each of two workers has its own.
+    assert_eq!(origin.request_count(), 3);
+    let opened = edge.read_metric("headwater_upstream_connections_opened_total");
+    // Each of the two workers has its own connection.
     assert!((1..=2).contains(&opened), "{opened} for three requests");
 }
 
 #[test]
-fn a_long_body_that_is_cut_is_cut_for_all_and_not_kept() {
-    let origin = Origin::new();
-    let edge = Edge::new(origin.address, &[]);
+fn a_cut_long_body_is_cut_for_all_and_not_stored() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
     let (mut first, mut second) = (edge.connect(), edge.connect());
     first.send("GET", "/a", &[]);
-    let mut asked = origin.next();
+    let mut asked = origin.next_request();
     second.send("GET", "/a", &[]);
-    asked.send(head(200, &[KEEP], Some(LEN)));
-    asked.send(&body(0)[..HALF]);
+    asked.send(format_head(200, &[KEEP], Some(LEN)));
+    asked.send(&make_body(0)[..HALF]);
     for client in [&mut first, &mut second] {
-        client.head();
-        assert!(client.take(HALF) == body(0)[..HALF]);
+        client.read_head();
+        assert!(client.take(HALF) == make_body(0)[..HALF]);
     }
     drop(asked);
-    assert_eq!((first.rest(), second.rest()), (vec![], vec![]));
-    edge.until("headwater_cache_flights", 0);
+    assert_eq!(
+        (first.read_to_end(), second.read_to_end()),
+        (vec![], vec![])
+    );
+    edge.wait_for_metric("headwater_cache_flights", 0);
     first = edge.connect();
     first.send("GET", "/a", &[]);
-    origin.next().answer(200, &[KEEP], &body(1));
-    assert!(first.answer("GET").body == body(1));
+    origin.next_request().respond(200, &[KEEP], &make_body(1));
+    assert!(first.read_response("GET").body == make_body(1));
 }

@@ -1,4 +1,4 @@
-//! The cache as clients and origins see it: every byte scripted, counters judge.
+//! The cache as clients and origins see it. Tests script every byte and assert on counters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,0 +1,189 @@
+//! Application of the rules: to a request when it arrives, and to the connection before the first
+//! byte of the response.
+
+use std::sync::Arc;
+
+use http::Response;
+use http::header::{HeaderName, HeaderValue};
+use net::metrics::{CounterFamily, MetricSpec, Metrics};
+use net::record::Recorder;
+use net::{Body, Conn, TcpInfo};
+
+use crate::cache_outcome::{CacheOutcome, NAME};
+use crate::config::EdgeSettings;
+use crate::request_facts::RequestFacts;
+use crate::rules::{RequestActions, RuleSet, RuleVariables};
+use crate::tcp_sampling::TcpSampler;
+use crate::telemetry::PendingRecord;
+use net::cmcd::CmcdData;
+
+const MATCHES: MetricSpec = MetricSpec {
+    name: "rule_matches",
+    unit: "",
+    help: "Responses to which a rule applied",
+};
+const REFUSED: MetricSpec = MetricSpec {
+    name: "transport_refused",
+    unit: "",
+    help: "Socket options of a rule that the kernel refused",
+};
+
+/// Throughput and round-trip time that the edge measured, for the player (CTA-5006).
+const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
+
+/// The rules, and the counters of their effects.
+#[derive(Clone)]
+pub struct RuleApplier {
+    rules: Arc<RuleSet>,
+    sampler: TcpSampler,
+    /// Access records contain CMCD.
+    records_cmcd: bool,
+    matches: CounterFamily,
+    refused: CounterFamily,
+}
+
+impl RuleApplier {
+    pub fn new(
+        settings: &EdgeSettings,
+        metrics: &Metrics,
+        recorder: Option<Recorder>,
+    ) -> RuleApplier {
+        RuleApplier {
+            rules: settings.rules.clone(),
+            records_cmcd: recorder.is_some(),
+            sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
+            matches: metrics.family(&MATCHES, &["rule"]),
+            refused: metrics.family(&REFUSED, &["option"]),
+        }
+    }
+
+    /// Returns the same with other rules.
+    pub fn with_rules(&self, rules: Arc<RuleSet>) -> RuleApplier {
+        RuleApplier {
+            rules,
+            ..self.clone()
+        }
+    }
+
+    /// Parses the request's CMCD, if a record, a rule or the response needs it.
+    pub fn parse_cmcd(&self, facts: &RequestFacts<'_>) -> CmcdData {
+        if self.records_cmcd || !self.rules.is_empty() || has_cmcd(facts) {
+            CmcdData::parse(Some(facts.query), facts.headers)
+        } else {
+            CmcdData::default()
+        }
+    }
+
+    /// Returns the rules' actions for a request.
+    pub fn request_actions(
+        &self,
+        facts: &RequestFacts<'_>,
+        cmcd: &CmcdData,
+        conn: &Conn,
+    ) -> RequestActions {
+        if self.rules.is_empty() {
+            return RequestActions::default();
+        }
+        let matched = self
+            .rules
+            .find_request_actions(&rule_variables(facts, cmcd, conn));
+        matched.map(|(_, early)| early).unwrap_or_default()
+    }
+
+    /// Sets the transport and the response headers as the first matching rule demands. Returns its
+    /// name.
+    pub fn apply_to_response(
+        &self,
+        facts: &RequestFacts<'_>,
+        cmcd: &CmcdData,
+        conn: &Conn,
+        response: &mut Response<Body>,
+        outcome: CacheOutcome,
+    ) -> Option<String> {
+        let player = !cmcd.is_empty();
+        // `TCP_INFO` costs about a microsecond.
+        let tcp = (player || self.rules.needs_tcp())
+            .then(|| conn.tcp_info().ok())
+            .flatten();
+        if let Some(tcp) = tcp.as_ref().filter(|_| player)
+            && let Some(value) = cmsd_dynamic_value(tcp)
+        {
+            response.headers_mut().append(CMSD_DYNAMIC, value);
+        }
+        if self.rules.is_empty() {
+            return None;
+        }
+        let len = response.body().len();
+        let known = (len > 0).then_some(len);
+        let (status, headers) = (response.status().as_u16(), response.headers());
+        let variables = RuleVariables {
+            answer: Some((status, headers, known, outcome.result())),
+            tcp: tcp.as_ref(),
+            ..rule_variables(facts, cmcd, conn)
+        };
+        let choice = self.rules.choose_for_response(&variables)?;
+        if !choice.transport.is_empty() {
+            for refused in conn.apply_transport(&choice.transport) {
+                self.refused.with_labels(&[refused.option]).inc();
+                let (option, why) = (refused.option, refused.why);
+                tracing::warn!(
+                    rule = choice.rule.name,
+                    option,
+                    why,
+                    "the kernel refused a socket option"
+                );
+            }
+        }
+        choice.rule.edit_headers(response.headers_mut());
+        self.matches.with_labels(&[&choice.rule.name]).inc();
+        Some(choice.rule.name.clone())
+    }
+
+    /// Samples TCP until the response has been sent.
+    pub fn sample_tcp(
+        &self,
+        pending: &PendingRecord,
+        conn: &Conn,
+        response: Response<Body>,
+    ) -> Response<Body> {
+        self.sampler.sample_response(pending, conn, response)
+    }
+}
+
+fn rule_variables<'a>(
+    facts: &'a RequestFacts<'_>,
+    cmcd: &'a CmcdData,
+    conn: &Conn,
+) -> RuleVariables<'a> {
+    let target = facts.target.as_ref();
+    RuleVariables {
+        method: facts.method,
+        host: &facts.host,
+        path: target.split('?').next().unwrap_or_default(),
+        query: facts.query,
+        client: conn.client(),
+        headers: facts.headers,
+        cmcd,
+        answer: None,
+        tcp: None,
+    }
+}
+
+fn has_cmcd(facts: &RequestFacts<'_>) -> bool {
+    facts.query.contains("CMCD=") || facts.headers.contains_key("cmcd-request")
+}
+
+/// Formats the value, such as `"headwater";etp=9600;rtt=23`, from the known figures.
+fn cmsd_dynamic_value(tcp: &TcpInfo) -> Option<HeaderValue> {
+    use std::fmt::Write;
+    let mut text = format!("\"{NAME}\"");
+    let etp = tcp.delivery_rate_bytes_per_s.filter(|rate| *rate > 0);
+    // Writing to a string cannot fail.
+    if let Some(rate) = etp {
+        let _ = write!(text, ";etp={}", rate.saturating_mul(8) / 1000);
+    }
+    if let Some(rtt) = tcp.rtt_us {
+        let _ = write!(text, ";rtt={}", rtt.div_ceil(1000));
+    }
+    HeaderValue::try_from(text).ok()
+}

@@ -1,0 +1,162 @@
+//! Delivery of large objects, which are cached as blocks.
+//!
+//! The cached object contains the head and no body. Each block is fetched once by a range request,
+//! whichever ranges the clients want. See [`crate::block_layout`] for keys and sizes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures_util::stream::{StreamExt, try_unfold};
+use http::StatusCode;
+use net::body::BodyCut;
+use net::{Body, Chunk, Error, range};
+use store::cache::{FetchTicket, GrowingReader};
+
+use crate::Edge;
+use crate::cache_entry::CacheEntry;
+use crate::cached_object::CachedObject;
+use crate::fetch::{FetchOutcome, FetchRequest, block::start_block_fetch};
+use crate::object_body::ObjectBody;
+
+/// Lookups of a block before the client's response is cut. Each further lookup means that another
+/// request's fetch of the block failed.
+const LOOKUPS_MAX: usize = 4;
+
+/// The reason why a block is unavailable.
+#[derive(Debug, Clone)]
+pub enum BlockError {
+    /// The object changed at the origin.
+    ValidatorChanged,
+    /// The origin failed.
+    OriginFailed(Arc<Error>),
+}
+
+/// A response body that is read block by block.
+pub struct BlockBody {
+    pub edge: Arc<Edge>,
+    pub request: Arc<FetchRequest>,
+    pub object: Arc<CachedObject>,
+    /// The first block, which is fetched before the response head is written, so that its failure can
+    /// still become an error response.
+    pub first: Option<Arc<ObjectBody>>,
+}
+
+/// Position of a client within a [`BlockBody`].
+struct BlockCursor {
+    body: BlockBody,
+    at: u64,
+    end: u64,
+    /// GrowingReader of a block that is still growing.
+    reader: Option<GrowingReader>,
+}
+
+impl BlockBody {
+    /// Returns these bytes of the object as a response body.
+    pub fn into_body(self, wanted: Range<u64>) -> Body {
+        let len = wanted.end - wanted.start;
+        let cursor = BlockCursor {
+            body: self,
+            at: wanted.start,
+            end: wanted.end,
+            reader: None,
+        };
+        let pieces = try_unfold(cursor, |mut cursor| async move {
+            let next = cursor.next_chunk().await?;
+            Ok::<_, BodyCut>(next.map(|chunk| (chunk, cursor)))
+        });
+        Body::sized_stream(len, pieces.boxed())
+    }
+}
+
+impl BlockCursor {
+    async fn next_chunk(&mut self) -> Result<Option<Chunk>, BodyCut> {
+        loop {
+            if let Some(reader) = &mut self.reader {
+                match reader.next().await {
+                    Some(Ok(pieces)) => {
+                        self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                        return Ok(Some(pieces.into()));
+                    }
+                    Some(Err(broken)) => return Err(BodyCut::new(broken)),
+                    None => self.reader = None,
+                }
+            }
+            if self.at >= self.end {
+                return Ok(None);
+            }
+            let BlockBody {
+                edge,
+                request,
+                object,
+                first,
+            } = &mut self.body;
+            let Some(layout) = &object.blocks else {
+                return Err(BodyCut::new("the object is not stored in blocks"));
+            };
+            let n = self.at / layout.block_bytes;
+            let range = layout.block_range(n, self.end);
+            let block = match first.take() {
+                Some(first) => Ok(first),
+                None => edge.get_block(request, object, n).await,
+            };
+            let block = block.map_err(|error| match error {
+                BlockError::ValidatorChanged => BodyCut::new("the object changed during delivery"),
+                BlockError::OriginFailed(error) => BodyCut::new(error.context.as_str()),
+            })?;
+            let start = n * layout.block_bytes;
+            let within = self.at - start..range.end - start;
+            if let Some(pieces) = block.chunks() {
+                self.at = range.end;
+                return Ok(Some(range::slice_pieces(pieces, &within).into()));
+            }
+            if let Some(filed) = block.disk_body() {
+                self.at = range.end;
+                return filed.read_frame(within).await.map(Some);
+            }
+            // A block is small enough for its readers to hold it as a whole.
+            self.reader = block.growing.read(within);
+        }
+    }
+}
+
+impl Edge {
+    /// Returns one block: from memory, from disk, or through its only fetch.
+    pub(crate) async fn get_block(
+        self: &Arc<Edge>,
+        request: &Arc<FetchRequest>,
+        object: &Arc<CachedObject>,
+        n: u64,
+    ) -> Result<Arc<ObjectBody>, BlockError> {
+        let Some(layout) = &object.blocks else {
+            return Err(BlockError::ValidatorChanged);
+        };
+        let key = layout.block_key(n);
+        for _ in 0..LOOKUPS_MAX {
+            if let Some(CacheEntry::Block(block)) = self.memory.get(&key) {
+                return Ok(block);
+            }
+            if self.disk.has_entry(key.as_str()) {
+                self.load_from_disk(&key).await;
+                continue;
+            }
+            let outcome = match self.flights.join(&key) {
+                // Another fetch may have finished between the lookup and the join.
+                FetchTicket::Lead(_) if self.memory.get(&key).is_some() => continue,
+                FetchTicket::Lead(lead) => {
+                    let outcome = start_block_fetch(self, lead, request, object, n);
+                    outcome.await.ok()
+                }
+                FetchTicket::Follow(follow) => follow.landed().await,
+            };
+            match outcome {
+                Some(FetchOutcome::Block(block)) => return Ok(block),
+                Some(FetchOutcome::ValidatorChanged) => return Err(BlockError::ValidatorChanged),
+                Some(FetchOutcome::Failed(error)) => return Err(BlockError::OriginFailed(error)),
+                _ => {}
+            }
+        }
+        let what = format_args!("{LOOKUPS_MAX} fetches of a byte range failed");
+        let error = Error::upstream(StatusCode::BAD_GATEWAY, what);
+        Err(BlockError::OriginFailed(Arc::new(error)))
+    }
+}

@@ -1,0 +1,117 @@
+//! Entries of the memory tier.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use http::header::HeaderName;
+use store::cache::MemoryWeight;
+
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::object_body::ObjectBody;
+
+/// Approximate size of an entry without its text and body.
+const ENTRY_BYTES: u64 = 1024;
+/// Approximate size of an object's prepared hit headers without their text.
+const PREPARED_BYTES: u64 = 768;
+/// Limit on the variants of one URL. The oldest is evicted.
+const VARIANTS_MAX: usize = 64;
+
+/// The value of a key in the memory tier.
+#[derive(Debug, Clone)]
+pub enum CacheEntry {
+    /// A cached object.
+    Object(Arc<CachedObject>),
+    /// A block of a large object.
+    Block(Arc<ObjectBody>),
+    /// The URL has variants: the values of these headers select one.
+    Variants(Arc<VariantIndex>),
+    /// A recent response was not shareable. Until then, requests do not wait for each other.
+    Unshareable {
+        until: Instant,
+        /// Requests do not probe for a shareable response either, because a probe costs too much.
+        always_pass: bool,
+    },
+}
+
+/// The headers that select a URL's variant, and the keys of the cached variants.
+#[derive(Debug)]
+pub struct VariantIndex {
+    pub header_names: Vec<HeaderName>,
+    variant_keys: Mutex<VecDeque<CacheKey>>,
+}
+
+impl VariantIndex {
+    pub fn new(names: Vec<HeaderName>) -> VariantIndex {
+        VariantIndex {
+            header_names: names,
+            variant_keys: Mutex::default(),
+        }
+    }
+
+    /// Returns the keys of the cached variants.
+    pub fn list_variants(&self) -> Vec<CacheKey> {
+        let kept = self
+            .variant_keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.iter().cloned().collect()
+    }
+
+    /// Adds a variant. Returns the key of a variant to evict for it.
+    pub fn insert_variant(&self, variant: &CacheKey) -> Option<CacheKey> {
+        let mut kept = self
+            .variant_keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|other| other != variant);
+        kept.push_back(variant.clone());
+        if kept.len() > VARIANTS_MAX {
+            kept.pop_front()
+        } else {
+            None
+        }
+    }
+}
+
+impl MemoryWeight for CacheEntry {
+    fn bytes(&self) -> u64 {
+        match self {
+            CacheEntry::Object(object) => {
+                let heads = ENTRY_BYTES + PREPARED_BYTES + object.header_bytes();
+                heads + object.body.memory_bytes()
+            }
+            CacheEntry::Block(content) => ENTRY_BYTES + content.memory_bytes(),
+            CacheEntry::Variants(_) => ENTRY_BYTES + (VARIANTS_MAX * 200) as u64,
+            CacheEntry::Unshareable { .. } => ENTRY_BYTES,
+        }
+    }
+}
+
+impl MemoryWeight for CacheKey {
+    fn bytes(&self) -> u64 {
+        self.as_str().len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header;
+
+    #[test]
+    fn variants_are_bounded_and_the_oldest_is_evicted() {
+        let varies = VariantIndex::new(vec![header::ORIGIN]);
+        let key = |n: usize| CacheKey::from(format!("/a\norigin:{n}").as_str());
+        for n in 0..VARIANTS_MAX {
+            assert_eq!(varies.insert_variant(&key(n)), None);
+        }
+        assert_eq!(
+            varies.insert_variant(&key(0)),
+            None,
+            "known already, and young again"
+        );
+        assert_eq!(varies.insert_variant(&key(999)), Some(key(1)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Cache keys.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName};
+
+/// The properties that two requests must share to get the same response. Cheap to clone.
+///
+/// The text is the host (where it is forwarded) and the target, followed by one line per header in
+/// Vary. Neither a host nor a target can contain a line break.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CacheKey(Arc<str>);
+
+impl CacheKey {
+    /// Returns the key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the key without the lines of a variant or block.
+    pub fn primary(&self) -> &str {
+        self.0.split('\n').next().unwrap_or_default()
+    }
+
+    /// Returns the key of the variant that these request headers select.
+    pub fn for_variant(&self, names: &[HeaderName], request: &HeaderMap) -> CacheKey {
+        let mut text = self.0.to_string();
+        for name in names {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n{name}:{}", selecting_value(request, name));
+        }
+        CacheKey(text.into())
+    }
+}
+
+impl From<&str> for CacheKey {
+    fn from(text: &str) -> CacheKey {
+        CacheKey(text.into())
+    }
+}
+
+impl Borrow<str> for CacheKey {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Returns a request's values of one header, normalized so that most equivalent values are equal
+/// (RFC 9111 section 4.1). All lines become one list. Encodings and languages, whose syntax is
+/// known, lose white space and case.
+pub fn selecting_value(request: &HeaderMap, name: &HeaderName) -> String {
+    use http::header::{ACCEPT_ENCODING, ACCEPT_LANGUAGE};
+    let mut text = String::new();
+    for (count, value) in request.get_all(name).iter().enumerate() {
+        if count > 0 {
+            text.push(',');
+        }
+        match value.to_str() {
+            Ok(value) => text.push_str(value.trim()),
+            // Invalid text must differ from all valid text, and from other invalid text.
+            Err(_) => {
+                let _ = write!(text, "\u{fffd}{}", value.as_bytes().escape_ascii());
+            }
+        }
+    }
+    if [ACCEPT_ENCODING, ACCEPT_LANGUAGE].contains(name) {
+        text.retain(|c| !c.is_whitespace());
+        text.make_ascii_lowercase();
+    }
+    text
+}
+
+/// Returns the target without the player's CMCD (CTA-5004), which changes with each request and has
+/// no meaning for the origin.
+pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
+    let Some((path, query)) = target.split_once('?') else {
+        return target.into();
+    };
+    let ours = |part: &&str| !(part.starts_with("CMCD=") || *part == "CMCD");
+    if query.split('&').all(|part| ours(&part)) {
+        return target.into();
+    }
+    let kept: Vec<&str> = query.split('&').filter(ours).collect();
+    if kept.is_empty() {
+        path.into()
+    } else {
+        format!("{path}?{}", kept.join("&")).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cmcd_is_not_part_of_the_key() {
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/a?", "/a?"),
+            ("/a?b=1&c", "/a?b=1&c"),
+            ("/a?CMCD=bl%3D1", "/a"),
+            ("/a?b=1&CMCD=bl%3D1&c", "/a?b=1&c"),
+            ("/a?CMCD", "/a"),
+            ("/a?XCMCD=1", "/a?XCMCD=1"),
+            ("/a?b=CMCD=1", "/a?b=CMCD=1"),
+        ] {
+            assert_eq!(strip_cmcd(target), expected);
+        }
+    }
+
+    /// Regression: invalid text counted as an absent header, so one client's variant was served to
+    /// all.
+    #[test]
+    fn invalid_header_values_are_separate_variants() {
+        let of = |value: &[u8]| {
+            let mut map = HeaderMap::new();
+            let value = http::HeaderValue::from_bytes(value).unwrap();
+            map.append(http::header::ORIGIN, value);
+            selecting_value(&map, &http::header::ORIGIN)
+        };
+        assert!(!of(b"\xff").is_empty());
+        assert_ne!(of(b"\xff"), of(b"\xfe"));
+        assert_ne!(of(b"\xff"), of(b"\\xff"));
+    }
+
+    #[test]
+    fn equivalent_requests_get_the_same_variant() {
+        let key = CacheKey::from("/a");
+        let of = |lines: &[(&str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in lines {
+                let name: HeaderName = name.parse().unwrap();
+                map.append(name, value.parse().unwrap());
+            }
+            key.for_variant(&[http::header::ACCEPT_ENCODING, http::header::ORIGIN], &map)
+        };
+        let plain = of(&[]);
+        assert_eq!(
+            of(&[("accept-encoding", "gzip, BR")]),
+            of(&[("accept-encoding", "GZIP"), ("accept-encoding", "br")])
+        );
+        assert_ne!(of(&[("accept-encoding", "gzip")]), plain);
+        assert_ne!(of(&[("origin", "a")]), of(&[("origin", "A")]));
+        assert_ne!(of(&[("origin", "a")]), of(&[("accept-encoding", "a")]));
+        assert_ne!(of(&[("origin", "a b")]), of(&[("origin", "ab")]));
+        assert_ne!(of(&[("origin", "")]), of(&[("origin", ""), ("origin", "")]));
+    }
+}

@@ -1,0 +1,330 @@
+//! Named outcomes and reasons, shared by the access record, the metrics and `Cache-Status`.
+
+/// The reason why a response was not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UncacheableReason {
+    /// The request's method is not `GET`. Fetches use `GET` only, so the edge itself never reports
+    /// this reason.
+    Method,
+    /// The status is 1xx, 206, 304 or 416, is unknown under `must-understand`, or has no lifetime and
+    /// is not cacheable by default.
+    Status,
+    /// The response contains `no-store`.
+    NoStore,
+    /// The response contains `private`.
+    Private,
+    /// The request contains `Authorization`, and the response lacks `public`, `must-revalidate` and
+    /// `s-maxage`.
+    Authorization,
+    /// The response contains `Set-Cookie`.
+    SetCookie,
+    /// The response contains `Vary: *`.
+    VaryStar,
+    /// The values of the headers in `Vary` are too long for a cache key.
+    VaryLong,
+    /// The response is stale on arrival, and has neither a validator for later revalidation nor a
+    /// permission for stale use.
+    NoLifetime,
+    /// The body is larger than an object may be and cannot be stored in blocks.
+    TooLarge,
+}
+
+impl UncacheableReason {
+    /// Returns the name in `Cache-Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            UncacheableReason::Method => "method",
+            UncacheableReason::Status => "status",
+            UncacheableReason::NoStore => "no-store",
+            UncacheableReason::Private => "private",
+            UncacheableReason::Authorization => "authorization",
+            UncacheableReason::SetCookie => "set-cookie",
+            UncacheableReason::VaryStar => "vary-star",
+            UncacheableReason::VaryLong => "vary-long",
+            UncacheableReason::NoLifetime => "no-lifetime",
+            UncacheableReason::TooLarge => "too-large",
+        }
+    }
+}
+
+/// The reason why a cached response was not used without asking the origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevalidationReason {
+    /// The response is stale.
+    Expired,
+    /// The response is stale and contains `must-revalidate`, `proxy-revalidate` or `s-maxage`.
+    MustRevalidate,
+    /// The response contains `no-cache`.
+    NoCache,
+    /// The request contains `no-cache`.
+    RequestNoCache,
+    /// The response is older than the request's `max-age`.
+    RequestMaxAge,
+    /// The response does not stay fresh for the request's `min-fresh`.
+    RequestMinFresh,
+    /// A soft purge marked the response.
+    Purged,
+}
+
+impl RevalidationReason {
+    /// Returns the name in records, metrics and `Cache-Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RevalidationReason::Expired => "expired",
+            RevalidationReason::MustRevalidate => "must-revalidate",
+            RevalidationReason::NoCache => "no-cache",
+            RevalidationReason::RequestNoCache => "request-no-cache",
+            RevalidationReason::RequestMaxAge => "request-max-age",
+            RevalidationReason::RequestMinFresh => "request-min-fresh",
+            RevalidationReason::Purged => "purged",
+        }
+    }
+}
+
+/// The reason why a request bypassed the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassReason {
+    /// The method is neither `GET` nor `HEAD`, or it is `HEAD` and no cached object answers it.
+    Method,
+    /// The request contains `no-store`.
+    RequestNoStore,
+    /// A response for this URL was not shareable within the last ten seconds.
+    Unshareable,
+    /// The fetch that this request followed had a private response, or three lookups in a row found
+    /// nothing that this request can use.
+    NotShared,
+    /// The object is larger than the cache can store, in full or in blocks.
+    TooLarge,
+    /// A rule with `pass` matched.
+    Rule,
+}
+
+impl PassReason {
+    /// Returns the name in records, metrics and `Cache-Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PassReason::Method => "method",
+            PassReason::RequestNoStore => "request-no-store",
+            PassReason::Unshareable => "apart",
+            PassReason::NotShared => "not-shared",
+            PassReason::TooLarge => "too-large",
+            PassReason::Rule => "rule",
+        }
+    }
+}
+
+/// The reason why a stale response was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StaleReason {
+    /// The response allows stale use while it is revalidated in the background (RFC 5861 section 3).
+    WhileRevalidate,
+    /// The origin failed, and the response or the request allows stale use then (RFC 5861 section 4).
+    IfError,
+    /// The request accepts this staleness (`max-stale`).
+    Request,
+}
+
+impl StaleReason {
+    /// Returns the name in records, metrics and `Cache-Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            StaleReason::WhileRevalidate => "stale-while-revalidate",
+            StaleReason::IfError => "stale-if-error",
+            StaleReason::Request => "request-max-stale",
+        }
+    }
+}
+
+/// The reason why the origin was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissReason {
+    /// Nothing is cached for this URL.
+    Absent,
+    /// The URL is cached, but not for this request's values of the headers in `Vary`.
+    Variant,
+    /// A cached response exists but needs revalidation.
+    Revalidation(RevalidationReason),
+}
+
+impl MissReason {
+    /// Returns the name in records, metrics and `Cache-Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            MissReason::Absent => "absent",
+            MissReason::Variant => "variant",
+            MissReason::Revalidation(reason) => reason.name(),
+        }
+    }
+}
+
+/// The part of the cache in a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheOutcome {
+    /// A fresh object in memory was served.
+    Hit,
+    /// A fresh object was served whose body is on disk.
+    DiskHit,
+    /// A stale object was served.
+    Stale(StaleReason),
+    /// The origin confirmed the cached object with a 304.
+    Revalidated(RevalidationReason),
+    /// The request joined another request's fetch.
+    Follow(MissReason),
+    /// The request led a fetch. With a reason, the response was not stored.
+    Miss(MissReason, Option<UncacheableReason>),
+    /// The request bypassed the cache.
+    Pass(PassReason),
+    /// A rule with `deny` matched.
+    Denied,
+    /// The edge answered by itself: health, metrics, or a rejected request.
+    Local,
+}
+
+impl CacheOutcome {
+    /// Returns the metric's `result` and the record's `cache`.
+    pub fn result(self) -> &'static str {
+        match self {
+            CacheOutcome::Hit | CacheOutcome::DiskHit => "hit",
+            CacheOutcome::Stale(_) => "stale",
+            CacheOutcome::Revalidated(_) => "revalidated",
+            CacheOutcome::Follow(_) => "follow",
+            CacheOutcome::Miss(..) => "miss",
+            CacheOutcome::Pass(_) => "pass",
+            CacheOutcome::Denied => "denied",
+            CacheOutcome::Local => "own",
+        }
+    }
+
+    /// Returns the metric's and the record's `reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            CacheOutcome::Hit => "fresh",
+            CacheOutcome::DiskHit => "disk",
+            CacheOutcome::Stale(reason) => reason.name(),
+            CacheOutcome::Revalidated(reason) => reason.name(),
+            CacheOutcome::Follow(reason) | CacheOutcome::Miss(reason, _) => reason.name(),
+            CacheOutcome::Pass(reason) => reason.name(),
+            CacheOutcome::Denied => "rule",
+            CacheOutcome::Local => "own",
+        }
+    }
+
+    /// Formats the edge's member of `Cache-Status` (RFC 9211). `ttl_s` is the remaining freshness,
+    /// `status` the origin's status.
+    pub fn cache_status(self, ttl_s: Option<i64>, status: Option<u16>) -> String {
+        use std::fmt::Write;
+        let mut text = String::with_capacity(64);
+        text.push_str(NAME);
+        let forward = match self {
+            CacheOutcome::Hit | CacheOutcome::DiskHit | CacheOutcome::Stale(_) => {
+                text.push_str("; hit");
+                None
+            }
+            CacheOutcome::Revalidated(reason) => {
+                Some(forward_reason(MissReason::Revalidation(reason)))
+            }
+            CacheOutcome::Follow(reason) | CacheOutcome::Miss(reason, _) => {
+                Some(forward_reason(reason))
+            }
+            CacheOutcome::Pass(PassReason::Method) => Some("method"),
+            CacheOutcome::Pass(PassReason::RequestNoStore) => Some("request"),
+            CacheOutcome::Pass(_) => Some("bypass"),
+            CacheOutcome::Denied | CacheOutcome::Local => None,
+        };
+        // Writing to a string cannot fail.
+        if let Some(forward) = forward {
+            let _ = write!(text, "; fwd={forward}");
+            if let Some(status) = status {
+                let _ = write!(text, "; fwd-status={status}");
+            }
+        }
+        if let Some(ttl) = ttl_s {
+            let _ = write!(text, "; ttl={ttl}");
+        }
+        match self {
+            CacheOutcome::Follow(_) => text.push_str("; collapsed"),
+            CacheOutcome::Miss(_, None) | CacheOutcome::Revalidated(_) => {
+                text.push_str("; stored");
+            }
+            _ => {}
+        }
+        let detail = match self {
+            CacheOutcome::Miss(_, Some(uncacheable)) => uncacheable.name(),
+            _ => self.reason(),
+        };
+        let _ = write!(text, "; detail={detail}");
+        text
+    }
+}
+
+/// The edge's name in `Cache-Status` and `Via`.
+pub const NAME: &str = "headwater";
+
+/// Returns the `fwd` parameter (RFC 9211 section 2.2).
+fn forward_reason(reason: MissReason) -> &'static str {
+    match reason {
+        MissReason::Absent => "uri-miss",
+        MissReason::Variant => "vary-miss",
+        MissReason::Revalidation(
+            RevalidationReason::RequestNoCache
+            | RevalidationReason::RequestMaxAge
+            | RevalidationReason::RequestMinFresh,
+        ) => "request",
+        MissReason::Revalidation(_) => "stale",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_status_follows_the_standard() {
+        for (outcome, ttl, status, expected) in [
+            (
+                CacheOutcome::Hit,
+                Some(30),
+                None,
+                "headwater; hit; ttl=30; detail=fresh",
+            ),
+            (
+                CacheOutcome::Stale(StaleReason::IfError),
+                Some(-3),
+                None,
+                "headwater; hit; ttl=-3; detail=stale-if-error",
+            ),
+            (
+                CacheOutcome::Miss(MissReason::Absent, None),
+                Some(60),
+                Some(200),
+                "headwater; fwd=uri-miss; fwd-status=200; ttl=60; stored; detail=absent",
+            ),
+            (
+                CacheOutcome::Miss(MissReason::Variant, Some(UncacheableReason::Private)),
+                None,
+                Some(200),
+                "headwater; fwd=vary-miss; fwd-status=200; detail=private",
+            ),
+            (
+                CacheOutcome::Follow(MissReason::Absent),
+                Some(60),
+                None,
+                "headwater; fwd=uri-miss; ttl=60; collapsed; detail=absent",
+            ),
+            (
+                CacheOutcome::Revalidated(RevalidationReason::Expired),
+                Some(9),
+                Some(304),
+                "headwater; fwd=stale; fwd-status=304; ttl=9; stored; detail=expired",
+            ),
+            (
+                CacheOutcome::Pass(PassReason::Method),
+                None,
+                Some(204),
+                "headwater; fwd=method; fwd-status=204; detail=method",
+            ),
+        ] {
+            assert_eq!(outcome.cache_status(ttl, status), expected);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Declaration of the settings, and the help of `headwater edge`.
+
+use clap::Command;
+use net::config::{COMMON, Setting, flags};
+
+/// All tables of settings of `headwater edge`.
+pub const SETTINGS: &[&[Setting]] = &[OWN, COMMON];
+
+const OWN: &[Setting] = &[
+    Setting::new(
+        "origin",
+        "URL",
+        "",
+        "Origin server, such as http://127.0.0.1:8080; several share the requests",
+    )
+    .as_list(),
+    Setting::new(
+        "origin-ca",
+        "FILE",
+        "",
+        "PEM file of authorities for origins over TLS, instead of the public ones",
+    ),
+    Setting::new(
+        "origin-balance",
+        "path|folder|first",
+        "path",
+        "Choice of the origin: by hash of the path or its folder, or the first available",
+    ),
+    Setting::new(
+        "origin-health",
+        "PATH",
+        "",
+        "Path of health probes; an origin that fails them gets no requests",
+    ),
+    Setting::new(
+        "origin-health-interval",
+        "DURATION",
+        "2s",
+        "Interval of health probes",
+    ),
+    Setting::new(
+        "origin-failures",
+        "N",
+        "3",
+        "Consecutive failures after which an origin gets no requests for a time",
+    ),
+    Setting::new(
+        "origin-retry-after",
+        "DURATION",
+        "5s",
+        "Time without requests after these failures; doubles with each further one",
+    ),
+    Setting::new(
+        "origin-slow-start",
+        "DURATION",
+        "10s",
+        "Time in which a recovered origin returns to its full share",
+    ),
+    Setting::new(
+        "origin-retries",
+        "PERCENT",
+        "20",
+        "Share of requests that may be retried at a second origin",
+    ),
+    Setting::new(
+        "body-max",
+        "BYTES",
+        "1MiB",
+        "Limit on the body of a request",
+    ),
+    Setting::new(
+        "listen",
+        "HOST:PORT",
+        "127.0.0.1:8081",
+        "Address to listen on; port 0 selects a free port",
+    )
+    .as_list(),
+    Setting::new(
+        "memory",
+        "BYTES",
+        "1GiB",
+        "Memory limit of the cache; larger objects than 1/32 of it are cached in blocks",
+    ),
+    Setting::new(
+        "disk-dir",
+        "FOLDER",
+        "",
+        "Folder of the disk cache, which survives restarts; used by one process only",
+    ),
+    Setting::new(
+        "disk",
+        "BYTES",
+        "10GiB",
+        "Size limit of the disk cache in disk-dir",
+    ),
+    Setting::new(
+        "forward-host",
+        "origin|client",
+        "origin",
+        "Host sent to the origin; the client's Host becomes part of the cache key",
+    ),
+    Setting::new(
+        "forward",
+        "HEADER",
+        "",
+        "Request header to forward to the origin in addition to the usual ones",
+    )
+    .as_list(),
+    Setting::new(
+        "negative-ttl",
+        "DURATION",
+        "1s",
+        "Lifetime of 404 and 410 responses without cache headers",
+    ),
+    Setting::new(
+        "heuristic-max",
+        "DURATION",
+        "1h",
+        "Limit on the lifetime derived from Last-Modified",
+    ),
+    Setting::new(
+        "stale-if-error",
+        "DURATION",
+        "0s",
+        "Stale use while the origin fails, for responses without stale-if-error",
+    ),
+    Setting::new(
+        "origin-at-once",
+        "N",
+        "1024",
+        "Limit on concurrent requests to an origin; others wait for origin-connect-timeout",
+    ),
+    Setting::new(
+        "origin-connect-timeout",
+        "DURATION",
+        "3s",
+        "Timeout of a connection attempt to the origin",
+    ),
+    Setting::new(
+        "origin-first-byte-timeout",
+        "DURATION",
+        "15s",
+        "Timeout of the origin's response head",
+    ),
+    Setting::new(
+        "origin-between-timeout",
+        "DURATION",
+        "15s",
+        "Timeout between two reads of the origin's response body",
+    ),
+    Setting::new(
+        "admin",
+        "HOST:PORT",
+        "",
+        "Address of the admin port: status, purges, warming and reloads",
+    ),
+    Setting::new(
+        "admin-token-file",
+        "FILE",
+        "",
+        "File with the token of the admin port",
+    ),
+    Setting::new(
+        "tcp-interval",
+        "DURATION",
+        "250ms",
+        "Interval of TCP samples in the records; 0s: at start and end only",
+    ),
+];
+
+const AFTER: &str = "\
+Each setting is also a line of the TOML file (`memory = \"4GiB\"`) and an environment variable
+(`HEADWATER_MEMORY=4GiB`). Flags override variables, and variables override the file.
+
+The file may contain rules. The first matching rule applies; see docs/edge.md:
+
+  [networks]
+  mobile = [\"10.0.0.0/8\"]
+
+  [[rule]]
+  when = 'path.endsWith(\".m4s\") && client.net == \"mobile\"'
+  congestion = \"bbr\"
+  pace = \"1.5 * cmcd.tb\"
+
+Examples:
+  headwater edge --origin http://127.0.0.1:8080
+  headwater edge explain http://edge/film/1.m4s --client 10.1.2.3 --config edge.toml
+  headwater edge --origin https://films.example --listen 0.0.0.0:80 --memory 8GiB
+  headwater edge --origin http://10.0.0.1:8080 --origin http://10.0.0.2:8080 --origin-health /healthz
+  headwater edge --config edge.toml --print-config";
+
+/// Builds the command line of `headwater edge`.
+pub fn command() -> Command {
+    Command::new("edge")
+        .about("Cache in front of any origin, with congestion control and pacing per request")
+        .after_help(AFTER)
+        .args(flags(SETTINGS))
+        .subcommand(crate::explain::command())
+}

@@ -1,0 +1,81 @@
+//! Bodies in files of the disk tier, which the kernel sends from the page cache.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures_util::stream::{StreamExt, try_unfold};
+use net::body::BodyCut;
+use net::{Body, BodyFile, BodyPart, Chunk};
+use store::{LocalFile, Reason, TierBody};
+
+/// Size of the frames in which bytes outside of the page cache are read and sent.
+const FRAME_BYTES: u64 = 1 << 20;
+
+/// A body in an open file. The file may have been deleted in the meantime.
+#[derive(Debug, Clone)]
+pub struct DiskBody {
+    file: Arc<LocalFile>,
+    /// Range of the body within the file.
+    body: Range<u64>,
+}
+
+impl DiskBody {
+    pub fn new(file: Arc<LocalFile>, body: Range<u64>) -> DiskBody {
+        DiskBody { file, body }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.body.end - self.body.start
+    }
+
+    /// Returns the body in the form that the disk tier writes.
+    pub fn to_shelved(&self) -> TierBody {
+        TierBody::File(self.file.clone(), self.body.clone())
+    }
+
+    /// Returns a range as a response body. Bytes in the page cache are sent at once. Otherwise, a
+    /// blocking thread reads them into the page cache frame by frame.
+    pub fn send_range(&self, range: &Range<u64>) -> Body {
+        let part = self.file_range(range);
+        if self.file.resident(&part)
+            && let Ok(chunk) = self.file_chunk(part)
+        {
+            return Body::from_chunk(chunk);
+        }
+        let len = range.end - range.start;
+        let state = (self.clone(), range.clone());
+        let frames = try_unfold(state, |(filed, rest)| async move {
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            let end = rest.end.min(rest.start + FRAME_BYTES);
+            let frame = filed.read_frame(rest.start..end).await?;
+            Ok::<_, BodyCut>(Some((frame, (filed, end..rest.end))))
+        });
+        Body::sized_stream(len, frames.boxed())
+    }
+
+    /// Reads one frame into the page cache. May wait for the storage.
+    pub async fn read_frame(&self, range: Range<u64>) -> Result<Chunk, BodyCut> {
+        let (part, file) = (self.file_range(&range), self.file.clone());
+        let wanted = part.clone();
+        let read = tokio::task::spawn_blocking(move || file.warm(wanted, Reason::Plain));
+        let read = read.await.map_err(BodyCut::new)?;
+        let chunk = read.and_then(|()| self.file_chunk(part));
+        chunk.map_err(|error| BodyCut::new(format_args!("{error:?}")))
+    }
+
+    /// A range of the file for the response writer.
+    fn file_chunk(&self, range: Range<u64>) -> Result<Chunk, store::Error> {
+        self.file.ask([range.clone()], Reason::Plain)?;
+        let identity = self.file.identity();
+        let (len, modified_ns) = (identity.len, identity.mtime_ns);
+        let file = BodyFile::new(self.file.clone(), self.file.mapping(), len, modified_ns);
+        Ok(Chunk::from_parts(Some(file), vec![BodyPart::File(range)]))
+    }
+
+    fn file_range(&self, range: &Range<u64>) -> Range<u64> {
+        let at = |place: u64| self.body.end.min(self.body.start + place);
+        at(range.start)..at(range.end)
+    }
+}

@@ -1,0 +1,63 @@
+//! The state that serving needs. The steps of a request are methods in other files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::header::HeaderValue;
+use http::{Response, StatusCode};
+use net::{Body, Error, Shutdown};
+use store::Arena;
+use store::cache::{FetchTable, MemoryCache};
+
+use crate::apply_rules::RuleApplier;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::config::EdgeSettings;
+use crate::disk::DiskCache;
+use crate::fetch::{FetchOutcome, FetchedBytes};
+use crate::origins::OriginClient;
+use crate::request_facts;
+use crate::telemetry::RequestTelemetry;
+
+/// The edge under one set of settings. A reload builds another one around the same cache, fetches and
+/// counters.
+pub(crate) struct Edge {
+    pub(crate) settings: EdgeSettings,
+    pub(crate) memory: Arc<MemoryCache<CacheKey, CacheEntry>>,
+    pub(crate) flights: FetchTable<CacheKey, FetchOutcome>,
+    pub(crate) fetched_bytes: FetchedBytes,
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) disk: Arc<DiskCache>,
+    pub(crate) origins: OriginClient,
+    pub(crate) telemetry: Arc<RequestTelemetry>,
+    pub(crate) rules: RuleApplier,
+    pub(crate) shutdown: Shutdown,
+    /// Name of this process in `CDN-Loop`.
+    pub(crate) loop_token: HeaderValue,
+}
+
+impl Edge {
+    /// Answers `/readyz`: 503 while the process drains.
+    pub(crate) fn ready_response(&self) -> Response<Body> {
+        if !self.shutdown.is_draining() {
+            return request_facts::text_response("ready\n");
+        }
+        let error = Error {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            ..Error::internal("shutting down")
+        };
+        error.response()
+    }
+
+    /// Answers `/metrics`.
+    pub(crate) fn metrics_response(&self) -> Response<Body> {
+        self.disk.update_metrics();
+        let cached = (self.memory.bytes(), self.memory.len());
+        self.telemetry.render_metrics(cached, &self.flights)
+    }
+
+    /// Returns the number of requests by result.
+    pub(crate) fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
+        self.telemetry.results_by_name()
+    }
+}

@@ -1,0 +1,119 @@
+//! Reception of a response body for all clients that read it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use store::cache::FetchLeader;
+use upstream::UpstreamResponse;
+
+use super::FetchOutcome;
+use crate::Edge;
+use crate::cache_key::CacheKey;
+use crate::object_body::ObjectBody;
+
+/// Bytes retained behind the writer of a body that will not be stored.
+const UNSTORED_WINDOW_BYTES: u64 = 2 << 20;
+
+/// Counts the received bytes of all bodies that are being fetched and may be stored.
+#[derive(Debug, Clone, Default)]
+pub struct FetchedBytes(Arc<AtomicU64>);
+
+/// One body's contribution to [`FetchedBytes`], subtracted on drop.
+struct FetchedBytesShare {
+    total: FetchedBytes,
+    bytes: u64,
+}
+
+impl FetchedBytes {
+    /// Returns the sum over all bodies.
+    pub fn total(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    fn new_share(&self) -> FetchedBytesShare {
+        FetchedBytesShare {
+            total: self.clone(),
+            bytes: 0,
+        }
+    }
+}
+
+impl FetchedBytesShare {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.total.0.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Drop for FetchedBytesShare {
+    fn drop(&mut self) {
+        self.total.0.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Edge {
+    /// Receives a body for all clients that read it. Returns whether it is complete, has the expected
+    /// length, and may be stored.
+    ///
+    /// A body that exceeds the object limit, or the limit on all fetched bytes, is delivered but not
+    /// stored. From then on no request joins the fetch, and the origin waits for the slowest reader.
+    pub(super) async fn receive_body(
+        &self,
+        lead: &mut FetchLeader<CacheKey, FetchOutcome>,
+        content: &ObjectBody,
+        mut answer: UpstreamResponse,
+        expected: Option<u64>,
+    ) -> bool {
+        let body = &content.growing;
+        let mut share = Some(self.fetched_bytes.new_share());
+        let exact = answer.is_exclusive();
+        loop {
+            match answer.next_data().await {
+                Ok(Some(piece)) => {
+                    if let Some(share) = &mut share {
+                        share.add(piece.len() as u64);
+                    }
+                    body.push(piece);
+                }
+                Ok(None) => break,
+                Err(failed) => {
+                    content.fail(&failed.reason);
+                    return false;
+                }
+            }
+            let len = body.len();
+            if expected.is_some_and(|expected| len > expected) {
+                content.fail("the origin sent more bytes than requested");
+                return false;
+            }
+            let is_large = len > self.memory.object_bytes_max();
+            if share.is_some()
+                && (is_large || self.fetched_bytes.total() > self.fetched_bytes_max())
+            {
+                share = None;
+                lead.close();
+                body.window(UNSTORED_WINDOW_BYTES);
+            }
+            if !poll_fn(|cx| body.poll_room(cx)).await {
+                content.fail("all clients disconnected, and the body will not be stored");
+                return false;
+            }
+        }
+        if expected.is_some_and(|expected| body.len() < expected) {
+            content.fail("the origin sent fewer bytes than requested");
+            return false;
+        }
+        if share.is_some() {
+            content.complete_with(exact);
+        } else {
+            body.end(Ok(()));
+        }
+        share.is_some()
+    }
+
+    /// Returns the limit on all bodies that are being fetched: a quarter of the memory tier.
+    fn fetched_bytes_max(&self) -> u64 {
+        self.settings.memory_bytes / 4
+    }
+}

@@ -1,0 +1,125 @@
+//! Conditional requests to the origin, and the objects that a 304 confirms (RFC 9111 section 4.3).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+use net::Error;
+use net::conditional::Validators;
+use store::cache::FetchLeader;
+
+use super::{FetchOutcome, FetchRequest, exchange_facts, has_long_variant};
+use crate::Edge;
+use crate::block_layout::BlockLayout;
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::freshness;
+use crate::origins::OriginResponse;
+
+impl Edge {
+    /// Sends the request to the origin, as a conditional request if there is a cached object.
+    ///
+    /// A 304 for another version than the cached one proves nothing about that version. The request
+    /// is then repeated without conditions, and `request.cached` is cleared.
+    pub(super) async fn request_from_origin(
+        &self,
+        request: &mut FetchRequest,
+    ) -> Result<OriginResponse, Error> {
+        let mut headers = request.origin_headers.clone();
+        if let Some(cached) = &request.cached {
+            add_conditions(&mut headers, cached);
+        }
+        let reply = self
+            .origins
+            .send_repeatable(request.to_origin(headers))
+            .await?;
+        let is_304 = reply.response.status == StatusCode::NOT_MODIFIED;
+        let cached = request.cached.as_ref();
+        if !is_304 || cached.is_none_or(|cached| confirms_object(&reply, cached)) {
+            return Ok(reply);
+        }
+        request.cached = None;
+        let headers = request.origin_headers.clone();
+        self.origins
+            .send_repeatable(request.to_origin(headers))
+            .await
+    }
+
+    /// Merges the headers of a 304 into the cached object and stores the result.
+    pub(super) fn revalidate_object(
+        &self,
+        lead: &FetchLeader<CacheKey, FetchOutcome>,
+        request: &FetchRequest,
+        reply: OriginResponse,
+    ) -> FetchOutcome {
+        let Some(cached) = &request.cached else {
+            let what = "the origin sent 304 to a request without conditions";
+            return FetchOutcome::Failed(Arc::new(Error::upstream(StatusCode::BAD_GATEWAY, what)));
+        };
+        let new_headers = &reply.response.headers;
+        let client_headers = &request.client_headers;
+        let mut merged = cached.merge_304(new_headers, cached.lifetime, client_headers);
+        // The merged head decides on the lifetime (RFC 9111 section 4.3.4). Objects do not store Age,
+        // so the Age of the 304 has to be added for this decision.
+        let mut judged = merged.headers.clone();
+        if let Some(age) = new_headers.get(header::AGE) {
+            judged.insert(header::AGE, age.clone());
+        }
+        let exchange = exchange_facts(request, &reply);
+        match freshness::judge_storage(
+            &exchange,
+            merged.status,
+            &judged,
+            reply.received_at,
+            &request.policy,
+        ) {
+            Ok(lifetime) if !has_long_variant(&merged.headers, client_headers) => {
+                merged.lifetime = lifetime;
+                // A new Vary in the 304 moves the object, and its blocks with it, to another key.
+                if let Some(blocks) = merged.blocks.take() {
+                    let object_key = self.object_key(&request.primary_key, &merged, client_headers);
+                    merged.blocks = Some(BlockLayout {
+                        object_key,
+                        ..blocks
+                    });
+                }
+                let merged = Arc::new(merged);
+                self.store_object(lead, request, &merged);
+                FetchOutcome::Revalidated(merged)
+            }
+            // The 304 forbids further storage. It still answers the requests that wait for it.
+            _ => {
+                let key = self.object_key(&request.primary_key, cached, client_headers);
+                self.remove_cached(&key);
+                FetchOutcome::Revalidated(Arc::new(merged))
+            }
+        }
+    }
+}
+
+/// Adds the validators of the cached object (RFC 9111 section 4.3.1).
+fn add_conditions(headers: &mut HeaderMap, cached: &CachedObject) {
+    for (from, to) in [
+        (header::ETAG, header::IF_NONE_MATCH),
+        (header::LAST_MODIFIED, header::IF_MODIFIED_SINCE),
+    ] {
+        if let Some(value) = cached.headers.get(from) {
+            headers.insert(to, value.clone());
+        }
+    }
+}
+
+/// Returns whether a 304 refers to the cached object (RFC 9111 section 4.3.4): it contains the same
+/// entity tag, or none.
+fn confirms_object(reply: &OriginResponse, cached: &CachedObject) -> bool {
+    fn opaque_tag(tag: &HeaderValue) -> &[u8] {
+        let bytes = tag.as_bytes();
+        bytes.strip_prefix(b"W/").unwrap_or(bytes)
+    }
+    let new_tag = Validators::from_headers(&reply.response.headers).etag;
+    match (new_tag, &cached.validators.etag) {
+        (Some(new), Some(old)) => opaque_tag(&new) == opaque_tag(old),
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}

@@ -1,0 +1,120 @@
+//! Storage of fetched objects under the key at which later requests look for them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::HeaderMap;
+use store::cache::FetchLeader;
+
+use super::{FetchOutcome, FetchRequest};
+use crate::Edge;
+use crate::cache_entry::{CacheEntry, VariantIndex};
+use crate::cache_key::CacheKey;
+use crate::cached_object::CachedObject;
+use crate::config::EdgeSettings;
+
+/// Limit on the blocks that are removed together with their object.
+const FORGOTTEN_BLOCKS_MAX: u64 = 4096;
+
+impl Edge {
+    /// Registers a fetch under its variant's key, once the response head has revealed the variant.
+    ///
+    /// Requests for another variant then start a fetch of their own, and requests for this variant
+    /// join this fetch.
+    pub(super) fn announce_variant(
+        &self,
+        lead: &mut FetchLeader<CacheKey, FetchOutcome>,
+        request: &FetchRequest,
+        object: &CachedObject,
+    ) {
+        if !object.vary.is_empty() && !lead.purged() {
+            lead.also(&self.object_key(&request.primary_key, object, &request.client_headers));
+        }
+    }
+
+    /// Stores a complete object, unless it was purged during the fetch.
+    ///
+    /// A purge marks fetches first and searches the cache second. This function inserts first and
+    /// checks the mark second. Whichever runs earlier, a purged object does not stay.
+    pub(super) fn store_object(
+        &self,
+        lead: &FetchLeader<CacheKey, FetchOutcome>,
+        request: &FetchRequest,
+        object: &Arc<CachedObject>,
+    ) {
+        if lead.purged() {
+            return;
+        }
+        let key = self.object_key(&request.primary_key, object, &request.client_headers);
+        self.insert_entry(key.clone(), CacheEntry::Object(object.clone()));
+        if lead.purged() {
+            self.remove_cached(&key);
+        }
+    }
+
+    /// Stops coalescing for a key for a while, because its responses are not shareable.
+    ///
+    /// With `always_pass`, requests do not probe for a cacheable response either. This is for large
+    /// objects, where each probe would cost the origin a whole response.
+    pub(crate) fn mark_unshareable(&self, key: &CacheKey, always_pass: bool) {
+        let until = Instant::now() + EdgeSettings::UNSHAREABLE_TTL;
+        self.insert_entry(key.clone(), CacheEntry::Unshareable { until, always_pass });
+    }
+
+    /// Returns the key of an object: the primary key, or the key of its variant.
+    pub(super) fn object_key(
+        &self,
+        primary: &CacheKey,
+        object: &CachedObject,
+        client_headers: &HeaderMap,
+    ) -> CacheKey {
+        if object.vary.is_empty() {
+            return primary.clone();
+        }
+        let mut names: Vec<_> = object.vary.iter().map(|(name, _)| name.clone()).collect();
+        let varies = match self.memory.get(primary.as_str()) {
+            Some(CacheEntry::Variants(varies))
+                if names.iter().all(|n| varies.header_names.contains(n)) =>
+            {
+                varies
+            }
+            // The new set of header names changes all variant keys. Variants stored under the old
+            // keys are no longer found and get evicted.
+            old => {
+                if let Some(CacheEntry::Variants(old)) = old {
+                    names.extend(old.header_names.iter().cloned());
+                    names.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+                    names.dedup();
+                }
+                let varies = Arc::new(VariantIndex::new(names));
+                self.insert_entry(primary.clone(), CacheEntry::Variants(varies.clone()));
+                varies
+            }
+        };
+        let variant = primary.for_variant(&varies.header_names, client_headers);
+        if let Some(oldest) = varies.insert_variant(&variant) {
+            self.remove_cached(&oldest);
+        }
+        variant
+    }
+
+    /// Removes an object that has changed at the origin, together with its blocks.
+    pub(crate) fn forget_object(&self, object: &Arc<CachedObject>) {
+        let Some(blocks) = &object.blocks else {
+            return;
+        };
+        if let Some(CacheEntry::Object(cached)) = self.memory.get(&blocks.object_key)
+            && Arc::ptr_eq(&cached, object)
+        {
+            self.remove_cached(&blocks.object_key);
+        }
+        // Further blocks of very large objects are no longer found and get evicted.
+        let count = object
+            .declared_len
+            .unwrap_or(0)
+            .div_ceil(blocks.block_bytes);
+        for n in 0..count.min(FORGOTTEN_BLOCKS_MAX) {
+            self.remove_cached(&blocks.block_key(n));
+        }
+    }
+}

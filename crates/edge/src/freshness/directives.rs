@@ -1,0 +1,190 @@
+//! Parsers for Cache-Control (RFC 9111 section 5.2), CDN-Cache-Control (RFC 9213) and Pragma.
+
+use std::time::Duration;
+
+use http::header::{self, HeaderMap, HeaderName};
+
+const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// The longest time that a directive can express (RFC 9111 section 1.2.2).
+const SECONDS_MAX: u64 = 1 << 31;
+
+/// The cache directives of a request or response. Directives without effect on shared caches are
+/// omitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheDirectives {
+    /// `no-store`: do not store.
+    pub no_store: bool,
+    /// `no-cache`: revalidate before each use. With field names, it has the same effect here, which
+    /// is allowed.
+    pub no_cache: bool,
+    /// `private`: not for shared caches. With field names, it has the same effect here.
+    pub private: bool,
+    /// `public`: any cache may store the response.
+    pub public: bool,
+    /// `must-revalidate` or `proxy-revalidate`: never use it stale.
+    pub must_revalidate: bool,
+    /// `must-understand`: store only if the status is understood, and then ignore `no-store`.
+    pub must_understand: bool,
+    /// `s-maxage`: lifetime in shared caches.
+    pub s_maxage: Option<Duration>,
+    /// `max-age`: lifetime; in a request, the maximum age.
+    pub max_age: Option<Duration>,
+    /// `stale-while-revalidate` (RFC 5861 section 3).
+    pub stale_while_revalidate: Option<Duration>,
+    /// `stale-if-error` (RFC 5861 section 4).
+    pub stale_if_error: Option<Duration>,
+    /// `max-stale` of a request: this staleness is acceptable.
+    pub max_stale: Option<Duration>,
+    /// `min-fresh` of a request: minimum remaining freshness.
+    pub min_fresh: Option<Duration>,
+    /// `only-if-cached` of a request: do not contact the origin.
+    pub only_if_cached: bool,
+    /// The directives are from CDN-Cache-Control, which replaces the others (RFC 9213).
+    pub targeted: bool,
+}
+
+impl CacheDirectives {
+    /// Parses a response: CDN-Cache-Control if it is valid and not empty, else Cache-Control.
+    pub fn from_response(headers: &HeaderMap) -> CacheDirectives {
+        from_cdn_cache_control(headers)
+            .unwrap_or_else(|| CacheDirectives::from_cache_control(headers))
+    }
+
+    /// Parses a request. `Pragma: no-cache` counts if there is no Cache-Control (section 5.4).
+    pub fn from_request(headers: &HeaderMap) -> CacheDirectives {
+        let mut directives = CacheDirectives::from_cache_control(headers);
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            let mut pragmas = headers.get_all(header::PRAGMA).iter();
+            directives.no_cache = pragmas.any(|value| {
+                let text = value.to_str().unwrap_or_default();
+                text.split(',')
+                    .any(|part| part.trim().eq_ignore_ascii_case("no-cache"))
+            });
+        }
+        directives
+    }
+
+    fn from_cache_control(headers: &HeaderMap) -> CacheDirectives {
+        let mut directives = CacheDirectives::default();
+        for value in headers.get_all(header::CACHE_CONTROL) {
+            let Ok(text) = value.to_str() else {
+                // Unreadable text may contain any prohibition.
+                directives.no_store = true;
+                continue;
+            };
+            for (name, argument) in split_members(text) {
+                directives.apply_directive(&name.to_ascii_lowercase(), argument);
+            }
+        }
+        directives
+    }
+
+    fn apply_directive(&mut self, name: &str, argument: Option<&str>) {
+        match name {
+            "no-store" => self.no_store = true,
+            "no-cache" => self.no_cache = true,
+            "private" => self.private = true,
+            "public" => self.public = true,
+            "must-revalidate" | "proxy-revalidate" => self.must_revalidate = true,
+            "must-understand" => self.must_understand = true,
+            "only-if-cached" => self.only_if_cached = true,
+            "s-maxage" => keep_shorter(&mut self.s_maxage, parse_delta_seconds(argument)),
+            "max-age" => keep_shorter(&mut self.max_age, parse_delta_seconds(argument)),
+            "stale-while-revalidate" => {
+                keep_shorter(
+                    &mut self.stale_while_revalidate,
+                    parse_delta_seconds(argument),
+                );
+            }
+            "stale-if-error" => {
+                keep_shorter(&mut self.stale_if_error, parse_delta_seconds(argument))
+            }
+            // Without an argument, any staleness is acceptable.
+            "max-stale" => {
+                let most = argument.map_or(Duration::from_secs(SECONDS_MAX), |_| {
+                    parse_delta_seconds(argument)
+                });
+                keep_shorter(&mut self.max_stale, most);
+            }
+            "min-fresh" => keep_shorter(&mut self.min_fresh, parse_delta_seconds(argument)),
+            _ => {}
+        }
+    }
+}
+
+/// Keeps the shorter of two values. Section 4.2.1 permits this choice for duplicates.
+fn keep_shorter(slot: &mut Option<Duration>, new: Duration) {
+    *slot = Some(slot.map_or(new, |old| old.min(new)));
+}
+
+/// Parses delta seconds, quoted or not (section 5.2). Invalid values count as 0, that is, as stale
+/// (section 4.2.1).
+fn parse_delta_seconds(argument: Option<&str>) -> Duration {
+    let text = argument.unwrap_or_default().trim_matches('"');
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let count = if digits {
+        text.parse().unwrap_or(SECONDS_MAX).min(SECONDS_MAX)
+    } else {
+        0
+    };
+    Duration::from_secs(count)
+}
+
+/// Splits a comma-separated list. Commas in quoted strings do not separate.
+fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (mut quoted, mut escaped) = (false, false);
+        let end = rest.find(|c: char| {
+            let comma = c == ',' && !quoted;
+            match c {
+                _ if escaped => escaped = false,
+                '\\' if quoted => escaped = true,
+                '"' => quoted = !quoted,
+                _ => {}
+            }
+            comma
+        });
+        let (member, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after.strip_prefix(',').unwrap_or("");
+        Some(match member.split_once('=') {
+            Some((name, argument)) => (name.trim(), Some(argument.trim())),
+            None => (member.trim(), None),
+        })
+    })
+}
+
+/// Parses CDN-Cache-Control. As a dictionary of RFC 9651, it is stricter than Cache-Control: one
+/// error invalidates the whole field (RFC 9213 section 2.1).
+fn from_cdn_cache_control(headers: &HeaderMap) -> Option<CacheDirectives> {
+    let mut directives = CacheDirectives {
+        targeted: true,
+        ..CacheDirectives::default()
+    };
+    let mut any = false;
+    for value in headers.get_all(CDN_CACHE_CONTROL) {
+        for (key, argument) in split_members(value.to_str().ok()?) {
+            let plain = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+            };
+            let (key, _) = key.split_once(';').unwrap_or((key, ""));
+            if key.is_empty() || !key.bytes().all(plain) {
+                return None;
+            }
+            // `?0` disables a directive. Parameters are ignored.
+            let argument = argument.map(|text| text.split(';').next().unwrap_or_default().trim());
+            match argument {
+                Some("") => return None,
+                Some("?0") => {}
+                Some("?1") | None => directives.apply_directive(key, None),
+                Some(text) => directives.apply_directive(key, Some(text)),
+            }
+            any = true;
+        }
+    }
+    any.then_some(directives)
+}

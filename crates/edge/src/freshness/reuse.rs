@@ -1,0 +1,73 @@
+//! Use of stored responses (RFC 9111 section 4).
+
+use std::time::Duration;
+
+use super::{CacheDirectives, FreshnessLifetime};
+use crate::cache_outcome::RevalidationReason;
+
+/// The permitted use of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReuseDecision {
+    /// Use it.
+    Fresh,
+    /// Use it, and revalidate it in the background.
+    WhileRevalidate,
+    /// It is stale, and the request accepts this staleness.
+    Stale,
+    /// Revalidate it before use, for this reason.
+    Revalidate(RevalidationReason),
+}
+
+/// Decides on a stored response. `resident` is the time since its arrival.
+pub fn judge_reuse(
+    kept: &FreshnessLifetime,
+    resident: Duration,
+    request: &CacheDirectives,
+) -> ReuseDecision {
+    let age = kept.age.saturating_add(resident);
+    if kept.no_cache {
+        return ReuseDecision::Revalidate(RevalidationReason::NoCache);
+    }
+    if request.no_cache {
+        return ReuseDecision::Revalidate(RevalidationReason::RequestNoCache);
+    }
+    if request.max_age.is_some_and(|most| age > most) && request.max_stale.is_none() {
+        return ReuseDecision::Revalidate(RevalidationReason::RequestMaxAge);
+    }
+    if let Some(left) = kept.fresh.checked_sub(age).filter(|left| !left.is_zero()) {
+        return match request.min_fresh {
+            Some(least) if left < least => {
+                ReuseDecision::Revalidate(RevalidationReason::RequestMinFresh)
+            }
+            _ => ReuseDecision::Fresh,
+        };
+    }
+    let staleness = age.saturating_sub(kept.fresh);
+    if kept.must_revalidate {
+        ReuseDecision::Revalidate(RevalidationReason::MustRevalidate)
+    } else if request.min_fresh.is_some() {
+        ReuseDecision::Revalidate(RevalidationReason::RequestMinFresh)
+    } else if staleness < kept.stale_while_revalidate {
+        ReuseDecision::WhileRevalidate
+    } else if request.max_stale.is_some_and(|most| staleness <= most) {
+        ReuseDecision::Stale
+    } else {
+        ReuseDecision::Revalidate(RevalidationReason::Expired)
+    }
+}
+
+/// Returns whether a stored response may be used after a failure of the origin (RFC 5861 section
+/// 4): the response or the request allows it, and the response does not forbid stale use.
+pub fn allows_stale_on_error(
+    kept: &FreshnessLifetime,
+    resident: Duration,
+    request: &CacheDirectives,
+) -> bool {
+    let age = kept.age.saturating_add(resident);
+    let staleness = age.saturating_sub(kept.fresh);
+    let allowed = kept
+        .stale_if_error
+        .max(kept.stale_while_revalidate)
+        .max(request.stale_if_error.unwrap_or_default());
+    !kept.must_revalidate && !kept.no_cache && !request.no_cache && staleness < allowed
+}

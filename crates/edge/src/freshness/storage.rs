@@ -1,0 +1,255 @@
+//! Storage and freshness of responses (RFC 9111 sections 3 and 4.2).
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, StatusCode};
+
+use super::CacheDirectives;
+use crate::cache_outcome::UncacheableReason;
+
+/// Properties of the request and its timing that affect storage.
+#[derive(Debug, Clone, Copy)]
+pub struct ExchangeFacts<'a> {
+    /// Method of the request. Only responses to `GET` are stored.
+    pub method: &'a Method,
+    /// The request contains Authorization.
+    pub has_authorization: bool,
+    /// The request contains Cookie. Its response then gets no heuristic lifetime.
+    pub has_cookies: bool,
+    /// Time from the request to the response head.
+    pub delay: Duration,
+}
+
+/// The operator's defaults for responses without directives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreshnessPolicy {
+    /// Lifetime of 404 and 410 without a lifetime of their own.
+    pub negative: Duration,
+    /// Limit on the lifetime derived from Last-Modified.
+    pub heuristic_max: Duration,
+    /// Lifetime from a rule's `ttl`. It overrides the response's lifetime, but no prohibition.
+    pub ttl: Option<Duration>,
+    /// Stale use after a failure of the origin, for responses without `stale-if-error`.
+    pub stale_if_error: Duration,
+}
+
+impl Default for FreshnessPolicy {
+    fn default() -> FreshnessPolicy {
+        FreshnessPolicy {
+            negative: Duration::from_secs(1),
+            heuristic_max: Duration::from_secs(3600),
+            ttl: None,
+            stale_if_error: Duration::ZERO,
+        }
+    }
+}
+
+/// The origin of a freshness lifetime. The names are part of the disk format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum LifetimeSource {
+    /// A rule's `ttl`.
+    Rule,
+    /// CDN-Cache-Control.
+    Targeted,
+    /// `s-maxage`.
+    SharedMaxAge,
+    /// `max-age`.
+    MaxAge,
+    /// Expires minus Date.
+    Expires,
+    /// 10 % of the time since Last-Modified.
+    Heuristic,
+    /// [`FreshnessPolicy::negative`].
+    Negative,
+    /// No lifetime: revalidate before each use.
+    Nothing,
+}
+
+/// The time for which a stored response may be used, counted from its arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreshnessLifetime {
+    /// Freshness lifetime.
+    pub fresh: Duration,
+    /// Header or setting that determined the lifetime.
+    pub source: LifetimeSource,
+    /// Age on arrival (section 4.2.3).
+    pub age: Duration,
+    /// Revalidate before each use.
+    pub no_cache: bool,
+    /// Never use it stale.
+    pub must_revalidate: bool,
+    /// Acceptable staleness during a background revalidation.
+    pub stale_while_revalidate: Duration,
+    /// Acceptable staleness when the origin fails.
+    pub stale_if_error: Duration,
+}
+
+const HEURISTIC_STATUSES: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
+/// Statuses that the edge understands, for `must-understand`.
+const UNDERSTOOD_STATUSES: [u16; 15] = [
+    200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501,
+];
+
+/// Decides whether a response may be stored, and computes its lifetime. `now` is the wall clock on
+/// arrival.
+///
+/// # Errors
+/// The first reason against storage.
+pub fn judge_storage(
+    exchange: &ExchangeFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    now: SystemTime,
+    policy: &FreshnessPolicy,
+) -> Result<FreshnessLifetime, UncacheableReason> {
+    let directives = CacheDirectives::from_response(headers);
+    check_prohibitions(exchange, status, headers, &directives)?;
+    let date = parse_date_header(headers, header::DATE).unwrap_or(now);
+    let (fresh, source) = find_lifetime(exchange, status, headers, &directives, date, policy)?;
+    // `s-maxage` forbids stale use, like `proxy-revalidate` (section 5.2.2.10). If the same
+    // response allows stale use by RFC 5861, its author intends both.
+    let allows = directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some();
+    let lifetime = FreshnessLifetime {
+        fresh,
+        source,
+        age: initial_age(headers, date, now, exchange.delay),
+        no_cache: directives.no_cache && policy.ttl.is_none(),
+        must_revalidate: directives.must_revalidate || (directives.s_maxage.is_some() && !allows),
+        stale_while_revalidate: directives.stale_while_revalidate.unwrap_or_default(),
+        stale_if_error: directives.stale_if_error.unwrap_or(policy.stale_if_error),
+    };
+    let validator =
+        headers.contains_key(header::ETAG) || headers.contains_key(header::LAST_MODIFIED);
+    let of_use = lifetime.age < lifetime.fresh && !lifetime.no_cache;
+    let later = lifetime.stale_while_revalidate + lifetime.stale_if_error > Duration::ZERO;
+    if of_use || validator || later {
+        Ok(lifetime)
+    } else {
+        Err(UncacheableReason::NoLifetime)
+    }
+}
+
+/// Checks the prohibitions of section 3, in its order, and those on cookies.
+fn check_prohibitions(
+    exchange: &ExchangeFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &CacheDirectives,
+) -> Result<(), UncacheableReason> {
+    let understood = UNDERSTOOD_STATUSES.contains(&status.as_u16());
+    if exchange.method != Method::GET {
+        return Err(UncacheableReason::Method);
+    }
+    if status.is_informational() || matches!(status.as_u16(), 206 | 304 | 416) {
+        return Err(UncacheableReason::Status);
+    }
+    if directives.must_understand && !understood {
+        return Err(UncacheableReason::Status);
+    }
+    if directives.no_store && !(directives.must_understand && understood) {
+        return Err(UncacheableReason::NoStore);
+    }
+    if directives.private {
+        return Err(UncacheableReason::Private);
+    }
+    if exchange.has_authorization
+        && !(directives.public || directives.must_revalidate || directives.s_maxage.is_some())
+    {
+        return Err(UncacheableReason::Authorization);
+    }
+    // A cookie is for one client. The standard does not forbid to store it, but all shared caches
+    // refuse.
+    if headers.contains_key(header::SET_COOKIE) {
+        return Err(UncacheableReason::SetCookie);
+    }
+    let mut vary = headers.get_all(header::VARY).iter();
+    if vary.any(|value| value.to_str().map_or(true, |text| text.contains('*'))) {
+        return Err(UncacheableReason::VaryStar);
+    }
+    Ok(())
+}
+
+/// Finds the lifetime as in section 4.2.1, in its order.
+fn find_lifetime(
+    exchange: &ExchangeFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &CacheDirectives,
+    date: SystemTime,
+    policy: &FreshnessPolicy,
+) -> Result<(Duration, LifetimeSource), UncacheableReason> {
+    if let Some(ttl) = policy.ttl {
+        return Ok((ttl, LifetimeSource::Rule));
+    }
+    let targeted = |source| {
+        if directives.targeted {
+            LifetimeSource::Targeted
+        } else {
+            source
+        }
+    };
+    if let Some(age) = directives.s_maxage {
+        return Ok((age, targeted(LifetimeSource::SharedMaxAge)));
+    }
+    if let Some(age) = directives.max_age {
+        return Ok((age, targeted(LifetimeSource::MaxAge)));
+    }
+    if !directives.targeted && headers.contains_key(header::EXPIRES) {
+        // An invalid date counts as expired (section 5.3).
+        let expires = self::parse_date_header(headers, header::EXPIRES);
+        let fresh = expires.and_then(|at| at.duration_since(date).ok());
+        return Ok((fresh.unwrap_or_default(), LifetimeSource::Expires));
+    }
+    let guessed = guess_lifetime(exchange, status, headers, date, policy);
+    let explicit = directives.public || directives.no_cache;
+    match guessed {
+        Some(found) => Ok(found),
+        None if explicit => Ok((Duration::ZERO, LifetimeSource::Nothing)),
+        None if HEURISTIC_STATUSES.contains(&status.as_u16()) => {
+            Ok((Duration::ZERO, LifetimeSource::Nothing))
+        }
+        None => Err(UncacheableReason::Status),
+    }
+}
+
+/// Derives a heuristic lifetime (section 4.2.2).
+fn guess_lifetime(
+    exchange: &ExchangeFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    date: SystemTime,
+    policy: &FreshnessPolicy,
+) -> Option<(Duration, LifetimeSource)> {
+    if exchange.has_cookies || !HEURISTIC_STATUSES.contains(&status.as_u16()) {
+        return None;
+    }
+    if matches!(status.as_u16(), 404 | 410) {
+        return Some((policy.negative, LifetimeSource::Negative));
+    }
+    let modified = self::parse_date_header(headers, header::LAST_MODIFIED)?;
+    let tenth = date.duration_since(modified).ok()? / 10;
+    Some((tenth.min(policy.heuristic_max), LifetimeSource::Heuristic))
+}
+
+/// Computes the corrected initial age (section 4.2.3).
+fn initial_age(
+    headers: &HeaderMap,
+    date: SystemTime,
+    now: SystemTime,
+    delay: Duration,
+) -> Duration {
+    let apparent = now.duration_since(date).unwrap_or_default();
+    // The first member of a list counts (section 5.1). An invalid number is ignored.
+    let directives = headers.get(header::AGE).and_then(|value| {
+        let text = value.to_str().ok()?.split(',').next()?.trim();
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u64>().unwrap_or(1 << 31).min(1 << 31))
+    });
+    let corrected = Duration::from_secs(directives.unwrap_or(0)) + delay;
+    apparent.max(corrected)
+}
+
+fn parse_date_header(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()
+}

@@ -1,0 +1,220 @@
+//! Lifetime and age (section 4.2).
+
+use super::*;
+
+#[test]
+fn section_4_2_1_lifetimes_in_their_order() {
+    for (lines, seconds, source) in [
+        (
+            &["Cache-Control: max-age=9, s-maxage=5"][..],
+            5,
+            LifetimeSource::SharedMaxAge,
+        ),
+        (
+            &["Cache-Control: max-age=9", "Expires: {100}"],
+            9,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Expires: {100}", "Date: {-10}"],
+            110,
+            LifetimeSource::Expires,
+        ),
+        (&["Expires: {100}"], 100, LifetimeSource::Expires),
+        (&["Expires: 0", "ETag: \"a\""], 0, LifetimeSource::Expires),
+        (
+            &["Expires: {-5}", "ETag: \"a\""],
+            0,
+            LifetimeSource::Expires,
+        ),
+        // Duplicates: the shorter value. Invalid values: stale. Too long: the maximum.
+        (
+            &["Cache-Control: max-age=9, max-age=3"],
+            3,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Cache-Control: max-age=soon", "ETag: \"a\""],
+            0,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Cache-Control: max-age=-9", "ETag: \"a\""],
+            0,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Cache-Control: max-age=1.5", "ETag: \"a\""],
+            0,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Cache-Control: max-age", "ETag: \"a\""],
+            0,
+            LifetimeSource::MaxAge,
+        ),
+        (
+            &["Cache-Control: max-age=99999999999999999999"],
+            1 << 31,
+            LifetimeSource::MaxAge,
+        ),
+        (&["Cache-Control: Max-Age=\"9\""], 9, LifetimeSource::MaxAge),
+        (
+            &["Cache-Control: ,, max-age=9 ,"],
+            9,
+            LifetimeSource::MaxAge,
+        ),
+        // Section 4.2.2.
+        (&["Last-Modified: {-1000}"], 100, LifetimeSource::Heuristic),
+        (
+            &["Last-Modified: {-1000000}"],
+            3600,
+            LifetimeSource::Heuristic,
+        ),
+        (
+            &["Last-Modified: {1000}", "ETag: \"a\""],
+            0,
+            LifetimeSource::Nothing,
+        ),
+        (&["ETag: \"a\""], 0, LifetimeSource::Nothing),
+    ] {
+        let found = kept(200, lines).unwrap();
+        assert_eq!(
+            (found.fresh.as_secs(), found.source),
+            (seconds, source),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn section_4_2_3_age() {
+    for (lines, delay, expected) in [
+        (&["Age: 7"][..], 0, 7),
+        (&["Age: 7"], 2, 9),
+        (&["Date: {-30}", "Age: 7"], 0, 30),
+        (&["Date: {-3}", "Age: 7"], 0, 7),
+        (&["Date: {50}", "Age: 7"], 0, 7),
+        (&["Age: 7, 90"], 0, 7),
+        (&["Age: -7"], 0, 0),
+        (&["Age: x"], 0, 0),
+        (&[], 4, 4),
+    ] {
+        let mut lines = lines.to_vec();
+        lines.push("Cache-Control: max-age=100");
+        let asked = ExchangeFacts {
+            method: &Method::GET,
+            has_authorization: false,
+            has_cookies: false,
+            delay: s(delay),
+        };
+        let map = headers(&lines);
+        let found = judge_storage(
+            &asked,
+            StatusCode::OK,
+            &map,
+            now(),
+            &FreshnessPolicy::default(),
+        )
+        .unwrap();
+        assert_eq!(found.age, s(expected), "{lines:?}");
+    }
+    // Stale on arrival, and without a validator.
+    let old = kept(200, &["Cache-Control: max-age=9", "Age: 9"]);
+    assert_eq!(old, Err(UncacheableReason::NoLifetime));
+}
+
+#[test]
+fn negative_responses_have_a_short_default_lifetime() {
+    assert_eq!(kept(404, &[]).unwrap().source, LifetimeSource::Negative);
+    assert_eq!(kept(410, &[]).unwrap().fresh, s(1));
+    assert_eq!(
+        kept(404, &["Cache-Control: max-age=60"]).unwrap().fresh,
+        s(60)
+    );
+    assert_eq!(
+        kept(404, &["Cache-Control: no-store"]),
+        Err(UncacheableReason::NoStore)
+    );
+    assert_eq!(kept_for("C", 404, &[]), Err(UncacheableReason::NoLifetime));
+}
+
+#[test]
+fn a_rule_ttl_overrides_all_but_prohibitions() {
+    let policy = FreshnessPolicy {
+        ttl: Some(s(50)),
+        ..FreshnessPolicy::default()
+    };
+    let asked = ExchangeFacts {
+        method: &Method::GET,
+        has_authorization: false,
+        has_cookies: false,
+        delay: s(0),
+    };
+    let judge =
+        |lines: &[&str]| judge_storage(&asked, StatusCode::OK, &headers(lines), now(), &policy);
+    let found = judge(&["Cache-Control: max-age=1, no-cache"]).unwrap();
+    assert_eq!(
+        (found.fresh, found.source, found.no_cache),
+        (s(50), LifetimeSource::Rule, false)
+    );
+    assert_eq!(
+        judge(&["Cache-Control: no-store"]),
+        Err(UncacheableReason::NoStore)
+    );
+    assert_eq!(
+        judge(&["Cache-Control: private"]),
+        Err(UncacheableReason::Private)
+    );
+}
+
+#[test]
+fn rfc_9213_the_targeted_field_replaces_the_others() {
+    for (lines, expected) in [
+        (
+            &["CDN-Cache-Control: max-age=60", "Cache-Control: no-store"][..],
+            Ok((60, LifetimeSource::Targeted)),
+        ),
+        (
+            &["CDN-Cache-Control: no-store", "Cache-Control: max-age=60"],
+            Err(UncacheableReason::NoStore),
+        ),
+        (
+            &["CDN-Cache-Control: max-age=60", "Expires: {-5}"],
+            Ok((60, LifetimeSource::Targeted)),
+        ),
+        (
+            &["CDN-Cache-Control: public, s-maxage=5"],
+            Ok((5, LifetimeSource::Targeted)),
+        ),
+        (
+            &["CDN-Cache-Control: max-age=60;a=b, no-store=?0"],
+            Ok((60, LifetimeSource::Targeted)),
+        ),
+        // An invalid or empty dictionary is ignored.
+        (
+            &["CDN-Cache-Control: MAX-AGE=60", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &["CDN-Cache-Control: max-age=", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &["CDN-Cache-Control: a b", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &["CDN-Cache-Control: ", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        // Expires is ignored beside CDN-Cache-Control, even if that contains no lifetime.
+        (
+            &["CDN-Cache-Control: public", "Expires: {100}", "ETag: \"a\""],
+            Ok((0, LifetimeSource::Nothing)),
+        ),
+    ] {
+        let found = kept(200, lines).map(|found| (found.fresh.as_secs(), found.source));
+        assert_eq!(found, expected, "{lines:?}");
+    }
+}

@@ -1,0 +1,233 @@
+//! The body of a cached object: growing at first, then complete.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Bytes, BytesMut};
+use net::{Body, Chunk};
+use store::cache::{BrokenBody, GrowingBody};
+use store::{Arena, TierBody};
+
+use crate::disk_body::DiskBody;
+
+/// Size of a chunk: large enough for few system calls, small enough to allocate quickly.
+const PIECE_BYTES: usize = 1 << 20;
+/// Received chunks are kept as they are if their mean size is at least this. Each chunk costs some
+/// hundred bytes of memory and an entry in a system call.
+const LEFT_BYTES_MIN: u64 = 16 << 10;
+/// Bodies below this size are copied into the socket: the extra system call and the unused part of
+/// a page cost as much as the copy.
+const SENT_BYTES_MIN: usize = 64 << 10;
+/// Weight of an open and mapped file. It bounds the number of open files: 16,384 per GiB.
+const FILED_BYTES: u64 = 64 << 10;
+
+/// A body, shared by all its readers.
+#[derive(Debug, Default)]
+pub struct ObjectBody {
+    /// The chunks received so far. A complete body in memory stays here, too.
+    pub growing: Arc<GrowingBody>,
+    /// The complete body, readable without a lock.
+    complete: OnceLock<CompleteBody>,
+}
+
+/// Location of a complete body.
+#[derive(Debug)]
+enum CompleteBody {
+    Heap(Vec<Bytes>),
+    /// In pages that the kernel sends without a copy.
+    Arena(Vec<Bytes>),
+    File(DiskBody),
+}
+
+impl ObjectBody {
+    /// Returns a complete body in a file.
+    pub fn from_disk(filed: DiskBody) -> ObjectBody {
+        ObjectBody {
+            growing: Arc::default(),
+            complete: OnceLock::from(CompleteBody::File(filed)),
+        }
+    }
+
+    /// Returns the number of bytes received so far.
+    pub fn len(&self) -> u64 {
+        match self.complete.get() {
+            Some(CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces)) => {
+                pieces.iter().map(|piece| piece.len() as u64).sum()
+            }
+            Some(CompleteBody::File(filed)) => filed.len(),
+            None => self.growing.len(),
+        }
+    }
+
+    /// Returns the body's weight in the memory tier.
+    pub fn memory_bytes(&self) -> u64 {
+        match self.disk_body() {
+            Some(_) => FILED_BYTES,
+            None => self.len(),
+        }
+    }
+
+    /// Returns whether the body is complete.
+    pub fn is_complete(&self) -> bool {
+        self.complete.get().is_some()
+    }
+
+    /// Returns the chunks of a complete body in memory.
+    pub fn chunks(&self) -> Option<&[Bytes]> {
+        match self.complete.get() {
+            Some(CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces)) => Some(pieces),
+            _ => None,
+        }
+    }
+
+    /// Returns a response body of all bytes, which are in one chunk.
+    pub fn single_chunk_body(&self, piece: &Bytes) -> Body {
+        match self.complete.get() {
+            Some(CompleteBody::Arena(_)) => Body::from_chunk(Chunk::from_arena(piece.clone())),
+            _ => Body::full(piece.clone()),
+        }
+    }
+
+    /// Returns a response body of slices of the chunks.
+    pub fn response_body(&self, slices: Vec<Bytes>) -> Body {
+        match self.complete.get() {
+            Some(CompleteBody::Arena(_)) => Body::from_arena(slices),
+            _ => Body::from_pieces(slices),
+        }
+    }
+
+    /// Returns the file of a complete body on disk.
+    pub fn disk_body(&self) -> Option<&DiskBody> {
+        match self.complete.get() {
+            Some(CompleteBody::File(filed)) => Some(filed),
+            _ => None,
+        }
+    }
+
+    /// Returns a complete body in the form that the disk tier writes.
+    pub fn to_shelved(&self) -> Option<TierBody> {
+        Some(match self.complete.get()? {
+            CompleteBody::Heap(pieces) | CompleteBody::Arena(pieces) => {
+                TierBody::Memory(pieces.clone())
+            }
+            CompleteBody::File(filed) => filed.to_shelved(),
+        })
+    }
+
+    /// Ends the body with an error.
+    pub fn fail(&self, why: &str) {
+        self.growing.end(Err(BrokenBody(why.into())));
+    }
+
+    /// Completes the body. Chunks that are small, or that retain larger buffers, are repacked.
+    /// `exact` means that the chunks own exactly their bytes.
+    pub fn complete_with(&self, exact: bool) {
+        self.growing.end(Ok(()));
+        let Some(came) = self.growing.pieces() else {
+            return;
+        };
+        let pieces = if exact && self.len() >= came.len() as u64 * LEFT_BYTES_MIN {
+            came
+        } else {
+            let pieces = repack_chunks(came);
+            self.growing.repack(pieces.clone());
+            pieces
+        };
+        // Only the fetch calls this function, once.
+        let _ = self.complete.set(CompleteBody::Heap(pieces));
+    }
+
+    /// Returns whether the bytes should move to the arena, from which the kernel sends them without
+    /// a copy.
+    pub fn belongs_in_arena(&self) -> bool {
+        let long =
+            |pieces: &[Bytes]| pieces.iter().map(Bytes::len).sum::<usize>() >= SENT_BYTES_MIN;
+        matches!(self.complete.get(), Some(CompleteBody::Heap(pieces)) if long(pieces))
+    }
+
+    /// Copies the body into the arena. Returns `None` if that is of no use.
+    pub fn copy_to_arena(&self, arena: &Arena) -> Option<ObjectBody> {
+        let whole = self.complete.get().filter(|_| self.belongs_in_arena());
+        let Some(CompleteBody::Heap(pieces)) = whole else {
+            return None;
+        };
+        // If the arena is full, the body stays on the heap.
+        let kept = arena.keep(pieces.iter().map(AsRef::as_ref)).ok()?;
+        let pieces = vec![kept.bytes().clone()];
+        Some(ObjectBody {
+            growing: Arc::new(GrowingBody::whole(pieces.clone())),
+            complete: OnceLock::from(CompleteBody::Arena(pieces)),
+        })
+    }
+}
+
+fn repack_chunks(came: Vec<Bytes>) -> Vec<Bytes> {
+    let mut rest: usize = came.iter().map(Bytes::len).sum();
+    let (mut pieces, mut piece) = (Vec::new(), BytesMut::with_capacity(rest.min(PIECE_BYTES)));
+    for mut part in came {
+        while !part.is_empty() {
+            let room = piece.capacity() - piece.len();
+            let now = part.split_to(part.len().min(room.max(1)));
+            piece.extend_from_slice(&now);
+            rest -= now.len();
+            if piece.len() >= PIECE_BYTES {
+                pieces.push(std::mem::take(&mut piece).freeze());
+                piece = BytesMut::with_capacity(rest.min(PIECE_BYTES));
+            }
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(piece.freeze());
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complete_body_is_repacked_without_changes() {
+        for sizes in [
+            &[][..],
+            &[1],
+            &[3, 5],
+            &[PIECE_BYTES],
+            &[700_000; 5],
+            &[PIECE_BYTES + 1, 2],
+        ] {
+            let content = ObjectBody::default();
+            let mut all = Vec::new();
+            for (n, size) in sizes.iter().enumerate() {
+                let part: Vec<u8> = (0..*size).map(|i| (i * 7 + n) as u8).collect();
+                all.extend_from_slice(&part);
+                content.growing.push(part.into());
+            }
+            assert_eq!(content.chunks(), None);
+            content.complete_with(false);
+            let pieces = content.chunks().unwrap();
+            assert_eq!(pieces.concat(), all);
+            assert_eq!(content.len(), all.len() as u64);
+            assert_eq!(pieces.len(), all.len().div_ceil(PIECE_BYTES));
+            let laid = content.copy_to_arena(&Arena::new(1 << 30));
+            assert_eq!(laid.is_some(), all.len() >= SENT_BYTES_MIN);
+            if let Some(laid) = laid {
+                assert_eq!(laid.chunks().unwrap().concat(), all);
+                assert_eq!(laid.growing.pieces().unwrap().concat(), all);
+            }
+        }
+    }
+
+    #[test]
+    fn large_exact_chunks_are_not_copied() {
+        for (size, stays) in [(LEFT_BYTES_MIN, true), (LEFT_BYTES_MIN - 1, false)] {
+            let content = ObjectBody::default();
+            let came: Vec<Bytes> = (0..4u8).map(|n| vec![n; size as usize].into()).collect();
+            came.iter()
+                .for_each(|piece| content.growing.push(piece.clone()));
+            content.complete_with(true);
+            let kept = content.chunks().unwrap();
+            assert_eq!(kept.concat(), came.concat());
+            assert_eq!(kept[0].as_ptr() == came[0].as_ptr(), stays);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The retry budget: a share of all requests, so that a failing origin does not get several times
+//! the load. Pure; after Finagle's retry budget.
+
+use std::time::Instant;
+
+/// Limit on unused retries.
+const AVAILABLE_MAX: f64 = 100.0;
+/// Retries that are allowed even with few requests.
+const RETRIES_PER_S: f64 = 1.0;
+
+/// The retries that may still be made.
+#[derive(Debug, Clone)]
+pub struct RetryBudget {
+    available: f64,
+    updated_at: Instant,
+}
+
+impl RetryBudget {
+    pub fn new(now: Instant) -> RetryBudget {
+        RetryBudget {
+            available: 10.0,
+            updated_at: now,
+        }
+    }
+
+    /// Adds a share of a retry for a request.
+    pub fn add_share(&mut self, share: f64, now: Instant) {
+        let passed = now.saturating_duration_since(self.updated_at).as_secs_f64();
+        self.updated_at = now;
+        self.available = (self.available + share + passed * RETRIES_PER_S).min(AVAILABLE_MAX);
+    }
+
+    /// Takes one retry from the budget. Returns whether there was one.
+    pub fn take_retry(&mut self) -> bool {
+        let may = self.available >= 1.0;
+        if may {
+            self.available -= 1.0;
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_a_share_of_requests() {
+        let now = Instant::now();
+        let mut budget = RetryBudget::new(now);
+        let mut retries = 0;
+        for _ in 0..1000 {
+            budget.add_share(0.2, now);
+            retries += u32::from(budget.take_retry());
+        }
+        assert!((205..=210).contains(&retries), "{retries}");
+        for _ in 0..10_000 {
+            budget.add_share(0.2, now);
+        }
+        let saved = (0..1000).filter(|_| budget.take_retry()).count();
+        assert_eq!(saved, 100);
+        budget.add_share(0.0, now + std::time::Duration::from_secs(3));
+        assert_eq!((0..9).filter(|_| budget.take_retry()).count(), 3);
+    }
+}

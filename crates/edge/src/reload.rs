@@ -1,0 +1,95 @@
+//! Reload of the settings while the edge runs.
+//!
+//! A reload builds a new [`Edge`] around the same cache, fetches and counters. Requests that have
+//! started keep the old settings.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use net::config::UsageError;
+
+use crate::Edge;
+use crate::config::EdgeSettings;
+
+/// Reads the settings from flags, environment and file.
+pub type ReadSettings = dyn Fn() -> Result<EdgeSettings, UsageError> + Send + Sync;
+
+/// The edge of the current settings.
+pub struct ReloadableEdge {
+    current: ArcSwap<Edge>,
+    read: Box<ReadSettings>,
+    /// Serializes reloads.
+    reload_lock: Mutex<()>,
+}
+
+impl ReloadableEdge {
+    pub fn new(edge: Edge, read: Box<ReadSettings>) -> ReloadableEdge {
+        ReloadableEdge {
+            current: ArcSwap::from_pointee(edge),
+            read,
+            reload_lock: Mutex::default(),
+        }
+    }
+
+    /// Returns the edge that a request uses from start to end.
+    pub fn current(&self) -> Arc<Edge> {
+        self.current.load_full()
+    }
+
+    /// Reads the settings, applies them to later requests, and reopens the records file. Returns
+    /// the names of changed settings that need a restart; these keep their old values.
+    ///
+    /// # Errors
+    /// [`UsageError`] when the settings are invalid. The current settings then stay in use.
+    pub fn reload(&self) -> Result<Vec<&'static str>, UsageError> {
+        let _turn = self
+            .reload_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.current().telemetry.reopen_records();
+        let result = (self.read)().and_then(|settings| self.replace_settings(settings));
+        match &result {
+            Ok(fixed) if fixed.is_empty() => tracing::info!("settings reloaded"),
+            Ok(fixed) => {
+                tracing::warn!(?fixed, "settings reloaded; some changes need a restart")
+            }
+            Err(wrong) => {
+                tracing::error!(%wrong, "reload failed; the previous settings stay in use")
+            }
+        }
+        result
+    }
+
+    fn replace_settings(
+        &self,
+        mut settings: EdgeSettings,
+    ) -> Result<Vec<&'static str>, UsageError> {
+        let old = self.current();
+        let fixed = settings.retain_fixed_settings(&old.settings);
+        self.current.store(Arc::new(old.with_settings(settings)?));
+        Ok(fixed)
+    }
+}
+
+impl Edge {
+    /// Builds an edge with other settings around the same state.
+    fn with_settings(&self, settings: EdgeSettings) -> Result<Edge, UsageError> {
+        let origins = self
+            .origins
+            .with_settings(&settings.pools, &settings.treatment);
+        let origins = origins.map_err(|error| UsageError(format!("origin: {error}")))?;
+        Ok(Edge {
+            memory: self.memory.clone(),
+            disk: self.disk.clone(),
+            flights: self.flights.clone(),
+            fetched_bytes: self.fetched_bytes.clone(),
+            arena: self.arena.clone(),
+            origins,
+            telemetry: self.telemetry.clone(),
+            rules: self.rules.with_rules(settings.rules.clone()),
+            shutdown: self.shutdown.clone(),
+            loop_token: self.loop_token.clone(),
+            settings,
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! The states of a request, from its head to its response.
+//!
+//! `handle_request` → `serve` → `serve_from_cache` (`lookup`, `lookup_disk`, then the plan) →
+//! `fetch_or_join` → `fetch_as_leader` → `deliver_outcome` → `deliver_object`. A request that cannot
+//! use the cache continues with `fetch_uncoalesced`, `pass` or `pass_with_body`.
+
+mod deliver_object;
+mod fetch_states;
+mod lookup;
+mod pass;
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{Request, Response};
+use net::body::Incoming;
+use net::{Body, Conn, Error};
+
+use crate::Edge;
+use crate::cache_outcome::{CacheOutcome, PassReason};
+use crate::deliver;
+use crate::request_facts::{self, LocalReply, RequestFacts};
+use crate::telemetry::{PendingRecord, RequestSummary};
+
+/// A response with the facts for its access record.
+pub(crate) type ServedResponse = (Response<Body>, RequestSummary);
+
+impl Edge {
+    /// Serves one request and records it.
+    pub(crate) fn handle_request(
+        self: Arc<Edge>,
+        worker: usize,
+        request: Request<Incoming>,
+        conn: Conn,
+    ) -> impl Future<Output = Response<Body>> {
+        // Outside of the future, which would otherwise reserve space for the request twice.
+        let (parts, mut body) = request.into_parts();
+        async move { self.handle_parts(worker, &parts, &mut body, &conn).await }
+    }
+
+    async fn handle_parts(
+        self: &Arc<Edge>,
+        worker: usize,
+        parts: &Parts,
+        body: &mut Incoming,
+        conn: &Conn,
+    ) -> Response<Body> {
+        let pending = self.telemetry.begin_request(parts, conn);
+        // Borrowed below: a move would make the future larger.
+        let mut facts =
+            RequestFacts::from_parts(parts, &self.settings, &self.loop_token, conn.client());
+        let (response, summary) = match &mut facts {
+            Ok(facts) => self.serve(worker, facts, body, &pending, conn).await,
+            Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
+            Err(LocalReply::Ready) => local_response(self.ready_response()),
+            Err(LocalReply::Metrics) => local_response(self.metrics_response()),
+            Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
+        };
+        let (mut response, mut summary) = (response, summary);
+        if let Err(error) = conn.admit(&mut response) {
+            response = deliver::error_response(&error, summary.outcome);
+            summary.error = Some(error);
+        }
+        if summary.error.is_some() {
+            // Without this header, a player's script sees a network error instead of the status.
+            net::headers::allow_any_origin(response.headers_mut());
+        }
+        self.telemetry.finish_request(pending, response, summary)
+    }
+
+    /// Evaluates the rules for requests, serves the request, and applies the rule for the response.
+    async fn serve(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &mut RequestFacts<'_>,
+        body: &mut Incoming,
+        pending: &PendingRecord,
+        conn: &Conn,
+    ) -> ServedResponse {
+        let cmcd = self.rules.parse_cmcd(facts);
+        let actions = self.rules.request_actions(facts, &cmcd, conn);
+        if let Some(delay) = actions.delay {
+            Box::pin(tokio::time::sleep(delay)).await;
+        }
+        facts.ttl = actions.ttl;
+        actions
+            .pool
+            .into_iter()
+            .for_each(|pool| facts.use_pool(pool));
+        let (mut response, mut summary) = if let Some(status) = actions.deny {
+            let error = Error::client(status, "denied by a rule");
+            let response = deliver::error_response(&error, CacheOutcome::Denied);
+            (response, summarize(CacheOutcome::Denied, None, Some(error)))
+        } else if facts.may_change_origin() {
+            Box::pin(self.pass_with_body(worker, facts, std::mem::take(body))).await
+        } else if actions.pass {
+            Box::pin(self.pass(worker, facts, PassReason::Rule)).await
+        } else {
+            self.serve_from_cache(worker, facts).await
+        };
+        let outcome = summary.outcome;
+        summary.rule = self
+            .rules
+            .apply_to_response(facts, &cmcd, conn, &mut response, outcome);
+        let response = self.rules.sample_tcp(pending, conn, response);
+        summary.cmcd = cmcd.to_record();
+        (response, summary)
+    }
+}
+
+fn local_response(response: Response<Body>) -> ServedResponse {
+    (response, summarize(CacheOutcome::Local, None, None))
+}
+
+fn summarize(
+    outcome: CacheOutcome,
+    upstream_us: Option<u64>,
+    error: Option<Error>,
+) -> RequestSummary {
+    RequestSummary {
+        outcome,
+        upstream_us,
+        error,
+        rule: None,
+        cmcd: None,
+    }
+}

@@ -1,0 +1,83 @@
+//! The state `deliver_object`: a response from a cached or growing object.
+
+use std::sync::Arc;
+
+use super::{ServedResponse, summarize};
+use crate::Edge;
+use crate::blocks::{BlockBody, BlockError};
+use crate::cache_outcome::CacheOutcome;
+use crate::cached_object::CachedObject;
+use crate::deliver;
+use crate::request_facts::RequestFacts;
+
+impl Edge {
+    /// Responds with an object. Returns `None` when the object is of no use any more: its validator
+    /// changed, or its first bytes were discarded because it is too large to store.
+    pub(super) async fn deliver_object(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        object: &Arc<CachedObject>,
+        outcome: CacheOutcome,
+        upstream_us: Option<u64>,
+    ) -> Option<ServedResponse> {
+        let mut blocks = None;
+        if object.blocks.is_some() {
+            match Box::pin(self.open_blocks(worker, facts, object)).await {
+                Ok(opened) => blocks = opened,
+                Err(BlockError::ValidatorChanged) => return None,
+                Err(BlockError::OriginFailed(error)) => {
+                    let response = deliver::error_response(&error, outcome);
+                    let summary = summarize(outcome, upstream_us, Some((*error).clone()));
+                    return Some((response, summary));
+                }
+            }
+        }
+        respond(facts, object, outcome, upstream_us, blocks)
+    }
+
+    /// Responds with an object that is stored as a whole.
+    pub(super) fn deliver_hit(
+        &self,
+        facts: &RequestFacts<'_>,
+        object: &Arc<CachedObject>,
+        outcome: CacheOutcome,
+    ) -> Option<ServedResponse> {
+        respond(facts, object, outcome, None, None)
+    }
+
+    /// Fetches the first block that the request needs. Returns `None` if it needs no body.
+    async fn open_blocks(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        object: &Arc<CachedObject>,
+    ) -> Result<Option<BlockBody>, BlockError> {
+        let first_byte = deliver::first_body_byte(facts.method, facts.headers, object);
+        let (Some(layout), Some(first_byte)) = (&object.blocks, first_byte) else {
+            return Ok(None);
+        };
+        let request =
+            Arc::new(facts.to_fetch_request(worker, None, &self.settings, &self.loop_token));
+        let n = first_byte / layout.block_bytes;
+        let first = self.get_block(&request, object, n).await?;
+        Ok(Some(BlockBody {
+            edge: self.clone(),
+            request,
+            object: object.clone(),
+            first: Some(first),
+        }))
+    }
+}
+
+fn respond(
+    facts: &RequestFacts<'_>,
+    object: &Arc<CachedObject>,
+    outcome: CacheOutcome,
+    upstream_us: Option<u64>,
+    blocks: Option<BlockBody>,
+) -> Option<ServedResponse> {
+    let (method, headers) = (facts.method, facts.headers);
+    let response = deliver::respond_with_object(method, headers, object, outcome, blocks)?;
+    Some((response, summarize(outcome, upstream_us, None)))
+}

@@ -1,0 +1,186 @@
+//! The states of a miss: `fetch_or_join`, `fetch_as_leader`, `fetch_uncoalesced` and
+//! `deliver_outcome`. They return `None` when the outcome is of no use to this request, which then
+//! does another lookup.
+
+use std::sync::Arc;
+
+use store::cache::{FetchLeader, FetchTicket};
+
+use super::{ServedResponse, summarize};
+use crate::Edge;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::cache_outcome::{CacheOutcome, MissReason, PassReason, StaleReason, UncacheableReason};
+use crate::cached_object::CachedObject;
+use crate::deliver;
+use crate::fetch::{FetchOutcome, LeaderReply, start_fetch};
+use crate::request_facts::RequestFacts;
+
+/// The relation of a request to the fetch whose outcome it gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FetchRole {
+    Leader,
+    Follower,
+}
+
+impl FetchRole {
+    fn outcome(self, reason: MissReason, uncacheable: Option<UncacheableReason>) -> CacheOutcome {
+        match self {
+            FetchRole::Leader => CacheOutcome::Miss(reason, uncacheable),
+            FetchRole::Follower => CacheOutcome::Follow(reason),
+        }
+    }
+}
+
+impl Edge {
+    /// Leads the fetch of this key, or joins the fetch that is under way.
+    pub(super) async fn fetch_or_join(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        variant_key: Option<CacheKey>,
+        cached: Option<Arc<CachedObject>>,
+        reason: MissReason,
+    ) -> Option<ServedResponse> {
+        let key = variant_key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
+        match self.flights.join(&key) {
+            FetchTicket::Lead(lead) => {
+                // Another fetch may have finished between the lookup and the join.
+                if let Some(CacheEntry::Object(now)) = self.memory.get(&key)
+                    && cached
+                        .as_ref()
+                        .is_none_or(|cached| !Arc::ptr_eq(cached, &now))
+                {
+                    return None;
+                }
+                self.fetch_as_leader(worker, facts, lead, cached, reason)
+                    .await
+            }
+            FetchTicket::Follow(follow) => {
+                let outcome = follow.landed().await?;
+                let role = FetchRole::Follower;
+                self.deliver_outcome(worker, facts, outcome, None, reason, role)
+                    .await
+            }
+        }
+    }
+
+    /// Fetches for all requests that wait for this key.
+    async fn fetch_as_leader(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        lead: FetchLeader<CacheKey, FetchOutcome>,
+        cached: Option<Arc<CachedObject>>,
+        reason: MissReason,
+    ) -> Option<ServedResponse> {
+        let request = facts.to_fetch_request(worker, cached, &self.settings, &self.loop_token);
+        match start_fetch(self.clone(), lead, request).await {
+            Ok(LeaderReply::Shared {
+                outcome,
+                upstream_us,
+                // Dropped at the end of this arm, when the response has a reader of its own.
+                first_bytes: _first_bytes,
+            }) => {
+                let role = FetchRole::Leader;
+                self.deliver_outcome(worker, facts, outcome, upstream_us, reason, role)
+                    .await
+            }
+            Ok(LeaderReply::Private(reply, UncacheableReason::TooLarge)) if facts.has_range() => {
+                // The fetch requested the whole object. Requesting only the range is cheaper.
+                drop(reply);
+                Some(Box::pin(self.pass(worker, facts, PassReason::TooLarge)).await)
+            }
+            Ok(LeaderReply::Private(reply, uncacheable)) => {
+                let upstream_us = Some(net::record::micros(reply.elapsed));
+                let outcome = CacheOutcome::Miss(reason, Some(uncacheable));
+                let response = deliver::relay_response(facts.method, *reply, outcome);
+                Some((response, summarize(outcome, upstream_us, None)))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Serves a request whose URL recently had unshareable responses: it leads a fetch, or passes, but
+    /// never waits for another request's fetch.
+    ///
+    /// Ranges and conditional requests pass at once, because their responses are smaller and the full
+    /// response is probably not cacheable.
+    pub(super) async fn fetch_uncoalesced(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+    ) -> ServedResponse {
+        let key = CacheKey::from(facts.primary_key.as_ref());
+        let reason = MissReason::Absent;
+        if !facts.is_partial_or_conditional()
+            && let FetchTicket::Lead(lead) = self.flights.join(&key)
+            && let Some(served) = self
+                .fetch_as_leader(worker, facts, lead, None, reason)
+                .await
+        {
+            return served;
+        }
+        self.pass(worker, facts, PassReason::Unshareable).await
+    }
+
+    /// Responds with the outcome of a fetch.
+    async fn deliver_outcome(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        outcome: FetchOutcome,
+        upstream_us: Option<u64>,
+        reason: MissReason,
+        role: FetchRole,
+    ) -> Option<ServedResponse> {
+        let (object, outcome) = match outcome {
+            FetchOutcome::Stored(object, uncacheable) => {
+                (object, role.outcome(reason, uncacheable))
+            }
+            FetchOutcome::Revalidated(object) => match reason {
+                MissReason::Revalidation(reason) => (object, CacheOutcome::Revalidated(reason)),
+                _ => (object, role.outcome(reason, None)),
+            },
+            FetchOutcome::StaleOnError(object) => {
+                (object, CacheOutcome::Stale(StaleReason::IfError))
+            }
+            FetchOutcome::Private(uncacheable) => {
+                let reason = match uncacheable {
+                    UncacheableReason::TooLarge => PassReason::TooLarge,
+                    _ => PassReason::NotShared,
+                };
+                return Some(Box::pin(self.pass(worker, facts, reason)).await);
+            }
+            // Blocks have keys of their own, which no request looks up.
+            FetchOutcome::Block(_) | FetchOutcome::ValidatorChanged => return None,
+            FetchOutcome::Failed(error) => {
+                let outcome = role.outcome(reason, None);
+                let response = deliver::error_response(&error, outcome);
+                let summary = summarize(outcome, upstream_us, Some((*error).clone()));
+                return Some((response, summary));
+            }
+        };
+        if role == FetchRole::Follower && !object.matches_request(facts.headers) {
+            return None;
+        }
+        self.deliver_object(worker, facts, &object, outcome, upstream_us)
+            .await
+    }
+
+    /// Revalidates a stale object without making a client wait.
+    pub(super) fn revalidate_in_background(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+        variant_key: Option<CacheKey>,
+        cached: &Arc<CachedObject>,
+    ) {
+        let key = variant_key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
+        if let FetchTicket::Lead(lead) = self.flights.join(&key) {
+            let cached = Some(cached.clone());
+            let request = facts.to_fetch_request(worker, cached, &self.settings, &self.loop_token);
+            drop(start_fetch(self.clone(), lead, request));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The states `lookup` and `lookup_disk`, and the choice of the next state.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::Method;
+
+use super::{ServedResponse, local_response};
+use crate::Edge;
+use crate::cache_entry::CacheEntry;
+use crate::cache_key::CacheKey;
+use crate::cache_outcome::{CacheOutcome, PassReason, StaleReason};
+use crate::cached_object::CachedObject;
+use crate::deliver;
+use crate::plan::{RequestPlan, plan_request};
+use crate::request_facts::RequestFacts;
+
+/// Lookups of one request. Another lookup follows when the result of the previous one cannot be used
+/// any more.
+const LOOKUPS_MAX: usize = 3;
+
+/// The result of [`Edge::lookup`].
+struct Lookup {
+    /// Key of the request's variant; absent if the URL has no variants.
+    variant_key: Option<CacheKey>,
+    found: Option<CacheEntry>,
+}
+
+impl Edge {
+    /// Serves a request through the cache.
+    ///
+    /// Each connection reserves space for this future all the time, so the states that a hit does not
+    /// reach are boxed.
+    pub(crate) async fn serve_from_cache(
+        self: &Arc<Edge>,
+        worker: usize,
+        facts: &RequestFacts<'_>,
+    ) -> ServedResponse {
+        // No other method has a cached response. Their bodies are not read.
+        if ![Method::GET, Method::HEAD].contains(facts.method) {
+            return Box::pin(self.pass(worker, facts, PassReason::Method)).await;
+        }
+        for _ in 0..LOOKUPS_MAX {
+            let Lookup { variant_key, found } = match self.lookup(facts) {
+                lookup if self.may_be_on_disk(facts, &lookup) => {
+                    Box::pin(self.lookup_disk(facts, lookup)).await
+                }
+                lookup => lookup,
+            };
+            let plan = plan_request(
+                facts.method,
+                &facts.directives,
+                found.as_ref(),
+                variant_key.is_some(),
+                Instant::now(),
+            );
+            match plan {
+                RequestPlan::RefuseUncached => return local_response(deliver::refuse_uncached()),
+                RequestPlan::Pass(reason) => {
+                    return Box::pin(self.pass(worker, facts, reason)).await;
+                }
+                RequestPlan::Fetch(reason) => {
+                    let cached = match found {
+                        Some(CacheEntry::Object(object)) => Some(object),
+                        _ => None,
+                    };
+                    let fetch = self.fetch_or_join(worker, facts, variant_key, cached, reason);
+                    if let Some(served) = Box::pin(fetch).await {
+                        return served;
+                    }
+                }
+                RequestPlan::FetchUncoalesced => {
+                    return Box::pin(self.fetch_uncoalesced(worker, facts)).await;
+                }
+                hit => {
+                    let Some(CacheEntry::Object(object)) = found else {
+                        break;
+                    };
+                    let outcome = hit_outcome(hit, &object);
+                    if outcome == CacheOutcome::Stale(StaleReason::WhileRevalidate) {
+                        let key = variant_key.clone();
+                        self.revalidate_in_background(worker, facts, key, &object);
+                    }
+                    let served = match object.blocks {
+                        None => self.deliver_hit(facts, &object, outcome),
+                        Some(_) => {
+                            let deliver =
+                                self.deliver_object(worker, facts, &object, outcome, None);
+                            Box::pin(deliver).await
+                        }
+                    };
+                    if let Some(served) = served {
+                        let primary = || CacheKey::from(facts.primary_key.as_ref());
+                        self.record_use(&object, || variant_key.unwrap_or_else(primary));
+                        return served;
+                    }
+                }
+            }
+        }
+        Box::pin(self.pass(worker, facts, PassReason::NotShared)).await
+    }
+
+    /// Searches the memory tier, first for the URL, then for the variant that the request selects.
+    fn lookup(&self, facts: &RequestFacts<'_>) -> Lookup {
+        match self.memory.get(facts.primary_key.as_ref()) {
+            Some(CacheEntry::Variants(varies)) => {
+                let primary = CacheKey::from(facts.primary_key.as_ref());
+                let variant_key = primary.for_variant(&varies.header_names, facts.headers);
+                Lookup {
+                    found: self.memory.get(&variant_key),
+                    variant_key: Some(variant_key),
+                }
+            }
+            found => Lookup {
+                variant_key: None,
+                found,
+            },
+        }
+    }
+
+    /// Returns whether the disk tier has an entry that memory lacks.
+    fn may_be_on_disk(&self, facts: &RequestFacts<'_>, lookup: &Lookup) -> bool {
+        let key = lookup.variant_key.as_ref();
+        let key = key.map_or(facts.primary_key.as_ref(), CacheKey::as_str);
+        lookup.found.is_none() && self.disk.has_entry(key)
+    }
+
+    /// Loads the entry from the disk tier and searches memory again. An entry that lists variants
+    /// leads to another load, that of the variant.
+    async fn lookup_disk(&self, facts: &RequestFacts<'_>, mut lookup: Lookup) -> Lookup {
+        for _ in 0..LOOKUPS_MAX {
+            if !self.may_be_on_disk(facts, &lookup) {
+                break;
+            }
+            let key = lookup.variant_key;
+            let key = key.unwrap_or_else(|| CacheKey::from(facts.primary_key.as_ref()));
+            self.load_from_disk(&key).await;
+            lookup = self.lookup(facts);
+        }
+        lookup
+    }
+}
+
+fn hit_outcome(plan: RequestPlan, object: &CachedObject) -> CacheOutcome {
+    match plan {
+        RequestPlan::Stale(reason) => CacheOutcome::Stale(reason),
+        _ if object.body.disk_body().is_some() => CacheOutcome::DiskHit,
+        _ => CacheOutcome::Hit,
+    }
+}

@@ -1,0 +1,223 @@
+//! The facts of a request that the edge needs.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use net::{Body, Error};
+
+use crate::cache_key::{CacheKey, strip_cmcd};
+use crate::cached_object::CachedObject;
+use crate::config::EdgeSettings;
+use crate::fetch::FetchRequest;
+use crate::freshness::{CacheDirectives, FreshnessPolicy};
+use crate::headers::{
+    add_via_and_loop, cacheable_request_headers, has_looped, passed_request_headers,
+};
+
+/// A request to be served from the cache or the origin.
+pub struct RequestFacts<'a> {
+    pub method: &'a Method,
+    pub headers: &'a HeaderMap,
+    pub directives: CacheDirectives,
+    /// Path and query without CMCD, as sent to the origin.
+    pub target: Cow<'a, str>,
+    /// Cache key without the lines of a variant.
+    pub primary_key: Cow<'a, str>,
+    /// Query as received, including CMCD.
+    pub query: &'a str,
+    /// Freshness lifetime from a rule's `ttl`.
+    pub ttl: Option<Duration>,
+    /// Origin pool from a rule; absent for the default pool.
+    pub pool: Option<Arc<str>>,
+    /// Address of the client, from the connection or a trusted proxy.
+    pub client: IpAddr,
+    /// Host in lower case; empty if the request has none.
+    pub host: Cow<'a, str>,
+}
+
+/// A request that the edge answers itself.
+pub enum LocalReply {
+    Health,
+    Ready,
+    Metrics,
+    Rejected(Box<Response<Body>>),
+}
+
+/// Methods without effects at the origin (RFC 9110 section 9.2.1).
+const READ_METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
+/// Methods that may change something at the origin.
+const WRITE_METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+impl<'a> RequestFacts<'a> {
+    /// Extracts the facts of a request.
+    ///
+    /// # Errors
+    /// A [`LocalReply`] when the request is for a local path, or is rejected.
+    pub fn from_parts(
+        parts: &'a Parts,
+        settings: &EdgeSettings,
+        instance: &HeaderValue,
+        client: IpAddr,
+    ) -> Result<RequestFacts<'a>, LocalReply> {
+        let reject = |error: Error| LocalReply::Rejected(Box::new(error.response()));
+        // The admin port serves these paths if there is one. The main port then hides nothing of
+        // the origin.
+        match parts.uri.path() {
+            "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
+            "/readyz" if settings.admin.is_none() => return Err(LocalReply::Ready),
+            "/metrics" if settings.admin.is_none() => return Err(LocalReply::Metrics),
+            _ => {}
+        }
+        if !READ_METHODS.contains(&parts.method) && !WRITE_METHODS.contains(&parts.method) {
+            let what = format_args!("method {} is not supported", parts.method);
+            let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+            let allowed = HeaderValue::from_static(ALLOWED_METHODS);
+            response.headers_mut().insert(header::ALLOW, allowed);
+            return Err(LocalReply::Rejected(Box::new(response)));
+        }
+        if has_looped(&parts.headers, instance) {
+            let what = "request loop: the origin forwards requests to this edge";
+            return Err(reject(Error::client(StatusCode::LOOP_DETECTED, what)));
+        }
+        let target = parts
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        if !target.starts_with('/') {
+            let what = "the request target must be a path";
+            return Err(reject(Error::client(StatusCode::BAD_REQUEST, what)));
+        }
+        let target = strip_cmcd(target);
+        let host = effective_host(parts);
+        let key = if settings.client_host {
+            format!("{host}{target}").into()
+        } else {
+            target.clone()
+        };
+        Ok(RequestFacts {
+            method: &parts.method,
+            headers: &parts.headers,
+            directives: CacheDirectives::from_request(&parts.headers),
+            target,
+            primary_key: key,
+            query: parts.uri.query().unwrap_or_default(),
+            ttl: None,
+            pool: None,
+            client,
+            host,
+        })
+    }
+
+    /// Returns whether the request may change something at the origin. It is then passed once, with
+    /// its body.
+    pub fn may_change_origin(&self) -> bool {
+        WRITE_METHODS.contains(self.method)
+    }
+
+    /// Sends the request to another pool, whose responses are cached separately.
+    pub fn use_pool(&mut self, pool: Arc<str>) {
+        let key = format!("{}\npool:{pool}", self.primary_key);
+        self.primary_key = key.into();
+        self.pool = Some(pool);
+    }
+
+    /// Returns whether the client wants only ranges.
+    pub fn has_range(&self) -> bool {
+        self.headers.contains_key(header::RANGE)
+    }
+
+    /// Returns whether the client wants only ranges, or only a changed object.
+    pub fn is_partial_or_conditional(&self) -> bool {
+        let conditions = [
+            header::RANGE,
+            header::IF_MATCH,
+            header::IF_NONE_MATCH,
+            header::IF_MODIFIED_SINCE,
+            header::IF_UNMODIFIED_SINCE,
+        ];
+        conditions
+            .iter()
+            .any(|name| self.headers.contains_key(name))
+    }
+
+    /// Returns the client's Host, if it is forwarded.
+    pub fn forwarded_host(&self, settings: &EdgeSettings) -> Option<HeaderValue> {
+        let wanted = settings.client_host && !self.host.is_empty();
+        wanted
+            .then(|| HeaderValue::try_from(&*self.host).ok())
+            .flatten()
+    }
+
+    /// Returns the headers of a passed request.
+    pub fn pass_headers(&self, instance: &HeaderValue) -> HeaderMap {
+        let mut headers = passed_request_headers(self.headers);
+        add_via_and_loop(&mut headers, instance);
+        if let Ok(client) = HeaderValue::try_from(self.client.to_string()) {
+            headers.insert(FORWARDED_FOR, client);
+        }
+        headers
+    }
+
+    /// Returns the facts that a fetch needs.
+    pub fn to_fetch_request(
+        &self,
+        worker: usize,
+        cached: Option<Arc<CachedObject>>,
+        settings: &EdgeSettings,
+        instance: &HeaderValue,
+    ) -> FetchRequest {
+        let mut forward = cacheable_request_headers(self.headers, &settings.forward);
+        // The list of previous hops lets the next hop detect loops as well.
+        for value in self.headers.get_all(crate::headers::CDN_LOOP) {
+            forward.append(crate::headers::CDN_LOOP, value.clone());
+        }
+        add_via_and_loop(&mut forward, instance);
+        FetchRequest {
+            worker,
+            pool: self.pool.clone().unwrap_or_default(),
+            primary_key: CacheKey::from(self.primary_key.as_ref()),
+            target: self.target.to_string(),
+            client_headers: self.headers.clone(),
+            origin_headers: forward,
+            host: self.forwarded_host(settings),
+            directives: self.directives,
+            cached,
+            policy: FreshnessPolicy {
+                ttl: self.ttl,
+                ..settings.policy
+            },
+        }
+    }
+}
+
+/// Returns the host of a request. The authority of an absolute target, or `:authority`, has
+/// precedence over the Host header (RFC 9112 section 3.2.2). Key and origin use the same host;
+/// otherwise, a client could store one host's response under another host's name.
+fn effective_host(parts: &Parts) -> Cow<'_, str> {
+    let named = parts.uri.authority().map(|authority| authority.as_str());
+    let header = || parts.headers.get(header::HOST)?.to_str().ok();
+    let host = named.or_else(header).unwrap_or_default();
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => host.to_ascii_lowercase().into(),
+        false => host.into(),
+    }
+}
+
+/// Builds a plain-text response for operators and balancers.
+pub fn text_response(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,237 @@
+//! Access records, counters and log lines of requests.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::time::Instant;
+
+use http::Response;
+use http::header::HeaderValue;
+use http::request::Parts;
+use net::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics, TrafficMetrics};
+use net::record::{AccessRecord, BoundedText, CacheFacts, REQUEST_ID, Recorder, micros};
+use net::{Body, Conn, Error};
+use store::cache::FetchTable;
+
+use crate::cache_outcome::CacheOutcome;
+
+const KINDS: &[&str] = &["relay", "admin"];
+
+const CACHE_REQUESTS: MetricSpec = MetricSpec {
+    name: "cache_requests",
+    unit: "",
+    help: "Requests by cache result",
+};
+const CACHE_REASONS: MetricSpec = MetricSpec {
+    name: "cache_reasons",
+    unit: "",
+    help: "Requests by cache result and reason",
+};
+const CACHE_BYTES: MetricSpec = MetricSpec {
+    name: "cache_memory",
+    unit: "bytes",
+    help: "Size of the responses in memory, including their heads",
+};
+const CACHE_OBJECTS: MetricSpec = MetricSpec {
+    name: "cache_objects",
+    unit: "",
+    help: "Responses in memory",
+};
+const FLIGHTS: MetricSpec = MetricSpec {
+    name: "cache_flights",
+    unit: "",
+    help: "Fetches in progress",
+};
+const FOLLOWERS: MetricSpec = MetricSpec {
+    name: "cache_followers",
+    unit: "",
+    help: "Requests waiting for another request's fetch",
+};
+
+/// The edge's metrics, and the writer of access records.
+pub struct RequestTelemetry {
+    metrics: Metrics,
+    traffic: TrafficMetrics,
+    results: CounterFamily,
+    reasons: CounterFamily,
+    hits: Counter,
+    fresh: Counter,
+    bytes: Gauge,
+    objects: Gauge,
+    flights: Gauge,
+    followers: Gauge,
+    recorder: Option<Recorder>,
+}
+
+/// A request in progress.
+pub struct PendingRecord {
+    /// Time of arrival and the record so far; absent if neither records nor debug logs need it.
+    access: Option<(Instant, Box<AccessRecord>)>,
+}
+
+/// The facts of a finished request for counters and record.
+pub struct RequestSummary {
+    pub outcome: CacheOutcome,
+    pub upstream_us: Option<u64>,
+    pub error: Option<Error>,
+    /// Name of the rule that matched the response.
+    pub rule: Option<String>,
+    pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
+}
+
+impl PendingRecord {
+    /// Returns the request id and the time of arrival, if the request is recorded.
+    pub fn request_identity(&self) -> Option<(&BoundedText, Instant)> {
+        let (began, access) = self.access.as_ref()?;
+        Some((&access.request_id, *began))
+    }
+}
+
+impl RequestTelemetry {
+    pub fn new(metrics: Metrics, recorder: Option<Recorder>) -> RequestTelemetry {
+        let results = metrics.family(&CACHE_REQUESTS, &["result"]);
+        let reasons = metrics.family(&CACHE_REASONS, &["result", "reason"]);
+        RequestTelemetry {
+            traffic: TrafficMetrics::new(&metrics, KINDS),
+            hits: results.with_labels(&[CacheOutcome::Hit.result()]),
+            fresh: reasons.with_labels(&[CacheOutcome::Hit.result(), CacheOutcome::Hit.reason()]),
+            results,
+            reasons,
+            bytes: metrics.gauge(&CACHE_BYTES),
+            objects: metrics.gauge(&CACHE_OBJECTS),
+            flights: metrics.gauge(&FLIGHTS),
+            followers: metrics.gauge(&FOLLOWERS),
+            metrics,
+            recorder,
+        }
+    }
+
+    /// Returns the writer of access records.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Reopens the records file, which may have been moved away (logrotate).
+    pub fn reopen_records(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.reopen();
+        }
+    }
+
+    /// Updates the gauges and renders all metrics. `kept` contains the bytes and objects in memory.
+    pub fn render_metrics<K, T>(
+        &self,
+        kept: (u64, usize),
+        flights: &FetchTable<K, T>,
+    ) -> Response<Body>
+    where
+        K: Eq + Hash + Clone,
+        T: Clone,
+    {
+        let set = |gauge: &Gauge, count| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.bytes.set(i64::try_from(kept.0).unwrap_or(i64::MAX));
+        set(&self.objects, kept.1);
+        set(&self.flights, flights.len());
+        set(&self.followers, flights.followers());
+        self.metrics.response()
+    }
+
+    /// Returns the number of requests by result.
+    pub fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
+        let names = [
+            "hit",
+            "stale",
+            "revalidated",
+            "follow",
+            "miss",
+            "pass",
+            "denied",
+        ];
+        names
+            .map(|name| (name, self.results.with_labels(&[name]).get()))
+            .into()
+    }
+
+    /// Starts the record of a request.
+    pub fn begin_request(&self, parts: &Parts, conn: &Conn) -> PendingRecord {
+        let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
+        PendingRecord {
+            access: wanted.then(|| {
+                (
+                    Instant::now(),
+                    Box::new(AccessRecord::from_request(parts, conn)),
+                )
+            }),
+        }
+    }
+
+    /// Counts a request, and completes its record when the body has been sent.
+    pub fn finish_request(
+        &self,
+        pending: PendingRecord,
+        response: Response<Body>,
+        summary: RequestSummary,
+    ) -> Response<Body> {
+        let kind = usize::from(summary.outcome == CacheOutcome::Local);
+        match summary.outcome {
+            CacheOutcome::Local => {}
+            CacheOutcome::Hit => {
+                self.hits.inc();
+                self.fresh.inc();
+            }
+            outcome => {
+                self.results.with_labels(&[outcome.result()]).inc();
+                self.reasons
+                    .with_labels(&[outcome.result(), outcome.reason()])
+                    .inc();
+            }
+        }
+        if let Some(error) = &summary.error
+            && error.status.is_server_error()
+        {
+            tracing::warn!(%error, "request failed");
+        }
+        let status = response.status();
+        let (mut head, body) = response.into_parts();
+        if let Some((_, access)) = &pending.access
+            && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
+        {
+            head.headers.insert(REQUEST_ID, id);
+        }
+        let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
+        let body = body.on_end(pending.access.is_some(), move |end| {
+            traffic.count_request(kind, status);
+            traffic.count_bytes(kind, end.bytes);
+            let Some((began, mut access)) = pending.access else {
+                return;
+            };
+            access.status = status.as_u16();
+            access.kind = KINDS.get(kind).copied().unwrap_or("relay");
+            access.bytes = end.bytes;
+            access.complete = end.complete;
+            access.total_us = micros(began.elapsed());
+            access.first_byte_us = end.first_byte.map(|at| micros(at - began));
+            let cut = end.error.as_ref().map(ToString::to_string);
+            access.error = summary.error.map(|e| e.context).or(cut).map(Into::into);
+            access.cached = (summary.outcome != CacheOutcome::Local).then(|| CacheFacts {
+                cache: summary.outcome.result(),
+                reason: summary.outcome.reason(),
+                upstream_us: summary.upstream_us,
+                rule: summary.rule.map(Into::into),
+                cmcd: summary.cmcd,
+            });
+            tracing::debug!(
+                path = access.path.as_str(),
+                status = access.status,
+                cache = summary.outcome.result(),
+                reason = summary.outcome.reason(),
+                total_us = access.total_us,
+                complete = access.complete,
+                "request"
+            );
+            if let Some(recorder) = &recorder {
+                recorder.record_access(*access);
+            }
+        });
+        Response::from_parts(head, body)
+    }
+}
