@@ -1,20 +1,21 @@
-//! The load tester: asks as people do, measures as physicists do.
+//! The load tester: sends requests as viewers do and measures them without coordinated omission.
 //!
-//! [`client`] is the HTTP client that everything here asks with: it counts bodies instead of keeping
-//! them, and says of every request when it was due, sent, and answered. [`rate`] is the open loop.
-//! [`result`] is what a run leaves behind, [`report`] what is said of it. [`config`] turns words
-//! into runs.
+//! [`client`] is the HTTP client: it counts bodies instead of storing them, and records when every
+//! request was due, sent and answered. [`rate`] is the open loop, [`players`] the emulated viewers.
+//! [`result`] holds the files that a run writes, [`report`] the reports made from them. [`config`]
+//! parses command lines and starts runs.
 //!
-//! What is *not* here: no serving code, no origin, no store. A tester that shared the server's logic
-//! would measure itself.
+//! The crate contains no serving code, no origin and no store. A tester that shared the server's
+//! logic would measure itself.
 
 pub mod client;
 pub mod config;
-mod generator;
+mod generator_threads;
 pub mod players;
 pub mod rate;
 pub mod report;
 pub mod result;
 
 pub use config::{command, run};
+pub use generator_threads::GeneratorError;
 pub use stats::random;

@@ -1,36 +1,37 @@
-//! The HTTP client: bodies are counted and discarded, every moment is stamped, every failure has a
-//! kind, and everything is bounded.
+//! The HTTP client. It counts and discards bodies, records the time of every step, assigns a kind
+//! to every failure and bounds all resources.
 //!
-//! A request's journey: a [`Client`] takes an idle connection or lets its [`Dialer`] make one
-//! (`dial`, `stream`), one exchange is made on it (`h1` with `head` and `framing`, or `h2`), the
-//! body goes to a [`Sink`] or nowhere at all, redirects are followed, and an [`Outcome`] says how it
-//! went. The rate engine uses the same connections without the pool.
+//! A [`HttpClient`] takes an idle connection or has its [`Dialer`] open one (`dialer`,
+//! `connection_stream`). One request is sent on it (`http1_exchange` with `response_head` and the
+//! `http1` codec, or `http2_exchange`), the body goes to a [`ResponseSink`] or is discarded in the
+//! kernel, redirects are followed, and the result is a [`RequestOutcome`]. The rate engine uses the
+//! same connections without the pool.
 
-mod check;
-mod dial;
-mod fault;
-mod framing;
-pub(crate) mod h1;
-pub(crate) mod h2;
-mod head;
-mod pool;
-mod request;
-mod settings;
-mod sink;
-mod stream;
-mod tls;
+mod body_check;
+mod client_request;
+mod client_settings;
+mod connection_stream;
+mod dialer;
+mod failure_kind;
+pub(crate) mod http1_exchange;
+pub(crate) mod http2_exchange;
+mod http_client;
+mod response_head;
+mod response_sink;
+mod tls_setup;
 
-pub use check::{Check, Digest};
-pub use dial::{Connections, Dialer};
-pub use fault::{Failure, Fault};
-pub use pool::Client;
-pub(crate) use pool::redirect;
-pub use request::{Outcome, Request, Reuse};
-pub use settings::{Settings, Version};
-pub use sink::{Discard, Keep, Sink};
+pub use body_check::{BodyCheck, BodyDigest};
+pub use client_request::{ClientRequest, ConnectionReuse, RequestOutcome};
+pub use client_settings::{ClientSettings, HttpVersion};
+pub use dialer::{ConnectionCounts, Dialer};
+pub use failure_kind::{FailureKind, RequestFailure};
+pub use http_client::HttpClient;
+pub(crate) use http_client::redirect_target;
+pub use response_sink::{DiscardSink, MemorySink, ResponseSink};
+pub use tls_setup::TlsSetupError;
 pub use url::Url;
 
-pub(crate) use dial::Link;
+pub(crate) use dialer::ClientConnection;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The client against servers that answer, and misbehave, by script.
+//! The client against servers that follow a script.
 
 #[path = "../../tests/rate/head.rs"]
 mod head;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A server that lets `script` play every connection; it ends with its test.
-fn server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> (Url, Arc<AtomicUsize>) {
+/// Starts a server that runs `script` on every connection until the test ends.
+fn start_server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> (Url, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = at(listener.local_addr().unwrap());
+    let url = url_of(listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
     let (counted, script) = (count.clone(), Arc::new(script));
     std::thread::spawn(move || {
@@ -27,14 +27,14 @@ fn server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> (Url, Arc<Atomi
     (url, count)
 }
 
-fn at(address: SocketAddr) -> Url {
+fn url_of(address: SocketAddr) -> Url {
     Url::parse(&format!("http://{address}/")).unwrap()
 }
 
-/// A server that gives every request the same answer.
-fn always(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
+/// Starts a server that sends the same response to every request.
+fn always_respond(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
     let answer = answer.into();
-    server(move |mut socket| {
+    start_server(move |mut socket| {
         while head(&mut socket).is_some() {
             if socket.write_all(&answer).is_err() {
                 return;
@@ -43,28 +43,28 @@ fn always(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
     })
 }
 
-/// A server that gives each connection one answer, and closes it.
-fn once(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
+/// Starts a server that sends one response per connection and closes it.
+fn respond_once(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
     let answer = answer.into();
-    server(move |mut socket| {
+    start_server(move |mut socket| {
         head(&mut socket);
         let _ = socket.write_all(&answer);
     })
 }
 
-fn settings() -> Settings {
-    Settings {
+fn test_settings() -> ClientSettings {
+    ClientSettings {
         timeout: Duration::from_secs(5),
-        ..Settings::default()
+        ..ClientSettings::default()
     }
 }
 
-fn asks(settings: Settings, requests: &[Request]) -> Vec<Outcome> {
+fn send_all(settings: ClientSettings, requests: &[ClientRequest]) -> Vec<RequestOutcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     runtime.unwrap().block_on(async {
-        let client = Client::new(&Dialer::new(settings).unwrap());
+        let client = HttpClient::new(&Dialer::new(settings).unwrap());
         let mut outcomes = Vec::new();
         for request in requests {
             outcomes.push(client.get(request).await);
@@ -73,12 +73,12 @@ fn asks(settings: Settings, requests: &[Request]) -> Vec<Outcome> {
     })
 }
 
-fn ask(request: Request) -> Outcome {
-    asks(settings(), &[request]).remove(0)
+fn send_one(request: ClientRequest) -> RequestOutcome {
+    send_all(test_settings(), &[request]).remove(0)
 }
 
 #[test]
-fn bodies_are_counted_kept_and_checked_in_every_framing() {
+fn bodies_are_counted_stored_and_checked_in_every_framing() {
     let body: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
     let whole = |head: &str| [head.as_bytes(), &body].concat();
     let length = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -88,27 +88,27 @@ fn bodies_are_counted_kept_and_checked_in_every_framing() {
         chunked.extend([chunk, b"\r\n"].concat());
     }
     chunked.extend(b"0\r\n\r\n");
-    let mut digest = Digest::default();
+    let mut digest = BodyDigest::default();
     digest.update(&body);
-    let check = Check {
+    let check = BodyCheck {
         length: Some(body.len() as u64),
         sha256: Some(digest.finish()),
     };
     let interim = format!("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{length}");
     for (name, (url, _)) in [
-        ("length", always(whole(&length))),
-        ("interim", always(whole(&interim))),
-        ("chunked", always(chunked)),
-        ("close", once(whole("HTTP/1.1 200 OK\r\n\r\n"))),
+        ("length", always_respond(whole(&length))),
+        ("interim", always_respond(whole(&interim))),
+        ("chunked", always_respond(chunked)),
+        ("close", respond_once(whole("HTTP/1.1 200 OK\r\n\r\n"))),
     ] {
-        let plain = Request::new(url);
-        let kept = plain.clone().keep(1 << 20);
-        let checked = Request {
+        let plain = ClientRequest::new(url);
+        let kept = plain.clone().keep_body(1 << 20);
+        let checked = ClientRequest {
             check: Some(check),
             ..plain.clone()
         };
-        let wrong = Request {
-            check: Some(Check {
+        let wrong = ClientRequest {
+            check: Some(BodyCheck {
                 length: Some(1),
                 sha256: None,
             }),
@@ -120,17 +120,17 @@ fn bodies_are_counted_kept_and_checked_in_every_framing() {
             kept,
             checked,
             wrong,
-            plain.keep(10),
+            plain.keep_body(10),
         ];
-        let outcomes = asks(settings(), &asked);
+        let outcomes = send_all(test_settings(), &asked);
         let faults: Vec<_> = outcomes.iter().map(|outcome| outcome.fault).collect();
         let expected = [
             None,
             None,
             None,
             None,
-            Some(Fault::WrongLength),
-            Some(Fault::TooLong),
+            Some(FailureKind::WrongLength),
+            Some(FailureKind::TooLong),
         ];
         assert_eq!(faults, expected, "{name}");
         for outcome in &outcomes[..5] {
@@ -148,33 +148,36 @@ fn bodies_are_counted_kept_and_checked_in_every_framing() {
 }
 
 #[test]
-fn connections_are_kept_and_made_anew_when_the_server_lets_go() {
+fn idle_connections_are_reused_and_replaced_when_closed() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let (kept, kept_count) = always(answer);
-    let (fickle, fickle_count) = once(answer);
+    let (kept, kept_count) = always_respond(answer);
+    let (fickle, fickle_count) = respond_once(answer);
     for (url, count, connections) in [(kept, kept_count, 1), (fickle, fickle_count, 3)] {
-        let outcomes = asks(settings(), &vec![Request::new(url.clone()); 3]);
-        assert!(outcomes.iter().all(Outcome::ok), "{outcomes:?}");
+        let outcomes = send_all(test_settings(), &vec![ClientRequest::new(url.clone()); 3]);
+        assert!(
+            outcomes.iter().all(RequestOutcome::is_success),
+            "{outcomes:?}"
+        );
         assert_eq!(count.load(Ordering::SeqCst), connections);
-        let each = Settings {
+        let each = ClientSettings {
             keep_alive: false,
-            ..settings()
+            ..test_settings()
         };
         assert!(
-            asks(each, &vec![Request::new(url); 3])
+            send_all(each, &vec![ClientRequest::new(url); 3])
                 .iter()
-                .all(Outcome::ok)
+                .all(RequestOutcome::is_success)
         );
         assert_eq!(count.load(Ordering::SeqCst), connections + 3);
     }
 }
 
-// One list of servers and what each is called.
+// One list of servers and the expected kinds.
 #[allow(clippy::too_many_lines)]
 #[test]
-fn misbehaviour_has_its_kind() {
+fn each_misbehaviour_has_its_failure_kind() {
     let ok = "HTTP/1.1 200 OK\r\n";
-    let reset = server(|mut socket| {
+    let reset = start_server(|mut socket| {
         head(&mut socket);
         socket
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n123")
@@ -182,76 +185,80 @@ fn misbehaviour_has_its_kind() {
         let linger = Some(Duration::ZERO);
         socket2::SockRef::from(&socket).set_linger(linger).unwrap();
     });
-    let endless = server(|mut socket| {
+    let endless = start_server(|mut socket| {
         head(&mut socket);
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
         while socket.write_all(&[0; 65536]).is_ok() {}
     });
-    let silent = server(|mut socket| while head(&mut socket).is_some() {});
-    let stuck = server(|mut socket| {
+    let silent = start_server(|mut socket| while head(&mut socket).is_some() {});
+    let stuck = start_server(|mut socket| {
         head(&mut socket);
         socket
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1")
             .unwrap();
         head(&mut socket);
     });
-    let half = server(|mut socket| {
+    let half = start_server(|mut socket| {
         head(&mut socket);
         socket.write_all(b"HTTP/1.1 200 OK\r\nContent-").unwrap();
         socket.shutdown(Shutdown::Write).unwrap();
     });
-    let impatient = Settings {
+    let impatient = ClientSettings {
         timeout: Duration::from_millis(300),
         body_max: 1 << 20,
-        ..settings()
+        ..test_settings()
     };
     for (name, (url, _), expected) in [
         (
             "cut",
-            once(format!("{ok}Content-Length: 9\r\n\r\n12345")),
-            Fault::Truncated,
+            respond_once(format!("{ok}Content-Length: 9\r\n\r\n12345")),
+            FailureKind::Truncated,
         ),
         (
             "cut chunk",
-            once(format!("{ok}Transfer-Encoding: chunked\r\n\r\n9\r\n12")),
-            Fault::Truncated,
+            respond_once(format!("{ok}Transfer-Encoding: chunked\r\n\r\n9\r\n12")),
+            FailureKind::Truncated,
         ),
         (
             "bad chunk",
-            once(format!("{ok}Transfer-Encoding: chunked\r\n\r\nxyz")),
-            Fault::Chunk,
+            respond_once(format!("{ok}Transfer-Encoding: chunked\r\n\r\nxyz")),
+            FailureKind::Chunk,
         ),
-        ("nonsense", once("hello there\r\n\r\n"), Fault::Head),
-        ("nothing", once(""), Fault::Closed),
-        ("half a head", half, Fault::Closed),
+        (
+            "nonsense",
+            respond_once("hello there\r\n\r\n"),
+            FailureKind::Head,
+        ),
+        ("nothing", respond_once(""), FailureKind::Closed),
+        ("half a head", half, FailureKind::Closed),
         (
             "long head",
-            once(format!("{ok}X: {}", "y".repeat(100_000))),
-            Fault::HeadTooLong,
+            respond_once(format!("{ok}X: {}", "y".repeat(100_000))),
+            FailureKind::HeadTooLong,
         ),
         (
             "too long",
-            once(format!("{ok}Content-Length: 9999999\r\n\r\n")),
-            Fault::TooLong,
+            respond_once(format!("{ok}Content-Length: 9999999\r\n\r\n")),
+            FailureKind::TooLong,
         ),
         (
             "interim without end",
-            once("HTTP/1.1 100 Go on\r\n\r\n".repeat(100)),
-            Fault::Head,
+            respond_once("HTTP/1.1 100 Go on\r\n\r\n".repeat(100)),
+            FailureKind::Head,
         ),
-        ("reset", reset, Fault::Reset),
-        ("endless", endless, Fault::TooLong),
-        ("silent", silent, Fault::Timeout),
-        ("stuck", stuck, Fault::BodyTimeout),
+        ("reset", reset, FailureKind::Reset),
+        ("endless", endless, FailureKind::TooLong),
+        ("silent", silent, FailureKind::Timeout),
+        ("stuck", stuck, FailureKind::BodyTimeout),
         (
             "circle",
-            always("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
-            Fault::Redirects,
+            always_respond("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
+            FailureKind::Redirects,
         ),
         (
             "scheme",
             (Url::parse("ftp://127.0.0.1/").unwrap(), Arc::default()),
-            Fault::Url,
+            FailureKind::Url,
         ),
         (
             "name",
@@ -259,34 +266,36 @@ fn misbehaviour_has_its_kind() {
                 Url::parse("http://no-such-host.invalid/").unwrap(),
                 Arc::default(),
             ),
-            Fault::Dns,
+            FailureKind::Dns,
         ),
     ] {
         let settings = match expected {
-            Fault::Timeout | Fault::BodyTimeout | Fault::TooLong => impatient.clone(),
-            _ => settings(),
+            FailureKind::Timeout | FailureKind::BodyTimeout | FailureKind::TooLong => {
+                impatient.clone()
+            }
+            _ => test_settings(),
         };
-        let outcome = asks(settings, &[Request::new(url)]).remove(0);
+        let outcome = send_all(settings, &[ClientRequest::new(url)]).remove(0);
         assert_eq!(outcome.fault, Some(expected), "{name}: {outcome:?}");
     }
 }
 
 #[test]
-fn nobody_there_is_refused() {
+fn a_closed_port_is_reported_as_refused() {
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let outcome = ask(Request::new(at(address)));
+    let outcome = send_one(ClientRequest::new(url_of(address)));
     assert_eq!(
         (outcome.fault, outcome.sent, outcome.status),
-        (Some(Fault::Refused), None, 0)
+        (Some(FailureKind::Refused), None, 0)
     );
 }
 
 #[test]
 fn redirects_are_followed() {
-    let (url, _) = server(|mut socket| {
+    let (url, _) = start_server(|mut socket| {
         while let Some(text) = head(&mut socket) {
             let answer = match text.split_whitespace().nth(1) {
                 Some("/a/b") => {
@@ -298,14 +307,14 @@ fn redirects_are_followed() {
             socket.write_all(answer.as_bytes()).unwrap();
         }
     });
-    let outcome = ask(Request::new(url.join("/a/b").unwrap()));
-    assert!(outcome.ok(), "{outcome:?}");
+    let outcome = send_one(ClientRequest::new(url.join("/a/b").unwrap()));
+    assert!(outcome.is_success(), "{outcome:?}");
     assert_eq!((outcome.url.path(), outcome.redirects), ("/c", 1));
 }
 
 #[test]
-fn requests_say_what_they_are_told() {
-    let (url, _) = server(|mut socket| {
+fn requests_contain_the_given_fields() {
+    let (url, _) = start_server(|mut socket| {
         while let Some(text) = head(&mut socket) {
             let answer = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}",
@@ -314,12 +323,12 @@ fn requests_say_what_they_are_told() {
             socket.write_all(answer.as_bytes()).unwrap();
         }
     });
-    let mut request = Request::new(url.join("/p?q=1").unwrap())
-        .range(5..10)
-        .keep(1000);
-    assert!(request.header("X-One", "1"));
-    assert!(!request.header("X-Two", "a\r\nb"));
-    let text = String::from_utf8(ask(request).body).unwrap();
+    let mut request = ClientRequest::new(url.join("/p?q=1").unwrap())
+        .with_range(5..10)
+        .keep_body(1000);
+    assert!(request.add_header("X-One", "1"));
+    assert!(!request.add_header("X-Two", "a\r\nb"));
+    let text = String::from_utf8(send_one(request).body).unwrap();
     let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
     let expected = format!(
         "GET /p?q=1 HTTP/1.1\r\nHost: {host}\r\nrange: bytes=5-9\r\nx-one: 1\r\n\

@@ -1,89 +1,71 @@
-//! `headwater load`: its words, and what they start.
+//! The command line of `headwater load`.
 
-mod client;
-mod outputs;
-mod players;
-mod rate;
-mod reports;
-mod stop;
+mod client_options;
+mod command_error;
+mod output_options;
+mod players_command;
+mod rate_command;
+mod report_commands;
+mod setting_values;
+mod stop_signal;
 
-use crate::client::Url;
 use crate::report::Expectation;
+use crate::result::RunResult;
 use clap::{ArgMatches, Command};
-use net::config::{Knob, Layers, Sources, Wrong, count};
+use net::config::{Setting, SettingLayers, SettingSources, UsageError, count};
 use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use client::{CLIENT, settings};
-pub use outputs::{OUTPUTS, Said, deliver, expectations, open};
+pub use client_options::{CLIENT, read_client_settings};
+pub use command_error::CommandError;
+use setting_values::parse_setting;
 
-/// The words of `headwater load`.
+pub use output_options::{OUTPUTS, SummaryOutput, open_outputs, read_expectations, report_result};
+
+/// The command line of `headwater load`.
 pub fn command() -> Command {
     Command::new("load")
-        .about("Load any origin with request rates or emulated viewers, and say honestly how it answered")
+        .about("Generate load with request rates or emulated viewers, and measure any origin")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(rate::command())
-        .subcommand(players::command())
-        .subcommand(reports::report())
-        .subcommand(reports::compare())
+        .subcommand(rate_command::command())
+        .subcommand(players_command::command())
+        .subcommand(report_commands::report_command())
+        .subcommand(report_commands::compare_command())
 }
 
-/// Runs what was asked for. Exit status: 0 all well, 1 a run or an expectation failed, 2 wrong usage.
+/// Runs the subcommand. Exit codes: 0 for success, 1 if a run or an expectation failed, 2 for wrong
+/// usage.
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
-        Some(("rate", flags)) => rate::run(flags),
-        Some(("players", flags)) => players::run(flags),
-        Some(("report", flags)) => reports::run_report(flags),
-        Some(("compare", flags)) => reports::run_compare(flags),
+        Some(("rate", flags)) => rate_command::run_command(flags),
+        Some(("players", flags)) => players_command::run_command(flags),
+        Some(("report", flags)) => report_commands::run_report(flags),
+        Some(("compare", flags)) => report_commands::run_compare(flags),
         _ => return ExitCode::from(2),
     };
-    match result {
-        Ok(code) => code,
-        Err(Stop::Usage(wrong)) => said(2, &wrong.to_string()),
-        Err(Stop::Failed(what)) => said(1, &what),
-    }
+    result.unwrap_or_else(|error| {
+        eprintln!("headwater load: {error}");
+        error.exit_code()
+    })
 }
 
-/// To standard output. Whoever reads it may have seen enough: a closed pipe is no failure.
-fn say(what: impl Display) {
-    let _ = write!(std::io::stdout().lock(), "{what}");
+/// Prints to standard output. Ignores errors: the reader may have closed the pipe.
+fn print_out(text: impl Display) {
+    let _ = write!(std::io::stdout().lock(), "{text}");
 }
 
-fn said(code: u8, what: &str) -> ExitCode {
-    eprintln!("headwater load: {what}");
-    ExitCode::from(code)
-}
-
-/// Why a command ends before its end.
-#[derive(Debug)]
-pub enum Stop {
-    /// Wrong usage: exit status 2.
-    Usage(Wrong),
-    /// It could not be done: exit status 1.
-    Failed(String),
-}
-
-impl From<Wrong> for Stop {
-    fn from(wrong: Wrong) -> Stop {
-        Stop::Usage(wrong)
-    }
-}
-
-impl From<String> for Stop {
-    fn from(what: String) -> Stop {
-        Stop::Failed(what)
-    }
-}
-
-/// All settings of a command, from its flags, the environment and a file.
+/// Reads a command's settings from its flags, the environment and a file.
 ///
 /// # Errors
-/// As [`Layers::new`].
-pub fn layers(knobs: &'static [&'static [Knob]], flags: &ArgMatches) -> Result<Layers, Wrong> {
-    Layers::new(&Sources {
-        knobs,
+/// Same as [`SettingLayers::new`].
+pub fn read_layers(
+    settings: &'static [&'static [Setting]],
+    flags: &ArgMatches,
+) -> Result<SettingLayers, UsageError> {
+    SettingLayers::new(&SettingSources {
+        settings,
         tables: &[],
         flags,
         env: &|name| std::env::var(name).ok(),
@@ -91,60 +73,47 @@ pub fn layers(knobs: &'static [&'static [Knob]], flags: &ArgMatches) -> Result<L
     })
 }
 
-/// What a run begins with.
-struct Begun {
-    layers: Layers,
+/// The settings and arguments of a command that generates load.
+struct RunInput {
+    layers: SettingLayers,
     expected: Vec<Expectation>,
-    /// What it is run against, as it was typed.
-    words: Vec<String>,
+    /// The targets or manifests, as typed.
+    targets: Vec<String>,
 }
 
-/// Reads a run's settings; None: they were only to be shown, and have been.
-fn begin(
-    knobs: &'static [&'static [Knob]],
+/// Runs a command that generates load: reads its settings, calls `generate`, and reports the result.
+/// `generate` returns none if no run was requested.
+fn run_and_report(
+    settings: &'static [&'static [Setting]],
     flags: &ArgMatches,
-    words: &str,
-) -> Result<Option<Begun>, Wrong> {
-    let layers = layers(knobs, flags)?;
+    targets: &str,
+    generate: impl FnOnce(&RunInput) -> Result<Option<RunResult>, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let layers = read_layers(settings, flags)?;
     if layers.print {
-        say(&layers);
-        return Ok(None);
+        print_out(&layers);
+        return Ok(ExitCode::SUCCESS);
     }
-    let words = flags.get_many(words).into_iter().flatten().cloned();
-    Ok(Some(Begun {
-        expected: expectations(&layers)?,
-        words: words.collect(),
+    let targets = flags.get_many(targets).into_iter().flatten().cloned();
+    let input = RunInput {
+        expected: read_expectations(&layers)?,
+        targets: targets.collect(),
         layers,
-    }))
+    };
+    let Some(mut run) = generate(&input)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    run.name = input.layers.one("name").unwrap_or_default().to_owned();
+    report_result(&input.layers, &run, &input.expected)
 }
 
-fn seed(layers: &Layers) -> Result<u64, Wrong> {
-    let whole = |text: &str| text.parse().map_err(|_| "it is a whole number".to_owned());
-    Ok(layers.with("seed", whole)?.unwrap_or(1))
+fn read_seed(layers: &SettingLayers) -> Result<u64, UsageError> {
+    let whole = |text: &str| text.parse().map_err(|_| "expected a whole number");
+    Ok(parse_setting(layers, "seed", whole)?.unwrap_or(1))
 }
 
-/// As many threads as are wanted; one a core where nothing is said.
-fn threads(layers: &Layers) -> Result<usize, Wrong> {
-    let wanted = layers
-        .with("threads", count)?
-        .filter(|threads| *threads > 0);
+/// Returns the number of generator threads; by default one per core.
+fn read_threads(layers: &SettingLayers) -> Result<usize, UsageError> {
+    let wanted = parse_setting(layers, "threads", count)?.filter(|threads| *threads > 0);
     Ok(wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)))
-}
-
-fn url(text: &str) -> Result<Url, String> {
-    let url =
-        Url::parse(text).map_err(|error| format!("no URL ({error}), such as http://host/path"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(format!("neither http nor https: {other}")),
-    }
-}
-
-/// `yes` or `no`.
-fn yes_no(text: &str) -> Result<bool, String> {
-    match text {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err("it is yes or no".into()),
-    }
 }

@@ -1,25 +1,27 @@
 //! Emulated viewers: players as state machines over virtual time.
 //!
-//! A viewer's journey: [`population`] decides who comes when, with which [`device`], and what they
-//! do; a [`Player`] (a [`viewer`], or one of the plainer [`sequence`] and [`consumer`]) says what it
-//! asks for next and is told how it went; [`abr`] chooses the bitrate, [`cmcd`] tells the server;
-//! [`qoe`] says how it was to watch.
+//! [`population`] decides when viewers arrive, with which [`device_profile`], and what they do. A
+//! [`Player`] (a [`viewer`], or one of the simpler [`sequence_worker`] and [`range_consumer`])
+//! returns its next request and receives the result. [`abr`] chooses the bitrate, [`cmcd`] reports
+//! to the server, and [`qoe`] scores the session.
 //!
-//! What is *not* in those: no IO, no clock. Time is an argument, so that hours of viewing are played
-//! in milliseconds in tests, and the same seed decides the same.
+//! Players do no IO and have no clock. Time is an argument, so tests play hours of media in
+//! milliseconds, and the same seed leads to the same decisions.
 
 pub mod abr;
 pub mod cmcd;
-pub mod consumer;
-pub mod device;
+pub mod device_profile;
 pub mod drive;
-pub mod live;
-pub mod player;
+pub mod player_interface;
 pub mod population;
+pub mod population_report;
 pub mod qoe;
-pub mod sequence;
-pub mod stream;
-pub mod told;
+pub mod range_consumer;
+pub mod sequence_worker;
+pub mod title_ladder;
 pub mod viewer;
+pub mod viewer_progress;
 
-pub use player::{Answer, Document, Fetch, Player, Step, What};
+pub use player_interface::{
+    FetchPurpose, FetchResult, MediaFetch, ParsedDocument, Player, PlayerAction,
+};

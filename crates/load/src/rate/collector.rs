@@ -1,38 +1,44 @@
-//! Adds up what the threads see, second by second, and writes it down as it comes.
+//! Merges the threads' reports second by second, and writes them to the output files.
 
-use super::tally::Tick;
-use super::worker::{Common, work};
-use super::{Kind, Plan};
-use crate::generator::{self, Heard, cpu_s};
-use crate::result::{Cell, Outputs, Run, Second, Stretch};
+use super::plan::RateRunPlan;
+use super::request_target::RequestKind;
+use super::shared_run::SharedRun;
+use super::thread_main::run_thread;
+use super::thread_stats::RateThreadReport;
+use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
+use crate::result::{OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Instant;
 
-/// What there is to see of a run at a second's end.
-pub struct Sight<'a> {
-    /// The second that ended.
-    pub second: &'a Second,
-    /// The run's length in seconds.
+/// The state of a run at the end of a second.
+pub struct RateProgress<'a> {
+    /// The finished second.
+    pub second: &'a SecondStats,
+    /// Length of the run in seconds.
     pub of_s: f64,
-    /// Requests that were never sent, so far.
+    /// Requests not sent so far.
     pub unsent: u64,
 }
 
-/// Runs a plan to its end; `stop` ends it early, with what it has. `see` is called every second.
+/// Runs a plan to its end. `stop` ends it early and keeps the results. `see` is called every
+/// second.
 ///
 /// # Errors
-/// What kept it from running, or its files from being written.
+/// The run could not start, or an output file cannot be written.
 pub fn run(
-    plan: Arc<Plan>,
+    plan: Arc<RateRunPlan>,
     stop: &AtomicBool,
-    mut outputs: Outputs,
-    mut see: impl FnMut(&Sight<'_>),
-) -> Result<Run, String> {
-    let common = Arc::new(Common {
-        targets: Arc::new(plan.prepare().map_err(|failure| failure.to_string())?),
+    mut outputs: RunOutputs,
+    mut see: impl FnMut(&RateProgress<'_>),
+) -> Result<RunResult, GeneratorError> {
+    let common = Arc::new(SharedRun {
+        targets: Arc::new(
+            plan.prepare_targets()
+                .map_err(GeneratorError::EncodeRequest)?,
+        ),
         start: OnceLock::new(),
         ready: Barrier::new(plan.threads),
         stop: AtomicBool::new(false),
@@ -40,55 +46,55 @@ pub fn run(
         plan: plan.clone(),
     });
     let cpu = cpu_s();
-    let mut sum = Sum::new(&plan);
+    let mut sum = RateCollector::new(&plan);
     let shared = common.clone();
-    let work = move |number, out: &Sender<_>| work(shared.clone(), number, out);
-    generator::run("load", plan.threads, stop, work, |heard| {
+    let work = move |number, out: &Sender<_>| run_thread(shared.clone(), number, out);
+    generator_threads::run_threads("load", plan.threads, stop, work, |heard| {
         match heard {
-            Heard::Report(tick) => sum.take(*tick, &mut outputs)?,
-            Heard::Nothing => {}
-            Heard::Stop => {
+            GeneratorEvent::Report(report) => sum.add_report(*report, &mut outputs)?,
+            GeneratorEvent::Nothing => {}
+            GeneratorEvent::Stop => {
                 common.stop.store(true, Ordering::Relaxed);
                 sum.run.stopped = true;
             }
         }
-        sum.close(&mut outputs, &mut see)
+        Ok(sum.close_seconds(&mut outputs, &mut see)?)
     })?;
     let mut run = sum.run;
     let begun = common.start.get().copied();
     run.wall_s = begun.map_or(0.0, |start: Instant| start.elapsed().as_secs_f64());
     run.cpu_s = cpu_s() - cpu;
-    run.connections = plan.dialer.connections().opened();
-    outputs.finish()?;
+    run.connections = plan.dialer.connection_counts().opened();
+    outputs.finish_files()?;
     Ok(run)
 }
 
-/// A second whose reports are not all in.
+/// A second that some threads have not reported yet.
 #[derive(Default)]
-struct Open {
-    cells: BTreeMap<(u32, Kind), Cell>,
+struct PendingSecond {
+    cells: BTreeMap<(u32, RequestKind), RequestStats>,
     due: u64,
-    /// Connections at its end.
+    /// Open connections at its end.
     open: u64,
 }
 
-struct Sum {
-    run: Run,
-    plan: Arc<Plan>,
-    open: BTreeMap<u64, Open>,
-    /// Seconds that each thread has reported.
+struct RateCollector {
+    run: RunResult,
+    plan: Arc<RateRunPlan>,
+    open: BTreeMap<u64, PendingSecond>,
+    /// Seconds reported by each thread.
     reported: Vec<u64>,
 }
 
-impl Sum {
-    fn new(plan: &Arc<Plan>) -> Sum {
-        let steps = plan.profile.steps().into_iter().map(|step| Stretch {
+impl RateCollector {
+    fn new(plan: &Arc<RateRunPlan>) -> RateCollector {
+        let steps = plan.profile.steps().into_iter().map(|step| StepResult {
             start_s: step.start_s,
             end_s: step.end_s,
-            ..Stretch::default()
+            ..StepResult::default()
         });
-        let run = Run::begin(&plan.offered, steps.collect());
-        Sum {
+        let run = RunResult::start_now(&plan.offered, steps.collect());
+        RateCollector {
             run,
             plan: plan.clone(),
             open: BTreeMap::new(),
@@ -96,57 +102,64 @@ impl Sum {
         }
     }
 
-    fn take(&mut self, tick: Tick, outputs: &mut Outputs) -> Result<(), String> {
-        let second = self.open.entry(tick.second.saturating_sub(1)).or_default();
-        self.reported[tick.thread] = if tick.last { u64::MAX } else { tick.second };
-        for ((step, kind), cell) in tick.cells {
-            self.run.count(step, kind, &cell);
+    fn add_report(
+        &mut self,
+        report: RateThreadReport,
+        outputs: &mut RunOutputs,
+    ) -> Result<(), OutputError> {
+        let second = self
+            .open
+            .entry(report.second.saturating_sub(1))
+            .or_default();
+        self.reported[report.thread] = if report.last { u64::MAX } else { report.second };
+        for ((step, kind), cell) in report.cells {
+            self.run.add_stats(step, kind, &cell);
             second.cells.entry((step, kind)).or_default().add(&cell);
         }
-        second.open = second.open.max(tick.open);
-        for (step, count) in tick.due {
+        second.open = second.open.max(report.open);
+        for (step, count) in report.due {
             second.due += count;
             if let Some(stretch) = self.run.steps.get_mut(step as usize) {
                 stretch.due += count;
             }
         }
-        self.run.unsent += tick.unsent;
-        self.run.abandoned += tick.abandoned;
-        self.run.lag.add(&tick.lag);
-        self.run.connect.add(&tick.connect);
-        for (fault, example) in tick.examples {
+        self.run.unsent += report.unsent;
+        self.run.abandoned += report.abandoned;
+        self.run.lag.add(&report.lag);
+        self.run.connect.add(&report.connect);
+        for (fault, example) in report.examples {
             self.run.examples.entry(fault).or_insert(example);
         }
-        outputs.record(&tick.records)
+        outputs.write_records(&report.records)
     }
 
-    /// Closes the seconds that every thread has reported.
-    fn close(
+    /// Closes the seconds that all threads have reported.
+    fn close_seconds(
         &mut self,
-        outputs: &mut Outputs,
-        see: &mut impl FnMut(&Sight<'_>),
-    ) -> Result<(), String> {
+        outputs: &mut RunOutputs,
+        see: &mut impl FnMut(&RateProgress<'_>),
+    ) -> Result<(), OutputError> {
         while let Some(entry) = self.open.first_entry() {
             if self.reported.iter().any(|seconds| *seconds <= *entry.key()) {
                 return Ok(());
             }
             let (number, open) = entry.remove_entry();
-            outputs.log(number, &open.cells)?;
-            let second = Second {
+            outputs.log_second(number, &open.cells)?;
+            let second = SecondStats {
                 due: open.due,
                 open: open.open,
-                ..Second::of(number, open.cells.values())
+                ..SecondStats::from_stats(number, open.cells.values())
             };
             if self.is_over()
                 && second
-                    == (Second {
+                    == (SecondStats {
                         second: number,
-                        ..Second::default()
+                        ..SecondStats::default()
                     })
             {
                 continue;
             }
-            see(&Sight {
+            see(&RateProgress {
                 second: &second,
                 of_s: self.plan.profile.duration_s(),
                 unsent: self.run.unsent,

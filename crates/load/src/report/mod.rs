@@ -1,39 +1,39 @@
-//! What is said of runs: while they go on, when they are over, and beside each other.
+//! Reports of runs: live, final, and in comparison.
 
-pub mod compare;
-mod expect;
-pub mod html;
-pub mod knee;
-pub mod live;
-pub mod read;
-pub mod text;
+mod expectation;
+pub mod html_report;
+pub mod live_progress;
+pub mod paired_comparison;
+pub mod result_files;
+pub mod text_summary;
+pub mod throughput_knee;
 
-pub use expect::{Expectation, Verdict};
+pub use expectation::{Expectation, ExpectationError, ExpectationVerdict};
 
-use crate::result::{Run, Times};
+use crate::result::{LatencyHistogram, RunResult};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run as a JSON document: a summary for people and scripts, then all of it.
+/// The JSON document of a run: a summary, then the whole result.
 #[derive(Serialize)]
-pub struct Document<'a> {
-    /// The figures most asked for.
-    summary: Summary,
-    /// What was expected, and whether it holds.
-    expectations: Vec<Held>,
+pub struct ResultDocument<'a> {
+    /// The key figures.
+    summary: ResultSummary,
+    /// Expectations and whether they hold.
+    expectations: Vec<CheckedExpectation>,
     #[serde(flatten)]
-    run: &'a Run,
+    run: &'a RunResult,
 }
 
 #[derive(Serialize)]
-struct Held {
+struct CheckedExpectation {
     expectation: String,
     holds: bool,
     measured: String,
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct ResultSummary {
     due: u64,
     requests: u64,
     errors: u64,
@@ -48,7 +48,7 @@ struct Summary {
     fell_behind: bool,
 }
 
-/// The quantiles that every report shows.
+/// The quantiles in every report.
 pub(crate) const QUANTILES: [(&str, f64); 7] = [
     ("min", 0.0),
     ("p50", 0.5),
@@ -59,8 +59,8 @@ pub(crate) const QUANTILES: [(&str, f64); 7] = [
     ("max", 1.0),
 ];
 
-/// A distribution's figures, in milliseconds.
-pub(crate) fn figures(times: &Times) -> BTreeMap<&'static str, f64> {
+/// Returns the quantiles of a distribution, in milliseconds.
+pub(crate) fn key_quantiles(times: &LatencyHistogram) -> BTreeMap<&'static str, f64> {
     let figure = |&(name, q): &(&'static str, f64)| match name {
         "min" => (name, times.min_ms()),
         "max" => (name, times.max_ms()),
@@ -69,32 +69,32 @@ pub(crate) fn figures(times: &Times) -> BTreeMap<&'static str, f64> {
     QUANTILES.iter().map(figure).collect()
 }
 
-impl<'a> Document<'a> {
-    /// The document of a run.
-    pub fn new(run: &'a Run, expected: &[Expectation]) -> Document<'a> {
+impl<'a> ResultDocument<'a> {
+    /// Creates the document of a run.
+    pub fn new(run: &'a RunResult, expected: &[Expectation]) -> ResultDocument<'a> {
         let total = run.total();
         let wall = run.wall_s.max(1e-9);
         let held = expected.iter().map(|expectation| {
-            let verdict = expectation.judge(run);
-            Held {
+            let verdict = expectation.evaluate(run);
+            CheckedExpectation {
                 expectation: expectation.to_string(),
                 holds: verdict.holds,
                 measured: verdict.found,
             }
         });
-        Document {
-            summary: Summary {
+        ResultDocument {
+            summary: ResultSummary {
                 due: run.due(),
                 requests: total.requests,
-                errors: total.errors(),
+                errors: total.error_count(),
                 late: total.late,
                 unsent: run.unsent,
                 rate_per_s: total.requests as f64 / wall,
                 bytes_per_s: total.bytes as f64 / wall,
-                from_due_ms: figures(&total.from_due),
-                from_sent_ms: figures(&total.from_sent),
-                first_byte_ms: figures(&total.first_byte),
-                lag_ms: figures(&run.lag),
+                from_due_ms: key_quantiles(&total.from_due),
+                from_sent_ms: key_quantiles(&total.from_sent),
+                first_byte_ms: key_quantiles(&total.first_byte),
+                lag_ms: key_quantiles(&run.lag),
                 fell_behind: run.fell_behind(),
             },
             expectations: held.collect(),

@@ -1,15 +1,17 @@
-//! What a run leaves behind: distributions, counts, logs and records.
+//! The results of a run: distributions, counts, logs and records.
 
-mod cell;
-mod histogram;
-mod log;
-mod outputs;
-mod records;
-mod run;
+mod finished_request;
+mod hdr_log;
+mod latency_histogram;
+mod request_records;
+mod request_stats;
+mod run_outputs;
+mod run_result;
 
-pub use cell::Cell;
-pub use histogram::Times;
-pub use log::{HdrLog, read as read_log};
-pub use outputs::Outputs;
-pub use records::{Record, Records, read as read_records};
-pub use run::{LAG_P99_MAX_MS, Run, Second, Stretch, VERSION};
+pub(crate) use finished_request::FinishedRequest;
+pub use hdr_log::{HdrLogError, HdrLogWriter, read_log};
+pub use latency_histogram::{HistogramError, LatencyHistogram};
+pub use request_records::{RecordError, RecordWriter, RequestRecord, read_records};
+pub use request_stats::RequestStats;
+pub use run_outputs::{OutputError, RunOutputs};
+pub use run_result::{LAG_P99_MAX_MS, RunResult, SecondStats, StepResult, VERSION};

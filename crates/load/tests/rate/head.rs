@@ -1,9 +1,9 @@
-//! What scripted servers read.
+//! Reads request heads for scripted servers.
 
 use std::io::Read;
 use std::net::TcpStream;
 
-/// Reads one request's head; None at the connection's end.
+/// Reads one request head; none at the end of the connection.
 pub fn head(socket: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     let mut byte = [0];

@@ -1,4 +1,4 @@
-//! The open loop against servers whose behaviour is known.
+//! The open loop against servers with known behavior.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,16 +9,16 @@ mod server;
 mod support;
 
 use head::head;
-use load::client::{Fault, Settings, Url};
-use load::rate::{Profile, Spacing, Target, arrivals::Arrivals};
-use load::result::{Record, Times};
+use load::client::{ClientSettings, FailureKind, Url};
+use load::rate::{ArrivalSpacing, RateProfile, RequestTarget, arrival_times::ArrivalTimes};
+use load::result::{LatencyHistogram, RequestRecord};
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use support::{answers, plan, ran, recorded, scripted};
+use support::{plan, respond_to_all, run_recorded, run_to_end, start_scripted_server};
 
-/// The share `q` of these values does not exceed the answer.
+/// Returns the value that a share `q` of the values does not exceed.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
@@ -27,18 +27,18 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
 
 #[test]
 fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
-    let url = scripted(|mut socket| {
-        answers(&mut socket, "ok", |path| {
+    let url = start_scripted_server(|mut socket| {
+        respond_to_all(&mut socket, "ok", |path| {
             let ms = path.trim_start_matches('/').parse().unwrap();
             std::thread::sleep(Duration::from_millis(ms));
         });
     });
     let delays = [1u64, 5, 20, 80];
-    let targets = delays.map(|ms| Target::get(url.join(&ms.to_string()).unwrap()));
-    let (run, records) = recorded(plan("200", 1.5, targets.into(), Settings::default()));
+    let targets = delays.map(|ms| RequestTarget::get(url.join(&ms.to_string()).unwrap()));
+    let (run, records) = run_recorded(plan("200", 1.5, targets.into(), ClientSettings::default()));
     assert_eq!((run.due(), records.len(), run.unsent), (300, 300, 0));
     for record in &records {
-        // Targets come in turn; a scripted server is never faster than its script.
+        // Targets are used in turn, and a scripted server is never faster than its script.
         let delay = delays[record.n as usize % 4] as f64;
         let sent = record.sent_ms.unwrap();
         assert!(
@@ -48,9 +48,9 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
         assert_eq!(record.due_ms, record.n as f64 * 5.0);
     }
     let total = run.total();
-    let due: fn(&Record) -> f64 = |r| r.end_ms - r.due_ms;
-    let sent: fn(&Record) -> f64 = |r| r.end_ms - r.sent_ms.unwrap();
-    let first: fn(&Record) -> f64 = |r| r.first_ms.unwrap() - r.sent_ms.unwrap();
+    let due: fn(&RequestRecord) -> f64 = |r| r.end_ms - r.due_ms;
+    let sent: fn(&RequestRecord) -> f64 = |r| r.end_ms - r.sent_ms.unwrap();
+    let first: fn(&RequestRecord) -> f64 = |r| r.first_ms.unwrap() - r.sent_ms.unwrap();
     for (times, of) in [
         (&total.from_due, due),
         (&total.from_sent, sent),
@@ -59,7 +59,7 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
         let mut exact: Vec<f64> = records.iter().map(of).collect();
         for q in [0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0] {
             let (exact, reported) = (quantile(&mut exact, q), times.quantile_ms(q));
-            // Three digits, and no finer than a microsecond.
+            // Three digits, with a resolution of one microsecond.
             assert!(
                 (reported - exact).abs() <= exact * 0.001 + 0.001,
                 "{q}: {exact} {reported}"
@@ -68,10 +68,11 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
     }
 }
 
-/// `coordinated omission`: one FIFO server, 1 ms a request, frozen from 50 to 60 s, 100 requests a
-/// second for 100 s. Closed loops see one slow request; the open loop sees what users see.
+/// Coordinated omission: a FIFO server that takes 1 ms per request is frozen from 50 to 60 s, at
+/// 100 requests per second for 100 s. A closed loop sees one slow request, the open loop sees what
+/// users see.
 #[test]
-fn the_vector_of_the_frozen_server_reproduces() {
+fn the_open_loop_shows_a_frozen_server_in_its_quantiles() {
     fn serve(start: f64) -> f64 {
         let start = if (50.0..60.0).contains(&start) {
             60.0
@@ -85,24 +86,24 @@ fn the_vector_of_the_frozen_server_reproduces() {
             end
         }
     }
-    let profile = Profile::parse("100", Some(100.0), |_| unreachable!()).unwrap();
-    let mut open = Times::default();
+    let profile = RateProfile::parse("100", Some(100.0), |_| unreachable!()).unwrap();
+    let mut open = LatencyHistogram::default();
     let mut free = 0.0f64;
-    for due in Arrivals::new(&profile, Spacing::Even, 1) {
+    for due in ArrivalTimes::new(&profile, ArrivalSpacing::Even, 1) {
         free = serve(due.max(free));
         open.record(Duration::from_secs_f64(free - due));
     }
     let near = |found: f64, expected: f64| (found - expected).abs() <= expected * 0.001 + 0.002;
     assert_eq!(open.count(), 10_000);
     for (q, expected) in [(0.9, 1010.0), (0.99, 9110.0), (0.999, 9920.0)] {
-        // The vector's quantile is the next rank above; ranks are 9.9 ms apart there.
+        // The expected quantile is the next rank above; ranks are 9.9 ms apart.
         let found = open.quantile_ms(q);
         assert!(
             (found - expected).abs() < 12.0 + expected * 0.001,
             "{q}: {found}"
         );
     }
-    let mut closed = Times::default();
+    let mut closed = LatencyHistogram::default();
     let mut now = 0.0f64;
     while now < 100.0 {
         let end = serve(now);
@@ -122,11 +123,11 @@ fn the_vector_of_the_frozen_server_reproduces() {
 
 /// The same with a real server, a hundred times shorter, and one connection.
 #[test]
-fn a_frozen_server_is_seen_by_all_who_were_due() {
+fn all_requests_due_during_a_freeze_are_delayed() {
     const FROZEN: Duration = Duration::from_millis(1000);
     let begun: Mutex<Option<Instant>> = Mutex::new(None);
-    let url = scripted(move |mut socket| {
-        answers(&mut socket, "ok", |_| {
+    let url = start_scripted_server(move |mut socket| {
+        respond_to_all(&mut socket, "ok", |_| {
             let begun = *begun.lock().unwrap().get_or_insert_with(Instant::now);
             let passed = begun.elapsed();
             let frozen = Duration::from_millis(500)..Duration::from_millis(500) + FROZEN;
@@ -135,47 +136,52 @@ fn a_frozen_server_is_seen_by_all_who_were_due() {
             }
         });
     });
-    let mut plan = plan("200", 2.0, vec![Target::get(url)], Settings::default());
+    let mut plan = plan(
+        "200",
+        2.0,
+        vec![RequestTarget::get(url)],
+        ClientSettings::default(),
+    );
     (plan.connections, plan.connections_max) = (1, 1);
-    let (run, records) = recorded(plan);
+    let (run, records) = run_recorded(plan);
     assert_eq!((run.due(), records.len(), run.unsent), (400, 400, 0));
-    let over = |of: fn(&Record) -> f64| records.iter().filter(|r| of(r) > 500.0).count();
+    let over = |of: fn(&RequestRecord) -> f64| records.iter().filter(|r| of(r) > 500.0).count();
     let from_due = over(|r| r.end_ms - r.due_ms);
     let from_sent = over(|r| r.end_ms - r.sent_ms.unwrap());
-    // Of the 200 that were due while it was frozen, the first half waited over half of that time.
+    // 200 requests were due during the freeze; the first half of them waited for more than half of it.
     assert!(from_due >= 95, "{from_due}");
     assert_eq!(from_sent, 1, "one request alone was under way");
     assert!(run.total().late >= 190, "{}", run.total().late);
 }
 
 #[test]
-fn whatever_goes_wrong_is_counted_by_kind_and_the_run_ends() {
+fn failures_are_counted_by_kind_and_the_run_ends() {
     let refused = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
     let refused = Url::parse(&format!("http://{refused}/")).unwrap();
     let say = |text: &'static str| {
-        scripted(move |mut socket| {
+        start_scripted_server(move |mut socket| {
             while head(&mut socket).is_some() {
                 let _ = socket.write_all(text.as_bytes());
             }
         })
     };
-    let reset = scripted(|mut socket| {
+    let reset = start_scripted_server(|mut socket| {
         head(&mut socket);
         let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n123");
         socket2::SockRef::from(&socket)
             .set_linger(Some(Duration::ZERO))
             .unwrap();
     });
-    let endless = scripted(|mut socket| {
+    let endless = start_scripted_server(|mut socket| {
         head(&mut socket);
         let _ = socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while socket.write_all(&[0; 65536]).is_ok() {}
     });
-    let silent = scripted(|mut socket| while head(&mut socket).is_some() {});
-    let mut targets: Vec<Target> = [
+    let silent = start_scripted_server(|mut socket| while head(&mut socket).is_some() {});
+    let mut targets: Vec<RequestTarget> = [
         refused,
         reset,
         endless,
@@ -185,43 +191,47 @@ fn whatever_goes_wrong_is_counted_by_kind_and_the_run_ends() {
         Url::parse("http://no-such-host.invalid/").unwrap(),
         say("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
     ]
-    .map(Target::get)
+    .map(RequestTarget::get)
     .into();
-    let mut wrong = Target::get(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
-    wrong.check = Some(load::client::Check {
+    let mut wrong = RequestTarget::get(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+    wrong.check = Some(load::client::BodyCheck {
         length: Some(3),
         sha256: None,
     });
     targets.push(wrong);
-    let settings = Settings {
+    let settings = ClientSettings {
         timeout: Duration::from_millis(700),
         body_max: 1 << 20,
-        ..Settings::default()
+        ..ClientSettings::default()
     };
-    let run = ran(plan("90", 0.5, targets, settings));
+    let run = run_to_end(plan("90", 0.5, targets, settings));
     let total = run.total();
     let expected = [
-        (Fault::Dns, 5),
-        (Fault::Refused, 5),
-        (Fault::Reset, 5),
-        (Fault::Head, 5),
-        (Fault::Timeout, 5),
-        (Fault::TooLong, 5),
-        (Fault::WrongLength, 5),
-        (Fault::Redirects, 5),
+        (FailureKind::Dns, 5),
+        (FailureKind::Refused, 5),
+        (FailureKind::Reset, 5),
+        (FailureKind::Head, 5),
+        (FailureKind::Timeout, 5),
+        (FailureKind::TooLong, 5),
+        (FailureKind::WrongLength, 5),
+        (FailureKind::Redirects, 5),
     ];
     assert_eq!(total.faults, expected.into(), "{:?}", run.examples);
     assert_eq!(total.statuses, [(404, 5)].into());
-    assert_eq!((total.requests, total.errors(), run.unsent), (45, 45, 0));
-    let text = load::report::text::summary(&run);
+    assert_eq!(
+        (total.requests, total.error_count(), run.unsent),
+        (45, 45, 0)
+    );
+    let text = load::report::text_summary::format_summary(&run);
     for (fault, _) in expected {
-        assert!(text.contains(fault.words()), "{text}");
+        assert!(text.contains(fault.description()), "{text}");
     }
 }
 
 #[test]
-fn a_host_that_does_not_answer_is_given_up_in_time() {
-    // Nobody accepts, and the queue is full: what knocks is not answered, as at a dead host.
+fn an_unresponsive_host_times_out() {
+    // Nothing accepts and the backlog is full, so connection attempts get no response, as from a
+    // dead host.
     let listener =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -230,33 +240,46 @@ fn a_host_that_does_not_answer_is_given_up_in_time() {
     let addr = listener.local_addr().unwrap().as_socket().unwrap();
     let _queued = std::net::TcpStream::connect(addr).unwrap();
     let url = Url::parse(&format!("http://{addr}/")).unwrap();
-    let settings = Settings {
+    let settings = ClientSettings {
         connect_timeout: Duration::from_millis(200),
-        ..Settings::default()
+        ..ClientSettings::default()
     };
-    let run = ran(plan("20", 0.5, vec![Target::get(url)], settings));
-    assert_eq!(run.total().faults, [(Fault::ConnectTimeout, 10)].into());
+    let run = run_to_end(plan("20", 0.5, vec![RequestTarget::get(url)], settings));
+    assert_eq!(
+        run.total().faults,
+        [(FailureKind::ConnectTimeout, 10)].into()
+    );
 }
 
 #[test]
-fn what_cannot_be_sent_is_counted_not_dropped() {
-    let url = scripted(|mut socket| while head(&mut socket).is_some() {});
-    let mut plan = plan("100", 0.5, vec![Target::get(url)], Settings::default());
+fn unsent_requests_are_counted() {
+    let url = start_scripted_server(|mut socket| while head(&mut socket).is_some() {});
+    let mut plan = plan(
+        "100",
+        0.5,
+        vec![RequestTarget::get(url)],
+        ClientSettings::default(),
+    );
     (plan.connections, plan.connections_max) = (2, 2);
     plan.drain = Duration::from_millis(200);
-    let run = ran(plan);
+    let run = run_to_end(plan);
     assert_eq!((run.due(), run.total().requests), (50, 0));
     assert_eq!((run.abandoned, run.unsent), (2, 48));
 }
 
 #[test]
-fn a_closed_loop_keeps_its_connections_busy() {
-    let url = scripted(|mut socket| answers(&mut socket, "ok", |_| {}));
-    let mut plan = plan("max", 0.3, vec![Target::get(url)], Settings::default());
+fn a_closed_loop_reuses_its_connections() {
+    let url = start_scripted_server(|mut socket| respond_to_all(&mut socket, "ok", |_| {}));
+    let mut plan = plan(
+        "max",
+        0.3,
+        vec![RequestTarget::get(url)],
+        ClientSettings::default(),
+    );
     plan.threads = 2;
     (plan.connections, plan.connections_max) = (4, 4);
-    let run = ran(plan);
+    let run = run_to_end(plan);
     let total = run.total();
     assert!(total.requests > 100, "{}", total.requests);
-    assert_eq!((total.errors(), run.connections), (0, 4));
+    assert_eq!((total.error_count(), run.connections), (0, 4));
 }

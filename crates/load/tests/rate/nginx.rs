@@ -1,16 +1,16 @@
-//! Against nginx: HLS that ffmpeg made, TLS, HTTP/2, ranges.
+//! Against nginx: HLS and DASH made by ffmpeg, TLS, HTTP/2, ranges.
 
 use super::server::Nginx;
-use super::support::{plan, ran, recorded};
-use load::client::{Check, Dialer, Digest, Fault, Settings, Url, Version};
-use load::rate::manifest::{self, Weigh};
-use load::rate::{Kind, Ranges, Target};
+use super::support::{plan, run_recorded, run_to_end};
+use load::client::{BodyCheck, BodyDigest, ClientSettings, Dialer, FailureKind, HttpVersion, Url};
+use load::rate::manifest_targets::{self, SegmentWeighting};
+use load::rate::{RandomRanges, RequestKind, RequestTarget};
 use std::path::Path;
 use std::process::Command;
 
-/// ffmpeg, told to encode four seconds in two renditions, and a tone if asked for; where to is the
-/// caller's to say.
-fn ladder(sound: bool) -> Command {
+/// Prepares ffmpeg to encode four seconds in two renditions, with a tone if requested; the caller
+/// adds the output.
+fn ffmpeg_ladder(sound: bool) -> Command {
     let words = "-v error -nostdin -f lavfi -i testsrc2=s=160x90:r=24:d=4 -f lavfi -i sine=d=4";
     let video = "-c:v libx264 -preset ultrafast -g 24 -b:v:0 100k -b:v:1 300k";
     let mut ffmpeg = Command::new("ffmpeg");
@@ -23,10 +23,10 @@ fn ladder(sound: bool) -> Command {
     ffmpeg
 }
 
-/// A title of two renditions in HLS, by ffmpeg.
+/// Encodes a title with two renditions as HLS.
 fn make_hls(folder: &Path) {
     let folder = folder.to_str().unwrap();
-    let status = ladder(false)
+    let status = ffmpeg_ladder(false)
         .args(["-f", "hls", "-hls_time", "1"])
         .args(["-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"])
         .args(["-hls_fmp4_init_filename", "init_%v.mp4"])
@@ -40,23 +40,32 @@ fn make_hls(folder: &Path) {
 }
 
 #[test]
-fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
+fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
     let folder = tempfile::tempdir().unwrap();
     make_hls(folder.path());
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
         return;
     };
     let url = Url::parse(&nginx.url("all.m3u8")).unwrap();
-    let dialer = Dialer::new(Settings::default()).unwrap();
+    let dialer = Dialer::new(ClientSettings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let mut targets = runtime
-        .block_on(manifest::targets(&dialer, &url, Weigh::Even))
+        .block_on(manifest_targets::list_targets(
+            &dialer,
+            &url,
+            SegmentWeighting::Even,
+        ))
         .unwrap();
     let count = |kind| targets.iter().filter(|target| target.kind == kind).count();
-    let counts = [Kind::Manifest, Kind::Init, Kind::Segment].map(count);
+    let counts = [
+        RequestKind::Manifest,
+        RequestKind::Init,
+        RequestKind::Segment,
+    ]
+    .map(count);
     assert_eq!(counts, [3, 2, 8]);
     for target in &mut targets {
         let name = target
@@ -67,34 +76,43 @@ fn a_manifests_parts_are_asked_for_and_counted_by_kind() {
             .unwrap()
             .to_owned();
         let bytes = std::fs::read(folder.path().join(name)).unwrap();
-        let mut digest = Digest::default();
+        let mut digest = BodyDigest::default();
         digest.update(&bytes);
-        target.check = Some(Check {
+        target.check = Some(BodyCheck {
             length: Some(bytes.len() as u64),
             sha256: Some(digest.finish()),
         });
     }
-    let run = ran(plan("130", 1.0, targets, Settings::default()));
-    let kinds = run.kinds();
-    let requests = |kind: Kind| kinds[&kind].requests;
+    let run = run_to_end(plan("130", 1.0, targets, ClientSettings::default()));
+    let kinds = run.stats_by_kind();
+    let requests = |kind: RequestKind| kinds[&kind].requests;
     assert_eq!(
-        [Kind::Manifest, Kind::Init, Kind::Segment].map(requests),
+        [
+            RequestKind::Manifest,
+            RequestKind::Init,
+            RequestKind::Segment
+        ]
+        .map(requests),
         [30, 20, 80]
     );
     assert_eq!(
-        (run.total().errors(), &run.total().statuses),
+        (run.total().error_count(), &run.total().statuses),
         (0, &[(200, 130)].into())
     );
     let start = runtime
-        .block_on(manifest::targets(&dialer, &url, Weigh::Start))
+        .block_on(manifest_targets::list_targets(
+            &dialer,
+            &url,
+            SegmentWeighting::Start,
+        ))
         .unwrap();
     assert!(start.iter().any(|target| target.weight == 0.25));
 }
 
 #[test]
-fn what_an_mpd_lists_is_asked_for() {
+fn all_files_of_an_mpd_are_requested() {
     let folder = tempfile::tempdir().unwrap();
-    let status = ladder(true)
+    let status = ffmpeg_ladder(true)
         .args(["-f", "dash", "-seg_duration", "1"])
         .arg(folder.path().join("all.mpd"))
         .status();
@@ -103,12 +121,16 @@ fn what_an_mpd_lists_is_asked_for() {
         return;
     };
     let url = Url::parse(&nginx.url("all.mpd")).unwrap();
-    let dialer = Dialer::new(Settings::default()).unwrap();
+    let dialer = Dialer::new(ClientSettings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let targets = runtime.block_on(manifest::targets(&dialer, &url, Weigh::Even));
+    let targets = runtime.block_on(manifest_targets::list_targets(
+        &dialer,
+        &url,
+        SegmentWeighting::Even,
+    ));
     let targets = targets.unwrap();
     let listed: Vec<String> = std::fs::read_dir(folder.path())
         .unwrap()
@@ -121,27 +143,35 @@ fn what_an_mpd_lists_is_asked_for() {
     there.sort_unstable();
     assert_eq!(asked, there);
     let count = targets.len() as u64;
-    let run = ran(plan(&count.to_string(), 1.0, targets, Settings::default()));
-    let kinds = run.kinds();
-    let requests = |kind: Kind| kinds[&kind].requests;
-    assert_eq!((requests(Kind::Manifest), requests(Kind::Init)), (1, 3));
+    let run = run_to_end(plan(
+        &count.to_string(),
+        1.0,
+        targets,
+        ClientSettings::default(),
+    ));
+    let kinds = run.stats_by_kind();
+    let requests = |kind: RequestKind| kinds[&kind].requests;
+    assert_eq!(
+        (requests(RequestKind::Manifest), requests(RequestKind::Init)),
+        (1, 3)
+    );
     assert_eq!(run.total().statuses, [(200, count)].into());
 }
 
 #[test]
-fn connections_come_from_the_addresses_that_are_given() {
+fn connections_use_the_given_source_addresses() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.m4s"), "ok").unwrap();
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
         return;
     };
-    let target = Target::get(Url::parse(&nginx.url("a.m4s")).unwrap());
-    let settings = Settings {
+    let target = RequestTarget::get(Url::parse(&nginx.url("a.m4s")).unwrap());
+    let settings = ClientSettings {
         sources: vec!["127.0.0.2".parse().unwrap(), "127.0.0.3".parse().unwrap()],
         keep_alive: false,
-        ..Settings::default()
+        ..ClientSettings::default()
     };
-    let run = ran(plan("40", 0.5, vec![target], settings));
+    let run = run_to_end(plan("40", 0.5, vec![target], settings));
     assert_eq!(run.total().statuses, [(200, 20)].into());
     drop(nginx);
     let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
@@ -152,29 +182,29 @@ fn connections_come_from_the_addresses_that_are_given() {
 }
 
 #[test]
-fn random_ranges_are_answered_whole() {
+fn random_ranges_are_received_completely() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("film.mp4"), vec![7; 1_000_000]).unwrap();
     let Some(nginx) = Nginx::of(folder.path(), folder.path(), "", "") else {
         return;
     };
     let url = Url::parse(&nginx.url("film.mp4")).unwrap();
-    let ranges = Some(Ranges {
+    let ranges = Some(RandomRanges {
         file_bytes: 1_000_000,
         size: 70_000,
     });
-    let target = Target {
-        kind: Kind::Range,
+    let target = RequestTarget {
+        kind: RequestKind::Range,
         ranges,
-        ..Target::get(url)
+        ..RequestTarget::get(url)
     };
-    let (run, records) = recorded(plan("100", 0.5, vec![target], Settings::default()));
+    let (run, records) = run_recorded(plan("100", 0.5, vec![target], ClientSettings::default()));
     assert_eq!(run.total().statuses, [(206, 50)].into());
     assert!(records.iter().all(|record| record.bytes == 70_000));
 }
 
 #[test]
-fn certificates_are_judged_and_http2_shares_connections() {
+fn certificates_are_verified_and_http2_shares_connections() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (
@@ -193,31 +223,31 @@ fn certificates_are_judged_and_http2_shares_connections() {
         return;
     };
     let url = Url::parse(&format!("https://localhost:{}/a.m4s", nginx.addr.port())).unwrap();
-    let settings = |version, authorities, insecure| Settings {
+    let settings = |version, authorities, insecure| ClientSettings {
         version,
         authorities,
         insecure,
-        ..Settings::default()
+        ..ClientSettings::default()
     };
     let known = Some(made.cert.pem().into_bytes());
     for (name, settings, fault) in [
         (
             "unknown",
-            settings(Version::Http1, None, false),
-            Some(Fault::Certificate),
+            settings(HttpVersion::Http1, None, false),
+            Some(FailureKind::Certificate),
         ),
         (
             "known",
-            settings(Version::Http1, known.clone(), false),
+            settings(HttpVersion::Http1, known.clone(), false),
             None,
         ),
-        ("insecure", settings(Version::Http1, None, true), None),
-        ("HTTP/2", settings(Version::Http2, known, false), None),
+        ("insecure", settings(HttpVersion::Http1, None, true), None),
+        ("HTTP/2", settings(HttpVersion::Http2, known, false), None),
     ] {
-        let http2 = settings.version == Version::Http2;
-        let mut plan = plan("100", 0.3, vec![Target::get(url.clone())], settings);
+        let http2 = settings.version == HttpVersion::Http2;
+        let mut plan = plan("100", 0.3, vec![RequestTarget::get(url.clone())], settings);
         (plan.connections, plan.connections_max, plan.streams) = (2, 2, 10);
-        let run = ran(plan);
+        let run = run_to_end(plan);
         let total = run.total();
         let expected = match fault {
             Some(fault) => ([(fault, 30)].into(), [].into()),

@@ -1,17 +1,17 @@
-//! Servers that play a script, and runs.
+//! Scripted servers, and runs against them.
 
 use super::head::head;
-use load::client::{Dialer, Settings, Url};
-use load::rate::{Plan, Profile, Spacing, Target, run};
-use load::result::{Outputs, Record, Records, Run, read_records};
+use load::client::{ClientSettings, Dialer, Url};
+use load::rate::{ArrivalSpacing, RateProfile, RateRunPlan, RequestTarget, run};
+use load::result::{RecordWriter, RequestRecord, RunOutputs, RunResult, read_records};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A server that lets `script` play every connection, each in a thread of its own.
-pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
+/// Starts a server that runs `script` on every connection, each in its own thread.
+pub fn start_scripted_server(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     let script = Arc::new(script);
@@ -24,8 +24,8 @@ pub fn scripted(script: impl Fn(TcpStream) + Send + Sync + 'static) -> Url {
     url
 }
 
-/// Answers with this body until the connection ends.
-pub fn answers(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
+/// Sends this body as the response to every request.
+pub fn respond_to_all(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
     while let Some(text) = head(socket) {
         before(text.split(' ').nth(1).unwrap_or_default());
         let answer = format!(
@@ -38,12 +38,17 @@ pub fn answers(socket: &mut TcpStream, body: &str, before: impl Fn(&str)) {
     }
 }
 
-/// A plan on one thread, to be changed.
-pub fn plan(rate: &str, duration_s: f64, targets: Vec<Target>, settings: Settings) -> Plan {
-    Plan {
-        profile: Profile::parse(rate, Some(duration_s), |_| Err("no file".into())).unwrap(),
+/// Returns a plan for one thread.
+pub fn plan(
+    rate: &str,
+    duration_s: f64,
+    targets: Vec<RequestTarget>,
+    settings: ClientSettings,
+) -> RateRunPlan {
+    RateRunPlan {
+        profile: RateProfile::parse(rate, Some(duration_s), |_| unreachable!()).unwrap(),
         offered: rate.into(),
-        spacing: Spacing::Even,
+        spacing: ArrivalSpacing::Even,
         seed: 1,
         dialer: Dialer::new(settings).unwrap(),
         targets,
@@ -55,9 +60,9 @@ pub fn plan(rate: &str, duration_s: f64, targets: Vec<Target>, settings: Setting
     }
 }
 
-pub fn ran(plan: Plan) -> Run {
+pub fn run_to_end(plan: RateRunPlan) -> RunResult {
     let stop = AtomicBool::new(false);
-    let run = run(Arc::new(plan), &stop, Outputs::default(), |_| {}).unwrap();
+    let run = run(Arc::new(plan), &stop, RunOutputs::default(), |_| {}).unwrap();
     let accounted = run.total().requests + run.unsent + run.abandoned;
     assert!(
         run.due() == 0 || run.due() == accounted,
@@ -67,13 +72,13 @@ pub fn ran(plan: Plan) -> Run {
     run
 }
 
-/// The run, and every record of it.
-pub fn recorded(plan: Plan) -> (Run, Vec<Record>) {
+/// Runs a plan and returns its result and records.
+pub fn run_recorded(plan: RateRunPlan) -> (RunResult, Vec<RequestRecord>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("records.zst");
-    let outputs = Outputs {
+    let outputs = RunOutputs {
         hdr: None,
-        records: Some(Records::create(&path).unwrap()),
+        records: Some(RecordWriter::create(&path).unwrap()),
     };
     let run = run(Arc::new(plan), &AtomicBool::new(false), outputs, |_| {}).unwrap();
     let mut records = Vec::new();

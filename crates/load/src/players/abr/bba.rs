@@ -1,18 +1,20 @@
-//! BBA-0 (Huang et al., SIGCOMM 2014, section 4): the buffer alone decides.
+//! BBA-0 (Huang et al., SIGCOMM 2014, section 4): chooses by buffer level alone.
 
-use super::{Abr, Choice, View};
+use super::{AbrRule, LevelChoice, PlayerView};
 
-/// Share of the buffer's bound below which the lowest level is asked for.
+/// Share of the buffer limit below which the lowest level is chosen.
 const RESERVOIR: f64 = 0.375;
-/// Share of it at which the highest is: 90 s and 216 s of 240 s in the paper.
+/// Share of the buffer limit above which the highest level is chosen: 90 s and 216 s of 240 s in
+/// the paper.
 const UPPER: f64 = 0.9;
 
-/// A line from the lowest bitrate to the highest over the buffer, with hysteresis of a level.
+/// Maps the buffer level linearly to a bitrate between the lowest and the highest, with a
+/// hysteresis of one level.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Bba;
+pub struct BbaRule;
 
-impl Abr for Bba {
-    fn choose(&mut self, view: &View<'_>) -> Choice {
+impl AbrRule for BbaRule {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         let top = view.bitrates.len().saturating_sub(1);
         let (low, high) = (view.buffer_max_s * RESERVOIR, view.buffer_max_s * UPPER);
         let last = view.last.unwrap_or(0).min(top);
@@ -33,11 +35,11 @@ impl Abr for Bba {
             .checked_sub(1)
             .map_or(f64::NEG_INFINITY, |down| view.bitrates[down]);
         if rate >= next_up {
-            // The highest below the line, and at least one up.
+            // The highest level below the line, at least one level up.
             let below = view.bitrates.iter().rposition(|bitrate| *bitrate <= rate);
             below.unwrap_or(last).into()
         } else if rate <= next_down {
-            // The lowest above it.
+            // The lowest level above the line.
             let above = view.bitrates.iter().position(|bitrate| *bitrate >= rate);
             above.unwrap_or(last).into()
         } else {
@@ -52,8 +54,8 @@ mod tests {
 
     const LADDER: [f64; 4] = [1e6, 2e6, 4e6, 8e6];
 
-    fn choose(buffer_s: f64, last: usize) -> usize {
-        let view = View {
+    fn choose_level(buffer_s: f64, last: usize) -> usize {
+        let view = PlayerView {
             bitrates: &LADDER,
             buffer_s,
             buffer_max_s: 40.0,
@@ -63,35 +65,39 @@ mod tests {
             last: Some(last),
             estimate: None,
         };
-        Bba.choose(&view).level
+        BbaRule.choose_level(&view).level
     }
 
     #[test]
-    fn reservoir_and_cushion() {
-        // Lowest up to 15 s, highest from 36 s, whatever was before.
+    fn the_reservoir_and_the_upper_bound_fix_the_level() {
+        // The lowest level up to 15 s and the highest from 36 s, whatever the last level.
         for last in 0..4 {
-            assert_eq!((choose(0.0, last), choose(15.0, last)), (0, 0));
-            assert_eq!((choose(36.0, last), choose(40.0, last)), (3, 3));
+            assert_eq!((choose_level(0.0, last), choose_level(15.0, last)), (0, 0));
+            assert_eq!((choose_level(36.0, last), choose_level(40.0, last)), (3, 3));
         }
-        // The line passes 2 Mb/s at 18 s and 4 Mb/s at 24 s.
+        // The line crosses 2 Mb/s at 18 s and 4 Mb/s at 24 s.
         assert_eq!(
-            (choose(17.9, 0), choose(18.1, 0), choose(24.1, 0)),
+            (
+                choose_level(17.9, 0),
+                choose_level(18.1, 0),
+                choose_level(24.1, 0)
+            ),
             (0, 1, 2)
         );
     }
 
     #[test]
-    fn a_level_is_kept_until_the_line_passes_its_neighbour() {
-        assert_eq!((choose(23.9, 1), choose(15.1, 1)), (1, 1));
-        // Down from 4 Mb/s only when the line is at 2.
-        assert_eq!((choose(18.1, 2), choose(17.9, 2)), (2, 1));
+    fn a_level_holds_until_the_line_crosses_its_neighbor() {
+        assert_eq!((choose_level(23.9, 1), choose_level(15.1, 1)), (1, 1));
+        // Leaves 4 Mb/s only when the line reaches 2 Mb/s.
+        assert_eq!((choose_level(18.1, 2), choose_level(17.9, 2)), (2, 1));
     }
 
     proptest::proptest! {
         #[test]
-        fn more_buffer_never_means_less(a in 0.0..40.0_f64, b in 0.0..40.0_f64, last in 0_usize..4) {
+        fn a_fuller_buffer_never_lowers_the_level(a in 0.0..40.0_f64, b in 0.0..40.0_f64, last in 0_usize..4) {
             let (less, more) = (a.min(b), a.max(b));
-            proptest::prop_assert!(choose(less, last) <= choose(more, last));
+            proptest::prop_assert!(choose_level(less, last) <= choose_level(more, last));
         }
     }
 }

@@ -1,18 +1,18 @@
-//! BOLA (Spiteri, Urgaonkar, Sitaraman, INFOCOM 2016) in the form that dash.js plays with: BOLA-E
-//! (MMSys 2018), whose placeholder buffer stands for segments that could have been fetched.
+//! BOLA (Spiteri, Urgaonkar, Sitaraman, INFOCOM 2016) as in dash.js: BOLA-E (MMSys 2018), whose
+//! placeholder buffer represents segments that could already have been fetched.
 
 use super::throughput::ShortBuffer;
-use super::{Abr, Choice, View, sustainable};
+use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
-/// Seconds of buffer that the lowest level is content with.
+/// Buffer that the lowest level needs, in seconds.
 const LEAST_S: f64 = 10.0;
-/// Seconds more for each level.
+/// Additional buffer per level, in seconds.
 const PER_LEVEL_S: f64 = 2.0;
 
-/// The level that is worth most: utility and playback against bits and buffer.
+/// Maximizes utility and smooth playback relative to the bits fetched.
 #[derive(Debug, Clone, Default)]
-pub struct Bola {
-    /// Utility of the lowest level: dash.js says 0 here, the simulator Sabre 1.
+pub struct BolaRule {
+    /// Utility of the lowest level: 0 in dash.js, 1 in the simulator Sabre.
     lowest: f64,
     started: bool,
     placeholder_s: f64,
@@ -20,22 +20,22 @@ pub struct Bola {
     short_buffer: ShortBuffer,
 }
 
-/// Weights that follow from the ladder: utilities, γp and V (in seconds).
-struct Weights<'a> {
+/// Parameters derived from the ladder: utilities, γp and V (in seconds).
+struct BolaWeights<'a> {
     bitrates: &'a [f64],
     lowest: f64,
     gp: f64,
     vp: f64,
 }
 
-impl<'a> Weights<'a> {
-    fn new(view: &View<'a>, lowest: f64) -> Weights<'a> {
+impl<'a> BolaWeights<'a> {
+    fn new(view: &PlayerView<'a>, lowest: f64) -> BolaWeights<'a> {
         let levels = view.bitrates.len() as f64;
         let buffer_s = (LEAST_S + PER_LEVEL_S * levels).max(view.buffer_max_s);
         let span = (view.bitrates[view.bitrates.len() - 1] / view.bitrates[0]).ln();
-        // One level, or levels of one bitrate, leave nothing to weigh.
+        // A single bitrate leaves nothing to weigh.
         let gp = (span / (buffer_s / LEAST_S - 1.0)).max(1e-6);
-        Weights {
+        BolaWeights {
             bitrates: view.bitrates,
             lowest,
             gp,
@@ -43,32 +43,32 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// The logarithm of how many times the lowest bitrate it is.
+    /// Returns the logarithm of the ratio to the lowest bitrate.
     fn utility(&self, level: usize) -> f64 {
         self.lowest + (self.bitrates[level] / self.bitrates[0]).ln()
     }
 
-    fn score(&self, level: usize, buffer_s: f64) -> f64 {
+    fn level_score(&self, level: usize, buffer_s: f64) -> f64 {
         (self.vp * (self.utility(level) + self.gp) - buffer_s) / self.bitrates[level]
     }
 
-    /// Ties go to the lower level: it costs less.
-    fn best(&self, buffer_s: f64) -> usize {
+    /// Returns the level with the best score; the lower one of equal levels, because it costs less.
+    fn best_level(&self, buffer_s: f64) -> usize {
         let mut best = 0;
         for level in 1..self.bitrates.len() {
-            if self.score(level, buffer_s) > self.score(best, buffer_s) {
+            if self.level_score(level, buffer_s) > self.level_score(best, buffer_s) {
                 best = level;
             }
         }
         best
     }
 
-    /// The buffer above which a level is too good to wait for.
+    /// Returns the buffer above which the player waits before it fetches this level.
     fn most_s(&self, level: usize) -> f64 {
         self.vp * (self.utility(level) + self.gp)
     }
 
-    /// The buffer from which a level is better than all below it.
+    /// Returns the buffer from which this level is better than all lower ones.
     fn least_s(&self, level: usize) -> f64 {
         let (rate, utility) = (self.bitrates[level], self.utility(level));
         let crossing = |below: usize| {
@@ -81,34 +81,34 @@ impl<'a> Weights<'a> {
 }
 
 #[cfg(test)]
-impl Bola {
-    /// As the simulator weighs.
-    pub(super) fn of_sabre() -> Bola {
-        Bola {
+impl BolaRule {
+    /// Uses the simulator's parameters.
+    pub(super) fn of_sabre() -> BolaRule {
+        BolaRule {
             lowest: 1.0,
-            ..Bola::default()
+            ..BolaRule::default()
         }
     }
 }
 
-impl Abr for Bola {
-    fn choose(&mut self, view: &View<'_>) -> Choice {
+impl AbrRule for BolaRule {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         let Some(estimate) = view.estimate else {
             return self.last.min(view.bitrates.len() - 1).into();
         };
-        let weights = Weights::new(view, self.lowest);
-        let sustained = sustainable(view, estimate.throughput_bps, estimate.latency_s);
+        let weights = BolaWeights::new(view, self.lowest);
+        let sustained = sustainable_level(view, estimate.throughput_bps, estimate.latency_s);
         if !self.started {
-            // Begin where the network is, as if the buffer had come to it by itself.
+            // Start at the sustainable level, with a placeholder as if the buffer had grown to it.
             self.started = true;
             self.short_buffer = ShortBuffer::default();
             self.placeholder_s = (weights.least_s(sustained) - view.buffer_s).max(0.0);
             return sustained.into();
         }
-        let mut level = weights.best(view.buffer_s + self.placeholder_s);
+        let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
         let last = self.last.min(view.bitrates.len() - 1);
         if level > last && level > sustained {
-            // No oscillation: not above what is sustained, not below what was.
+            // Avoid oscillation: neither above the sustainable level nor below the last one.
             level = last.max(sustained);
         }
         let mut wait_s = (view.buffer_s + self.placeholder_s - weights.most_s(level)).max(0.0);
@@ -118,33 +118,33 @@ impl Abr for Bola {
         if level == view.bitrates.len() - 1 {
             wait_s = 0.0;
         }
-        let bound = self.short_buffer.bound(view, level);
+        let bound = self.short_buffer.limit_level(view, level);
         if bound < level {
             level = bound;
             wait_s = 0.0;
             let most = (weights.least_s(level) - view.buffer_s).max(0.0);
             self.placeholder_s = self.placeholder_s.min(most);
         }
-        Choice { level, wait_s }
+        LevelChoice { level, wait_s }
     }
 
-    fn downloaded(&mut self, view: &View<'_>, level: usize, took_s: f64) {
+    fn record_download(&mut self, view: &PlayerView<'_>, level: usize, took_s: f64) {
         self.last = level;
-        let weights = Weights::new(view, self.lowest);
+        let weights = BolaWeights::new(view, self.lowest);
         let (level, before_s) = (level.min(view.bitrates.len() - 1), view.buffer_s + took_s);
         let most = (weights.most_s(level) - before_s).max(0.0);
         self.placeholder_s = self.placeholder_s.min(most);
         if view.buffer_s > 0.0 {
-            // Another rule may have chosen; the buffer then stands for what it chose.
+            // If another rule chose the level, the placeholder must match that choice.
             self.placeholder_s = self.placeholder_s.max(weights.least_s(level) - before_s);
         }
     }
 
-    fn idled(&mut self, seconds: f64) {
+    fn record_idle(&mut self, seconds: f64) {
         self.placeholder_s += seconds;
     }
 
-    fn sought(&mut self) {
+    fn reset_after_seek(&mut self) {
         self.started = false;
     }
 }

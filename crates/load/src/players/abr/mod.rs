@@ -1,82 +1,82 @@
-//! Adaptive bitrate rules: which level of the ladder to ask for next.
+//! Adaptive bitrate rules: choose the level of the next segment.
 //!
-//! A rule sees what a player knows (what is buffered, what was measured) and says a [`Choice`]. All
-//! bitrates are bits a second, all times seconds.
+//! A rule receives the player's state (buffer, measurements) and returns a [`LevelChoice`].
+//! Bitrates are in bits per second, times in seconds.
 
 mod bba;
 mod bola;
 mod dynamic;
-mod estimate;
-mod fixed;
+mod fixed_level;
 mod mpc;
+mod network_estimate;
 #[cfg(test)]
-mod sabre;
+mod playback_simulator;
 #[cfg(test)]
-mod simulator;
+mod sabre_comparison;
 mod throughput;
 
-pub use bba::Bba;
-pub use bola::Bola;
-pub use dynamic::Dynamic;
-pub use estimate::{Estimate, Estimator, Sample};
-pub use fixed::{Fixed, Random};
+pub use bba::BbaRule;
+pub use bola::BolaRule;
+pub use dynamic::DynamicRule;
+pub use fixed_level::{FixedLevel, RandomLevel};
 pub use mpc::RobustMpc;
-pub use throughput::Throughput;
+pub use network_estimate::{DownloadSample, EwmaEstimator, NetworkEstimate};
+pub use throughput::ThroughputRule;
 
-/// What a rule may look at.
+/// The state of a player that a rule may use.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
-    /// Bitrates of the levels that may be chosen, ascending; never empty.
+pub struct PlayerView<'a> {
+    /// Bitrates of the allowed levels, ascending; never empty.
     pub bitrates: &'a [f64],
-    /// Seconds that can be played without another byte.
+    /// Buffered seconds.
     pub buffer_s: f64,
-    /// Seconds that are buffered at most.
+    /// Limit of the buffer, in seconds.
     pub buffer_max_s: f64,
-    /// Seconds of the next segment.
+    /// Duration of the next segment, in seconds.
     pub segment_s: f64,
     /// Segments chosen since the start, or since the last seek.
     pub chosen: usize,
-    /// Segments left, the next one included.
+    /// Remaining segments, including the next one.
     pub left: usize,
     /// The level of the last segment.
     pub last: Option<usize>,
-    /// What was measured; nothing before the first segment.
-    pub estimate: Option<Estimate>,
+    /// Network estimate; none before the first segment.
+    pub estimate: Option<NetworkEstimate>,
 }
 
-/// What to ask for next.
+/// The choice of a rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct LevelChoice {
     /// The level.
     pub level: usize,
-    /// Seconds to let pass first.
+    /// Seconds to wait before the request.
     pub wait_s: f64,
 }
 
-impl From<usize> for Choice {
-    fn from(level: usize) -> Choice {
-        Choice { level, wait_s: 0.0 }
+impl From<usize> for LevelChoice {
+    fn from(level: usize) -> LevelChoice {
+        LevelChoice { level, wait_s: 0.0 }
     }
 }
 
-/// A rule.
-pub trait Abr: std::fmt::Debug + Send {
+/// An adaptive bitrate rule.
+pub trait AbrRule: std::fmt::Debug + Send {
     /// Chooses the level of the next segment.
-    fn choose(&mut self, view: &View<'_>) -> Choice;
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice;
 
-    /// A segment has come; `view` is the state after it, `took_s` how long it took.
-    fn downloaded(&mut self, _view: &View<'_>, _level: usize, _took_s: f64) {}
+    /// Records a downloaded segment; `view` is the state after it, `took_s` its download time.
+    fn record_download(&mut self, _view: &PlayerView<'_>, _level: usize, _took_s: f64) {}
 
-    /// The player could not ask for so many seconds because its buffer was full.
-    fn idled(&mut self, _seconds: f64) {}
+    /// Records seconds without a request because the buffer was full.
+    fn record_idle(&mut self, _seconds: f64) {}
 
-    /// The player starts over somewhere else.
-    fn sought(&mut self) {}
+    /// Resets the rule after a seek.
+    fn reset_after_seek(&mut self) {}
 }
 
-/// The highest level whose segments arrive in less time than they last, at this throughput and
-/// latency; the lowest if none does.
-fn sustainable(view: &View<'_>, throughput_bps: f64, latency_s: f64) -> usize {
+/// Returns the highest level whose segments download faster than they play at this throughput and
+/// latency, or the lowest.
+fn sustainable_level(view: &PlayerView<'_>, throughput_bps: f64, latency_s: f64) -> usize {
     let fits =
         |bitrate: f64| latency_s + view.segment_s * bitrate / throughput_bps <= view.segment_s;
     let above = view

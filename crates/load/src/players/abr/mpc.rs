@@ -1,26 +1,26 @@
-//! Robust MPC (Yin et al., SIGCOMM 2015): the best of all ways through the next five segments, at
-//! the throughput that the worst recent error leaves.
+//! Robust MPC (Yin et al., SIGCOMM 2015): the best sequence of levels for the next five segments,
+//! at a throughput reduced by the worst recent prediction error.
 
-use super::{Abr, Choice, View};
+use super::{AbrRule, LevelChoice, PlayerView};
 
-/// Segments looked ahead.
+/// Number of segments planned ahead.
 const HORIZON: usize = 5;
-/// Errors of prediction that are remembered.
+/// Number of prediction errors considered.
 const RECENT: usize = 5;
-/// Kilobits a second that a second of stall costs ("balanced").
+/// Cost of a second of stall, in kilobits per second ("balanced").
 const STALL_KBPS: f64 = 3000.0;
 
-/// Maximises bitrates less changes less stalls.
+/// Maximizes bitrate minus bitrate changes minus stalls.
 #[derive(Debug, Clone, Default)]
 pub struct RobustMpc {
-    /// What was predicted last, in bits a second.
+    /// Last prediction, in bits per second.
     predicted: Option<f64>,
     errors: [f64; RECENT],
     count: usize,
 }
 
 impl RobustMpc {
-    fn robust_bps(&mut self, view: &View<'_>) -> Option<f64> {
+    fn robust_bps(&mut self, view: &PlayerView<'_>) -> Option<f64> {
         let estimate = view.estimate?;
         self.predicted = Some(estimate.harmonic_bps);
         let worst = self.errors.iter().copied().fold(0.0, f64::max);
@@ -28,23 +28,23 @@ impl RobustMpc {
     }
 }
 
-impl Abr for RobustMpc {
-    fn choose(&mut self, view: &View<'_>) -> Choice {
+impl AbrRule for RobustMpc {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         let Some(bps) = self.robust_bps(view) else {
             return 0.into();
         };
-        let mut search = Search {
+        let mut search = MpcSearch {
             view,
             bps,
             found: (f64::NEG_INFINITY, 0),
         };
         let horizon = HORIZON.min(view.left.max(1));
         let last = view.last.map(|level| level.min(view.bitrates.len() - 1));
-        search.walk(horizon, view.buffer_s, last, 0.0, None);
+        search.search_levels(horizon, view.buffer_s, last, 0.0, None);
         search.found.1.into()
     }
 
-    fn downloaded(&mut self, view: &View<'_>, level: usize, took_s: f64) {
+    fn record_download(&mut self, view: &PlayerView<'_>, level: usize, took_s: f64) {
         let Some(predicted) = self.predicted else {
             return;
         };
@@ -60,17 +60,17 @@ impl Abr for RobustMpc {
     }
 }
 
-struct Search<'a> {
-    view: &'a View<'a>,
+struct MpcSearch<'a> {
+    view: &'a PlayerView<'a>,
     bps: f64,
-    /// The best sum so far, and the level that it begins with.
+    /// The best sum so far and its first level.
     found: (f64, usize),
 }
 
-impl Search<'_> {
-    /// Tries all ways through the next `left` segments, but those that cannot become the best: a
-    /// segment earns at most the top bitrate.
-    fn walk(
+impl MpcSearch<'_> {
+    /// Searches all level sequences for the next `left` segments. Skips those that cannot become
+    /// the best: a segment adds at most the top bitrate.
+    fn search_levels(
         &mut self,
         left: usize,
         buffer_s: f64,
@@ -92,7 +92,7 @@ impl Search<'_> {
             if left > 1 && sum + (left - 1) as f64 * top_kbps > self.found.0 {
                 let held_s = (buffer_s - took_s).max(0.0) + self.view.segment_s;
                 let held_s = held_s.min(self.view.buffer_max_s);
-                self.walk(left - 1, held_s, Some(level), sum, Some(first));
+                self.search_levels(left - 1, held_s, Some(level), sum, Some(first));
             }
         }
     }
@@ -100,19 +100,19 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Estimate;
+    use super::super::NetworkEstimate;
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, without short cuts: every sequence of levels is tried.
-    fn by_definition(view: &View<'_>, bps: f64) -> f64 {
+    /// Evaluates every sequence of levels, without pruning.
+    fn by_definition(view: &PlayerView<'_>, bps: f64) -> f64 {
         let levels = view.bitrates.len();
         let ways = 0..levels.pow(HORIZON as u32);
         ways.map(|way| sum_of(view, bps, |n| way / levels.pow(n as u32) % levels))
             .fold(f64::NEG_INFINITY, f64::max)
     }
 
-    fn sum_of(view: &View<'_>, bps: f64, level: impl Fn(usize) -> usize) -> f64 {
+    fn sum_of(view: &PlayerView<'_>, bps: f64, level: impl Fn(usize) -> usize) -> f64 {
         let (mut held, mut last, mut sum) = (view.buffer_s, view.last, 0.0);
         for n in 0..HORIZON {
             let bitrate = view.bitrates[level(n)];
@@ -127,10 +127,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_search_finds_what_the_definition_says(
+        fn the_search_finds_the_optimum_of_the_definition(
             bps in 1e5..2e7_f64, buffer_s in 0.0..20.0_f64, last in 0_usize..4,
         ) {
-            let view = View {
+            let view = PlayerView {
                 bitrates: &[4e5, 1e6, 2.5e6, 6e6],
                 buffer_s,
                 buffer_max_s: 20.0,
@@ -138,25 +138,25 @@ mod tests {
                 chosen: 3,
                 left: 50,
                 last: Some(last),
-                estimate: Some(Estimate { throughput_bps: bps, latency_s: 0.0, harmonic_bps: bps }),
+                estimate: Some(NetworkEstimate { throughput_bps: bps, latency_s: 0.0, harmonic_bps: bps }),
             };
-            let mut search = Search { view: &view, bps, found: (f64::NEG_INFINITY, 0) };
-            search.walk(HORIZON, buffer_s, view.last, 0.0, None);
+            let mut search = MpcSearch { view: &view, bps, found: (f64::NEG_INFINITY, 0) };
+            search.search_levels(HORIZON, buffer_s, view.last, 0.0, None);
             prop_assert!((search.found.0 - by_definition(&view, bps)).abs() < 1e-6);
-            prop_assert_eq!(RobustMpc::default().choose(&view).level, search.found.1);
+            prop_assert_eq!(RobustMpc::default().choose_level(&view).level, search.found.1);
         }
     }
 
     #[test]
-    fn errors_make_it_careful() {
+    fn prediction_errors_lower_the_level() {
         let estimate = |bps| {
-            Some(Estimate {
+            Some(NetworkEstimate {
                 throughput_bps: bps,
                 latency_s: 0.0,
                 harmonic_bps: bps,
             })
         };
-        let view = View {
+        let view = PlayerView {
             bitrates: &[1e6, 4e6],
             buffer_s: 4.0,
             buffer_max_s: 20.0,
@@ -167,9 +167,9 @@ mod tests {
             estimate: estimate(4.5e6),
         };
         let mut rule = RobustMpc::default();
-        assert_eq!(rule.choose(&view).level, 1);
-        // Predicted 4.5 Mb/s, came at 1: an error of 3.5 leaves 1 Mb/s.
-        rule.downloaded(&view, 1, 16.0);
-        assert_eq!(rule.choose(&view).level, 0);
+        assert_eq!(rule.choose_level(&view).level, 1);
+        // Predicted 4.5 Mb/s, measured 1 Mb/s: the error of 3.5 leaves 1 Mb/s.
+        rule.record_download(&view, 1, 16.0);
+        assert_eq!(rule.choose_level(&view).level, 0);
     }
 }

@@ -1,47 +1,47 @@
 //! The throughput rule of dash.js, with its insufficient buffer rule (Spiteri et al., MMSys 2018).
 
-use super::{Abr, Choice, View, sustainable};
+use super::{AbrRule, LevelChoice, PlayerView, sustainable_level};
 
-/// How much of the estimate is used.
+/// Share of the estimate that is used.
 const SAFETY: f64 = 0.9;
-/// How much of it is trusted to fill a short buffer, at first and at last.
+/// Share of the estimate that is trusted while the buffer is short, initially and finally.
 const SHORT_BUFFER: [f64; 2] = [0.9, 0.5];
 
 /// The highest level that the estimated throughput sustains.
 #[derive(Debug, Clone)]
-pub struct Throughput {
+pub struct ThroughputRule {
     short_buffer: Option<ShortBuffer>,
 }
 
-/// The insufficient buffer rule: what is asked for must arrive before the buffer runs dry.
+/// The insufficient buffer rule: a segment must arrive before the buffer runs empty.
 #[derive(Debug, Clone)]
 pub(super) struct ShortBuffer {
     trust: f64,
 }
 
-impl Default for Throughput {
-    fn default() -> Throughput {
-        Throughput {
+impl Default for ThroughputRule {
+    fn default() -> ThroughputRule {
+        ThroughputRule {
             short_buffer: Some(ShortBuffer::default()),
         }
     }
 }
 
-impl Throughput {
-    /// The rule alone, without the insufficient buffer rule.
-    pub fn alone() -> Throughput {
-        Throughput { short_buffer: None }
+impl ThroughputRule {
+    /// Creates the rule without the insufficient buffer rule.
+    pub fn without_buffer_rule() -> ThroughputRule {
+        ThroughputRule { short_buffer: None }
     }
 }
 
-impl Abr for Throughput {
-    fn choose(&mut self, view: &View<'_>) -> Choice {
+impl AbrRule for ThroughputRule {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
         let Some(estimate) = view.estimate else {
             return 0.into();
         };
-        let level = sustainable(view, estimate.throughput_bps * SAFETY, estimate.latency_s);
+        let level = sustainable_level(view, estimate.throughput_bps * SAFETY, estimate.latency_s);
         match &mut self.short_buffer {
-            Some(rule) => rule.bound(view, level).into(),
+            Some(rule) => rule.limit_level(view, level).into(),
             None => level.into(),
         }
     }
@@ -56,8 +56,8 @@ impl Default for ShortBuffer {
 }
 
 impl ShortBuffer {
-    /// The highest level, up to `level`, whose segment comes before the buffer is empty.
-    pub(super) fn bound(&mut self, view: &View<'_>, level: usize) -> usize {
+    /// Returns the highest level, up to `level`, whose segment arrives before the buffer is empty.
+    pub(super) fn limit_level(&mut self, view: &PlayerView<'_>, level: usize) -> usize {
         let Some(estimate) = view.estimate else {
             return level;
         };

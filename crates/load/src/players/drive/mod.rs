@@ -1,59 +1,62 @@
-//! Plays a population over the network: a thread a core, a task a place, a client a viewer.
+//! Plays a population over the network: one thread per core, one task per place, one client per
+//! viewer.
 //!
-//! What is told of a run: requests as the open loop tells them (a `Run`), and how it was to watch
-//! (a [`Viewing`]). A viewer's requests follow from what it was answered, so they have no schedule
-//! of their own; what can be late is the generator itself, in acting on a timer or an answer. That
-//! lateness is measured, and a run that fell behind says so.
+//! The result is a `RunResult` of the requests, as in the open loop, and the [`PopulationStats`] of
+//! the viewers. A viewer's requests depend on earlier responses and have no schedule. The generator
+//! itself may react late to a timer or a response: that lateness is measured, and the report warns
+//! if it is too large.
 
-mod catalog;
-mod collect;
-mod session;
-mod tally;
-mod thread;
-mod viewing;
+mod collector;
+mod document_cache;
+mod player_thread;
+mod population_stats;
+mod thread_stats;
+mod viewer_session;
 
-pub use catalog::Catalog;
-pub use collect::{Sight, run};
-pub use viewing::{LATE_P99_MAX_MS, PlayerRecord, Sample, Trace, Viewing};
+pub use collector::{ViewerProgress, run};
+pub use document_cache::DocumentCache;
+pub use population_stats::{
+    LATE_P99_MAX_MS, PlaceTrace, PlayerRecord, PopulationSample, PopulationStats,
+};
 
-use super::consumer::Habit;
-use super::population::{Arrivals, Population};
-use super::stream::Wish;
-use super::viewer::Setup;
+use super::population::{Population, ViewerArrivals};
+use super::range_consumer::ConsumerSettings;
+use super::title_ladder::AudioPreference;
+use super::viewer::PlaybackSettings;
 use crate::client::Dialer;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What kind of player sits in each place.
+/// The kind of player in each place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mode {
-    /// A viewer with a clock.
+pub enum PlayerMode {
+    /// A viewer with a media clock.
     Viewer,
-    /// The worker of document 2, asking for one level.
+    /// The worker of document 2, which requests one level.
     Sequence,
     /// The consumer of document 3.
-    Consumer(Habit),
+    Consumer(ConsumerSettings),
 }
 
-/// All that a run needs to know.
+/// The parameters of a run of viewers.
 #[derive(Debug)]
-pub struct Plan {
-    /// Who watches what.
+pub struct ViewerRunPlan {
+    /// The viewers' behavior.
     pub population: Population,
-    /// When places are taken.
-    pub arrivals: Arrivals,
-    /// As it was asked for, in words.
+    /// When viewers arrive.
+    pub arrivals: ViewerArrivals,
+    /// The number of viewers and the rule, as the user typed them.
     pub offered: String,
-    /// What kind of players.
-    pub mode: Mode,
-    /// How they play.
-    pub setup: Arc<Setup>,
-    /// What they want to hear.
-    pub wish: Wish,
-    /// How long the run lasts.
+    /// The kind of players.
+    pub mode: PlayerMode,
+    /// Playback settings of all viewers.
+    pub settings: Arc<PlaybackSettings>,
+    /// Preferred audio.
+    pub audio_preference: AudioPreference,
+    /// Length of the run.
     pub duration: Duration,
-    /// Makes connections.
+    /// Opens connections.
     pub dialer: Dialer,
-    /// Threads.
+    /// Number of generator threads.
     pub threads: usize,
 }

@@ -1,63 +1,64 @@
-//! Who watches: how many and when, what, on which device, for how long, and what they do meanwhile.
+//! The viewers of a run: when they arrive, what they watch, on which device, for how long, and when
+//! they seek.
 //!
-//! Everything is decided by the seed, the viewer's place and how many sat there before: not by how
-//! fast anything went. So the same seed decides the same, against any server.
+//! The seed, the viewer's place and the number of earlier viewers in it decide everything. Speed
+//! does not matter, so the same seed leads to the same decisions against any server.
 
-mod arrivals;
-pub mod words;
+mod viewer_arrivals;
+pub mod viewer_options;
 
-use super::abr::{self, Abr, Fixed};
-use super::device::Device;
-use super::player::Micros;
-use super::viewer::Plan;
+use super::abr::{self, AbrRule, FixedLevel};
+use super::device_profile::DeviceProfile;
+use super::player_interface::Micros;
+use super::viewer::ViewerPlan;
 use crate::random::Random;
-use media::manifest::read::{Part, Url};
+use media::manifest::read::{ResourceRange, Url};
 
-pub use arrivals::{Arrivals, PLACES_MAX};
+pub use viewer_arrivals::{PLACES_MAX, ViewerArrivals};
 
-/// How long someone watches, seconds on the wall.
+/// The watch time of a viewer, in seconds of real time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Watch {
-    /// To the end of the title.
+pub enum WatchTime {
+    /// Until the end of the title.
     All,
-    /// So many seconds.
+    /// A fixed number of seconds.
     Fixed(f64),
-    /// Exponentially distributed with this mean: most leave early, some stay long.
+    /// An exponential distribution with this mean: most leave early, some stay long.
     Exponential(f64),
-    /// Evenly between the two.
+    /// A uniform distribution between the two.
     Uniform(f64, f64),
 }
 
-/// Which rule a player uses.
+/// The adaptive bitrate rule of a player.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
-    /// One level always.
-    Fixed(Fixed),
-    /// Any level, anew for each segment.
+pub enum AbrSetting {
+    /// Always the same level.
+    Fixed(FixedLevel),
+    /// A random level for each segment.
     Random,
-    /// [`abr::Throughput`].
+    /// [`abr::ThroughputRule`].
     Throughput,
-    /// [`abr::Bba`].
+    /// [`abr::BbaRule`].
     Bba,
-    /// [`abr::Bola`].
+    /// [`abr::BolaRule`].
     Bola,
-    /// [`abr::Dynamic`].
+    /// [`abr::DynamicRule`].
     Dynamic,
     /// [`abr::RobustMpc`].
     Mpc,
 }
 
-impl Rule {
-    /// A rule that has seen nothing yet.
-    pub fn build(self, seed: u64) -> Box<dyn Abr> {
+impl AbrSetting {
+    /// Creates a rule in its initial state.
+    pub fn create_rule(self, seed: u64) -> Box<dyn AbrRule> {
         match self {
-            Rule::Fixed(fixed) => Box::new(fixed),
-            Rule::Random => Box::new(abr::Random::new(seed)),
-            Rule::Throughput => Box::new(abr::Throughput::default()),
-            Rule::Bba => Box::new(abr::Bba),
-            Rule::Bola => Box::new(abr::Bola::default()),
-            Rule::Dynamic => Box::new(abr::Dynamic::default()),
-            Rule::Mpc => Box::new(abr::RobustMpc::default()),
+            AbrSetting::Fixed(fixed) => Box::new(fixed),
+            AbrSetting::Random => Box::new(abr::RandomLevel::new(seed)),
+            AbrSetting::Throughput => Box::new(abr::ThroughputRule::default()),
+            AbrSetting::Bba => Box::new(abr::BbaRule),
+            AbrSetting::Bola => Box::new(abr::BolaRule::default()),
+            AbrSetting::Dynamic => Box::new(abr::DynamicRule::default()),
+            AbrSetting::Mpc => Box::new(abr::RobustMpc::default()),
         }
     }
 }
@@ -65,61 +66,64 @@ impl Rule {
 /// All viewers of a run.
 #[derive(Debug, Clone)]
 pub struct Population {
-    /// What decides.
+    /// Seed of all random decisions.
     pub seed: u64,
-    /// Manifests, the most popular first.
+    /// URLs of the manifests, the most popular first.
     pub titles: Vec<Url>,
-    /// Exponent of Zipf's law: title k is chosen in proportion to 1/k^this; 0: all alike.
+    /// Exponent of Zipf's law: title k is chosen in proportion to 1/k^zipf; 0 chooses uniformly.
     pub zipf: f64,
-    /// How long they watch.
-    pub watch: Watch,
-    /// Seeks an hour of watching, on average; at random times to random places.
+    /// The watch time of viewers.
+    pub watch: WatchTime,
+    /// Mean number of seeks per hour, at random times to random positions.
     pub seeks_per_hour: f64,
-    /// Seconds that they wait for pictures before they give up.
+    /// Seconds that a viewer waits for video before giving up.
     pub patience_s: Option<f64>,
-    /// Devices with their weights; never empty.
-    pub devices: Vec<(Device, f64)>,
-    /// Which rule their players use.
-    pub rule: Rule,
+    /// Devices and their weights; never empty.
+    pub devices: Vec<(DeviceProfile, f64)>,
+    /// The adaptive bitrate rule.
+    pub rule: AbrSetting,
 }
 
-/// The most seeks of one viewer.
+/// Limit of seeks per viewer.
 const SEEKS_MAX: usize = 1000;
 
 impl Population {
-    /// What the `nth` viewer in a place does, who comes at `start` in a run that ends at `end`; and
-    /// a seed for what their player decides by chance.
-    pub fn plan(&self, place: u64, nth: u64, start: Micros, end: Micros) -> (Plan, u64) {
-        // One stream of chance for each viewer, so that one's choices move nobody else's.
+    /// Plans the `nth` viewer of a place, who arrives at `start` in a run that ends at `end`. Also
+    /// returns a seed for the player's random decisions.
+    pub fn plan(&self, place: u64, nth: u64, start: Micros, end: Micros) -> (ViewerPlan, u64) {
+        // Each viewer has a separate random stream, so that one viewer's decisions do not change
+        // another's.
         let mut chance = Random::of(
             self.seed,
             place.wrapping_mul(0x1_0000_0001).wrapping_add(nth),
         );
         let session = u128::from(chance.bits()) << 64 | u128::from(chance.bits());
-        let title = zipf(self.titles.len(), self.zipf, chance.unit());
-        let device = pick(&self.devices, chance.unit());
+        let title = choose_title(self.titles.len(), self.zipf, chance.unit());
+        let device = choose_device(&self.devices, chance.unit());
         let leave_at = self
             .watch
-            .seconds(&mut chance)
-            .map_or(Micros::MAX, |seconds| start.saturating_add(micros(seconds)));
+            .draw_seconds(&mut chance)
+            .map_or(Micros::MAX, |seconds| {
+                start.saturating_add(to_micros(seconds))
+            });
         let leave_at = leave_at.min(end);
-        let seeks = self.seeks(&mut chance, start, leave_at);
-        let plan = Plan {
-            manifest: Part {
+        let seeks = self.plan_seeks(&mut chance, start, leave_at);
+        let plan = ViewerPlan {
+            manifest: ResourceRange {
                 url: self.titles[title].clone(),
                 range: None,
             },
             device,
             leave_at,
-            patience: self.patience_s.map(micros),
+            patience: self.patience_s.map(to_micros),
             seeks,
             session: as_uuid(session),
         };
         (plan, chance.bits())
     }
 
-    /// A Poisson process.
-    fn seeks(&self, chance: &mut Random, start: Micros, end: Micros) -> Vec<(Micros, f64)> {
+    /// Draws the seeks of a Poisson process.
+    fn plan_seeks(&self, chance: &mut Random, start: Micros, end: Micros) -> Vec<(Micros, f64)> {
         let mut seeks = Vec::new();
         if self.seeks_per_hour <= 0.0 {
             return seeks;
@@ -127,7 +131,7 @@ impl Population {
         let mean_s = 3600.0 / self.seeks_per_hour;
         let mut at = start;
         while seeks.len() < SEEKS_MAX {
-            at = at.saturating_add(micros(chance.exponential() * mean_s).max(1));
+            at = at.saturating_add(to_micros(chance.exponential() * mean_s).max(1));
             if at >= end {
                 break;
             }
@@ -137,19 +141,19 @@ impl Population {
     }
 }
 
-impl Watch {
-    fn seconds(self, chance: &mut Random) -> Option<f64> {
+impl WatchTime {
+    fn draw_seconds(self, chance: &mut Random) -> Option<f64> {
         match self {
-            Watch::All => None,
-            Watch::Fixed(seconds) => Some(seconds),
-            Watch::Exponential(mean) => Some(chance.exponential() * mean),
-            Watch::Uniform(from, to) => Some(from + (to - from) * chance.unit()),
+            WatchTime::All => None,
+            WatchTime::Fixed(seconds) => Some(seconds),
+            WatchTime::Exponential(mean) => Some(chance.exponential() * mean),
+            WatchTime::Uniform(from, to) => Some(from + (to - from) * chance.unit()),
         }
     }
 }
 
-/// Which of `count` titles: Zipf's law, by its inverse distribution.
-fn zipf(count: usize, exponent: f64, chance: f64) -> usize {
+/// Chooses one of `count` titles by the inverse of Zipf's distribution.
+fn choose_title(count: usize, exponent: f64, chance: f64) -> usize {
     let weight = |k: usize| ((k + 1) as f64).powf(-exponent);
     let total: f64 = (0..count).map(weight).sum();
     let mut left = chance * total;
@@ -162,7 +166,7 @@ fn zipf(count: usize, exponent: f64, chance: f64) -> usize {
     count.saturating_sub(1)
 }
 
-fn pick(devices: &[(Device, f64)], chance: f64) -> Device {
+fn choose_device(devices: &[(DeviceProfile, f64)], chance: f64) -> DeviceProfile {
     let total: f64 = devices.iter().map(|(_, weight)| weight).sum();
     let mut left = chance * total;
     for (device, weight) in devices {
@@ -173,16 +177,16 @@ fn pick(devices: &[(Device, f64)], chance: f64) -> Device {
     }
     devices
         .last()
-        .map_or(super::device::DEVICES[0], |(device, _)| *device)
+        .map_or(super::device_profile::DEVICES[0], |(device, _)| *device)
 }
 
-/// A random UUID (RFC 9562, version 4).
+/// Converts random bits to a UUID (RFC 9562, version 4).
 fn as_uuid(bits: u128) -> u128 {
     let version = bits & !(0xf << 76) | (0x4 << 76);
     version & !(0x3 << 62) | (0x2 << 62)
 }
 
-fn micros(seconds: f64) -> Micros {
+fn to_micros(seconds: f64) -> Micros {
     (seconds.max(0.0) * 1e6).min(1e18) as Micros
 }
 
@@ -190,44 +194,44 @@ fn micros(seconds: f64) -> Micros {
 mod tests {
     use super::*;
 
-    fn population(seed: u64) -> Population {
+    fn test_population(seed: u64) -> Population {
         Population {
             seed,
             titles: (0..10)
                 .map(|n| Url::parse(&format!("http://o.test/{n}.mpd")).unwrap())
                 .collect(),
             zipf: 1.0,
-            watch: Watch::Exponential(600.0),
+            watch: WatchTime::Exponential(600.0),
             seeks_per_hour: 6.0,
             patience_s: Some(10.0),
             devices: ["phone", "tv"]
-                .map(|name| (Device::named(name).unwrap(), 1.0))
+                .map(|name| (DeviceProfile::find_by_name(name).unwrap(), 1.0))
                 .into(),
-            rule: Rule::Dynamic,
+            rule: AbrSetting::Dynamic,
         }
     }
 
-    fn all(seed: u64) -> Vec<Plan> {
-        let population = population(seed);
+    fn plan_all(seed: u64) -> Vec<ViewerPlan> {
+        let population = test_population(seed);
         (0..10_000)
             .map(|place| population.plan(place, 0, 0, Micros::MAX).0)
             .collect()
     }
 
     #[test]
-    fn the_same_seed_decides_the_same() {
-        let (a, b, c) = (all(1), all(1), all(2));
-        let told = |plans: &[Plan]| format!("{:?}", &plans[..100]);
-        assert_eq!(told(&a), told(&b));
-        assert_ne!(told(&a), told(&c));
-        let population = population(1);
+    fn the_same_seed_leads_to_the_same_plans() {
+        let (a, b, c) = (plan_all(1), plan_all(1), plan_all(2));
+        let describe_plans = |plans: &[ViewerPlan]| format!("{:?}", &plans[..100]);
+        assert_eq!(describe_plans(&a), describe_plans(&b));
+        assert_ne!(describe_plans(&a), describe_plans(&c));
+        let population = test_population(1);
         let session = |nth| population.plan(3, nth, 0, 9).0.session;
         assert_ne!(session(0), session(1));
     }
 
     #[test]
-    fn distributions_are_what_they_say() {
-        let plans = all(7);
+    fn plans_follow_their_distributions() {
+        let plans = plan_all(7);
         let share = |found: usize| found as f64 / plans.len() as f64;
         let first = plans
             .iter()
@@ -260,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn one_title_and_no_law() {
-        assert_eq!(zipf(1, 1.0, 0.999), 0);
+    fn one_title_and_a_zero_exponent_are_chosen_uniformly() {
+        assert_eq!(choose_title(1, 1.0, 0.999), 0);
         let counts = (0..1000).fold([0; 4], |mut counts, n| {
-            counts[zipf(4, 0.0, f64::from(n) / 1000.0)] += 1;
+            counts[choose_title(4, 0.0, f64::from(n) / 1000.0)] += 1;
             counts
         });
         assert_eq!(counts, [250; 4]);
     }
 
     #[test]
-    fn sessions_are_uuids_of_version_4() {
-        let text = super::super::cmcd::uuid(as_uuid(u128::MAX));
+    fn sessions_have_ids_of_uuid_version_4() {
+        let text = super::super::cmcd::format_uuid(as_uuid(u128::MAX));
         assert_eq!(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
     }
 }

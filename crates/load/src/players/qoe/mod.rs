@@ -1,77 +1,78 @@
-//! How it was to watch: stalls, bitrates, switches, and scores made of them.
+//! Quality of experience: stalls, bitrates, level changes, and scores derived from them.
 
 mod p1203;
 #[cfg(test)]
-mod reference;
+mod p1203_reference;
 
-pub use p1203::{Judged, mos};
+pub use p1203::{QualityFactors, mos};
 
-/// One stretch that was played at one level.
+/// A stretch of media played at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Played {
+pub struct PlayedStretch {
     /// Milliseconds of media.
     pub ms: u32,
-    /// Level of the ladder.
+    /// Index of the level in the ladder.
     pub level: u16,
-    /// Kilobits a second that came for it, pictures and sound in one where they are.
+    /// Bitrate of the received segment, in kilobits per second, with its audio if muxed.
     pub kbps: u32,
 }
 
-/// One stall.
+/// A stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stall {
-    /// Milliseconds of media played before it; 0 is the wait for the start.
+pub struct StallEvent {
+    /// Milliseconds of media played before it; 0 for the start-up.
     pub at_ms: u64,
-    /// Milliseconds that it lasted.
+    /// Its length in milliseconds.
     pub ms: u64,
 }
 
-/// The most stretches that are kept of one viewer: a day of two-second segments and more.
+/// Limit of stretches per viewer: more than a day of two-second segments.
 const PLAYED_MAX: usize = 100_000;
 
-/// What happened to a viewer.
+/// The events of a viewer's session.
 #[derive(Debug, Clone, Default)]
-pub struct Journal {
-    /// From the wish to play to the first picture; none where there was none, in milliseconds.
+pub struct PlaybackJournal {
+    /// Milliseconds from the play request to the first frame; none without one.
     pub start_delay_ms: Option<u64>,
-    /// Waits in the middle, not those after seeks.
-    pub stalls: Vec<Stall>,
-    /// Waits after seeks, milliseconds together.
+    /// Stalls, not including waits after seeks.
+    pub stalls: Vec<StallEvent>,
+    /// Total wait after seeks, in milliseconds.
     pub seek_wait_ms: u64,
-    /// What was played, in order.
-    pub played: Vec<Played>,
-    /// Milliseconds of media that were played.
+    /// Stretches played, in order.
+    pub played: Vec<PlayedStretch>,
+    /// Milliseconds of media played.
     pub played_ms: u64,
 }
 
-/// The sum of a viewer's journal.
+/// The summary of a session.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Summary {
-    /// As [`Journal::start_delay_ms`].
+pub struct SessionSummary {
+    /// See [`PlaybackJournal::start_delay_ms`].
     pub start_delay_ms: Option<u64>,
-    /// Stalls.
+    /// Number of stalls.
     pub stalls: u64,
-    /// Milliseconds of them.
+    /// Stalled milliseconds.
     pub stalled_ms: u64,
-    /// Their share of the time between the first picture and the end.
+    /// Stalled share of the time between the first frame and the end.
     pub stall_ratio: f64,
-    /// Milliseconds of media that were played.
+    /// Milliseconds of media played.
     pub played_ms: u64,
-    /// Mean bitrate of what was played, as the manifest has it, in kilobits a second.
+    /// Mean declared bitrate of the media played, in kilobits per second.
     pub bitrate_kbps: f64,
-    /// Changes of level between what was played.
+    /// Level changes between stretches.
     pub switches: u64,
-    /// `linear`.
+    /// The linear score of MPC.
     pub linear: Option<f64>,
-    /// [`mos`]: P.1203 mode 0 without its random forest.
+    /// The score of [`mos`].
     pub mos: Option<f64>,
 }
 
-impl Journal {
-    /// Adds what was played; the same again lengthens the last stretch.
-    pub fn play(&mut self, stretch: Played) {
+impl PlaybackJournal {
+    /// Adds a stretch; extends the last one if level and bitrate are equal.
+    pub fn add_played(&mut self, stretch: PlayedStretch) {
         self.played_ms += u64::from(stretch.ms);
-        let same = |last: &&mut Played| last.level == stretch.level && last.kbps == stretch.kbps;
+        let same =
+            |last: &&mut PlayedStretch| last.level == stretch.level && last.kbps == stretch.kbps;
         if let Some(last) = self.played.last_mut().filter(same) {
             last.ms = last.ms.saturating_add(stretch.ms);
         } else if self.played.len() < PLAYED_MAX {
@@ -79,19 +80,24 @@ impl Journal {
         }
     }
 
-    /// Milliseconds of all stalls.
+    /// Returns the total length of all stalls.
     pub fn stalled_ms(&self) -> u64 {
         self.stalls.iter().map(|stall| stall.ms).sum()
     }
 
-    /// Bytes of memory, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.played.capacity() * size_of::<Played>() + self.stalls.capacity() * size_of::<Stall>()
+        self.played.capacity() * size_of::<PlayedStretch>()
+            + self.stalls.capacity() * size_of::<StallEvent>()
     }
 
-    /// Sums up; `bitrates` are the ladder's in bits a second.
-    pub fn summary(&self, bitrates: &[f64], judged: impl Fn(u16) -> Judged) -> Summary {
-        let kbps = |stretch: &Played| {
+    /// Summarizes the session; `bitrates` are those of the ladder in bits per second.
+    pub fn summary(
+        &self,
+        bitrates: &[f64],
+        judged: impl Fn(u16) -> QualityFactors,
+    ) -> SessionSummary {
+        let kbps = |stretch: &PlayedStretch| {
             bitrates
                 .get(usize::from(stretch.level))
                 .copied()
@@ -115,7 +121,7 @@ impl Journal {
             .count();
         let stalled_ms = self.stalled_ms();
         let watched_ms = self.played_ms + stalled_ms;
-        Summary {
+        SessionSummary {
             start_delay_ms: self.start_delay_ms,
             stalls: self.stalls.len() as u64,
             stalled_ms,
@@ -131,16 +137,16 @@ impl Journal {
                 weighted / known_ms
             },
             switches: switches as u64,
-            linear: linear(self, kbps),
+            linear: linear_score(self, kbps),
             mos: mos(self, judged),
         }
     }
 }
 
-/// The linear score of MPC (Yin et al., SIGCOMM 2015, "balanced"), a second of playing: mean bitrate
-/// less bitrate changes, less 3000 for each second of stall and of start-up, in kilobits a second.
-/// Segments of the paper are seconds here, so that titles with other segments compare.
-fn linear(journal: &Journal, kbps: impl Fn(&Played) -> f64) -> Option<f64> {
+/// The linear score of MPC (Yin et al., SIGCOMM 2015, "balanced") per second of playback: mean
+/// bitrate, minus bitrate changes, minus 3000 kb/s for each second of stall and start-up. The paper
+/// counts segments; seconds make titles with other segment durations comparable.
+fn linear_score(journal: &PlaybackJournal, kbps: impl Fn(&PlayedStretch) -> f64) -> Option<f64> {
     const SECOND_KBPS: f64 = 3000.0;
     let seconds = journal.played_ms as f64 / 1000.0;
     if seconds < 1.0 {
@@ -163,7 +169,7 @@ fn linear(journal: &Journal, kbps: impl Fn(&Played) -> f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const JUDGED: Judged = Judged {
+    const JUDGED: QualityFactors = QualityFactors {
         resolution: (1280, 720),
         frame_rate: 25.0,
         screen_lines: 1080,
@@ -171,13 +177,13 @@ mod tests {
         handheld: false,
     };
 
-    fn journal(stretches: &[(u32, u16)]) -> Journal {
-        let mut journal = Journal {
+    fn test_journal(stretches: &[(u32, u16)]) -> PlaybackJournal {
+        let mut journal = PlaybackJournal {
             start_delay_ms: Some(500),
-            ..Journal::default()
+            ..PlaybackJournal::default()
         };
         for (ms, level) in stretches {
-            journal.play(Played {
+            journal.add_played(PlayedStretch {
                 ms: *ms,
                 level: *level,
                 kbps: 1000 * (u32::from(*level) + 1),
@@ -187,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_is_summed_up() {
-        let mut journal = journal(&[(4000, 0), (2000, 0), (4000, 1)]);
-        journal.stalls.push(Stall {
+    fn a_session_is_summarized_with_stalls_and_switches() {
+        let mut journal = test_journal(&[(4000, 0), (2000, 0), (4000, 1)]);
+        journal.stalls.push(StallEvent {
             at_ms: 6000,
             ms: 2500,
         });
@@ -205,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_played_is_no_score() {
-        let summary = Journal::default().summary(&[1e6], |_| JUDGED);
+    fn a_session_without_playback_has_no_score() {
+        let summary = PlaybackJournal::default().summary(&[1e6], |_| JUDGED);
         assert_eq!(
             (summary.linear, summary.mos, summary.stall_ratio),
             (None, None, 0.0)
@@ -215,15 +221,16 @@ mod tests {
 
     #[test]
     fn the_score_falls_with_stalls_and_rises_with_bitrate() {
-        let score = |journal: &Journal| journal.summary(&[1e6, 2e6], |_| JUDGED).mos.unwrap();
-        let smooth = score(&journal(&[(60_000, 1)]));
-        let poor = score(&journal(&[(60_000, 0)]));
-        let mut broken = journal(&[(60_000, 1)]);
-        broken.stalls.push(Stall {
+        let score =
+            |journal: &PlaybackJournal| journal.summary(&[1e6, 2e6], |_| JUDGED).mos.unwrap();
+        let smooth = score(&test_journal(&[(60_000, 1)]));
+        let poor = score(&test_journal(&[(60_000, 0)]));
+        let mut broken = test_journal(&[(60_000, 1)]);
+        broken.stalls.push(StallEvent {
             at_ms: 30_000,
             ms: 5000,
         });
-        broken.stalls.push(Stall {
+        broken.stalls.push(StallEvent {
             at_ms: 40_000,
             ms: 5000,
         });

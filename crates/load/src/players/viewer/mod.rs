@@ -1,68 +1,72 @@
-//! A viewer: a media clock, a start-up, buffers for pictures and sound, stalls, and a rule that
-//! chooses the bitrate.
+//! A viewer: a media clock, buffers for video and audio, and an adaptive bitrate rule.
 //!
-//! Pictures and sound are fetched beside each other, one request at a time each, as players do. A
-//! segment is asked for when it fits below the buffer's bound; playing starts when each track holds
-//! enough, stops when one runs dry, and goes on when each holds enough again.
+//! Video and audio are fetched in parallel, one request at a time each, as in players. A segment is
+//! requested when it fits into the buffer. Playback starts when each track has buffered enough,
+//! stalls when one runs empty, and resumes when each has enough again.
 
-mod answers;
-mod clock;
-mod fetching;
-mod telling;
+mod cmcd_reporting;
+mod fetch_results;
+mod media_clock;
+mod next_fetch;
 #[cfg(test)]
 mod tests;
-mod track;
-mod words;
+mod track_buffer;
+mod viewer_plan;
 
-pub use words::{End, Glance, Plan, Setup};
+pub use viewer_plan::{PlaybackSettings, PlayerSnapshot, SessionEnd, ViewerPlan};
 
-use super::abr::{Abr, Estimator};
-use super::player::{Answer, Document, Micros, Player, Step};
-use super::qoe::{Journal, Judged, Summary};
-use super::stream::Stream;
-use clock::Clock;
+use super::abr::{AbrRule, EwmaEstimator};
+use super::player_interface::{FetchResult, Micros, ParsedDocument, Player, PlayerAction};
+use super::qoe::{PlaybackJournal, QualityFactors, SessionSummary};
+use super::title_ladder::TitleLadder;
+use media_clock::MediaClock;
 use std::sync::Arc;
-use track::{Role, Track};
+use track_buffer::{TrackBuffer, TrackRole};
 
 /// A viewer.
 #[derive(Debug)]
 pub struct Viewer {
-    setup: Arc<Setup>,
-    plan: Box<Plan>,
-    stream: Option<Arc<Stream>>,
-    /// Levels that the device allows, and their bitrates.
+    settings: Arc<PlaybackSettings>,
+    plan: Box<ViewerPlan>,
+    stream: Option<Arc<TitleLadder>>,
+    /// Indexes and bitrates of the levels that the device allows.
     levels: Box<[u16]>,
     bitrates: Box<[f64]>,
-    /// Lent out while it looks at the viewer.
-    abr: Option<Box<dyn Abr>>,
-    estimator: Box<Estimator>,
-    manifest: track::Asking,
-    tracks: Vec<Track>,
-    clock: Clock,
-    journal: Box<Journal>,
+    /// Taken out while it inspects the viewer.
+    abr: Option<Box<dyn AbrRule>>,
+    estimator: Box<EwmaEstimator>,
+    manifest: track_buffer::FetchSlot,
+    tracks: Vec<TrackBuffer>,
+    clock: MediaClock,
+    journal: Box<PlaybackJournal>,
     next_seek: usize,
     next_id: u32,
     cancelled: Vec<u32>,
-    ended: Option<End>,
+    ended: Option<SessionEnd>,
     chosen: usize,
     starved: bool,
     sequence: u32,
 }
 
 impl Viewer {
-    /// A viewer who wishes to play now.
-    pub fn new(setup: Arc<Setup>, plan: Plan, abr: Box<dyn Abr>, now: Micros) -> Viewer {
+    /// Creates a viewer who starts now.
+    pub fn new(
+        settings: Arc<PlaybackSettings>,
+        plan: ViewerPlan,
+        abr: Box<dyn AbrRule>,
+        now: Micros,
+    ) -> Viewer {
         Viewer {
-            setup,
+            settings,
             plan: Box::new(plan),
             stream: None,
             levels: Box::default(),
             bitrates: Box::default(),
             abr: Some(abr),
             estimator: Box::default(),
-            manifest: track::Asking::default(),
+            manifest: track_buffer::FetchSlot::default(),
             tracks: Vec::new(),
-            clock: Clock::new(now),
+            clock: MediaClock::new(now),
             journal: Box::default(),
             next_seek: 0,
             next_id: 0,
@@ -74,63 +78,68 @@ impl Viewer {
         }
     }
 
-    /// What it does.
-    pub fn glance(&self) -> Glance {
+    /// Returns a snapshot of the playback.
+    pub fn snapshot(&self) -> PlayerSnapshot {
         let bps = self
             .tracks
             .first()
             .and_then(|track| self.bitrates.get(track.level?));
-        Glance {
+        PlayerSnapshot {
             at: self.clock.now(),
-            buffer: self.ahead(),
+            buffer: self.buffered_ahead(),
             playing: self.clock.is_playing(),
             stalled: self.clock.is_stalled(),
             bps: bps.copied().unwrap_or(0.0),
         }
     }
 
-    /// Ends it, for the reason given, unless it has ended.
-    pub fn end(&mut self, now: Micros, end: End) {
-        self.advance(now);
+    /// Ends the session unless it has ended.
+    pub fn end_session(&mut self, now: Micros, end: SessionEnd) {
+        self.advance_clock(now);
         if self.ended.is_none() {
-            self.clock.close(&mut self.journal);
+            self.clock.record_wait(&mut self.journal);
             self.ended = Some(end);
         }
     }
 
-    /// How it ended; nothing while it goes on.
-    pub fn ended(&self) -> Option<End> {
+    /// Returns the reason for the end; none during the session.
+    pub fn session_end(&self) -> Option<SessionEnd> {
         self.ended
     }
 
-    /// The sum of what happened so far.
-    pub fn summary(&self) -> Summary {
+    /// Summarizes the session so far.
+    pub fn summary(&self) -> SessionSummary {
         let bitrates = &self.bitrates;
-        self.journal.summary(bitrates, |level| self.judged(level))
+        self.journal
+            .summary(bitrates, |level| self.quality_factors(level))
     }
 
-    /// Bytes of memory that this viewer alone takes, about.
+    /// Returns the approximate memory use of this viewer in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Viewer>()
-            + size_of::<Plan>()
+            + size_of::<ViewerPlan>()
             + self.plan.manifest.url.as_str().len()
             + self.plan.seeks.capacity() * size_of::<(Micros, f64)>()
-            + size_of::<Estimator>()
+            + size_of::<EwmaEstimator>()
             + self.abr.as_deref().map_or(0, size_of_val)
             + self.levels.len() * (size_of::<u16>() + size_of::<f64>())
-            + self.tracks.iter().map(Track::memory_bytes).sum::<usize>()
-            + size_of::<Journal>()
+            + self
+                .tracks
+                .iter()
+                .map(TrackBuffer::memory_bytes)
+                .sum::<usize>()
+            + size_of::<PlaybackJournal>()
             + self.journal.memory_bytes()
     }
 
-    fn judged(&self, level: u16) -> Judged {
+    fn quality_factors(&self, level: u16) -> QualityFactors {
         let stream = self.stream.as_ref();
         let level = self
             .levels
             .get(usize::from(level))
             .and_then(|n| stream?.levels.get(usize::from(*n)));
         let audio = level.and_then(|level| Some(stream?.audios.get(level.audio?)?.bps / 1000.0));
-        Judged {
+        QualityFactors {
             resolution: level
                 .and_then(|level| level.resolution)
                 .unwrap_or((1280, 720)),
@@ -141,22 +150,22 @@ impl Viewer {
         }
     }
 
-    /// The manifest has come: a ladder, and a track for pictures and one for sound.
-    fn open(&mut self, stream: Arc<Stream>) {
-        self.manifest.finish();
-        self.levels = self.plan.device.levels(&stream).into();
+    /// Opens the manifest: sets up the ladder and the tracks.
+    fn open_title(&mut self, stream: Arc<TitleLadder>) {
+        self.manifest.finish_fetch();
+        self.levels = self.plan.device.allowed_levels(&stream).into();
         let bps = |n: &u16| stream.levels[usize::from(*n)].bps;
         self.bitrates = self.levels.iter().map(bps).collect();
-        self.tracks = vec![Track::new(Role::Main, stream.levels.len())];
+        self.tracks = vec![TrackBuffer::new(TrackRole::Main, stream.levels.len())];
         if stream.levels.iter().any(|level| level.audio.is_some()) {
             self.tracks
-                .push(Track::new(Role::Audio, stream.audios.len()));
+                .push(TrackBuffer::new(TrackRole::Audio, stream.audios.len()));
         }
         self.stream = Some(stream);
     }
 
-    /// Microseconds from the clock's position to where the first track runs dry.
-    fn ahead(&self) -> Micros {
+    /// Returns the microseconds until the first track runs empty.
+    fn buffered_ahead(&self) -> Micros {
         let ends = self
             .tracks
             .iter()
@@ -169,7 +178,7 @@ impl Viewer {
         }
     }
 
-    /// Where the longest track ends, once all have come to their ends.
+    /// Returns the end of the longest track; valid once all tracks are complete.
     fn title_end(&self) -> i64 {
         self.tracks
             .iter()
@@ -182,52 +191,54 @@ impl Viewer {
         !self.tracks.is_empty() && self.tracks.iter().all(|track| track.done)
     }
 
-    /// Lets the clock run until now, as far as there is something to play.
-    fn advance(&mut self, now: Micros) {
+    /// Advances the clock as far as media is buffered.
+    fn advance_clock(&mut self, now: Micros) {
         if self.ended.is_some() {
             return;
         }
-        let dry = self.clock.run(now, self.ahead());
+        let dry = self.clock.advance_to(now, self.buffered_ahead());
         let position = self.clock.position();
         if let Some((main, others)) = self.tracks.split_first_mut() {
-            main.play(position, &mut self.journal);
-            others.iter_mut().for_each(|track| track.skip(position));
+            main.play_until(position, &mut self.journal);
+            others
+                .iter_mut()
+                .for_each(|track| track.skip_until(position));
         }
         if let Some(at) = dry {
             if self.all_done() {
-                self.ended = Some(End::Finished);
-                self.clock.close(&mut self.journal);
+                self.ended = Some(SessionEnd::Finished);
+                self.clock.record_wait(&mut self.journal);
             } else {
                 self.starved = true;
-                self.clock.stall(at);
+                self.clock.enter_stall(at);
             }
         }
     }
 
-    /// Starts to play where each track holds enough.
-    fn start(&mut self) {
+    /// Starts playback if each track has buffered enough.
+    fn start_playing(&mut self) {
         if self.clock.is_playing() || self.tracks.is_empty() {
             return;
         }
         let enough = if self.clock.is_stalled() {
-            self.setup.resume_s
+            self.settings.resume_s
         } else {
-            self.setup.start_s
+            self.settings.start_s
         };
-        let enough = ((enough.min(self.setup.buffer_max_s / 2.0) * 1e6) as Micros).max(1);
-        let held = self.ahead();
+        let enough = ((enough.min(self.settings.buffer_max_s / 2.0) * 1e6) as Micros).max(1);
+        let held = self.buffered_ahead();
         let all_here = self.all_done() && held > 0;
         if all_here || held >= enough {
-            self.clock.start(&mut self.journal);
+            self.clock.start_playing(&mut self.journal);
         } else if self.all_done() {
-            self.ended = Some(End::Finished);
+            self.ended = Some(SessionEnd::Finished);
         }
     }
 
-    /// Leaves, gives up or seeks, when it is time to.
-    fn decide(&mut self, now: Micros) {
+    /// Leaves, gives up or seeks as planned.
+    fn apply_plan(&mut self, now: Micros) {
         if now >= self.plan.leave_at {
-            return self.end(now, End::Left);
+            return self.end_session(now, SessionEnd::Left);
         }
         if let Some(patience) = self.plan.patience
             && self
@@ -235,44 +246,46 @@ impl Viewer {
                 .waits_since()
                 .is_some_and(|since| now >= since + patience)
         {
-            return self.end(now, End::GaveUp);
+            return self.end_session(now, SessionEnd::GaveUp);
         }
         while let Some((at, share)) = self.plan.seeks.get(self.next_seek).copied()
             && now >= at
         {
             self.next_seek += 1;
             if self.clock.has_started() {
-                self.seek(share);
+                self.seek_to(share);
             }
         }
     }
 
-    /// Goes somewhere else; what is being fetched is forgotten, as what is buffered elsewhere.
-    fn seek(&mut self, share: f64) {
-        let main = self.tracks.first().and_then(|track| track.segments());
-        let Some(length) = main.map(|segments| track::micros(segments.end())) else {
+    /// Seeks. Cancels fetches and drops buffers that do not contain the target.
+    fn seek_to(&mut self, share: f64) {
+        let main = self.tracks.first().and_then(|track| track.known_segments());
+        let Some(length) = main.map(|segments| track_buffer::micros(segments.end_time())) else {
             return;
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
-        let held = self.tracks.iter().all(|track| track.holds(target));
-        self.clock.seek(target);
+        let held = self.tracks.iter().all(|track| track.is_buffered(target));
+        self.clock.seek_to(target);
         if held {
-            self.tracks.iter_mut().for_each(|track| track.skip(target));
+            self.tracks
+                .iter_mut()
+                .for_each(|track| track.skip_until(target));
             return;
         }
         for track in &mut self.tracks {
-            self.cancelled.extend(track.flush(target));
+            self.cancelled.extend(track.clear_buffer(target));
         }
-        self.abr.iter_mut().for_each(|abr| abr.sought());
+        self.abr.iter_mut().for_each(|abr| abr.reset_after_seek());
         self.chosen = 0;
     }
 
-    /// When something will have to be done though no answer comes.
+    /// Returns when the viewer must act even without a result.
     fn wake_at(&self) -> Micros {
         let dry = self
             .clock
             .is_playing()
-            .then(|| self.clock.now() + self.ahead());
+            .then(|| self.clock.now() + self.buffered_ahead());
         let seek = self.plan.seeks.get(self.next_seek).map(|(at, _)| *at);
         let give_up = self
             .plan
@@ -293,44 +306,48 @@ impl Viewer {
 }
 
 impl Player for Viewer {
-    fn poll(&mut self, now: Micros) -> Step {
-        self.advance(now);
+    fn poll(&mut self, now: Micros) -> PlayerAction {
+        self.advance_clock(now);
         if self.ended.is_none() {
-            self.start();
-            self.decide(now);
+            self.start_playing();
+            self.apply_plan(now);
         }
         if let Some(id) = self.cancelled.pop() {
-            return Step::Cancel(id);
+            return PlayerAction::Cancel(id);
         }
         if self.ended.is_some() {
-            return Step::Done;
+            return PlayerAction::Done;
         }
         if let Some(fetch) = self.next_fetch(now) {
-            return Step::Ask(Box::new(fetch));
+            return PlayerAction::Ask(Box::new(fetch));
         }
         if self.ended.is_some() {
-            Step::Done
+            PlayerAction::Done
         } else {
-            Step::Wait(self.wake_at().max(now + 1))
+            PlayerAction::Wait(self.wake_at().max(now + 1))
         }
     }
 
-    fn handle(&mut self, now: Micros, id: u32, answer: Answer) {
-        self.advance(now);
+    fn handle_result(&mut self, now: Micros, id: u32, result: FetchResult) {
+        self.advance_clock(now);
         if self.ended.is_some() {
             return;
         }
-        if self.manifest.is(id) {
-            match answer.document.filter(|_| answer.ok) {
-                Some(Document::Stream(stream)) => self.open(stream),
-                // A media playlist by itself is a title, too.
-                Some(Document::Segments(segments)) => {
-                    self.open(Arc::new(Stream::of_segments(segments)));
+        if self.manifest.is_pending(id) {
+            match result.document.filter(|_| result.ok) {
+                Some(ParsedDocument::TitleLadder(stream)) => self.open_title(stream),
+                // A single media playlist is a title, too.
+                Some(ParsedDocument::Segments(segments)) => {
+                    self.open_title(Arc::new(TitleLadder::of_segments(segments)));
                 }
-                _ => self.failed(now, None),
+                _ => self.retry_or_fail(now, None),
             }
-        } else if let Some(n) = self.tracks.iter().position(|track| track.asking.is(id)) {
-            self.answered(now, n, answer);
+        } else if let Some(n) = self
+            .tracks
+            .iter()
+            .position(|track| track.asking.is_pending(id))
+        {
+            self.handle_track_result(now, n, result);
         }
     }
 }

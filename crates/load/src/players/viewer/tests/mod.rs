@@ -1,24 +1,24 @@
-//! Hours of viewing over links of virtual time: what is asked for, and how it was to watch.
+//! Hours of playback over simulated links.
 
-mod manifests;
-mod watching;
-mod world;
+mod hls_playlists;
+mod playback;
+mod simulated_origin;
 
-use super::super::abr::{self, Fixed};
-use super::super::device::Device;
-use super::super::player::{Fetch, What};
+use super::super::abr::{self, FixedLevel};
+use super::super::device_profile::DeviceProfile;
+use super::super::player_interface::{FetchPurpose, MediaFetch};
 
 use super::*;
-use media::manifest::read::{Part, Url};
-use world::{MANIFEST, World, title};
+use media::manifest::read::{ResourceRange, Url};
+use simulated_origin::{MANIFEST, SimulatedOrigin, test_manifest};
 
-fn plan() -> Plan {
-    Plan {
-        manifest: Part {
+fn test_plan() -> ViewerPlan {
+    ViewerPlan {
+        manifest: ResourceRange {
             url: Url::parse(MANIFEST).unwrap(),
             range: None,
         },
-        device: Device::named("any").unwrap(),
+        device: DeviceProfile::find_by_name("any").unwrap(),
         leave_at: Micros::MAX,
         patience: None,
         seeks: Vec::new(),
@@ -26,10 +26,15 @@ fn plan() -> Plan {
     }
 }
 
-fn viewer(plan: Plan, abr: impl Abr + 'static) -> Viewer {
-    Viewer::new(Arc::new(Setup::default()), plan, Box::new(abr), 0)
+fn test_viewer(plan: ViewerPlan, abr: impl AbrRule + 'static) -> Viewer {
+    Viewer::new(
+        Arc::new(PlaybackSettings::default()),
+        plan,
+        Box::new(abr),
+        0,
+    )
 }
 
-fn constant(bps: f64) -> Vec<(Micros, f64)> {
+fn constant_rate(bps: f64) -> Vec<(Micros, f64)> {
     vec![(0, bps)]
 }

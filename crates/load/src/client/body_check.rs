@@ -1,0 +1,84 @@
+//! Checks of a response body: its length and its hash.
+
+use super::FailureKind;
+use aws_lc_rs::digest;
+
+/// The expected body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BodyCheck {
+    /// Its length in bytes.
+    pub length: Option<u64>,
+    /// Its SHA-256.
+    pub sha256: Option<[u8; 32]>,
+}
+
+/// A hash of the bytes received so far.
+#[derive(Clone)]
+pub struct BodyDigest(digest::Context);
+
+impl std::fmt::Debug for BodyDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Digest")
+    }
+}
+
+impl Default for BodyDigest {
+    fn default() -> BodyDigest {
+        BodyDigest(digest::Context::new(&digest::SHA256))
+    }
+}
+
+impl BodyDigest {
+    /// Adds bytes to the hash.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the SHA-256 of all bytes.
+    pub fn finish(self) -> [u8; 32] {
+        let mut sum = [0; 32];
+        sum.copy_from_slice(self.0.finish().as_ref());
+        sum
+    }
+}
+
+impl BodyCheck {
+    /// Compares a complete body with the expected one.
+    ///
+    /// # Errors
+    /// [`FailureKind::WrongLength`], [`FailureKind::WrongHash`].
+    pub fn check_body(&self, length: u64, digest: Option<BodyDigest>) -> Result<(), FailureKind> {
+        if self.length.is_some_and(|expected| expected != length) {
+            return Err(FailureKind::WrongLength);
+        }
+        match (self.sha256, digest.map(BodyDigest::finish)) {
+            (Some(expected), Some(sum)) if expected != sum => Err(FailureKind::WrongHash),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_with_another_length_or_hash_are_refused() {
+        let mut digest = BodyDigest::default();
+        digest.update(b"abc");
+        // FIPS 180-2, appendix B.1.
+        let abc = *b"\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23\
+                     \xb0\x03\x61\xa3\x96\x17\x7a\x9c\xb4\x10\xff\x61\xf2\x00\x15\xad";
+        let check = BodyCheck {
+            length: Some(3),
+            sha256: Some(abc),
+        };
+        assert_eq!(check.check_body(3, Some(digest.clone())), Ok(()));
+        assert_eq!(
+            check.check_body(4, Some(digest)),
+            Err(FailureKind::WrongLength)
+        );
+        let other = Some(BodyDigest::default());
+        assert_eq!(check.check_body(3, other), Err(FailureKind::WrongHash));
+    }
+}

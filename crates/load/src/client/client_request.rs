@@ -1,0 +1,158 @@
+//! A request of the client, and its outcome.
+
+use super::{BodyCheck, FailureKind, MemorySink, RequestFailure};
+use bytes::Bytes;
+use http::HeaderMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+use url::Url;
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct ClientRequest {
+    /// The method; `GET` by default.
+    pub method: http::Method,
+    /// The URL; `http` or `https`.
+    pub url: Url,
+    /// Header fields in addition to those of the client (`Host`, `User-Agent`, `Content-Length`).
+    pub headers: HeaderMap,
+    /// The request body.
+    pub body: Bytes,
+    /// Limit of a body that is stored, in bytes; 0 counts and discards it.
+    pub keep_max: usize,
+    /// The expected response body.
+    pub check: Option<BodyCheck>,
+    /// Scheduled time; the time of the call if none.
+    pub due: Option<Instant>,
+}
+
+impl ClientRequest {
+    /// A `GET` whose body is discarded.
+    pub fn new(url: Url) -> ClientRequest {
+        ClientRequest {
+            method: http::Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            keep_max: 0,
+            check: None,
+            due: None,
+        }
+    }
+
+    /// Requests a byte range (RFC 9110, 14.2); an empty range changes nothing.
+    pub fn with_range(mut self, range: Range<u64>) -> ClientRequest {
+        if let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) {
+            let text = format!("bytes={}-{last}", range.start);
+            if let Ok(value) = text.parse() {
+                self.headers.insert(http::header::RANGE, value);
+            }
+        }
+        self
+    }
+
+    /// Stores the body, up to `max` bytes; a longer one fails the request.
+    pub fn keep_body(mut self, max: usize) -> ClientRequest {
+        self.keep_max = max;
+        self
+    }
+
+    /// Adds a header field. Returns false, and adds nothing, if it cannot be sent.
+    pub fn add_header(&mut self, name: &str, value: &str) -> bool {
+        let parsed = (name.parse::<http::HeaderName>(), value.parse());
+        if let (Ok(name), Ok(value)) = parsed {
+            self.headers.append(name, value);
+            return true;
+        }
+        false
+    }
+}
+
+/// Whether a connection has served an earlier request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionReuse {
+    /// The connection was opened for this request.
+    New,
+    /// The connection was idle in the pool.
+    Reused,
+}
+
+/// The outcome of a request.
+#[derive(Debug, Clone)]
+pub struct RequestOutcome {
+    /// Status of the response; 0 without one.
+    pub status: u16,
+    /// Header fields of the response; only if the body is stored.
+    pub headers: HeaderMap,
+    /// Body bytes received, without framing.
+    pub body_bytes: u64,
+    /// The body, if it is stored.
+    pub body: Vec<u8>,
+    /// Scheduled time.
+    pub due: Instant,
+    /// Time of sending, of the last redirect if there were any; none if it was never sent.
+    pub sent: Option<Instant>,
+    /// Arrival of the first response byte.
+    pub first_byte: Option<Instant>,
+    /// Arrival of the last byte, or time of the failure.
+    pub last_byte: Instant,
+    /// Kind of failure. A status of 400 or more is not a failure of this kind.
+    pub fault: Option<FailureKind>,
+    /// Details of the failure.
+    pub detail: Option<Box<str>>,
+    /// The final URL, after redirects.
+    pub url: Url,
+    /// Number of redirects followed.
+    pub redirects: u32,
+    /// Whether the connection was new; none without a connection.
+    pub connection: Option<ConnectionReuse>,
+}
+
+impl RequestOutcome {
+    /// Creates the outcome of a request that has not been sent.
+    pub(super) fn new_unsent(request: &ClientRequest) -> RequestOutcome {
+        let now = Instant::now();
+        RequestOutcome {
+            status: 0,
+            headers: HeaderMap::new(),
+            body_bytes: 0,
+            body: Vec::new(),
+            due: request.due.unwrap_or(now),
+            sent: None,
+            first_byte: None,
+            last_byte: now,
+            fault: None,
+            detail: None,
+            url: request.url.clone(),
+            redirects: 0,
+            connection: None,
+        }
+    }
+
+    /// Returns whether the request succeeded with a 2xx status.
+    pub fn is_success(&self) -> bool {
+        self.fault.is_none() && (200..300).contains(&self.status)
+    }
+
+    /// Time from the scheduled start to the last byte.
+    pub fn latency_from_due(&self) -> Duration {
+        self.last_byte.saturating_duration_since(self.due)
+    }
+
+    /// Time from sending to the last byte.
+    pub fn latency_from_sent(&self) -> Option<Duration> {
+        Some(self.last_byte.saturating_duration_since(self.sent?))
+    }
+
+    pub(super) fn record_failure(&mut self, failure: RequestFailure) {
+        self.last_byte = Instant::now();
+        self.fault = Some(failure.fault);
+        self.detail = failure.detail;
+    }
+
+    pub(super) fn take_body(&mut self, keep: MemorySink) {
+        self.headers = keep.headers;
+        self.body = keep.body;
+        self.body_bytes = keep.count;
+    }
+}

@@ -1,0 +1,201 @@
+//! The bytes of a connection: plain or TLS, read into memory or discarded in the kernel.
+
+use rustix::net::{RecvFlags, SendFlags};
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// Limit of bytes that one `recv` discards. The kernel never writes to this buffer, so it occupies
+/// no physical memory.
+const SKIP_MAX: usize = 64 << 20;
+
+/// Limit of bytes per read when the body is wanted.
+const READ_MAX: usize = 64 << 10;
+
+/// Limit of bytes per read when the body is discarded: a head and a small body fit.
+const READ_HEAD: usize = 16 << 10;
+
+thread_local! {
+    /// Read buffer of heads and wanted bodies. One per thread, so that idle connections have no
+    /// buffer.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_MAX]);
+    /// Target of reads with `MSG_TRUNC`, which do not write to it.
+    static UNTOUCHED: RefCell<Vec<u8>> = RefCell::new(vec![0; SKIP_MAX]);
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) enum ConnectionStream {
+    /// TCP alone.
+    Plain(TcpStream),
+    /// TLS over TCP.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl ConnectionStream {
+    /// Returns whether the kernel can discard bytes.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, ConnectionStream::Plain(_))
+    }
+
+    /// Discards up to `most` bytes; 0 at the end of the stream.
+    pub(super) fn poll_skip(&mut self, cx: &mut Context<'_>, most: u64) -> Poll<io::Result<u64>> {
+        let ConnectionStream::Plain(socket) = self else {
+            return self.poll_take(cx, false, |bytes| bytes.len() as u64);
+        };
+        let most = usize::try_from(most).map_or(SKIP_MAX, |most| most.min(SKIP_MAX));
+        UNTOUCHED.with_borrow_mut(|untouched| {
+            let got = ready!(poll_recv(
+                socket,
+                cx,
+                &mut untouched[..most],
+                RecvFlags::TRUNC
+            ))?;
+            Poll::Ready(Ok(got as u64))
+        })
+    }
+
+    /// Reads available bytes and passes them to `look`; an empty slice at the end of the stream.
+    pub(super) fn poll_take<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        all: bool,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let most = if all { READ_MAX } else { READ_HEAD };
+            let got = match self {
+                ConnectionStream::Plain(socket) => ready!(poll_recv(
+                    socket,
+                    cx,
+                    &mut scratch[..most],
+                    RecvFlags::empty()
+                ))?,
+                ConnectionStream::Tls(stream) => {
+                    let mut buffer = ReadBuf::new(&mut scratch[..most]);
+                    ready!(Pin::new(stream.as_mut()).poll_read(cx, &mut buffer))?;
+                    buffer.filled().len()
+                }
+            };
+            Poll::Ready(Ok(look(&scratch[..got])))
+        })
+    }
+
+    /// Sends `bytes` from position `*done` on.
+    pub(super) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        done: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        while let Some(rest) = bytes.get(*done..).filter(|rest| !rest.is_empty()) {
+            let sent = match self {
+                ConnectionStream::Plain(socket) => ready!(poll_transmit(socket, cx, rest))?,
+                ConnectionStream::Tls(stream) => {
+                    ready!(Pin::new(stream.as_mut()).poll_write(cx, rest))?
+                }
+            };
+            match sent {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => *done += sent,
+            }
+        }
+        match self {
+            ConnectionStream::Plain(_) => Poll::Ready(Ok(())),
+            ConnectionStream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+}
+
+/// Receives available bytes into a buffer; 0 at the end of the stream. With `MSG_TRUNC`, nothing is
+/// written to the buffer.
+fn poll_recv(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+    flags: RecvFlags,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_read_ready(cx))?;
+        let mut got = 0;
+        // A short read has emptied the socket. Returning `WouldBlock` clears the readiness and
+        // saves a read that would find nothing.
+        let read = socket.try_io(Interest::READABLE, || {
+            got = rustix::net::recv(socket, &mut *buffer, flags)?.1;
+            match got {
+                0 => Ok(()),
+                _ if got < buffer.len() => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        match read {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Poll::Ready(Err(error));
+            }
+            Err(_) if got == 0 => continue,
+            _ => return Poll::Ready(Ok(got)),
+        }
+    }
+}
+
+/// Sends as many bytes as the socket accepts.
+fn poll_transmit(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_write_ready(cx))?;
+        let sent = socket.try_io(Interest::WRITABLE, || {
+            Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)?)
+        });
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            sent => return Poll::Ready(sent),
+        }
+    }
+}
+
+impl AsyncRead for ConnectionStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ConnectionStream::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            ConnectionStream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for ConnectionStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            ConnectionStream::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            ConnectionStream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ConnectionStream::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            ConnectionStream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ConnectionStream::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            ConnectionStream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

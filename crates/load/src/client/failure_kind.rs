@@ -1,0 +1,232 @@
+//! Kinds of request failures: a closed list, so that failures can be counted.
+
+use http1::ProtocolError;
+use serde::{Deserialize, Serialize};
+use std::{fmt, io};
+
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The URL cannot be requested.
+    Url,
+    /// The name has no address.
+    Dns,
+    /// No server listens at the address.
+    Refused,
+    /// No route to the host.
+    Unreachable,
+    /// The connection was not established in time.
+    ConnectTimeout,
+    /// This machine has no free socket or port.
+    NoSocket,
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// The TLS handshake or stream failed otherwise.
+    Tls,
+    /// The connection was reset.
+    Reset,
+    /// The connection was closed before the response started.
+    Closed,
+    /// The response is not HTTP.
+    Head,
+    /// The response head is longer than 64 KiB or has more than 128 fields.
+    HeadTooLong,
+    /// The response did not start in time.
+    Timeout,
+    /// The response started but did not finish in time.
+    BodyTimeout,
+    /// The body was shorter than declared.
+    Truncated,
+    /// The body's chunks are malformed.
+    Chunk,
+    /// The body is longer than the limit.
+    TooLong,
+    /// The body has another length than expected.
+    WrongLength,
+    /// The body has another hash than expected.
+    WrongHash,
+    /// Too many redirects, or an unusable one.
+    Redirects,
+    /// The HTTP/2 connection or stream failed.
+    Http2,
+    /// Another system error.
+    Io,
+}
+
+impl FailureKind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [FailureKind; 22] = [
+        FailureKind::Url,
+        FailureKind::Dns,
+        FailureKind::Refused,
+        FailureKind::Unreachable,
+        FailureKind::ConnectTimeout,
+        FailureKind::NoSocket,
+        FailureKind::Certificate,
+        FailureKind::Tls,
+        FailureKind::Reset,
+        FailureKind::Closed,
+        FailureKind::Head,
+        FailureKind::HeadTooLong,
+        FailureKind::Timeout,
+        FailureKind::BodyTimeout,
+        FailureKind::Truncated,
+        FailureKind::Chunk,
+        FailureKind::TooLong,
+        FailureKind::WrongLength,
+        FailureKind::WrongHash,
+        FailureKind::Redirects,
+        FailureKind::Http2,
+        FailureKind::Io,
+    ];
+
+    /// Describes the kind in a few words.
+    pub fn description(self) -> &'static str {
+        match self {
+            FailureKind::Url => "invalid URL",
+            FailureKind::Dns => "host name not found",
+            FailureKind::Refused => "connection refused",
+            FailureKind::Unreachable => "host unreachable",
+            FailureKind::ConnectTimeout => "connect timeout",
+            FailureKind::NoSocket => "no free socket or port on this machine",
+            FailureKind::Certificate => "certificate not trusted",
+            FailureKind::Tls => "TLS failed",
+            FailureKind::Reset => "connection reset",
+            FailureKind::Closed => "connection closed before the response",
+            FailureKind::Head => "invalid response head",
+            FailureKind::HeadTooLong => "response head too long",
+            FailureKind::Timeout => "response timeout",
+            FailureKind::BodyTimeout => "body timeout",
+            FailureKind::Truncated => "truncated body",
+            FailureKind::Chunk => "invalid chunked encoding",
+            FailureKind::TooLong => "body too long",
+            FailureKind::WrongLength => "unexpected body length",
+            FailureKind::WrongHash => "unexpected body hash",
+            FailureKind::Redirects => "too many redirects",
+            FailureKind::Http2 => "HTTP/2 failed",
+            FailureKind::Io => "system error",
+        }
+    }
+
+    /// Returns the kind of a system error.
+    pub(crate) fn from_io_error(error: &io::Error) -> FailureKind {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::ConnectionRefused => FailureKind::Refused,
+            Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown => {
+                FailureKind::Unreachable
+            }
+            Kind::TimedOut => FailureKind::ConnectTimeout,
+            Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
+                FailureKind::Reset
+            }
+            Kind::AddrNotAvailable | Kind::AddrInUse => FailureKind::NoSocket,
+            Kind::UnexpectedEof => FailureKind::Closed,
+            _ => match error
+                .raw_os_error()
+                .map(rustix::io::Errno::from_raw_os_error)
+            {
+                Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => FailureKind::NoSocket,
+                _ => FailureKind::Io,
+            },
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description())
+    }
+}
+
+/// A failure: its kind and details.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestFailure {
+    /// Its kind.
+    pub fault: FailureKind,
+    /// Message of the system or library; not for counting.
+    pub detail: Option<Box<str>>,
+    /// No response byte arrived. On a reused connection, the server had closed it.
+    pub(crate) unanswered: bool,
+}
+
+impl RequestFailure {
+    pub(crate) fn new(fault: FailureKind, detail: impl fmt::Display) -> RequestFailure {
+        RequestFailure {
+            fault,
+            detail: Some(detail.to_string().into()),
+            unanswered: false,
+        }
+    }
+
+    pub(crate) fn mark_unanswered(mut self) -> RequestFailure {
+        self.unanswered = matches!(self.fault, FailureKind::Reset | FailureKind::Closed);
+        self
+    }
+}
+
+impl From<FailureKind> for RequestFailure {
+    fn from(fault: FailureKind) -> RequestFailure {
+        RequestFailure {
+            fault,
+            detail: None,
+            unanswered: false,
+        }
+    }
+}
+
+impl From<ProtocolError> for RequestFailure {
+    fn from(error: ProtocolError) -> RequestFailure {
+        let fault = match error {
+            ProtocolError::HeadTooLong => FailureKind::HeadTooLong,
+            ProtocolError::Truncated => FailureKind::Truncated,
+            ProtocolError::ChunkSize
+            | ProtocolError::ChunkExtensionsTooLong
+            | ProtocolError::ChunkEnd
+            | ProtocolError::Trailer
+            | ProtocolError::TrailersTooLong => FailureKind::Chunk,
+            _ => FailureKind::Head,
+        };
+        RequestFailure::new(fault, error)
+    }
+}
+
+impl From<io::Error> for RequestFailure {
+    fn from(error: io::Error) -> RequestFailure {
+        if let Some(tls) = error
+            .get_ref()
+            .and_then(|e| e.downcast_ref::<rustls::Error>())
+        {
+            let fault = match tls {
+                rustls::Error::InvalidCertificate(_) => FailureKind::Certificate,
+                _ => FailureKind::Tls,
+            };
+            return RequestFailure::new(fault, tls);
+        }
+        RequestFailure::new(FailureKind::from_io_error(&error), &error)
+    }
+}
+
+impl fmt::Display for RequestFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.detail {
+            Some(detail) => write!(f, "{}: {detail}", self.fault),
+            None => self.fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RequestFailure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_are_listed_in_order() {
+        for (number, fault) in FailureKind::ALL.iter().enumerate() {
+            assert_eq!(*fault as usize, number, "{fault}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A client with a connection pool.
+
+use super::http1_exchange::{self, DefaultHeaders, EncodedRequest, ExchangeResponse};
+use super::{
+    BodyDigest, ClientConnection, ClientRequest, ConnectionReuse, Dialer, FailureKind, MemorySink,
+    RequestFailure, RequestOutcome, http2_exchange,
+};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use url::{Origin, Url};
+
+/// The client of one viewer. Its pool holds at most
+/// [`ClientSettings::connections_max`](super::ClientSettings::connections_max) connections; further
+/// requests wait.
+pub struct HttpClient {
+    dialer: Dialer,
+    idle: Mutex<VecDeque<(Origin, ClientConnection)>>,
+    free: Semaphore,
+}
+
+impl std::fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// Creates a client without connections.
+    pub fn new(dialer: &Dialer) -> HttpClient {
+        let most = dialer
+            .settings()
+            .connections_max
+            .clamp(1, Semaphore::MAX_PERMITS);
+        HttpClient {
+            dialer: dialer.clone(),
+            idle: Mutex::default(),
+            free: Semaphore::new(most),
+        }
+    }
+
+    /// Sends a request and returns its outcome, at the latest after
+    /// [`ClientSettings::timeout`](super::ClientSettings::timeout). Dropping the future cancels the
+    /// request and closes its connection.
+    pub async fn get(&self, request: &ClientRequest) -> RequestOutcome {
+        let mut outcome = RequestOutcome::new_unsent(request);
+        let limit = self.dialer.settings().timeout;
+        let failed =
+            match tokio::time::timeout(limit, self.follow_redirects(request, &mut outcome)).await {
+                Ok(result) => result.err(),
+                Err(_) if outcome.first_byte.is_some() => Some(FailureKind::BodyTimeout.into()),
+                Err(_) => Some(FailureKind::Timeout.into()),
+            };
+        if let Some(failure) = failed {
+            outcome.record_failure(failure);
+        }
+        outcome
+    }
+
+    /// Closes idle connections.
+    pub fn close_idle(&self) {
+        self.idle_connections().clear();
+    }
+
+    /// Sends the request and follows redirects.
+    async fn follow_redirects(
+        &self,
+        request: &ClientRequest,
+        outcome: &mut RequestOutcome,
+    ) -> Result<(), RequestFailure> {
+        let Ok(_free) = self.free.acquire().await else {
+            unreachable!("the semaphore is never closed");
+        };
+        let mut method = request.method.clone();
+        loop {
+            let mut sink = MemorySink {
+                max: request.keep_max,
+                digest: request
+                    .check
+                    .filter(|c| c.sha256.is_some())
+                    .map(|_| BodyDigest::default()),
+                ..MemorySink::default()
+            };
+            let response = self
+                .send_or_retry(&method, request, outcome, &mut sink)
+                .await;
+            let digest = sink.digest.take();
+            let next = response
+                .as_ref()
+                .ok()
+                .and_then(|response| redirect_target(response.status, &outcome.url, &sink.headers));
+            outcome.take_body(sink);
+            let response = response?;
+            outcome.status = response.status;
+            outcome.body_bytes = response.body_bytes;
+            outcome.first_byte = Some(response.first_byte);
+            outcome.last_byte = response.last_byte;
+            let Some(next) = next else {
+                let check = request
+                    .check
+                    .filter(|_| (200..300).contains(&response.status));
+                return Ok(check.map_or(Ok(()), |check| {
+                    check.check_body(response.body_bytes, digest)
+                })?);
+            };
+            outcome.redirects += 1;
+            if outcome.redirects > self.dialer.settings().redirects_max {
+                return Err(RequestFailure::new(FailureKind::Redirects, next));
+            }
+            if matches!(response.status, 301..=303) && method != http::Method::HEAD {
+                method = http::Method::GET;
+            }
+            outcome.url = next;
+        }
+    }
+
+    /// Sends the request, and once more on a new connection if the server had closed an idle one.
+    async fn send_or_retry(
+        &self,
+        method: &http::Method,
+        request: &ClientRequest,
+        outcome: &mut RequestOutcome,
+        sink: &mut MemorySink,
+    ) -> Result<ExchangeResponse, RequestFailure> {
+        let url = outcome.url.clone();
+        if let Some(link) = self.take_idle(&url.origin()) {
+            outcome.connection = Some(ConnectionReuse::Reused);
+            match self
+                .send_and_receive(link, method, request, outcome, sink)
+                .await
+            {
+                Err(failure) if failure.unanswered => outcome.first_byte = None,
+                done => return done,
+            }
+        }
+        outcome.connection = None;
+        let link = self.dialer.connect_to_host(&url).await?;
+        outcome.connection = Some(ConnectionReuse::New);
+        self.send_and_receive(link, method, request, outcome, sink)
+            .await
+    }
+
+    async fn send_and_receive(
+        &self,
+        link: ClientConnection,
+        method: &http::Method,
+        request: &ClientRequest,
+        outcome: &mut RequestOutcome,
+        sink: &mut MemorySink,
+    ) -> Result<ExchangeResponse, RequestFailure> {
+        let settings = self.dialer.settings();
+        let defaults = DefaultHeaders {
+            user_agent: &settings.user_agent,
+            keep_alive: settings.keep_alive,
+        };
+        let url = outcome.url.clone();
+        outcome.sent = None;
+        let moments = (&mut outcome.sent, &mut outcome.first_byte);
+        // A GET that follows a redirected POST carries no body.
+        let body = match *method == request.method {
+            true => request.body.clone(),
+            false => bytes::Bytes::new(),
+        };
+        match link {
+            ClientConnection::Http1(mut stream, counted) => {
+                let encoded = EncodedRequest {
+                    bytes: &http1_exchange::encode_request(
+                        method,
+                        &url,
+                        &request.headers,
+                        &body,
+                        &defaults,
+                    ),
+                    head_only: *method == http::Method::HEAD,
+                    body_max: settings.body_max,
+                };
+                let done = http1_exchange::send_and_receive(
+                    &mut stream,
+                    &encoded,
+                    sink,
+                    moments.0,
+                    moments.1,
+                )
+                .await?;
+                if done.keep_alive && settings.keep_alive {
+                    self.give_back(url.origin(), ClientConnection::Http1(stream, counted));
+                }
+                Ok(done)
+            }
+            ClientConnection::Http2(shared) => {
+                if settings.keep_alive {
+                    self.give_back(url.origin(), ClientConnection::Http2(shared.clone()));
+                }
+                let head =
+                    http2_exchange::encode_request(method, &url, &request.headers, &defaults)?;
+                let most = settings.body_max;
+                let done = http2_exchange::send_and_receive(
+                    &shared, head, body, most, sink, moments.0, moments.1,
+                )
+                .await;
+                if matches!(&done, Err(failure) if failure.fault != FailureKind::TooLong) {
+                    self.idle_connections()
+                        .retain(|(to, _)| *to != url.origin());
+                }
+                done
+            }
+        }
+    }
+
+    /// Takes the most recently used idle connection to the origin.
+    fn take_idle(&self, origin: &Origin) -> Option<ClientConnection> {
+        let mut idle = self.idle_connections();
+        let at = idle.iter().rposition(|(to, _)| to == origin)?;
+        idle.remove(at).map(|(_, link)| link)
+    }
+
+    fn give_back(&self, origin: Origin, link: ClientConnection) {
+        let mut idle = self.idle_connections();
+        idle.push_back((origin, link));
+        while idle.len() > self.dialer.settings().connections_max.max(1) {
+            idle.pop_front();
+        }
+    }
+
+    fn idle_connections(&self) -> std::sync::MutexGuard<'_, VecDeque<(Origin, ClientConnection)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the target of a redirect (RFC 9110, 15.4).
+pub(crate) fn redirect_target(status: u16, from: &Url, headers: &http::HeaderMap) -> Option<Url> {
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = headers.get(http::header::LOCATION)?.to_str().ok()?;
+    from.join(location).ok()
+}

@@ -1,0 +1,60 @@
+//! Errors that end a command, and their exit codes.
+
+use crate::client::FailureKind;
+use crate::generator_threads::GeneratorError;
+use crate::rate::manifest_targets::ManifestError;
+use crate::report::result_files::ResultFileError;
+use net::config::UsageError;
+use std::io;
+use std::process::ExitCode;
+use url::Url;
+
+/// An error that ends a command.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Wrong usage or configuration.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// A manifest's segments cannot be listed.
+    #[error(transparent)]
+    ListTargets(#[from] ManifestError),
+    /// The request for a file's length failed: its URL, how, and the details.
+    #[error("cannot fetch {0}: {1} {2}")]
+    FetchLength(Box<Url>, FailureKind, Box<str>),
+    /// The server does not support range requests.
+    #[error("{url}: no 206 response to a range request (status {status}); use another server")]
+    NoRanges {
+        /// The file.
+        url: Box<Url>,
+        /// The status received instead.
+        status: u16,
+    },
+    /// The run failed.
+    #[error(transparent)]
+    Generate(#[from] GeneratorError),
+    /// A result file cannot be read.
+    #[error(transparent)]
+    ReadResult(#[from] ResultFileError),
+    /// The result cannot be encoded as JSON.
+    #[error("cannot encode the result: {0}")]
+    EncodeResult(#[from] serde_json::Error),
+    /// An output file cannot be written: its path and the cause.
+    #[error("cannot write {0}: {1}; choose a file that you may write")]
+    WriteFile(String, io::Error),
+    /// The event loop cannot be started.
+    #[error("cannot start an event loop: {0}; allow more open files")]
+    StartRuntime(io::Error),
+    /// The thread that waits for signals cannot be started.
+    #[error("cannot start the signal thread: {0}; allow more threads")]
+    StartSignalThread(io::Error),
+}
+
+impl CommandError {
+    /// The exit code: 2 for wrong usage, 1 for a failure.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        match self {
+            CommandError::Usage(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! `headwater load rate`.
+
+use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_url};
+use super::stop_signal::stop_on_ctrl_c;
+use super::{
+    CLIENT, CommandError, OUTPUTS, RunInput, open_outputs, read_client_settings, read_seed,
+    read_threads, run_and_report,
+};
+use crate::client::{BodyCheck, ClientRequest, Dialer, HttpClient, Url};
+use crate::rate::manifest_targets::{self, SegmentWeighting};
+use crate::rate::vegeta_format;
+use crate::rate::{
+    ArrivalSpacing, RandomRanges, RateProfile, RateRunPlan, RequestKind, RequestTarget,
+    run as run_plan,
+};
+use crate::report::live_progress::{LiveProgress, format_progress};
+use crate::result::RunResult;
+use clap::{Arg, ArgMatches, Command};
+use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, flags};
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const SETTINGS: &[&[Setting]] = &[RATE, CLIENT, OUTPUTS];
+
+const RATE: &[Setting] = &[
+    Setting::new(
+        "rate",
+        "RATE",
+        "50",
+        "Offered rate in requests per second, or a profile; see below",
+    ),
+    Setting::new(
+        "arrivals",
+        "even|poisson",
+        "even",
+        "Spacing of requests within the rate",
+    ),
+    Setting::new(
+        "duration",
+        "DURATION",
+        "",
+        "Length of the run [default: that of the profile, or 10s]",
+    ),
+    Setting::new(
+        "drain",
+        "DURATION",
+        "30s",
+        "Time after the profile in which overdue requests are sent and awaited",
+    ),
+    Setting::new(
+        "seed",
+        "N",
+        "1",
+        "Seed of arrivals, weighted choices and random ranges",
+    ),
+    Setting::new(
+        "connections",
+        "N",
+        "10",
+        "Connections opened before the start; with --rate max, all of them",
+    ),
+    Setting::new(
+        "max-connections",
+        "N",
+        "10000",
+        "Limit of connections; further requests wait and count as late",
+    ),
+    Setting::new(
+        "streams",
+        "N",
+        "1",
+        "Concurrent requests per HTTP/2 connection",
+    ),
+    Setting::new(
+        "threads",
+        "N",
+        "0",
+        "Generator threads with their own connections; 0 is one per core",
+    ),
+    Setting::new(
+        "header",
+        "FIELD",
+        "",
+        "Header field of every request, such as 'X-Test: 1'",
+    )
+    .as_list(),
+    Setting::new(
+        "weigh",
+        "even|start",
+        "even",
+        "Weights of segments: equal, or falling as if viewers left early",
+    ),
+    Setting::new(
+        "range-size",
+        "BYTES",
+        "1MiB",
+        "Length of the random ranges of ranges:URL",
+    ),
+    Setting::new("length", "BYTES", "", "Expected length of every body"),
+    Setting::new("sha256", "HEX", "", "Expected SHA-256 of every body"),
+    Setting::new(
+        "write-targets",
+        "FILE",
+        "",
+        "Write the requests in Vegeta's JSON format and exit; - is standard output",
+    ),
+];
+
+const AFTER: &str = "\
+Targets (used in turn, unless files or manifests give weights):
+  http://host/path          this URL
+  manifest:http://.../.mpd  every playlist, init segment and segment listed (HLS, DASH)
+  ranges:http://.../film.mp4
+                            random ranges of the file, --range-size bytes each
+  @FILE                     requests in Vegeta's format: METHOD URL, header fields, @body; or JSON lines
+
+Rates:
+  100   100/s   6000/min    constant
+  ramp:10..500              from 10 to 500 requests per second
+  steps:50+50/10s..600      from 50, 50 more every 10 s, up to 600; steps are reported separately
+  sine:100~50/60s           mean 100, amplitude 50, period 60 s
+  file:PATH                 lines of a time in seconds and a rate, interpolated
+  max                       closed loop: as fast as --connections allow (no latency from due)
+
+Every request starts when it is due and waits for no other. Latency is reported from the due time
+(no coordinated omission) and from the actual send time. Exit codes: 0 for success, 1 if the run or
+an expectation failed, 2 for wrong usage.
+
+Examples:
+  headwater load rate http://127.0.0.1:8080/film.mp4/.m3u8 --rate 500 --duration 30s
+  headwater load rate manifest:http://127.0.0.1:8080/film.mp4/.mpd --rate steps:50+50/10s..600 \\
+      --arrivals poisson --html report.html --expect 'p99 < 50ms' --expect 'errors = 0'
+  headwater load rate @requests.txt --rate ramp:1..2000 --duration 60s --records run.jsonl.zst";
+
+/// The command line of `headwater load rate`.
+pub(super) fn command() -> Command {
+    let targets = Arg::new("target")
+        .value_name("TARGET")
+        .num_args(1..)
+        .required_unless_present(net::config::PRINT)
+        .help("Targets: URL, manifest:URL, ranges:URL or @FILE");
+    Command::new("rate")
+        .about("Send requests at a given rate, however slow the server is, and measure latency")
+        .after_help(AFTER)
+        .arg(targets)
+        .args(flags(SETTINGS))
+}
+
+/// Runs the command.
+pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    run_and_report(SETTINGS, flags, "target", generate_requests)
+}
+
+fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
+    let plan = read_plan(&input.layers, &input.targets)?;
+    if let Some(path) = input.layers.one("write-targets") {
+        let text = vegeta_format::format_requests(&plan.targets);
+        let written = match path {
+            "-" => std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()),
+            path => std::fs::write(path, text),
+        };
+        written.map_err(|error| CommandError::WriteFile(path.into(), error))?;
+        return Ok(None);
+    }
+    let outputs = open_outputs(&input.layers)?;
+    let stop = stop_on_ctrl_c()?;
+    let live = LiveProgress::new(plan.profile.duration_s());
+    let run = run_plan(Arc::new(plan), stop, outputs, |progress| {
+        live.show_second(progress.second.second, &format_progress(progress))
+    })?;
+    live.clear_terminal();
+    Ok(Some(run))
+}
+
+fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, CommandError> {
+    let number =
+        |name, default| Ok::<_, UsageError>(parse_setting(layers, name, count)?.unwrap_or(default));
+    let duration_s = parse_setting(layers, "duration", duration)?.map(|time| time.as_secs_f64());
+    let offered = layers.one("rate").unwrap_or_default().to_owned();
+    let profile = parse_setting(layers, "rate", |text| {
+        RateProfile::parse(text, duration_s, |path| std::fs::read_to_string(path))
+    })?;
+    let profile = profile.ok_or_else(|| UsageError("--rate is missing; give a rate".into()))?;
+    let settings = read_client_settings(layers)?;
+    let dialer = Dialer::new(settings).map_err(|error| UsageError(error.to_string()))?;
+    let targets = read_targets(layers, words, &dialer)?;
+    let connections = number("connections", 10)?;
+    let most = match profile {
+        RateProfile::Max { .. } => connections.max(1),
+        RateProfile::Given { .. } => number("max-connections", 10_000)?.max(1),
+    };
+    Ok(RateRunPlan {
+        profile,
+        offered,
+        spacing: parse_setting(layers, "arrivals", spacing)?.unwrap_or_default(),
+        seed: read_seed(layers)?,
+        dialer,
+        targets,
+        connections: connections.min(most),
+        connections_max: most,
+        streams: number("streams", 1)?.clamp(1, 10_000),
+        threads: read_threads(layers)?.clamp(1, most.min(1024)),
+        drain: parse_setting(layers, "drain", duration)?.unwrap_or_default(),
+    })
+}
+
+fn spacing(text: &str) -> Result<ArrivalSpacing, InvalidChoice> {
+    let spacings = [
+        ("even", ArrivalSpacing::Even),
+        ("poisson", ArrivalSpacing::Poisson),
+    ];
+    parse_choice(text, &spacings)
+}
+
+fn weigh(text: &str) -> Result<SegmentWeighting, InvalidChoice> {
+    parse_choice(
+        text,
+        &[
+            ("even", SegmentWeighting::Even),
+            ("start", SegmentWeighting::Start),
+        ],
+    )
+}
+
+/// Lists the targets that the command line names.
+fn read_targets(
+    layers: &SettingLayers,
+    words: &[String],
+    dialer: &Dialer,
+) -> Result<Vec<RequestTarget>, CommandError> {
+    let weigh = parse_setting(layers, "weigh", weigh)?.unwrap_or_default();
+    let size = parse_setting(layers, "range-size", bytes)?.unwrap_or(1 << 20);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(CommandError::StartRuntime)?;
+    let mut all = Vec::new();
+    for word in words {
+        let wrong = |cause: &dyn Display| UsageError(format!("{word}: {cause}"));
+        if let Some(path) = word.strip_prefix('@') {
+            let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+            all.extend(
+                vegeta_format::parse_requests(&text, |path| std::fs::read(path))
+                    .map_err(|error| wrong(&error))?,
+            );
+        } else if let Some(at) = word.strip_prefix("manifest:") {
+            let at = parse_url(at).map_err(|error| wrong(&error))?;
+            all.extend(runtime.block_on(manifest_targets::list_targets(dialer, &at, weigh))?);
+        } else if let Some(at) = word.strip_prefix("ranges:") {
+            let at = parse_url(at).map_err(|error| wrong(&error))?;
+            let file_bytes = runtime.block_on(fetch_length(dialer, &at))?;
+            let ranges = Some(RandomRanges { file_bytes, size });
+            all.push(RequestTarget {
+                kind: RequestKind::Range,
+                ranges,
+                ..RequestTarget::get(at)
+            });
+        } else {
+            all.push(RequestTarget::get(
+                parse_url(word).map_err(|error| wrong(&error))?,
+            ));
+        }
+    }
+    let check = BodyCheck {
+        length: parse_setting(layers, "length", bytes)?,
+        sha256: parse_setting(layers, "sha256", vegeta_format::parse_sha256)?,
+    };
+    for field in layers.list("header") {
+        let wrong = || {
+            UsageError(format!(
+                "header = {field:?}: invalid header field; use NAME: VALUE"
+            ))
+        };
+        let (name, value) = field.split_once(':').ok_or_else(wrong)?;
+        let name: http::HeaderName = name.trim().parse().map_err(|_| wrong())?;
+        let value: http::HeaderValue = value.trim().parse().map_err(|_| wrong())?;
+        all.iter_mut().for_each(|target| {
+            target.headers.append(name.clone(), value.clone());
+        });
+    }
+    if check != BodyCheck::default() {
+        all.iter_mut().for_each(|target| target.check = Some(check));
+    }
+    Ok(all)
+}
+
+/// Fetches a file's length from the response to a range request.
+async fn fetch_length(dialer: &Dialer, url: &Url) -> Result<u64, CommandError> {
+    let request = ClientRequest::new(url.clone())
+        .with_range(0..1)
+        .keep_body(1 << 10);
+    let outcome = HttpClient::new(dialer).get(&request).await;
+    if let Some(fault) = outcome.fault {
+        let detail = outcome.detail.unwrap_or_default();
+        return Err(CommandError::FetchLength(
+            Box::new(url.clone()),
+            fault,
+            detail,
+        ));
+    }
+    let total = outcome.headers.get(http::header::CONTENT_RANGE);
+    let total = total.and_then(|value| value.to_str().ok()?.rsplit_once('/')?.1.parse().ok());
+    match total {
+        Some(total) if outcome.status == 206 && total > 0 => Ok(total),
+        _ => Err(CommandError::NoRanges {
+            url: Box::new(url.clone()),
+            status: outcome.status,
+        }),
+    }
+}

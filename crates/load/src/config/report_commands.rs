@@ -1,0 +1,129 @@
+//! `headwater load report` and `headwater load compare`.
+
+use super::{CommandError, OUTPUTS, print_out, read_expectations, read_layers, report_result};
+use crate::report::{html_report, paired_comparison, result_files};
+use crate::result::RunResult;
+use clap::{Arg, ArgMatches, Command};
+use net::config::{Setting, UsageError, flags};
+use std::path::Path;
+use std::process::ExitCode;
+
+const REPORT: &[&[Setting]] = &[OUTPUTS];
+
+const AFTER_REPORT: &str = "\
+A FILE was written by --json (everything), --records (everything except the generator's lateness)
+or --hdr (distributions only). Several files are merged: histograms are added, so percentiles cover
+all requests.
+
+Examples:
+  headwater load report run.json
+  headwater load report generator-*.json --html all.html --expect 'p99.9 < 200ms'";
+
+const AFTER_COMPARE: &str = "\
+Runs of A and B are paired in order. Alternate them (A B, B A, A B ...), so that changes on the
+machine affect both. An interval needs at least three pairs; five or more give a useful one.
+
+Example:
+  headwater load compare --a nginx-1.json --a nginx-2.json --a nginx-3.json \\
+      --b ours-1.json --b ours-2.json --b ours-3.json --html compare.html";
+
+pub(super) fn report_command() -> Command {
+    Command::new("report")
+        .about("Report on one finished run, or on several merged")
+        .after_help(AFTER_REPORT)
+        .arg(files_argument("file", "FILE", "Result files of runs"))
+        .args(flags(REPORT))
+}
+
+pub(super) fn compare_command() -> Command {
+    let side = |name: &'static str, help| {
+        Arg::new(name)
+            .long(name)
+            .value_name("FILE")
+            .action(clap::ArgAction::Append)
+            .required(true)
+            .num_args(1..)
+            .help(help)
+    };
+    let html = Arg::new("html").long("html").value_name("FILE");
+    let name = |id| Arg::new(id).long(id).value_name("TEXT");
+    Command::new("compare")
+        .about("Compare two configurations by interleaved runs")
+        .after_help(AFTER_COMPARE)
+        .arg(side("a", "Runs of the first configuration, in order"))
+        .arg(side("b", "Runs of the second configuration, in order"))
+        .arg(name("name-a").help("Name of the first configuration"))
+        .arg(name("name-b").help("Name of the second configuration"))
+        .arg(html.help("Write an HTML report of both with plots"))
+}
+
+fn files_argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
+    let arg = Arg::new(id).value_name(value).num_args(1..).help(help);
+    arg.required_unless_present(net::config::PRINT)
+}
+
+fn read_results(flags: &ArgMatches, id: &str) -> Result<Vec<RunResult>, CommandError> {
+    let paths = flags.get_many::<String>(id).into_iter().flatten();
+    let runs = paths.map(|path| Ok(result_files::read_result(Path::new(path))?));
+    runs.collect()
+}
+
+pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    let layers = read_layers(REPORT, flags)?;
+    if layers.print {
+        print_out(&layers);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for name in ["hdr", "records"] {
+        if layers.one(name).is_some() {
+            return Err(UsageError(format!(
+                "--{name} is not available here; use it with `load rate` or `load players`"
+            ))
+            .into());
+        }
+    }
+    let expected = read_expectations(&layers)?;
+    let mut merged = merge_results(read_results(flags, "file")?);
+    if let Some(name) = layers.one("name") {
+        merged.name = name.to_owned();
+    }
+    report_result(&layers, &merged, &expected)
+}
+
+fn merge_results(runs: Vec<RunResult>) -> RunResult {
+    let mut runs = runs.into_iter();
+    let mut merged = runs.next().unwrap_or_default();
+    runs.for_each(|run| merged.add(&run));
+    merged
+}
+
+pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    let (a, b) = (read_results(flags, "a")?, read_results(flags, "b")?);
+    if a.len() != b.len() {
+        let what = format!(
+            "{} runs of A and {} of B; give the same number, because runs are compared in pairs",
+            a.len(),
+            b.len()
+        );
+        return Err(UsageError(what).into());
+    }
+    let name = |id, default: &str| {
+        flags
+            .get_one::<String>(id)
+            .map_or(default.to_owned(), String::clone)
+    };
+    let names = (name("name-a", "A"), name("name-b", "B"));
+    print_out(paired_comparison::format_summary(
+        &a,
+        &b,
+        (&names.0, &names.1),
+        1,
+    ));
+    if let Some(path) = flags.get_one::<String>("html") {
+        let (mut a, mut b) = (merge_results(a), merge_results(b));
+        (a.name, b.name) = names;
+        std::fs::write(path, html_report::render_page(&[&a, &b]))
+            .map_err(|error| CommandError::WriteFile(path.clone(), error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

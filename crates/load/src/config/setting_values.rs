@@ -1,0 +1,71 @@
+//! Values of settings: choices and URLs.
+
+use net::config::{SettingLayers, UsageError};
+use std::fmt::Display;
+use url::Url;
+
+/// Parses a setting. Returns none if it is not set.
+///
+/// # Errors
+/// The setting, who set it, and the cause.
+pub(super) fn parse_setting<T, E: Display>(
+    layers: &SettingLayers,
+    name: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, UsageError> {
+    layers.with(name, |text| parse(text).map_err(|cause| cause.to_string()))
+}
+
+/// A value that is none of the choices.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {0}")]
+pub(super) struct InvalidChoice(String);
+
+/// Returns the meaning of a value that is one of a few words.
+pub(super) fn parse_choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, InvalidChoice> {
+    let chosen = choices.iter().find(|(name, _)| *name == text);
+    chosen.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        InvalidChoice(names.join(" or "))
+    })
+}
+
+/// Parses `yes` or `no`.
+pub(super) fn parse_yes_no(text: &str) -> Result<bool, InvalidChoice> {
+    parse_choice(text, &[("yes", true), ("no", false)])
+}
+
+/// Text that is not the URL of a web server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UrlError {
+    #[error("invalid URL: {0}; use http://host/path")]
+    Syntax(url::ParseError),
+    #[error("unsupported scheme {0}; use http or https")]
+    Scheme(String),
+}
+
+/// Parses the URL of a web server.
+pub(super) fn parse_url(text: &str) -> Result<Url, UrlError> {
+    let url = Url::parse(text).map_err(UrlError::Syntax)?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(UrlError::Scheme(other.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_values_list_the_valid_ones() {
+        let error = parse_yes_no("maybe").unwrap_err();
+        assert_eq!(error.to_string(), "expected yes or no");
+        assert_eq!(parse_yes_no("yes"), Ok(true));
+        let error = parse_url("ftp://host/").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unsupported scheme ftp; use http or https"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Generator threads, and the loop that collects their reports.
+
+use crate::client::RequestFailure;
+use crate::result::OutputError;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Interval at which the stop flag is checked.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A run that could not start or did not finish.
+#[derive(Debug, thiserror::Error)]
+pub enum GeneratorError {
+    /// A target's request cannot be encoded.
+    #[error("cannot encode a request: {0}; check the targets' URLs and header fields")]
+    EncodeRequest(RequestFailure),
+    /// The system refused a thread.
+    #[error("cannot start a generator thread: {0}; use fewer --threads")]
+    StartThread(io::Error),
+    /// A thread could not create its event loop.
+    #[error("cannot start an event loop: {0}; use fewer --threads or allow more open files")]
+    StartRuntime(io::Error),
+    /// A thread panicked.
+    #[error("a generator thread panicked; the message above is a bug in headwater")]
+    ThreadPanicked,
+    /// An output file cannot be written.
+    #[error(transparent)]
+    WriteOutput(#[from] OutputError),
+}
+
+/// An event for the collecting loop.
+pub(crate) enum GeneratorEvent<T> {
+    /// A thread's report.
+    Report(Box<T>),
+    /// No report arrived within [`LOOK`].
+    Nothing,
+    /// The user requested a stop; sent once.
+    Stop,
+}
+
+/// Starts `threads` threads that run `work`, and passes their reports to `hear` until all have
+/// finished.
+///
+/// # Errors
+/// A thread could not start or failed, or `hear` failed.
+pub(crate) fn run_threads<T: Send + 'static>(
+    name: &str,
+    threads: usize,
+    stop: &AtomicBool,
+    work: impl Fn(usize, &Sender<Box<T>>) -> Result<(), GeneratorError> + Clone + Send + 'static,
+    mut hear: impl FnMut(GeneratorEvent<T>) -> Result<(), GeneratorError>,
+) -> Result<(), GeneratorError> {
+    let (out, reports) = channel();
+    let mut workers = Vec::new();
+    for number in 0..threads {
+        let (work, out) = (work.clone(), out.clone());
+        let worker = std::thread::Builder::new()
+            .name(format!("{name}-{number}"))
+            .spawn(move || work(number, &out));
+        workers.push(worker.map_err(GeneratorError::StartThread)?);
+    }
+    drop(out);
+    let mut stopping = false;
+    loop {
+        if !stopping && stop.load(Ordering::Relaxed) {
+            stopping = true;
+            hear(GeneratorEvent::Stop)?;
+        }
+        match reports.recv_timeout(LOOK) {
+            Ok(report) => hear(GeneratorEvent::Report(report))?,
+            Err(RecvTimeoutError::Timeout) => hear(GeneratorEvent::Nothing)?,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    for worker in workers {
+        let ended = worker.join();
+        ended.map_err(|_| GeneratorError::ThreadPanicked)??;
+    }
+    Ok(())
+}
+
+/// Returns the processor time that this process has used, in seconds.
+pub(crate) fn cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,55 @@
+//! Rules that ignore the network: one level, or a random one.
+
+use super::{AbrRule, LevelChoice, PlayerView};
+
+/// Always the same level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FixedLevel {
+    /// The highest.
+    Highest,
+    /// The lowest.
+    Lowest,
+    /// The level nearest to this bitrate, in bits per second.
+    Given(f64),
+}
+
+impl FixedLevel {
+    /// Returns the level of an ascending ladder.
+    pub fn level(self, bitrates: &[f64]) -> usize {
+        match self {
+            FixedLevel::Highest => bitrates.len().saturating_sub(1),
+            FixedLevel::Lowest => 0,
+            FixedLevel::Given(bps) => nearest_level(bitrates, bps),
+        }
+    }
+}
+
+impl AbrRule for FixedLevel {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+        self.level(view.bitrates).into()
+    }
+}
+
+/// Returns the level with the nearest bitrate.
+fn nearest_level(bitrates: &[f64], bps: f64) -> usize {
+    let distances = bitrates.iter().map(|bitrate| (bitrate - bps).abs());
+    let found = distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+    found.map_or(0, |(level, _)| level)
+}
+
+/// A random level for each segment; a seed determines the sequence.
+#[derive(Debug)]
+pub struct RandomLevel(crate::random::Random);
+
+impl RandomLevel {
+    /// Creates the rule from a seed.
+    pub fn new(seed: u64) -> RandomLevel {
+        RandomLevel(crate::random::Random::new(seed))
+    }
+}
+
+impl AbrRule for RandomLevel {
+    fn choose_level(&mut self, view: &PlayerView<'_>) -> LevelChoice {
+        (self.0.below(view.bitrates.len() as u64) as usize).into()
+    }
+}

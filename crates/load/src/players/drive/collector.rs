@@ -1,0 +1,243 @@
+//! Merges the threads' reports second by second, and writes them to the output files.
+
+use super::player_thread::{SharedPlayback, run_thread};
+use super::population_stats::{PlaceTrace, PopulationSample, PopulationStats};
+use super::thread_stats::ViewerThreadReport;
+use super::{DocumentCache, ViewerRunPlan};
+use crate::generator_threads::{self, GeneratorError, GeneratorEvent, cpu_s};
+use crate::rate::RequestKind;
+use crate::result::{OutputError, RequestStats, RunOutputs, RunResult, SecondStats, StepResult};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Barrier, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Places whose viewers are traced individually.
+const TRACES: u64 = 12;
+
+/// The state of a run at the end of a second.
+#[derive(Debug)]
+pub struct ViewerProgress<'a> {
+    /// The finished second.
+    pub second: &'a SecondStats,
+    /// Its viewers.
+    pub sample: &'a PopulationSample,
+}
+
+/// Plays a plan to its end. `stop` ends it early and keeps the results. `see` is called every
+/// second.
+///
+/// # Errors
+/// The run could not start, or an output file cannot be written.
+pub fn run(
+    plan: Arc<ViewerRunPlan>,
+    stop: &AtomicBool,
+    mut outputs: RunOutputs,
+    mut see: impl FnMut(&ViewerProgress<'_>),
+) -> Result<(RunResult, PopulationStats), GeneratorError> {
+    let common = Arc::new(SharedPlayback {
+        catalog: DocumentCache::new(plan.audio_preference.clone()),
+        start: OnceLock::new(),
+        ready: Barrier::new(plan.threads),
+        stop: AtomicBool::new(false),
+        keep_records: outputs.records.is_some(),
+        plan: plan.clone(),
+    });
+    let mut sum = ViewerCollector::new(plan.clone());
+    let (cpu, memory) = (cpu_s(), resident_bytes());
+    let shared = common.clone();
+    let work = move |number, out: &Sender<_>| run_thread(&shared, number, out);
+    generator_threads::run_threads("players", plan.threads, stop, work, |heard| {
+        match heard {
+            GeneratorEvent::Report(report) => sum.add_report(*report, &mut outputs)?,
+            GeneratorEvent::Nothing => {}
+            GeneratorEvent::Stop => {
+                common.stop.store(true, Ordering::Relaxed);
+                sum.run.stopped = true;
+            }
+        }
+        sum.memory = sum.memory.max(resident_bytes());
+        Ok(sum.close_seconds(&mut outputs, &mut see)?)
+    })?;
+    sum.ended = true;
+    sum.close_seconds(&mut outputs, &mut see)?;
+    let wall = common.start.get().map_or(Duration::ZERO, Instant::elapsed);
+    let ViewerCollector {
+        mut run,
+        mut viewing,
+        memory: most,
+        ..
+    } = sum;
+    run.wall_s = wall.as_secs_f64();
+    run.cpu_s = cpu_s() - cpu;
+    run.connections = plan.dialer.connection_counts().opened();
+    let places = plan.arrivals.starts().len().max(1) as u64;
+    viewing.memory_bytes_per_place = most.saturating_sub(memory) / places;
+    outputs.finish_files()?;
+    Ok((run, viewing))
+}
+
+/// Returns the resident memory of this process; 0 if the system does not report it.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// A second that some threads have not reported yet.
+#[derive(Default)]
+struct PendingSample {
+    cells: BTreeMap<(u32, RequestKind), RequestStats>,
+    viewers: u64,
+    playing: u64,
+    stalled: u64,
+    buffers_us: Vec<u64>,
+    bps: f64,
+    threads: usize,
+}
+
+struct ViewerCollector {
+    run: RunResult,
+    viewing: PopulationStats,
+    plan: Arc<ViewerRunPlan>,
+    open: BTreeMap<u64, PendingSample>,
+    ended: bool,
+    memory: u64,
+}
+
+impl ViewerCollector {
+    fn new(plan: Arc<ViewerRunPlan>) -> ViewerCollector {
+        let steps = &plan.arrivals.steps;
+        let end_s = |n: usize| {
+            steps
+                .get(n + 1)
+                .map_or(plan.duration.as_secs_f64(), |(at, _)| *at as f64 / 1e6)
+        };
+        let stretch = |(n, (at, _)): (usize, &(u64, u64))| StepResult {
+            start_s: *at as f64 / 1e6,
+            end_s: end_s(n),
+            ..StepResult::default()
+        };
+        let steps = steps.iter().enumerate().map(stretch).collect();
+        let run = RunResult::start_now(&plan.offered, steps);
+        ViewerCollector {
+            run,
+            viewing: PopulationStats::default(),
+            plan,
+            open: BTreeMap::new(),
+            ended: false,
+            memory: 0,
+        }
+    }
+
+    fn add_report(
+        &mut self,
+        report: ViewerThreadReport,
+        outputs: &mut RunOutputs,
+    ) -> Result<(), OutputError> {
+        let number = report.second.saturating_sub(1);
+        let second = self.open.entry(number).or_default();
+        second.threads += 1;
+        for ((step, kind), cell) in report.cells {
+            self.run.add_stats(step, kind, &cell);
+            second.cells.entry((step, kind)).or_default().add(&cell);
+        }
+        for (place, snapshot) in &report.snapshots {
+            second.viewers += 1;
+            second.playing += u64::from(snapshot.playing);
+            second.stalled += u64::from(snapshot.stalled);
+            second.buffers_us.push(snapshot.buffer);
+            second.bps += snapshot.bps;
+            if *place < TRACES {
+                add_trace_point(
+                    &mut self.viewing.traces,
+                    *place,
+                    (
+                        number + 1,
+                        snapshot.buffer as f32 / 1e6,
+                        (snapshot.bps / 1e3) as f32,
+                    ),
+                );
+            }
+        }
+        self.viewing.add(&report.viewing);
+        self.run.abandoned += report.abandoned;
+        for (fault, example) in report.examples {
+            self.run.examples.entry(fault).or_insert(example);
+        }
+        outputs.write_records(&report.records)?;
+        outputs.write_records(&report.players)
+    }
+
+    /// Closes the seconds that all threads have reported.
+    fn close_seconds(
+        &mut self,
+        outputs: &mut RunOutputs,
+        see: &mut impl FnMut(&ViewerProgress<'_>),
+    ) -> Result<(), OutputError> {
+        while let Some(entry) = self.open.first_entry() {
+            if entry.get().threads < self.plan.threads && !self.ended {
+                return Ok(());
+            }
+            let (number, mut open) = entry.remove_entry();
+            outputs.log_second(number, &open.cells)?;
+            let second = self.second_stats(number, &open);
+            let sample = open.take_sample(number);
+            if sample.viewers > 0 {
+                see(&ViewerProgress {
+                    second: &second,
+                    sample: &sample,
+                });
+                self.viewing.samples.push(sample);
+            }
+            self.run.seconds.push(second);
+        }
+        Ok(())
+    }
+
+    fn second_stats(&self, number: u64, open: &PendingSample) -> SecondStats {
+        let second = SecondStats::from_stats(number, open.cells.values());
+        SecondStats {
+            // A player's request is due when the player makes it.
+            due: second.ended,
+            open: self.plan.dialer.connection_counts().open(),
+            ..second
+        }
+    }
+}
+
+impl PendingSample {
+    fn take_sample(&mut self, number: u64) -> PopulationSample {
+        self.buffers_us.sort_unstable();
+        let held = |share: f64| {
+            let at = (share * self.buffers_us.len().saturating_sub(1) as f64).round() as usize;
+            self.buffers_us.get(at).map_or(0.0, |us| *us as f64 / 1e6)
+        };
+        PopulationSample {
+            second: number + 1,
+            viewers: self.viewers,
+            playing: self.playing,
+            stalled: self.stalled,
+            buffer_p10_s: held(0.1),
+            buffer_p50_s: held(0.5),
+            buffer_p90_s: held(0.9),
+            bitrate_kbps: if self.viewers > 0 {
+                self.bps / 1e3 / self.viewers as f64
+            } else {
+                0.0
+            },
+        }
+    }
+}
+
+fn add_trace_point(traces: &mut Vec<PlaceTrace>, place: u64, point: (u64, f32, f32)) {
+    match traces.iter_mut().find(|trace| trace.place == place) {
+        Some(trace) => trace.points.push(point),
+        None => traces.push(PlaceTrace {
+            place,
+            points: vec![point],
+        }),
+    }
+}

@@ -1,0 +1,148 @@
+//! Parsed documents, shared by all viewers who fetched the same bytes from the same URL.
+
+use super::super::player_interface::{DocumentFormat, ParsedDocument};
+use super::super::title_ladder::{AudioPreference, TitleLadder};
+use crate::client::{BodyDigest, RequestOutcome};
+use media::Result;
+use media::error::{Error, ErrorKind};
+use media::index::Indexer;
+use media::manifest::read::hls::{self, ParsedPlaylist};
+use media::manifest::read::mpd;
+use media::time::Time;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Limit of cached documents; a full cache is cleared.
+const KEPT_MAX: usize = 4096;
+
+type DocumentKey = [u8; 32];
+
+/// Parses each document once.
+#[derive(Debug, Default)]
+pub struct DocumentCache {
+    audio_preference: AudioPreference,
+    known: Mutex<HashMap<DocumentKey, ParsedDocument>>,
+}
+
+impl DocumentCache {
+    /// Creates a cache for viewers with this audio preference.
+    pub fn new(audio_preference: AudioPreference) -> DocumentCache {
+        DocumentCache {
+            audio_preference,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Returns the parsed document of a response. Two threads may parse the same document at the
+    /// same time.
+    ///
+    /// # Errors
+    /// The document is malformed or unsupported.
+    pub fn read(
+        &self,
+        format: &DocumentFormat,
+        outcome: &RequestOutcome,
+    ) -> Result<Option<ParsedDocument>> {
+        if matches!(format, DocumentFormat::Discard) {
+            return Ok(None);
+        }
+        let key = document_key(format, outcome);
+        if let Some(known) = self.lock_documents().get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let document = self.parse_document(format, outcome)?;
+        let mut known = self.lock_documents();
+        if known.len() >= KEPT_MAX {
+            known.clear();
+        }
+        known.insert(key, document.clone());
+        Ok(Some(document))
+    }
+
+    fn lock_documents(&self) -> std::sync::MutexGuard<'_, HashMap<DocumentKey, ParsedDocument>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn parse_document(
+        &self,
+        format: &DocumentFormat,
+        outcome: &RequestOutcome,
+    ) -> Result<ParsedDocument> {
+        match format {
+            DocumentFormat::Index(index) => Ok(ParsedDocument::Segments(Arc::new(
+                index.parse_segments(&outcome.body)?,
+            ))),
+            DocumentFormat::Movie => parse_movie(outcome),
+            DocumentFormat::Manifest | DocumentFormat::Discard => self.parse_manifest(outcome),
+        }
+    }
+
+    fn parse_manifest(&self, outcome: &RequestOutcome) -> Result<ParsedDocument> {
+        let text = outcome
+            .body
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(&outcome.body);
+        if !text.trim_ascii_start().starts_with(b"#EXT") {
+            let title = mpd::parse_mpd(&outcome.url, &outcome.body)?;
+            return Ok(ParsedDocument::TitleLadder(Arc::new(TitleLadder::new(
+                title,
+                false,
+                &self.audio_preference,
+            )?)));
+        }
+        match hls::parse_playlist(&outcome.url, &outcome.body)? {
+            ParsedPlaylist::Multivariant(title) => Ok(ParsedDocument::TitleLadder(Arc::new(
+                TitleLadder::new(title, true, &self.audio_preference)?,
+            ))),
+            ParsedPlaylist::Media(media) if media.is_iframes_only => {
+                Err(Error::unsupported("I-frame playlists cannot be played"))
+            }
+            ParsedPlaylist::Media(media) => Ok(ParsedDocument::Segments(Arc::new(media.segments))),
+        }
+    }
+}
+
+fn document_key(format: &DocumentFormat, outcome: &RequestOutcome) -> DocumentKey {
+    let mut digest = BodyDigest::default();
+    digest.update(outcome.url.as_str().as_bytes());
+    digest.update(&[0]);
+    if let DocumentFormat::Index(index) = format {
+        digest.update(format!("{index:?}").as_bytes());
+    }
+    digest.update(&[0]);
+    digest.update(&outcome.body);
+    digest.finish()
+}
+
+/// Reads a file's duration from a `moov` at its start, and its length from `Content-Range`.
+fn parse_movie(outcome: &RequestOutcome) -> Result<ParsedDocument> {
+    let range = outcome.headers.get(http::header::CONTENT_RANGE);
+    let total = range.and_then(|range| range.to_str().ok()?.rsplit_once('/')?.1.parse().ok());
+    let whole = (outcome.status == 200).then_some(outcome.body_bytes);
+    let bytes: u64 = total
+        .or(whole)
+        .ok_or_else(|| Error::malformed("the response does not contain the length of the file"))?;
+    let mut indexer = Indexer::new(bytes);
+    while let Some(need) = indexer.needed_range() {
+        let at = usize::try_from(need.start).ok();
+        let rest = at.and_then(|at| outcome.body.get(at..)).unwrap_or_default();
+        if rest.is_empty() {
+            let purpose =
+                "the moov box is not at the start of the file; write it with -movflags +faststart";
+            return Err(Error::new(ErrorKind::Unsupported, purpose));
+        }
+        indexer.feed(rest)?;
+    }
+    let index = indexer.finish()?;
+    let ends = index.tracks.iter().map(|track| {
+        Time::new(
+            i64::try_from(track.samples.total_duration()).unwrap_or(i64::MAX),
+            track.timescale,
+        )
+    });
+    let duration = ends.max().unwrap_or(Time::ZERO).round_to(1_000_000);
+    Ok(ParsedDocument::File {
+        bytes,
+        duration_us: u64::try_from(duration).unwrap_or(0),
+    })
+}

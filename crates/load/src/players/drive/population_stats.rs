@@ -1,0 +1,235 @@
+//! Statistics of a population; they add up over threads, generators and runs.
+
+use super::super::qoe::SessionSummary;
+use super::super::viewer::SessionEnd;
+use crate::result::LatencyHistogram;
+use net::record::BoundedText;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Lateness of the generator at the 99th percentile, in milliseconds, above which a run counts as
+/// fallen behind. It is small beside the viewers' buffers and about one frame.
+pub const LATE_P99_MAX_MS: f64 = 50.0;
+
+/// Limit of viewers with individual figures.
+const KEPT_MAX: usize = 200_000;
+
+/// The population at one moment of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PopulationSample {
+    /// Seconds since the start.
+    pub second: u64,
+    /// Viewers present.
+    pub viewers: u64,
+    /// Viewers whose video is playing.
+    pub playing: u64,
+    /// Viewers who are stalled.
+    pub stalled: u64,
+    /// Quantiles of the buffered seconds.
+    pub buffer_p10_s: f64,
+    /// See `buffer_p10_s`.
+    pub buffer_p50_s: f64,
+    /// See `buffer_p10_s`.
+    pub buffer_p90_s: f64,
+    /// Mean bitrate of the chosen levels, in kilobits per second.
+    pub bitrate_kbps: f64,
+}
+
+/// One place over time, for plots.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlaceTrace {
+    /// Index of the place.
+    pub place: u64,
+    /// Points of second, buffered seconds and kilobits per second.
+    pub points: Vec<(u64, f32, f32)>,
+}
+
+/// Statistics of a population.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PopulationStats {
+    /// Viewers who arrived.
+    pub viewers: u64,
+    /// Viewers by reason for the end.
+    pub ends: BTreeMap<SessionEnd, u64>,
+    /// Time from the play request to the first frame.
+    pub start_delay: LatencyHistogram,
+    /// Stalls of all viewers.
+    pub stalls: u64,
+    /// Stalled seconds of all viewers.
+    pub stalled_s: f64,
+    /// Seconds of media played.
+    pub played_s: f64,
+    /// Level changes.
+    pub switches: u64,
+    /// Mean bitrate of each viewer, in kilobits per second.
+    pub bitrates_kbps: Vec<f32>,
+    /// Stall ratio of each viewer.
+    pub stall_ratios: Vec<f32>,
+    /// Linear QoE score of each viewer.
+    pub linear: Vec<f32>,
+    /// Score of each viewer: P.1203 mode 0, parametric part only.
+    pub mos: Vec<f32>,
+    /// Documents that could not be read, by error.
+    pub unreadable: BTreeMap<String, u64>,
+    /// Ignored parts of manifests.
+    pub notes: Vec<String>,
+    /// Lateness of the generator's reactions to timers and responses.
+    pub late: LatencyHistogram,
+    /// Memory of the largest player without its connections, in bytes.
+    pub state_bytes_max: u64,
+    /// Largest process memory per place, in bytes.
+    pub memory_bytes_per_place: u64,
+    /// Samples, one per second.
+    pub samples: Vec<PopulationSample>,
+    /// Traces of some places.
+    pub traces: Vec<PlaceTrace>,
+}
+
+impl PopulationStats {
+    /// Returns whether the generator could not keep up.
+    pub fn fell_behind(&self) -> bool {
+        self.late.count() > 0 && self.late.quantile_ms(0.99) > LATE_P99_MAX_MS
+    }
+
+    /// Returns the stalled share of the time from first frames to ends, over all viewers.
+    pub fn stall_ratio(&self) -> f64 {
+        let watched = self.played_s + self.stalled_s;
+        if watched > 0.0 {
+            self.stalled_s / watched
+        } else {
+            0.0
+        }
+    }
+
+    /// Adds a viewer whose session has ended.
+    pub(super) fn add_viewer(&mut self, end: SessionEnd, summary: &SessionSummary) {
+        self.viewers += 1;
+        *self.ends.entry(end).or_default() += 1;
+        if let Some(ms) = summary.start_delay_ms {
+            self.start_delay
+                .record(std::time::Duration::from_millis(ms));
+        }
+        self.stalls += summary.stalls;
+        self.stalled_s += summary.stalled_ms as f64 / 1e3;
+        self.played_s += summary.played_ms as f64 / 1e3;
+        self.switches += summary.switches;
+        if self.stall_ratios.len() < KEPT_MAX && summary.played_ms > 0 {
+            self.stall_ratios.push(summary.stall_ratio as f32);
+            self.bitrates_kbps.push(summary.bitrate_kbps.round() as f32);
+            self.linear
+                .extend(summary.linear.map(|score| score.round() as f32));
+            self.mos.extend(
+                summary
+                    .mos
+                    .map(|score| ((score * 100.0).round() / 100.0) as f32),
+            );
+        }
+    }
+
+    /// Adds the statistics of another thread or run.
+    pub fn add(&mut self, other: &PopulationStats) {
+        self.viewers += other.viewers;
+        for (end, count) in &other.ends {
+            *self.ends.entry(*end).or_default() += count;
+        }
+        self.start_delay.add(&other.start_delay);
+        self.stalls += other.stalls;
+        self.stalled_s += other.stalled_s;
+        self.played_s += other.played_s;
+        self.switches += other.switches;
+        for (mine, theirs) in [
+            (&mut self.bitrates_kbps, &other.bitrates_kbps),
+            (&mut self.stall_ratios, &other.stall_ratios),
+            (&mut self.linear, &other.linear),
+            (&mut self.mos, &other.mos),
+        ] {
+            mine.extend(theirs.iter().take(KEPT_MAX.saturating_sub(mine.len())));
+        }
+        for (what, count) in &other.unreadable {
+            *self.unreadable.entry(what.clone()).or_default() += count;
+        }
+        for note in &other.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+        self.late.add(&other.late);
+        self.state_bytes_max = self.state_bytes_max.max(other.state_bytes_max);
+        self.memory_bytes_per_place = self
+            .memory_bytes_per_place
+            .max(other.memory_bytes_per_place);
+        self.add_samples(&other.samples);
+        self.traces.extend(
+            other
+                .traces
+                .iter()
+                .take(12_usize.saturating_sub(self.traces.len()))
+                .cloned(),
+        );
+    }
+
+    /// Adds counts and weights means. Of two quantiles, keeps the worse one.
+    fn add_samples(&mut self, others: &[PopulationSample]) {
+        for other in others {
+            match self
+                .samples
+                .binary_search_by_key(&other.second, |mine| mine.second)
+            {
+                Err(place) => self.samples.insert(place, *other),
+                Ok(place) => {
+                    let mine = &mut self.samples[place];
+                    let (a, b) = (mine.viewers as f64, other.viewers as f64);
+                    if a + b > 0.0 {
+                        mine.bitrate_kbps =
+                            (mine.bitrate_kbps * a + other.bitrate_kbps * b) / (a + b);
+                    }
+                    mine.viewers += other.viewers;
+                    mine.playing += other.playing;
+                    mine.stalled += other.stalled;
+                    mine.buffer_p10_s = mine.buffer_p10_s.min(other.buffer_p10_s);
+                    mine.buffer_p50_s = mine.buffer_p50_s.min(other.buffer_p50_s);
+                    mine.buffer_p90_s = mine.buffer_p90_s.min(other.buffer_p90_s);
+                }
+            }
+        }
+    }
+}
+
+/// The record of one viewer; see docs/records.md.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlayerRecord {
+    /// `player`.
+    pub record: String,
+    /// Arrival of the viewer, in milliseconds since the run started.
+    pub start_ms: f64,
+    /// End of the session.
+    pub end_ms: f64,
+    /// Index of the place.
+    pub place: u64,
+    /// Number of earlier viewers in this place.
+    pub nth: u64,
+    /// Session ID, as in CMCD.
+    pub session: String,
+    /// The manifest.
+    pub manifest: String,
+    /// The device.
+    pub device: String,
+    /// Reason for the end.
+    pub end: SessionEnd,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Failed requests.
+    pub failed: u64,
+    /// Summary of the playback.
+    #[serde(flatten)]
+    pub summary: SessionSummary,
+}
+
+impl PlayerRecord {
+    /// Bounds and escapes text from outside, so that it is safe to print.
+    pub(super) fn bounded_text(text: &str) -> String {
+        BoundedText::from(text).as_str().to_owned()
+    }
+}

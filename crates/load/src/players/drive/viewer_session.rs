@@ -1,0 +1,322 @@
+//! Runs one player over the network.
+
+use super::super::cmcd::attach;
+use super::super::player_interface::{
+    DocumentFormat, FetchPurpose, FetchResult, MediaFetch, Micros, ParsedDocument, Player,
+    PlayerAction,
+};
+use super::super::qoe::{PlaybackJournal, QualityFactors};
+use super::super::range_consumer::RangeConsumer;
+use super::super::sequence_worker::SequenceWorker;
+use super::super::viewer::{PlayerSnapshot, SessionEnd, Viewer, ViewerPlan};
+use super::super::{abr::FixedLevel, population::AbrSetting};
+use super::population_stats::PlayerRecord;
+use super::{PlayerMode, player_thread::PlayerThread};
+use crate::client::{ClientRequest, HttpClient, RequestOutcome};
+use media::manifest::read::MANIFEST_BYTES_MAX;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+/// The player in a place.
+enum SeatedPlayer {
+    Viewer(Box<Viewer>),
+    Sequence(Box<SequenceWorker>),
+    Consumer(Box<RangeConsumer>),
+}
+
+impl SeatedPlayer {
+    fn as_player(&mut self) -> &mut dyn Player {
+        match self {
+            SeatedPlayer::Viewer(viewer) => &mut **viewer,
+            SeatedPlayer::Sequence(sequence) => &mut **sequence,
+            SeatedPlayer::Consumer(consumer) => &mut **consumer,
+        }
+    }
+
+    fn end_session(&mut self, now: Micros, end: SessionEnd) {
+        match self {
+            SeatedPlayer::Viewer(viewer) => viewer.end_session(now, end),
+            SeatedPlayer::Sequence(sequence) => sequence.end_session(end),
+            SeatedPlayer::Consumer(consumer) => consumer.end_session(now, end),
+        }
+    }
+
+    fn session_end(&self) -> Option<SessionEnd> {
+        match self {
+            SeatedPlayer::Viewer(viewer) => viewer.session_end(),
+            SeatedPlayer::Sequence(sequence) => sequence.session_end(),
+            SeatedPlayer::Consumer(consumer) => consumer.session_end(),
+        }
+    }
+
+    fn snapshot(&self, at: Micros) -> PlayerSnapshot {
+        match self {
+            SeatedPlayer::Viewer(viewer) => viewer.snapshot(),
+            SeatedPlayer::Sequence(_) => PlayerSnapshot {
+                at,
+                buffer: 0,
+                playing: false,
+                stalled: false,
+                bps: 0.0,
+            },
+            SeatedPlayer::Consumer(consumer) => {
+                let (playing, buffer) = consumer.holds();
+                PlayerSnapshot {
+                    at,
+                    buffer,
+                    playing,
+                    stalled: false,
+                    bps: 0.0,
+                }
+            }
+        }
+    }
+
+    fn summary(&self) -> super::super::qoe::SessionSummary {
+        // Only viewers know their picture quality.
+        let unseen = |_| QualityFactors {
+            resolution: (0, 0),
+            frame_rate: 25.0,
+            screen_lines: 1080,
+            audio_kbps: None,
+            handheld: false,
+        };
+        match self {
+            SeatedPlayer::Viewer(viewer) => viewer.summary(),
+            SeatedPlayer::Sequence(_) => PlaybackJournal::default().summary(&[], unseen),
+            SeatedPlayer::Consumer(consumer) => consumer.journal().summary(&[], unseen),
+        }
+    }
+}
+
+/// A fetch in flight.
+struct InFlightFetch {
+    id: u32,
+    purpose: FetchPurpose,
+    format: DocumentFormat,
+    result: Pin<Box<dyn Future<Output = RequestOutcome>>>,
+}
+
+/// The session of one player.
+pub(super) struct ViewerSession {
+    pub(super) thread: Rc<PlayerThread>,
+    pub(super) place: u64,
+    pub(super) nth: u64,
+    pub(super) snapshot: Rc<Cell<Option<PlayerSnapshot>>>,
+}
+
+impl ViewerSession {
+    /// Plays the session and returns the reason for its end.
+    pub(super) async fn play_session(&self) -> SessionEnd {
+        let thread = &self.thread;
+        let start = thread.now();
+        let (plan, chance) =
+            thread
+                .plan()
+                .population
+                .plan(self.place, self.nth, start, thread.run_end());
+        let identity = (plan.session, plan.manifest.url.clone(), plan.device.name);
+        let mut seated = self.create_player(plan, chance, start);
+        let client = Rc::new(HttpClient::new(&thread.plan().dialer));
+        let mut counts = SessionTraffic::default();
+        let end = self.run_player(&mut seated, &client, &mut counts).await;
+        self.snapshot.set(None);
+        if let SeatedPlayer::Viewer(viewer) = &seated {
+            thread.update_stats(|stats| stats.record_viewer(viewer));
+        }
+        let record = PlayerRecord {
+            record: "player".into(),
+            start_ms: start as f64 / 1e3,
+            end_ms: thread.now() as f64 / 1e3,
+            place: self.place,
+            nth: self.nth,
+            session: super::super::cmcd::format_uuid(identity.0),
+            manifest: PlayerRecord::bounded_text(identity.1.as_str()),
+            device: identity.2.into(),
+            end,
+            bytes: counts.bytes,
+            requests: counts.requests,
+            failed: counts.failed,
+            summary: seated.summary(),
+        };
+        thread.update_stats(|stats| stats.record_session(record));
+        end
+    }
+
+    fn create_player(&self, plan: ViewerPlan, chance: u64, start: Micros) -> SeatedPlayer {
+        let run = self.thread.plan();
+        match run.mode {
+            PlayerMode::Viewer => {
+                let rule = run.population.rule.create_rule(chance);
+                SeatedPlayer::Viewer(Box::new(Viewer::new(
+                    run.settings.clone(),
+                    plan,
+                    rule,
+                    start,
+                )))
+            }
+            PlayerMode::Sequence => {
+                let level = match run.population.rule {
+                    AbrSetting::Fixed(level) => level,
+                    _ => FixedLevel::Highest,
+                };
+                SeatedPlayer::Sequence(Box::new(SequenceWorker::new(
+                    plan.manifest,
+                    level,
+                    plan.leave_at,
+                )))
+            }
+            PlayerMode::Consumer(settings) => SeatedPlayer::Consumer(Box::new(RangeConsumer::new(
+                plan.manifest.url,
+                settings,
+                plan.leave_at,
+                start,
+            ))),
+        }
+    }
+
+    async fn run_player(
+        &self,
+        seated: &mut SeatedPlayer,
+        client: &Rc<HttpClient>,
+        counts: &mut SessionTraffic,
+    ) -> SessionEnd {
+        let mut running: Vec<InFlightFetch> = Vec::new();
+        loop {
+            let now = self.thread.now();
+            if self.thread.is_over() {
+                seated.end_session(now, SessionEnd::Stopped);
+            }
+            let step = seated.as_player().poll(now);
+            self.snapshot.set(Some(seated.snapshot(now)));
+            match step {
+                PlayerAction::Ask(fetch) => running.push(start_fetch(client, *fetch)),
+                PlayerAction::Cancel(id) => {
+                    let before = running.len();
+                    running.retain(|running| running.id != id);
+                    let cut = (before - running.len()) as u64;
+                    self.thread.update_stats(|stats| stats.count_abandoned(cut));
+                }
+                PlayerAction::Done => {
+                    self.thread
+                        .update_stats(|stats| stats.count_abandoned(running.len() as u64));
+                    return seated.session_end().unwrap_or(SessionEnd::Stopped);
+                }
+                PlayerAction::Wait(at) => {
+                    if let Some((id, purpose, format, outcome)) =
+                        self.wait_for_result(&mut running, at).await
+                    {
+                        self.handle_outcome(seated, counts, (id, purpose), &format, &outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next response or for `at`, and records how late the thread noticed it.
+    async fn wait_for_result(
+        &self,
+        running: &mut Vec<InFlightFetch>,
+        at: Micros,
+    ) -> Option<(u32, FetchPurpose, DocumentFormat, RequestOutcome)> {
+        let due = self.thread.instant_at(at);
+        let mut timer = std::pin::pin!(tokio::time::sleep_until(due.into()));
+        let over = self.thread.wait_for_stop();
+        let mut over = std::pin::pin!(over);
+        let found = poll_fn(|context| {
+            for n in 0..running.len() {
+                if let Poll::Ready(outcome) = running[n].result.as_mut().poll(context) {
+                    let done = running.swap_remove(n);
+                    return Poll::Ready(Some((done.id, done.purpose, done.format, outcome)));
+                }
+            }
+            if over.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            timer.as_mut().poll(context).map(|()| None)
+        })
+        .await;
+        let since = found
+            .as_ref()
+            .map_or(due, |(.., outcome)| outcome.last_byte);
+        let late = Instant::now().saturating_duration_since(since);
+        if found.is_some() || !self.thread.is_over() {
+            self.thread
+                .update_stats(|stats| stats.record_lateness(late));
+        }
+        found
+    }
+
+    fn handle_outcome(
+        &self,
+        seated: &mut SeatedPlayer,
+        counts: &mut SessionTraffic,
+        (id, purpose): (u32, FetchPurpose),
+        format: &DocumentFormat,
+        outcome: &RequestOutcome,
+    ) {
+        let thread = &self.thread;
+        thread.update_stats(|stats| stats.count_request(thread.current_step(), purpose, outcome));
+        let read = match outcome.is_success() {
+            true => thread.catalog().read(format, outcome),
+            false => Ok(None),
+        };
+        if let Err(error) = &read {
+            let text = PlayerRecord::bounded_text(&format!("{}: {error}", purpose.name()));
+            thread.update_stats(|stats| stats.count_unreadable(text));
+        }
+        if let Ok(Some(ParsedDocument::TitleLadder(stream))) = &read {
+            thread.update_stats(|stats| stats.add_notes(&stream.notes));
+        }
+        let ok = outcome.is_success() && read.is_ok();
+        counts.bytes += outcome.body_bytes;
+        counts.requests += 1;
+        counts.failed += u64::from(!ok);
+        let result = FetchResult {
+            ok,
+            bytes: outcome.body_bytes,
+            sent: outcome.sent.map(|moment| thread.to_micros(moment)),
+            first_byte: outcome.first_byte.map(|moment| thread.to_micros(moment)),
+            document: read.ok().flatten(),
+        };
+        // The arrival of the last byte counts, not the time when the thread noticed it.
+        let came = thread.to_micros(outcome.last_byte);
+        seated.as_player().handle_result(came, id, result);
+    }
+}
+
+#[derive(Default)]
+struct SessionTraffic {
+    bytes: u64,
+    requests: u64,
+    failed: u64,
+}
+
+fn start_fetch(client: &Rc<HttpClient>, fetch: MediaFetch) -> InFlightFetch {
+    let mut url = fetch.resource.url;
+    let fields = fetch
+        .cmcd
+        .map_or_else(Vec::new, |report| attach(&report, &mut url));
+    let mut request = ClientRequest::new(url);
+    for (name, text) in fields {
+        request.add_header(name, &text);
+    }
+    if let Some(range) = fetch.resource.range {
+        request = request.with_range(range);
+    }
+    if fetch.purpose.is_document() {
+        request = request.keep_body(MANIFEST_BYTES_MAX);
+    }
+    let client = client.clone();
+    let result = Box::pin(async move { client.get(&request).await });
+    InFlightFetch {
+        id: fetch.id,
+        purpose: fetch.purpose,
+        format: fetch.format,
+        result,
+    }
+}

@@ -1,0 +1,134 @@
+//! The interface of all players: they return requests and receive results.
+
+use super::cmcd::CmcdReport;
+use super::title_ladder::TitleLadder;
+use media::manifest::read::{ResourceRange, SegmentList};
+use std::sync::Arc;
+
+/// Microseconds since the run began.
+pub type Micros = u64;
+
+/// A player that does no IO and has no clock.
+pub trait Player: Send {
+    /// Returns the next action. Called again after each action until it returns
+    /// [`PlayerAction::Wait`] or [`PlayerAction::Done`], and after each result.
+    fn poll(&mut self, now: Micros) -> PlayerAction;
+
+    /// Receives the result of a fetch.
+    fn handle_result(&mut self, now: Micros, id: u32, answer: FetchResult);
+}
+
+/// The next action of a player.
+#[derive(Debug)]
+pub enum PlayerAction {
+    /// Send this request.
+    Ask(Box<MediaFetch>),
+    /// Cancel a fetch.
+    Cancel(u32),
+    /// Wait until this time or the next result.
+    Wait(Micros),
+    /// The session has ended.
+    Done,
+}
+
+/// The purpose of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FetchPurpose {
+    /// The multivariant playlist or the MPD.
+    Manifest,
+    /// A media playlist.
+    Playlist,
+    /// A `sidx`, or an MP4's `moov`.
+    Index,
+    /// An init segment.
+    Init,
+    /// A segment of video, alone or with its audio.
+    Video,
+    /// A segment of audio.
+    Audio,
+    /// A range of a file.
+    Range,
+}
+
+impl FetchPurpose {
+    /// Returns the name in records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            FetchPurpose::Manifest => "manifest",
+            FetchPurpose::Playlist => "playlist",
+            FetchPurpose::Index => "index",
+            FetchPurpose::Init => "init",
+            FetchPurpose::Video => "video",
+            FetchPurpose::Audio => "audio",
+            FetchPurpose::Range => "range",
+        }
+    }
+
+    /// Returns whether the body is parsed; other bodies are discarded.
+    pub fn is_document(self) -> bool {
+        matches!(
+            self,
+            FetchPurpose::Manifest | FetchPurpose::Playlist | FetchPurpose::Index
+        )
+    }
+}
+
+/// A request of a player.
+#[derive(Debug)]
+pub struct MediaFetch {
+    /// Number within the session; the result refers to it.
+    pub id: u32,
+    /// The purpose.
+    pub purpose: FetchPurpose,
+    /// The URL and byte range.
+    pub resource: ResourceRange,
+    /// Format of the document.
+    pub format: DocumentFormat,
+    /// CMCD for the server.
+    pub cmcd: Option<Box<CmcdReport>>,
+}
+
+/// The format of a document.
+#[derive(Debug, Clone, Default)]
+pub enum DocumentFormat {
+    /// A manifest; the content shows which kind.
+    #[default]
+    Manifest,
+    /// The segment index of this source.
+    Index(Box<media::manifest::read::SidxSource>),
+    /// The start of an MP4 file.
+    Movie,
+    /// Not a document.
+    Discard,
+}
+
+/// A parsed document, shared by many players.
+#[derive(Debug, Clone)]
+pub enum ParsedDocument {
+    /// A title: a multivariant playlist, an MPD, or a single media playlist.
+    TitleLadder(Arc<TitleLadder>),
+    /// Segments of a media playlist or an index.
+    Segments(Arc<SegmentList>),
+    /// Length of a file in bytes and in microseconds.
+    File {
+        /// Bytes.
+        bytes: u64,
+        /// Microseconds.
+        duration_us: u64,
+    },
+}
+
+/// The result of a fetch.
+#[derive(Debug, Clone, Default)]
+pub struct FetchResult {
+    /// The response was complete, successful and readable.
+    pub ok: bool,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Time of sending; none without a connection.
+    pub sent: Option<Micros>,
+    /// Arrival of the first byte.
+    pub first_byte: Option<Micros>,
+    /// The parsed document.
+    pub document: Option<ParsedDocument>,
+}

@@ -1,0 +1,378 @@
+//! A title as a player uses it: a ladder of quality levels with their audio.
+
+use media::Result;
+use media::manifest::read::{
+    ManifestRendition, ParsedManifest, RenditionKind, SegmentList, SegmentSource,
+};
+use std::sync::Arc;
+
+/// Audio that a viewer prefers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AudioPreference {
+    /// Language tag (BCP 47); the first language if none or not offered.
+    pub language: Option<String>,
+    /// Audio bitrate in bits per second; the highest if none.
+    pub audio_bps: Option<f64>,
+}
+
+/// A title ready for playback.
+#[derive(Debug)]
+pub struct TitleLadder {
+    /// HLS; otherwise DASH.
+    pub is_hls: bool,
+    /// Ascending by bitrate; never empty.
+    pub levels: Vec<QualityLevel>,
+    /// Separate audio tracks; levels refer to them by index.
+    pub audios: Vec<RenditionSource>,
+    /// Parts of the manifest that were ignored, as text.
+    pub notes: Vec<String>,
+}
+
+/// One quality level.
+#[derive(Debug)]
+pub struct QualityLevel {
+    /// Declared bitrate in bits per second.
+    pub bps: f64,
+    /// Coded width and height, if known.
+    pub resolution: Option<(u32, u32)>,
+    /// Frames per second, if known.
+    pub frame_rate: Option<f64>,
+    /// Its content: video, video with audio, or audio.
+    pub kind: RenditionKind,
+    /// The source of its segments.
+    pub source: RenditionSource,
+    /// Index of the separate audio track.
+    pub audio: Option<usize>,
+}
+
+/// The source of a track's segments.
+#[derive(Debug)]
+pub struct RenditionSource {
+    /// Bitrate in bits per second, if known.
+    pub bps: f64,
+    /// All segments, if the manifest lists them.
+    pub known: Option<Arc<SegmentList>>,
+    /// Otherwise, the documents to fetch and parse first, in order.
+    pub pieces: Vec<SegmentSource>,
+}
+
+impl TitleLadder {
+    /// Builds the ladder of a manifest.
+    ///
+    /// # Errors
+    /// `Empty` if nothing is playable; `TooLarge` if there are too many periods to join.
+    pub fn new(
+        title: ParsedManifest,
+        is_hls: bool,
+        audio_preference: &AudioPreference,
+    ) -> Result<TitleLadder> {
+        let ParsedManifest {
+            renditions, notes, ..
+        } = title;
+        let (audio_renditions, video_renditions): (Vec<ManifestRendition>, Vec<ManifestRendition>) =
+            renditions
+                .into_iter()
+                .filter(|rendition| rendition.kind != RenditionKind::Text)
+                .partition(|rendition| rendition.kind == RenditionKind::Audio);
+        if video_renditions.is_empty() {
+            return TitleLadder::of_sound(audio_renditions, is_hls, notes);
+        }
+        let video_renditions = one_family(video_renditions);
+        let (picked, by_group) =
+            pick_sounds(&video_renditions, &audio_renditions, audio_preference);
+        let mut levels = Vec::new();
+        for (rendition, audio) in video_renditions.into_iter().zip(by_group) {
+            let audio = audio.filter(|_| rendition.kind == RenditionKind::Video);
+            levels.push(build_level(rendition, audio)?);
+        }
+        let mut audios = Vec::new();
+        for n in picked {
+            audios.push(build_source(audio_renditions[n].clone())?);
+        }
+        sort_levels(&mut levels);
+        Ok(TitleLadder {
+            is_hls,
+            levels,
+            audios,
+            notes,
+        })
+    }
+
+    /// Builds the ladder of a title without video from its audio.
+    fn of_sound(
+        audio_renditions: Vec<ManifestRendition>,
+        is_hls: bool,
+        notes: Vec<String>,
+    ) -> Result<TitleLadder> {
+        let first = audio_renditions
+            .first()
+            .map(|first| (first.group.clone(), first.language.clone()));
+        let (group, language) = first.unwrap_or_default();
+        let alike = audio_renditions
+            .into_iter()
+            .filter(|sound| sound.group == group && sound.language == language);
+        let mut levels = alike
+            .map(|sound| build_level(sound, None))
+            .collect::<Result<Vec<_>>>()?;
+        if levels.is_empty() {
+            let what = "the manifest contains nothing playable";
+            return Err(media::Error::new(media::error::ErrorKind::Empty, what));
+        }
+        sort_levels(&mut levels);
+        Ok(TitleLadder {
+            is_hls,
+            levels,
+            audios: Vec::new(),
+            notes,
+        })
+    }
+
+    /// Builds the ladder of a single media playlist.
+    pub fn of_segments(segments: Arc<SegmentList>) -> TitleLadder {
+        let source = RenditionSource {
+            bps: 1.0,
+            known: Some(segments),
+            pieces: Vec::new(),
+        };
+        let level = QualityLevel {
+            bps: 1.0,
+            resolution: None,
+            frame_rate: None,
+            kind: RenditionKind::Muxed,
+            source,
+            audio: None,
+        };
+        TitleLadder {
+            is_hls: true,
+            levels: vec![level],
+            audios: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+fn sort_levels(levels: &mut [QualityLevel]) {
+    levels.sort_by(|a, b| a.bps.total_cmp(&b.bps));
+}
+
+fn build_level(rendition: ManifestRendition, audio: Option<usize>) -> Result<QualityLevel> {
+    Ok(QualityLevel {
+        bps: (rendition.bandwidth as f64).max(1.0),
+        resolution: rendition.resolution,
+        frame_rate: rendition.frame_rate,
+        kind: rendition.kind,
+        audio,
+        source: build_source(rendition)?,
+    })
+}
+
+fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
+    let bps = rendition.bandwidth as f64;
+    let listed = rendition
+        .segment_sources
+        .iter()
+        .all(|piece| matches!(piece, SegmentSource::Segments(_)));
+    if !listed {
+        return Ok(RenditionSource {
+            bps,
+            known: None,
+            pieces: rendition.segment_sources,
+        });
+    }
+    let mut known = SegmentList::default();
+    for piece in rendition.segment_sources {
+        if let SegmentSource::Segments(segments) = piece {
+            known.append(segments)?;
+        }
+    }
+    Ok(RenditionSource {
+        bps,
+        known: Some(Arc::new(known)),
+        pieces: Vec::new(),
+    })
+}
+
+/// Keeps the renditions of one codec family, because players do not switch codecs: AVC if there is
+/// any, otherwise the first one listed. A playlist listed for several audio groups counts once.
+fn one_family(video_renditions: Vec<ManifestRendition>) -> Vec<ManifestRendition> {
+    let wanted = video_renditions
+        .iter()
+        .map(codec_family)
+        .find(|family| *family == "avc");
+    let wanted = wanted
+        .or(video_renditions.first().map(codec_family))
+        .unwrap_or_default();
+    let mut kept: Vec<ManifestRendition> = Vec::new();
+    for rendition in video_renditions {
+        let again = kept
+            .iter()
+            .any(|kept| kept.segment_sources == rendition.segment_sources);
+        if codec_family(&rendition) == wanted && !again {
+            kept.push(rendition);
+        }
+    }
+    kept
+}
+
+/// Returns the codec without its version: `avc` for `avc1.64001f` and `avc3…`.
+fn codec_family(rendition: &ManifestRendition) -> &'static str {
+    const FAMILIES: [(&str, &str); 9] = [
+        ("avc", "avc"),
+        ("hvc", "hevc"),
+        ("hev", "hevc"),
+        ("dvh", "hevc"),
+        ("av01", "av1"),
+        ("vp09", "vp9"),
+        ("vp9", "vp9"),
+        ("vvc", "vvc"),
+        ("vvi", "vvc"),
+    ];
+    let codecs = rendition.codecs.split(',').map(str::trim);
+    let mut known =
+        codecs.filter_map(|codec| FAMILIES.iter().find(|(start, _)| codec.starts_with(start)));
+    // Renditions without a declared codec count as AVC, which all players support.
+    known.next().map_or("avc", |(_, family)| *family)
+}
+
+/// Chooses the audio for each video rendition, and lists the audio chosen.
+fn pick_sounds(
+    video_renditions: &[ManifestRendition],
+    audio_renditions: &[ManifestRendition],
+    audio_preference: &AudioPreference,
+) -> (Vec<usize>, Vec<Option<usize>>) {
+    let mut picked: Vec<usize> = Vec::new();
+    let of = |rendition: &ManifestRendition| {
+        let found = pick_audio(
+            audio_renditions,
+            rendition.group.as_deref(),
+            audio_preference,
+        )?;
+        let at = picked.iter().position(|known| *known == found);
+        Some(at.unwrap_or_else(|| {
+            picked.push(found);
+            picked.len() - 1
+        }))
+    };
+    let by_group = video_renditions.iter().map(of).collect();
+    (picked, by_group)
+}
+
+/// Chooses the preferred audio of a group, or of all audio without groups.
+fn pick_audio(
+    audio_renditions: &[ManifestRendition],
+    group: Option<&str>,
+    audio_preference: &AudioPreference,
+) -> Option<usize> {
+    let of_group = |sound: &&(usize, &ManifestRendition)| sound.1.group.as_deref() == group;
+    let all: Vec<(usize, &ManifestRendition)> = audio_renditions.iter().enumerate().collect();
+    let members: Vec<&(usize, &ManifestRendition)> = all.iter().filter(of_group).collect();
+    let speaks = |sound: &&&(usize, &ManifestRendition)| {
+        audio_preference.language.is_some() && sound.1.language == audio_preference.language
+    };
+    let language = members
+        .iter()
+        .find(speaks)
+        .or(members.first())?
+        .1
+        .language
+        .clone();
+    let distance = |sound: &ManifestRendition| match audio_preference.audio_bps {
+        Some(bps) => (sound.bandwidth as f64 - bps).abs(),
+        None => -(sound.bandwidth as f64),
+    };
+    let alike = members.iter().filter(|sound| sound.1.language == language);
+    let nearest = alike.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
+    nearest.map(|sound| sound.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use media::manifest::read::hls::{ParsedPlaylist, parse_playlist};
+    use media::manifest::read::{Url, mpd};
+
+    fn read_hls(text: &str, audio_preference: &AudioPreference) -> TitleLadder {
+        let url = Url::parse("http://o.test/m.m3u8").unwrap();
+        match parse_playlist(&url, text.as_bytes()).unwrap() {
+            ParsedPlaylist::Multivariant(title) => {
+                TitleLadder::new(title, true, audio_preference).unwrap()
+            }
+            ParsedPlaylist::Media(media) => TitleLadder::of_segments(Arc::new(media.segments)),
+        }
+    }
+
+    const MASTER: &str = "#EXTM3U\n\
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"lo\",NAME=\"e\",LANGUAGE=\"en\",URI=\"lo-en\"\n\
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"lo\",NAME=\"f\",LANGUAGE=\"fr\",URI=\"lo-fr\"\n\
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"hi\",NAME=\"e\",LANGUAGE=\"en\",URI=\"hi-en\"\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=4000000,AUDIO=\"hi\",CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720\nv2\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=900000,AUDIO=\"lo\",CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=640x360\nv1\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=4100000,AUDIO=\"lo\",CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720\nv2\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=2000000,AUDIO=\"hi\",CODECS=\"hvc1.1.6.L93,mp4a.40.2\"\nh1\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS=\"mp4a.40.5\"\na\n";
+
+    #[test]
+    fn a_ladder_has_one_codec_with_its_audio() {
+        let french = AudioPreference {
+            language: Some("fr".into()),
+            audio_bps: None,
+        };
+        for (audio_preference, low) in [(AudioPreference::default(), "lo-en"), (french, "lo-fr")] {
+            let stream = read_hls(MASTER, &audio_preference);
+            let bps: Vec<f64> = stream.levels.iter().map(|level| level.bps).collect();
+            assert_eq!(bps, [900_000.0, 4_000_000.0]);
+            let sound = |level: usize| {
+                let source = &stream.audios[stream.levels[level].audio.unwrap()];
+                let SegmentSource::Playlist(url) = &source.pieces[0] else {
+                    panic!()
+                };
+                url.path().trim_start_matches('/').to_string()
+            };
+            assert_eq!((sound(0).as_str(), sound(1).as_str()), (low, "hi-en"));
+        }
+    }
+
+    #[test]
+    fn a_single_media_playlist_and_audio_alone_are_titles() {
+        let one = read_hls("#EXTM3U\n#EXTINF:2\na.ts\n", &AudioPreference::default());
+        assert_eq!(
+            (one.levels.len(), one.levels[0].kind),
+            (1, RenditionKind::Muxed)
+        );
+        let sound = read_hls(
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS=\"mp4a.40.5\"\na\n",
+            &AudioPreference::default(),
+        );
+        assert_eq!(
+            (sound.levels.len(), sound.levels[0].kind),
+            (1, RenditionKind::Audio)
+        );
+    }
+
+    #[test]
+    fn dash_audio_follows_the_preferred_bitrate() {
+        let set = |kind: &str, ids: [u32; 2]| {
+            let inside = ids.map(|bps| format!("<Representation id='{bps}' bandwidth='{bps}'><BaseURL>{bps}.mp4</BaseURL></Representation>"));
+            format!(
+                "<AdaptationSet contentType='{kind}'>{}</AdaptationSet>",
+                inside.concat()
+            )
+        };
+        let text = format!(
+            "<MPD mediaPresentationDuration='PT9S'><Period>{}{}</Period></MPD>",
+            set("video", [5_000_000, 1_000_000]),
+            set("audio", [64_000, 132_000])
+        );
+        let url = Url::parse("http://o.test/m.mpd").unwrap();
+        for (audio_bps, bps) in [(None, 132_000.0), (Some(70_000.0), 64_000.0)] {
+            let title = mpd::parse_mpd(&url, text.as_bytes()).unwrap();
+            let audio_preference = AudioPreference {
+                language: None,
+                audio_bps,
+            };
+            let stream = TitleLadder::new(title, false, &audio_preference).unwrap();
+            assert_eq!(stream.levels[0].bps, 1_000_000.0);
+            assert_eq!(stream.audios[0].bps, bps);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Handles fetch results: fills buffers, updates the rule, or retries.
+
+use super::super::abr::{DownloadSample, PlayerView};
+use super::super::player_interface::{FetchPurpose, FetchResult, Micros, ParsedDocument};
+use super::track_buffer::PendingFetch;
+use super::{SessionEnd, Viewer};
+use media::manifest::read::RenditionKind;
+use std::sync::Arc;
+
+impl Viewer {
+    /// Handles the result of a track's fetch.
+    pub(super) fn handle_track_result(&mut self, now: Micros, n: usize, result: FetchResult) {
+        if !result.ok {
+            return self.retry_or_fail(now, Some(n));
+        }
+        let Some(asked) = self.tracks[n].asking.finish_fetch() else {
+            return;
+        };
+        match (asked.purpose, &result.document) {
+            (
+                FetchPurpose::Playlist | FetchPurpose::Index,
+                Some(ParsedDocument::Segments(segments)),
+            ) => {
+                if self.tracks[n]
+                    .add_segments(asked.source, Arc::clone(segments))
+                    .is_err()
+                {
+                    self.end_session(now, SessionEnd::Failed);
+                }
+            }
+            (FetchPurpose::Playlist | FetchPurpose::Index, _) => {
+                self.end_session(now, SessionEnd::Failed)
+            }
+            (FetchPurpose::Init, _) => self.tracks[n].inits.push((asked.source as u16, asked.init)),
+            (_, _) => self.buffer_segment(now, n, &asked, &result),
+        }
+    }
+
+    /// Buffers a received segment and updates the network estimate.
+    fn buffer_segment(
+        &mut self,
+        now: Micros,
+        n: usize,
+        asked: &PendingFetch,
+        result: &FetchResult,
+    ) {
+        let took_s = now.saturating_sub(asked.at) as f64 / 1e6;
+        let segment_s = asked.duration_us as f64 / 1e6;
+        self.tracks[n].add_segment(asked, result.bytes);
+        if n != 0 {
+            return;
+        }
+        let first_byte = result.first_byte.unwrap_or(now);
+        let latency_s = first_byte.saturating_sub(result.sent.unwrap_or(asked.at)) as f64 / 1e6;
+        if let Some(mut abr) = self.abr.take() {
+            abr.record_download(&self.player_view(segment_s), asked.level, took_s);
+            self.abr = Some(abr);
+        }
+        self.estimator.push(&DownloadSample {
+            bits: result.bytes as f64 * 8.0,
+            transfer_s: now.saturating_sub(first_byte).max(1) as f64 / 1e6,
+            latency_s,
+            segment_s,
+        });
+    }
+
+    /// Returns the state that the rule may use.
+    pub(super) fn player_view(&self, segment_s: f64) -> PlayerView<'_> {
+        let main = &self.tracks[0];
+        PlayerView {
+            bitrates: &self.bitrates,
+            buffer_s: main.end_us.saturating_sub(self.clock.position()).max(0) as f64 / 1e6,
+            buffer_max_s: self.settings.buffer_max_s,
+            segment_s,
+            chosen: self.chosen,
+            left: main.segments_left(),
+            last: main.level,
+            estimate: self.estimator.estimate(),
+        }
+    }
+
+    /// Schedules a retry, or ends the session after too many failures.
+    pub(super) fn retry_or_fail(&mut self, now: Micros, track: Option<usize>) {
+        let asking = match track {
+            Some(n) => &mut self.tracks[n].asking,
+            None => &mut self.manifest,
+        };
+        asking.failures += 1;
+        if asking.failures > self.settings.retries {
+            return self.end_session(now, SessionEnd::Failed);
+        }
+        asking.retry_at(now + (250_000 << asking.failures.min(6)));
+    }
+
+    /// Returns the content of the main track, once known.
+    pub(super) fn main_kind(&self) -> RenditionKind {
+        let level = self
+            .stream
+            .as_ref()
+            .and_then(|stream| stream.levels.first());
+        level.map_or(RenditionKind::Muxed, |level| level.kind)
+    }
+}

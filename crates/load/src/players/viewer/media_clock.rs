@@ -1,0 +1,122 @@
+//! The media clock: the playback position, and the reason for a pause.
+
+use super::super::player_interface::Micros;
+use super::super::qoe::{PlaybackJournal, StallEvent};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ClockState {
+    /// Before the first frame.
+    Starting,
+    Playing,
+    /// The buffer is empty since this time.
+    Stalled(Micros),
+    /// Seeking since this time.
+    Seeking(Micros),
+}
+
+/// Advances with time while it plays.
+#[derive(Debug)]
+pub(super) struct MediaClock {
+    began: Micros,
+    now: Micros,
+    position: i64,
+    state: ClockState,
+}
+
+impl MediaClock {
+    pub(super) fn new(now: Micros) -> MediaClock {
+        MediaClock {
+            began: now,
+            now,
+            position: 0,
+            state: ClockState::Starting,
+        }
+    }
+
+    /// Returns the time of the last update.
+    pub(super) fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Returns the playback position in microseconds.
+    pub(super) fn position(&self) -> i64 {
+        self.position
+    }
+
+    pub(super) fn is_playing(&self) -> bool {
+        self.state == ClockState::Playing
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        matches!(self.state, ClockState::Stalled(_))
+    }
+
+    pub(super) fn is_seeking(&self) -> bool {
+        matches!(self.state, ClockState::Seeking(_))
+    }
+
+    /// Returns whether playback has ever started.
+    pub(super) fn has_started(&self) -> bool {
+        self.state != ClockState::Starting
+    }
+
+    /// Returns the start of the current wait; none while it plays.
+    pub(super) fn waits_since(&self) -> Option<Micros> {
+        match self.state {
+            ClockState::Starting => Some(self.began),
+            ClockState::Playing => None,
+            ClockState::Stalled(since) | ClockState::Seeking(since) => Some(since),
+        }
+    }
+
+    /// Advances to `now`, by at most `ahead` microseconds of media. Returns the time at which the
+    /// buffer ran empty.
+    pub(super) fn advance_to(&mut self, now: Micros, ahead: Micros) -> Option<Micros> {
+        let passed = now.saturating_sub(self.now);
+        let before = self.now;
+        self.now = self.now.max(now);
+        if !self.is_playing() {
+            return None;
+        }
+        let played = passed.min(ahead);
+        self.position = self.position.saturating_add(played as i64);
+        (passed >= ahead).then_some(before + ahead)
+    }
+
+    pub(super) fn enter_stall(&mut self, at: Micros) {
+        self.state = ClockState::Stalled(at);
+    }
+
+    pub(super) fn seek_to(&mut self, position: i64) {
+        let since = self.waits_since().unwrap_or(self.now);
+        self.position = position;
+        self.state = ClockState::Seeking(since);
+    }
+
+    /// Sets the position of the first segment before playback starts.
+    pub(super) fn begin_at(&mut self, position: i64) {
+        if self.state == ClockState::Starting {
+            self.position = position;
+        }
+    }
+
+    pub(super) fn start_playing(&mut self, journal: &mut PlaybackJournal) {
+        self.record_wait(journal);
+        if self.state == ClockState::Starting {
+            journal.start_delay_ms = Some((self.now - self.began) / 1000);
+        }
+        self.state = ClockState::Playing;
+    }
+
+    /// Records a wait in progress.
+    pub(super) fn record_wait(&mut self, journal: &mut PlaybackJournal) {
+        match self.state {
+            ClockState::Stalled(since) => journal.stalls.push(StallEvent {
+                at_ms: journal.played_ms,
+                ms: (self.now - since) / 1000,
+            }),
+            ClockState::Seeking(since) => journal.seek_wait_ms += (self.now - since) / 1000,
+            ClockState::Starting | ClockState::Playing => {}
+        }
+    }
+}

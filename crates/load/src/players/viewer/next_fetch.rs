@@ -1,0 +1,321 @@
+//! Chooses a viewer's next request.
+
+use super::super::cmcd::{CmcdObject, CmcdReport};
+use super::super::player_interface::{DocumentFormat, FetchPurpose, MediaFetch, Micros};
+use super::Viewer;
+use super::track_buffer::{PendingFetch, TrackRole, micros};
+use media::manifest::read::RenditionKind;
+use media::manifest::read::{ResourceRange, SegmentList, SegmentSource};
+use std::sync::Arc;
+
+/// The decision for a track.
+enum TrackDecision {
+    Ask(Box<MediaFetch>),
+    /// Nothing before this time.
+    Later(Micros),
+    /// Nothing until another event.
+    Nothing,
+    /// The track is complete.
+    Over,
+    /// Decide again: the state has changed.
+    Again,
+}
+
+impl Viewer {
+    /// Returns the next request, if one is due.
+    pub(super) fn next_fetch(&mut self, now: Micros) -> Option<MediaFetch> {
+        if self.stream.is_none() {
+            if !self.manifest.is_free(now) {
+                return None;
+            }
+            let id = self.take_id();
+            self.manifest.start_fetch(id, None);
+            let resource = self.plan.manifest.clone();
+            let cmcd = self.report_cmcd(CmcdObject::Manifest, 0, None, None);
+            let (purpose, format) = (FetchPurpose::Manifest, DocumentFormat::Manifest);
+            return Some(MediaFetch {
+                id,
+                purpose,
+                resource,
+                format,
+                cmcd,
+            });
+        }
+        for n in 0..self.tracks.len() {
+            while self.ended.is_none() && self.tracks[n].asking.is_free(now) && !self.tracks[n].done
+            {
+                match self.decide_turn(now, n) {
+                    TrackDecision::Ask(fetch) => return Some(*fetch),
+                    TrackDecision::Later(at) => {
+                        self.tracks[n].asking.not_before = Some(at);
+                        break;
+                    }
+                    TrackDecision::Nothing => break,
+                    TrackDecision::Over => self.tracks[n].done = true,
+                    TrackDecision::Again => {}
+                }
+            }
+        }
+        // Playback may have waited for the last segment.
+        if self.all_done() {
+            self.start_playing();
+        }
+        None
+    }
+
+    fn take_id(&mut self) -> u32 {
+        self.next_id = self.next_id.wrapping_add(1);
+        self.next_id
+    }
+
+    fn decide_turn(&mut self, now: Micros, n: usize) -> TrackDecision {
+        let Some((level, source)) = self.tracks[n].next else {
+            return self.choose_level(now, n);
+        };
+        let Some(segments) = self.known_segments(n, source) else {
+            return self.ask_pieces(now, n, level, source);
+        };
+        let segment = self.tracks[n].next_segment(&segments);
+        if segment >= segments.len() {
+            return TrackDecision::Over;
+        }
+        if n == 0 && !self.clock.has_started() {
+            self.clock.begin_at(
+                micros(segments.start_time(segment))
+                    .min(micros(segments.start_time(0)))
+                    .max(0),
+            );
+        }
+        let duration_us = micros(segments.duration(segment));
+        let end_us = micros(segments.start_time(segment)).saturating_add(duration_us);
+        if segments.is_gap(segment) || duration_us <= 0 {
+            let past_us = end_us.max(self.tracks[n].end_us.saturating_add(1));
+            self.tracks[n].skip_gap(past_us);
+            return TrackDecision::Again;
+        }
+        let mut asked = PendingFetch {
+            purpose: FetchPurpose::Init,
+            at: now,
+            level,
+            source,
+            segment,
+            init: segments.init_index(segment).unwrap_or(0),
+            duration_us,
+        };
+        let known = self.tracks[n].inits.contains(&(source as u16, asked.init));
+        if let (Some(init), false) = (segments.init_index(segment), known) {
+            return self.request_part(
+                n,
+                asked,
+                segments.init_resource(init),
+                CmcdObject::Init,
+                None,
+            );
+        }
+        asked.purpose = if self.is_sound(n) {
+            FetchPurpose::Audio
+        } else {
+            FetchPurpose::Video
+        };
+        let object = match (self.is_sound(n), self.main_kind()) {
+            (true, _) => CmcdObject::Audio,
+            (false, RenditionKind::Muxed) => CmcdObject::Muxed,
+            (false, _) => CmcdObject::Video,
+        };
+        if n == 0 {
+            self.chosen += 1;
+        }
+        let next = if self.settings.cmcd.is_some() {
+            segments.segment_resource(segment + 1)
+        } else {
+            Ok(None)
+        };
+        self.request_part(
+            n,
+            asked,
+            segments.segment_resource(segment),
+            object,
+            next.ok().flatten(),
+        )
+    }
+
+    fn is_sound(&self, n: usize) -> bool {
+        self.tracks[n].role == TrackRole::Audio || self.main_kind() == RenditionKind::Audio
+    }
+
+    /// Waits for room in the buffer, then chooses a level and its source.
+    fn choose_level(&mut self, now: Micros, n: usize) -> TrackDecision {
+        let track = &self.tracks[n];
+        let next_us = track.known_segments().map_or(0, |segments| {
+            micros(segments.duration(track.next_segment(segments)))
+        });
+        let ahead = track.end_us.saturating_sub(self.clock.position());
+        let over = ahead.saturating_add(next_us) - (self.settings.buffer_max_s * 1e6) as i64;
+        // A segment longer than the buffer limit is requested once the buffer is empty.
+        if over > 0 && ahead > 0 {
+            self.tracks[n].full_since.get_or_insert(now);
+            return if self.clock.is_playing() {
+                TrackDecision::Later(now + over as Micros)
+            } else {
+                TrackDecision::Nothing
+            };
+        }
+        if let Some(since) = self.tracks[n].full_since.take()
+            && n == 0
+        {
+            let idled_s = now.saturating_sub(since) as f64 / 1e6;
+            self.abr.iter_mut().for_each(|abr| abr.record_idle(idled_s));
+        }
+        let Some(stream) = self.stream.clone() else {
+            return TrackDecision::Nothing;
+        };
+        if self.tracks[n].role == TrackRole::Audio {
+            let level = self.tracks[0]
+                .level
+                .or(self.tracks[0].next.map(|(level, _)| level))
+                .unwrap_or(0);
+            let audio = self
+                .levels
+                .get(level)
+                .and_then(|n| stream.levels[usize::from(*n)].audio);
+            let Some(audio) = audio else {
+                return TrackDecision::Over;
+            };
+            self.tracks[n].next = Some((level, audio));
+            return TrackDecision::Again;
+        }
+        let segment_s = if next_us > 0 {
+            next_us as f64 / 1e6
+        } else {
+            4.0
+        };
+        // The rule is taken out while it inspects the viewer.
+        let Some(mut abr) = self.abr.take() else {
+            return TrackDecision::Nothing;
+        };
+        let choice = abr.choose_level(&self.player_view(segment_s));
+        self.abr = Some(abr);
+        let level = choice.level.min(self.levels.len().saturating_sub(1));
+        self.tracks[n].next = Some((level, usize::from(self.levels[level])));
+        if choice.wait_s > 0.001 {
+            TrackDecision::Later(now + (choice.wait_s.min(60.0) * 1e6) as Micros)
+        } else {
+            TrackDecision::Again
+        }
+    }
+
+    /// Returns the segments of a source, if they are known completely.
+    fn known_segments(&mut self, n: usize, source: usize) -> Option<Arc<SegmentList>> {
+        let stream = self.stream.clone()?;
+        let described = match self.tracks[n].role {
+            TrackRole::Main => &stream.levels.get(source)?.source,
+            TrackRole::Audio => stream.audios.get(source)?,
+        };
+        if let (None, Some(known)) = (self.tracks[n].source_segments(source), &described.known) {
+            self.tracks[n]
+                .add_segments(source, Arc::clone(known))
+                .ok()?;
+        }
+        let read = usize::from(self.tracks[n].pieces[source]);
+        let known = self.tracks[n].source_segments(source)?;
+        (described.known.is_some() || read >= described.pieces.len()).then(|| Arc::clone(known))
+    }
+
+    /// Requests the playlists and indexes that list a source's segments.
+    fn ask_pieces(&mut self, now: Micros, n: usize, level: usize, source: usize) -> TrackDecision {
+        let Some(stream) = self.stream.clone() else {
+            return TrackDecision::Nothing;
+        };
+        let described = match self.tracks[n].role {
+            TrackRole::Main => &stream.levels[source].source,
+            TrackRole::Audio => &stream.audios[source],
+        };
+        let read = usize::from(self.tracks[n].pieces[source]);
+        let (purpose, resource, format) = match described.pieces.get(read) {
+            Some(SegmentSource::Playlist(url)) => {
+                let resource = ResourceRange {
+                    url: url.clone(),
+                    range: None,
+                };
+                (FetchPurpose::Playlist, resource, DocumentFormat::Manifest)
+            }
+            Some(SegmentSource::Sidx(index)) => (
+                FetchPurpose::Index,
+                index.index_resource.clone(),
+                DocumentFormat::Index(index.clone()),
+            ),
+            Some(SegmentSource::Segments(segments)) => {
+                let learnt = self.tracks[n].add_segments(source, Arc::new(segments.clone()));
+                return if learnt.is_ok() {
+                    TrackDecision::Again
+                } else {
+                    TrackDecision::Over
+                };
+            }
+            None => return TrackDecision::Over,
+        };
+        let asked = PendingFetch {
+            purpose,
+            at: now,
+            level,
+            source,
+            segment: 0,
+            init: 0,
+            duration_us: 0,
+        };
+        let id = self.take_id();
+        self.tracks[n].asking.start_fetch(id, Some(asked));
+        let object = if purpose == FetchPurpose::Playlist {
+            CmcdObject::Manifest
+        } else {
+            CmcdObject::Other
+        };
+        let cmcd = self.report_cmcd(object, n, Some(&asked), None);
+        TrackDecision::Ask(Box::new(MediaFetch {
+            id,
+            purpose,
+            resource,
+            format,
+            cmcd,
+        }))
+    }
+
+    fn request_part(
+        &mut self,
+        n: usize,
+        asked: PendingFetch,
+        resource: media::Result<Option<ResourceRange>>,
+        object: CmcdObject,
+        next: Option<ResourceRange>,
+    ) -> TrackDecision {
+        let Ok(Some(resource)) = resource else {
+            // An address that cannot be formed stays invalid: do not retry.
+            self.end_session(asked.at, super::SessionEnd::Failed);
+            return TrackDecision::Nothing;
+        };
+        let id = self.take_id();
+        self.tracks[n].asking.start_fetch(id, Some(asked));
+        let cmcd = self.report_cmcd(object, n, Some(&asked), next.map(|next| (&resource, next)));
+        TrackDecision::Ask(Box::new(MediaFetch {
+            id,
+            purpose: asked.purpose,
+            resource,
+            format: DocumentFormat::Discard,
+            cmcd,
+        }))
+    }
+
+    fn report_cmcd(
+        &mut self,
+        object: CmcdObject,
+        n: usize,
+        asked: Option<&PendingFetch>,
+        next: Option<(&ResourceRange, ResourceRange)>,
+    ) -> Option<Box<CmcdReport>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let style = self.settings.cmcd?;
+        let facts = self.cmcd_facts(style, object, n, asked, next);
+        self.starved = false;
+        Some(Box::new(facts))
+    }
+}

@@ -1,0 +1,247 @@
+//! Playback over simulated links: start-up, stalls, levels, leaving, seeking.
+
+use super::super::super::cmcd::CmcdFormat;
+use super::*;
+
+#[test]
+fn a_title_plays_without_stalls_over_a_fast_link() {
+    let mut world = SimulatedOrigin::new(test_manifest(60), &constant_rate(20e6));
+    let mut viewer = test_viewer(test_plan(), abr::ThroughputRule::default());
+    let ended = world.play_viewer(&mut viewer);
+    assert_eq!(viewer.session_end(), Some(SessionEnd::Finished));
+    assert_eq!(
+        (
+            world.count(FetchPurpose::Video),
+            world.count(FetchPurpose::Audio)
+        ),
+        (30, 30)
+    );
+    assert_eq!(world.count(FetchPurpose::Manifest), 1);
+    // Those of the lowest level, the highest level and the audio.
+    assert_eq!(world.count(FetchPurpose::Init), 3);
+    let summary = viewer.summary();
+    assert_eq!((summary.stalls, summary.played_ms), (0, 60_000));
+    let delay_ms = summary.start_delay_ms.unwrap();
+    assert!((50..400).contains(&delay_ms), "{delay_ms}");
+    assert!((60_000_000..61_000_000).contains(&ended), "{ended}");
+    assert_eq!(summary.switches, 1);
+    // Two seconds at 0.5 Mb/s, then 58 at 4.
+    assert!(
+        (summary.bitrate_kbps - (500.0 * 2.0 + 4000.0 * 58.0) / 60.0).abs() < 1.0,
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn the_buffer_never_exceeds_its_limit() {
+    let mut world = SimulatedOrigin::new(test_manifest(300), &constant_rate(50e6));
+    let mut viewer = test_viewer(test_plan(), FixedLevel::Highest);
+    world.play_viewer(&mut viewer);
+    // Segment n starts at 2n and must not be requested before 2n + 2 − 30 s have been played.
+    for (at, purpose, path) in &world.requests {
+        if matches!(purpose, FetchPurpose::Video | FetchPurpose::Audio) {
+            let number: u64 = path.rsplit('/').next().unwrap().parse().unwrap();
+            let earliest = (number * 2_000_000).saturating_sub(30_000_000);
+            assert!(*at >= earliest, "{path} at {at}");
+        }
+    }
+    assert_eq!(viewer.summary().stalls, 0);
+}
+
+#[test]
+fn a_link_too_slow_for_the_title_stalls_as_long_as_expected() {
+    // 4 Mb/s of video and 128 kb/s of audio over 2.064 Mb/s: half the required speed.
+    let mut world = SimulatedOrigin::new(test_manifest(100), &constant_rate(2.064e6));
+    world.latency = 0;
+    let mut viewer = test_viewer(test_plan(), FixedLevel::Highest);
+    let ended = world.play_viewer(&mut viewer) as f64 / 1e6;
+    let summary = viewer.summary();
+    assert!((ended - 200.0).abs() < 4.0, "{ended}");
+    let waited = (summary.stalled_ms + summary.start_delay_ms.unwrap()) as f64 / 1e3;
+    assert!((waited + 100.0 - ended).abs() < 0.1, "{waited} {ended}");
+    assert!(
+        summary.stalls >= 40 && summary.stall_ratio > 0.45,
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn rules_follow_the_link_down_and_up() {
+    let rates = [(0, 10e6), (60_000_000, 1.3e6), (180_000_000, 10e6)];
+    let rules: Vec<Box<dyn AbrRule>> = vec![
+        Box::new(abr::ThroughputRule::default()),
+        Box::new(abr::BbaRule),
+        Box::new(abr::BolaRule::default()),
+        Box::new(abr::DynamicRule::default()),
+        Box::new(abr::RobustMpc::default()),
+    ];
+    for rule in rules {
+        let mut world = SimulatedOrigin::new(test_manifest(300), &rates);
+        let mut viewer = Viewer::new(Arc::new(PlaybackSettings::default()), test_plan(), rule, 0);
+        world.play_viewer(&mut viewer);
+        let summary = viewer.summary();
+        let at = |from: f64, until: f64| {
+            let within = |requests: &&(Micros, FetchPurpose, String)| {
+                requests.1 == FetchPurpose::Video
+                    && (from..until).contains(&(requests.0 as f64 / 1e6))
+            };
+            let kbps = |requests: &(Micros, FetchPurpose, String)| {
+                requests
+                    .2
+                    .trim_start_matches("/v")
+                    .split('/')
+                    .next()
+                    .unwrap()
+                    .parse::<f64>()
+                    .unwrap()
+            };
+            let found: Vec<f64> = world.requests.iter().filter(within).map(kbps).collect();
+            found.iter().sum::<f64>() / found.len() as f64
+        };
+        let (good, bad, again) = (at(20.0, 60.0), at(110.0, 180.0), at(220.0, 290.0));
+        assert!(
+            good > 3500.0 && bad < 1400.0 && again > 3500.0,
+            "{good} {bad} {again}: {viewer:?}"
+        );
+        assert!(summary.stalled_ms < 4000, "{summary:?} {viewer:?}");
+    }
+}
+
+#[test]
+fn failures_are_retried_and_then_end_the_session() {
+    for (failing, end) in [
+        (("/v500/1", 3), SessionEnd::Finished),
+        (("/v500/1", 4), SessionEnd::Failed),
+        (("m.mpd", 4), SessionEnd::Failed),
+    ] {
+        let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
+        world.failing = Some(failing);
+        let mut viewer = test_viewer(test_plan(), FixedLevel::Lowest);
+        world.play_viewer(&mut viewer);
+        assert_eq!(viewer.session_end(), Some(end), "{failing:?}");
+    }
+}
+
+#[test]
+fn viewers_leave_give_up_and_seek_as_planned() {
+    let mut world = SimulatedOrigin::new(test_manifest(600), &constant_rate(20e6));
+    let mut leaver = test_viewer(
+        ViewerPlan {
+            leave_at: 42_000_000,
+            ..test_plan()
+        },
+        FixedLevel::Lowest,
+    );
+    assert_eq!(
+        (world.play_viewer(&mut leaver), leaver.session_end()),
+        (42_000_000, Some(SessionEnd::Left))
+    );
+    assert!(leaver.summary().played_ms > 41_000);
+
+    let mut world = SimulatedOrigin::new(
+        test_manifest(600),
+        &[(0, 20e6), (10_000_000, 0.0), (1_000_000_000, 1.0)],
+    );
+    let mut impatient = test_viewer(
+        ViewerPlan {
+            patience: Some(5_000_000),
+            ..test_plan()
+        },
+        FixedLevel::Highest,
+    );
+    world.play_viewer(&mut impatient);
+    assert_eq!(impatient.session_end(), Some(SessionEnd::GaveUp));
+    let last = impatient.journal.stalls.last().unwrap();
+    assert_eq!(last.ms, 5000);
+
+    let mut world = SimulatedOrigin::new(test_manifest(600), &constant_rate(20e6));
+    let seeks = vec![(10_000_000, 0.5), (20_000_000, 0.5166), (30_000_000, 0.1)];
+    let mut seeker = test_viewer(
+        ViewerPlan {
+            seeks,
+            leave_at: 40_000_000,
+            ..test_plan()
+        },
+        FixedLevel::Lowest,
+    );
+    world.play_viewer(&mut seeker);
+    let requests = |path: &str| {
+        world
+            .requests
+            .iter()
+            .filter(|requests| requests.2 == path)
+            .count()
+    };
+    // 300 s is in segment 151, 60 s in segment 31; the second seek stays within the buffer.
+    assert_eq!(
+        (
+            requests("/v500/151"),
+            requests("/v500/31"),
+            requests("/v500/100")
+        ),
+        (1, 1, 0)
+    );
+    assert_eq!(seeker.summary().stalls, 0);
+    assert!(seeker.journal.seek_wait_ms < 500, "{:?}", seeker.journal);
+    // About forty seconds were watched, whatever the position.
+    assert!(
+        (38_000..40_000).contains(&seeker.summary().played_ms),
+        "{:?}",
+        seeker.summary()
+    );
+}
+
+#[test]
+fn cmcd_describes_each_request() {
+    let mut world = SimulatedOrigin::new(test_manifest(20), &constant_rate(20e6));
+    let settings = PlaybackSettings {
+        cmcd: Some(CmcdFormat {
+            version: 2,
+            in_headers: false,
+        }),
+        ..PlaybackSettings::default()
+    };
+    let mut viewer = Viewer::new(
+        Arc::new(settings),
+        test_plan(),
+        Box::new(FixedLevel::Lowest),
+        0,
+    );
+    world.play_viewer(&mut viewer);
+    let reports = world.reports;
+    let sequence: Vec<u32> = reports.iter().map(|facts| facts.sequence).collect();
+    assert_eq!(sequence, (1..=reports.len() as u32).collect::<Vec<_>>());
+    assert!(reports[0].startup && !reports.last().unwrap().startup);
+    let video = reports
+        .iter()
+        .find(|facts| facts.bitrate_kbps == Some(500))
+        .unwrap();
+    assert_eq!(
+        (video.top_kbps, video.duration_ms, video.next.as_deref()),
+        (Some(4000), Some(2000), Some("2"))
+    );
+}
+
+#[test]
+fn the_same_seed_requests_the_same_segments() {
+    let run = |seed: u64| {
+        let mut world = SimulatedOrigin::new(test_manifest(120), &constant_rate(6e6));
+        world.play_viewer(&mut test_viewer(test_plan(), abr::RandomLevel::new(seed)));
+        world.requests
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_viewer_needs_little_memory() {
+    let mut world = SimulatedOrigin::new(test_manifest(3600), &constant_rate(9e6));
+    let mut viewer = test_viewer(test_plan(), abr::RandomLevel::new(1));
+    world.play_viewer(&mut viewer);
+    // An hour of two-second segments, each at another level than the one before.
+    assert!(
+        viewer.memory_bytes() < 32 << 10,
+        "{}",
+        viewer.memory_bytes()
+    );
+}

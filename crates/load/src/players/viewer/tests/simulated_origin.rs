@@ -1,0 +1,156 @@
+//! A title, a server and a link in virtual time.
+
+use super::super::super::cmcd::CmcdReport;
+use super::super::super::player_interface::DocumentFormat;
+use super::super::super::title_ladder::AudioPreference;
+use super::*;
+use media::manifest::read::mpd;
+use std::collections::BTreeMap;
+
+pub(super) const MANIFEST: &str = "http://o.test/m.mpd";
+
+pub(super) fn test_manifest(seconds: u32) -> String {
+    let video: String = [500, 1000, 2000, 4000]
+        .iter()
+        .map(|kbps| {
+            format!("<Representation id='v{kbps}' bandwidth='{kbps}000' width='640' height='360'/>")
+        })
+        .collect();
+    let template = "<SegmentTemplate timescale='1' duration='2' initialization='$RepresentationID$/i' media='$RepresentationID$/$Number$'/>";
+    format!(
+        "<MPD mediaPresentationDuration='PT{seconds}S'><Period><AdaptationSet contentType='video'>{template}{video}</AdaptationSet>\
+         <AdaptationSet contentType='audio'>{template}<Representation id='a' bandwidth='128000'/></AdaptationSet></Period></MPD>"
+    )
+}
+
+/// A server and a link: latency, then transfer at the current bandwidth, one response after
+/// another.
+pub(super) struct SimulatedOrigin {
+    manifest: String,
+    /// Start times and their bandwidths in bits per second; zero transfers nothing.
+    rates: Vec<(Micros, f64)>,
+    pub(super) latency: Micros,
+    busy_until: Micros,
+    waiting: BTreeMap<(Micros, u32), FetchResult>,
+    pub(super) requests: Vec<(Micros, FetchPurpose, String)>,
+    /// CMCD received.
+    pub(super) reports: Vec<CmcdReport>,
+    /// A part of a path, and how many requests that contain it fail.
+    pub(super) failing: Option<(&'static str, u32)>,
+    cancelled: usize,
+}
+
+impl SimulatedOrigin {
+    pub(super) fn new(manifest: String, rates: &[(Micros, f64)]) -> SimulatedOrigin {
+        SimulatedOrigin {
+            manifest,
+            rates: rates.to_vec(),
+            latency: 20_000,
+            busy_until: 0,
+            waiting: BTreeMap::new(),
+            requests: Vec::new(),
+            reports: Vec::new(),
+            failing: None,
+            cancelled: 0,
+        }
+    }
+
+    fn response_bytes(&self, fetch: &MediaFetch) -> u64 {
+        let path = fetch.resource.url.path();
+        match fetch.purpose {
+            FetchPurpose::Manifest => self.manifest.len() as u64,
+            FetchPurpose::Audio => 128_000 * 2 / 8,
+            FetchPurpose::Video => {
+                let digits = path.trim_start_matches("/v").split('/').next().unwrap();
+                digits.parse::<u64>().unwrap() * 1000 * 2 / 8
+            }
+            _ => 800,
+        }
+    }
+
+    fn done_at(&self, mut at: Micros, bytes: u64) -> Micros {
+        let mut bits = bytes as f64 * 8.0;
+        loop {
+            let n = self
+                .rates
+                .iter()
+                .rposition(|(from, _)| *from <= at)
+                .unwrap();
+            let until = self.rates.get(n + 1).map_or(Micros::MAX, |(from, _)| *from);
+            let room = (until - at) as f64 * self.rates[n].1 / 1e6;
+            if room >= bits {
+                return at + (bits / self.rates[n].1 * 1e6) as Micros;
+            }
+            (at, bits) = (until, bits - room);
+        }
+    }
+
+    fn receive_request(&mut self, now: Micros, fetch: &MediaFetch) {
+        self.requests
+            .push((now, fetch.purpose, fetch.resource.url.path().to_string()));
+        self.reports.extend(fetch.cmcd.as_deref().cloned());
+        let fails = self
+            .failing
+            .as_mut()
+            .filter(|(text, left)| *left > 0 && fetch.resource.url.path().contains(text));
+        let fails = fails.map(|(_, left)| *left -= 1).is_some();
+        let bytes = self.response_bytes(fetch);
+        let first_byte = now.max(self.busy_until) + self.latency;
+        let done = self.done_at(first_byte, bytes);
+        self.busy_until = done;
+        let document = matches!(fetch.format, DocumentFormat::Manifest).then(|| {
+            let url = fetch.resource.url.clone();
+            let title = mpd::parse_mpd(&url, self.manifest.as_bytes()).unwrap();
+            ParsedDocument::TitleLadder(Arc::new(
+                TitleLadder::new(title, false, &AudioPreference::default()).unwrap(),
+            ))
+        });
+        let result = FetchResult {
+            ok: !fails,
+            bytes,
+            sent: Some(now),
+            first_byte: Some(first_byte),
+            document,
+        };
+        self.waiting.insert((done, fetch.id), result);
+    }
+
+    /// Plays to the end and returns its time.
+    pub(super) fn play_viewer(&mut self, viewer: &mut Viewer) -> Micros {
+        let mut now = 0;
+        for _ in 0..1_000_000 {
+            match viewer.poll(now) {
+                PlayerAction::Ask(fetch) => self.receive_request(now, &fetch),
+                PlayerAction::Cancel(id) => {
+                    self.cancelled += 1;
+                    self.waiting.retain(|(_, waiting), _| *waiting != id);
+                }
+                PlayerAction::Done => return now,
+                PlayerAction::Wait(at) => {
+                    let next = self
+                        .waiting
+                        .keys()
+                        .next()
+                        .copied()
+                        .filter(|(done, _)| *done <= at);
+                    assert!(at > now || next.is_some());
+                    now = next.map_or(at, |(done, _)| done);
+                    if let Some(key) = next
+                        && let Some(result) = self.waiting.remove(&key)
+                    {
+                        viewer.handle_result(now, key.1, result);
+                    }
+                    assert!(now < 100_000_000_000, "it hangs: {viewer:?}");
+                }
+            }
+        }
+        panic!("it never waits: {viewer:?}");
+    }
+
+    pub(super) fn count(&self, purpose: FetchPurpose) -> usize {
+        self.requests
+            .iter()
+            .filter(|(_, requests, _)| *requests == purpose)
+            .count()
+    }
+}

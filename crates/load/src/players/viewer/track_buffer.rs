@@ -1,0 +1,269 @@
+//! The buffer of a track and its fetch.
+
+use super::super::player_interface::{FetchPurpose, Micros};
+use super::super::qoe::{PlaybackJournal, PlayedStretch};
+use media::manifest::read::SegmentList;
+use media::time::Time;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Tolerance for segment starts, because manifests round times.
+const NEAR_US: i64 = 20_000;
+
+/// The role of a track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TrackRole {
+    /// Video with or without audio, or audio if there is no video.
+    Main,
+    /// Audio beside video.
+    Audio,
+}
+
+/// A fetch in flight and how to use its result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PendingFetch {
+    pub(super) purpose: FetchPurpose,
+    pub(super) at: Micros,
+    pub(super) level: usize,
+    pub(super) source: usize,
+    pub(super) segment: usize,
+    pub(super) init: u16,
+    pub(super) duration_us: i64,
+}
+
+/// At most one fetch at a time, with retries.
+#[derive(Debug, Default)]
+pub(super) struct FetchSlot {
+    pending: Option<(u32, Option<PendingFetch>)>,
+    pub(super) failures: u32,
+    pub(super) not_before: Option<Micros>,
+}
+
+impl FetchSlot {
+    pub(super) fn is_free(&self, now: Micros) -> bool {
+        self.pending.is_none() && self.not_before.is_none_or(|at| now >= at)
+    }
+
+    pub(super) fn is_pending(&self, id: u32) -> bool {
+        self.pending.is_some_and(|(pending, _)| pending == id)
+    }
+
+    pub(super) fn start_fetch(&mut self, id: u32, asked: Option<PendingFetch>) {
+        self.pending = Some((id, asked));
+        self.not_before = None;
+    }
+
+    pub(super) fn finish_fetch(&mut self) -> Option<PendingFetch> {
+        self.failures = 0;
+        self.pending.take().and_then(|(_, asked)| asked)
+    }
+
+    pub(super) fn retry_at(&mut self, at: Micros) {
+        self.pending = None;
+        self.not_before = Some(at);
+    }
+
+    pub(super) fn cancel_fetch(&mut self) -> Option<u32> {
+        self.not_before = None;
+        self.failures = 0;
+        self.pending.take().map(|(id, _)| id)
+    }
+}
+
+/// A buffered segment.
+#[derive(Debug, Clone, Copy)]
+struct BufferedSegment {
+    end_us: i64,
+    duration_us: i64,
+    level: u16,
+    kbps: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct TrackBuffer {
+    pub(super) role: TrackRole,
+    /// Known segments of each source.
+    sources: Vec<Option<Arc<SegmentList>>>,
+    /// Number of parsed documents of each source.
+    pub(super) pieces: Vec<u16>,
+    /// The level of the last segment.
+    pub(super) level: Option<usize>,
+    /// The source of the last segment.
+    source: usize,
+    /// Level and source chosen for the next segment.
+    pub(super) next: Option<(usize, usize)>,
+    /// Time since which the buffer has been full.
+    pub(super) full_since: Option<Micros>,
+    /// Init segments fetched, as source and index.
+    pub(super) inits: Vec<(u16, u16)>,
+    pub(super) asking: FetchSlot,
+    held: VecDeque<BufferedSegment>,
+    /// Media time up to which the main track was played.
+    played_us: i64,
+    /// Start of the buffered media.
+    begin_us: i64,
+    /// End of the buffered media.
+    pub(super) end_us: i64,
+    /// All segments have been requested.
+    pub(super) done: bool,
+}
+
+impl TrackBuffer {
+    pub(super) fn new(role: TrackRole, sources: usize) -> TrackBuffer {
+        TrackBuffer {
+            role,
+            sources: vec![None; sources],
+            pieces: vec![0; sources],
+            level: None,
+            source: 0,
+            next: None,
+            full_since: None,
+            inits: Vec::new(),
+            asking: FetchSlot::default(),
+            held: VecDeque::new(),
+            played_us: 0,
+            begin_us: 0,
+            end_us: 0,
+            done: false,
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<TrackBuffer>()
+            + self.sources.capacity() * size_of::<Option<Arc<SegmentList>>>()
+            + self.pieces.capacity() * 2
+            + self.inits.capacity() * 4
+            + self.held.capacity() * size_of::<BufferedSegment>()
+    }
+
+    /// Returns the known segments of a source.
+    pub(super) fn source_segments(&self, source: usize) -> Option<&Arc<SegmentList>> {
+        self.sources.get(source)?.as_ref()
+    }
+
+    /// Returns the segments of the last source used.
+    pub(super) fn known_segments(&self) -> Option<&Arc<SegmentList>> {
+        self.source_segments(self.source)
+    }
+
+    /// Appends segments of a source.
+    pub(super) fn add_segments(
+        &mut self,
+        source: usize,
+        segments: Arc<SegmentList>,
+    ) -> media::Result<()> {
+        let Some(slot) = self.sources.get_mut(source) else {
+            return Ok(());
+        };
+        self.pieces[source] += 1;
+        *slot = Some(match slot.take() {
+            None => segments,
+            Some(known) => {
+                let mut joined = (*known).clone();
+                joined.append((*segments).clone())?;
+                Arc::new(joined)
+            }
+        });
+        Ok(())
+    }
+
+    /// Returns the index of the next segment; past the last one at the end.
+    pub(super) fn next_segment(&self, segments: &SegmentList) -> usize {
+        let from = self.end_us.saturating_add(NEAR_US);
+        let at = segments.segment_at(Time::new(from, 1_000_000));
+        let covers =
+            micros(segments.start_time(at)).saturating_add(micros(segments.duration(at))) > from;
+        // Before the first segment, or within a long one, it is this segment.
+        if covers || (micros(segments.start_time(at)) > self.end_us) {
+            at
+        } else {
+            at + 1
+        }
+    }
+
+    /// Returns the remaining segments of the last source.
+    pub(super) fn segments_left(&self) -> usize {
+        self.known_segments().map_or(1, |segments| {
+            segments.len().saturating_sub(self.next_segment(segments))
+        })
+    }
+
+    /// Buffers a received segment.
+    pub(super) fn add_segment(&mut self, asked: &PendingFetch, bytes: u64) {
+        let Some(segments) = self.source_segments(asked.source).cloned() else {
+            return;
+        };
+        let end_us = micros(segments.start_time(asked.segment)).saturating_add(asked.duration_us);
+        if self.held.is_empty() && self.end_us == self.begin_us {
+            self.begin_us = micros(segments.start_time(asked.segment)).min(self.begin_us.max(0));
+        }
+        let ms = (asked.duration_us / 1000).max(1) as u64;
+        self.held.push_back(BufferedSegment {
+            end_us,
+            duration_us: asked.duration_us,
+            level: asked.level as u16,
+            kbps: u32::try_from(bytes.saturating_mul(8) / ms).unwrap_or(u32::MAX),
+        });
+        self.end_us = self.end_us.max(end_us);
+        (self.level, self.source, self.next) = (Some(asked.level), asked.source, None);
+    }
+
+    /// Skips a segment that the manifest marks as missing.
+    pub(super) fn skip_gap(&mut self, end_us: i64) {
+        self.end_us = self.end_us.max(end_us);
+    }
+
+    /// Removes media played up to a position from the buffer, and records it.
+    pub(super) fn play_until(&mut self, position: i64, journal: &mut PlaybackJournal) {
+        while let Some(first) = self.held.front().copied() {
+            let from = self.played_us.max(first.end_us - first.duration_us);
+            let until = position.min(first.end_us);
+            if until - from >= 1000 {
+                let ms = (until - from) / 1000;
+                journal.add_played(PlayedStretch {
+                    ms: ms as u32,
+                    level: first.level,
+                    kbps: first.kbps,
+                });
+                self.played_us = from + ms * 1000;
+            }
+            if first.end_us - position >= 1000 {
+                break;
+            }
+            self.played_us = self.played_us.max(first.end_us);
+            self.held.pop_front();
+        }
+    }
+
+    pub(super) fn is_buffered(&self, position: i64) -> bool {
+        (self.begin_us.max(self.played_us)..self.end_us).contains(&position)
+    }
+
+    /// Removes media up to a position without recording it.
+    pub(super) fn skip_until(&mut self, position: i64) {
+        self.played_us = position;
+        while self
+            .held
+            .front()
+            .is_some_and(|first| first.end_us <= position)
+        {
+            self.held.pop_front();
+        }
+    }
+
+    /// Drops the buffer, cancels the fetch, and continues at the segment that contains a position.
+    pub(super) fn clear_buffer(&mut self, position: i64) -> Option<u32> {
+        let start = self.known_segments().map_or(position, |segments| {
+            micros(segments.start_time(segments.segment_at(Time::new(position, 1_000_000))))
+        });
+        self.held.clear();
+        (self.begin_us, self.end_us, self.played_us) = (start, start, position);
+        (self.done, self.next, self.full_since) = (false, None, None);
+        self.asking.cancel_fetch()
+    }
+}
+
+/// Converts to whole microseconds.
+pub(super) fn micros(time: Time) -> i64 {
+    time.round_to(1_000_000)
+}

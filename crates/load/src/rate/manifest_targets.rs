@@ -1,0 +1,201 @@
+//! Lists all segments of a manifest as targets.
+
+use super::request_target::{RequestKind, RequestTarget};
+use crate::client::{ClientRequest, Dialer, FailureKind, HttpClient};
+use media::manifest::read::hls::{self, ParsedPlaylist};
+use media::manifest::read::{
+    MANIFEST_BYTES_MAX, ManifestRendition, ParsedManifest, ResourceRange, SegmentList,
+    SegmentSource, mpd,
+};
+use url::Url;
+
+/// Limit of requests for playlists and indexes.
+const FETCHES_MAX: usize = 1000;
+
+/// The weights of a manifest's segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SegmentWeighting {
+    /// All segments have the same weight.
+    #[default]
+    Even,
+    /// Like viewers who leave early: segment n of a rendition has weight 1/(n+1).
+    Start,
+}
+
+/// A manifest whose segments cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// A request failed: its URL, kind and details.
+    #[error("cannot fetch {0}: {1} {2}")]
+    Fetch(Box<Url>, FailureKind, Box<str>),
+    /// The server responded with another status than success.
+    #[error("cannot fetch {0}: the server responded with status {1}")]
+    Status(Box<Url>, u16),
+    /// A manifest, playlist or index is malformed.
+    #[error("cannot read {0}: {1}")]
+    Parse(Box<Url>, media::Error),
+    /// A segment's address cannot be formed.
+    #[error("cannot form the address of a segment: {0}")]
+    Address(media::Error),
+    /// The manifest refers to too many playlists.
+    #[error("the manifest refers to more than {FETCHES_MAX} playlists and indexes")]
+    TooManyPlaylists,
+    /// The manifest lists no segment.
+    #[error("{0} lists no segment; use the URL of an HLS or DASH manifest")]
+    NoSegments(Box<Url>),
+}
+
+/// Lists the playlists, init segments and segments of a manifest as targets.
+///
+/// # Errors
+/// A document cannot be fetched or parsed.
+pub async fn list_targets(
+    dialer: &Dialer,
+    url: &Url,
+    weigh: SegmentWeighting,
+) -> Result<Vec<RequestTarget>, ManifestError> {
+    let mut found = SegmentLister {
+        client: HttpClient::new(dialer),
+        fetches: 0,
+        weigh,
+        targets: Vec::new(),
+    };
+    found.collect_title(url).await?;
+    if found
+        .targets
+        .iter()
+        .all(|target| target.kind == RequestKind::Manifest)
+    {
+        return Err(ManifestError::NoSegments(Box::new(url.clone())));
+    }
+    Ok(found.targets)
+}
+
+struct SegmentLister {
+    client: HttpClient,
+    fetches: usize,
+    weigh: SegmentWeighting,
+    targets: Vec<RequestTarget>,
+}
+
+impl SegmentLister {
+    async fn collect_title(&mut self, url: &Url) -> Result<(), ManifestError> {
+        let (at, bytes) = self.fetch_document(url, None).await?;
+        self.targets.push(RequestTarget {
+            kind: RequestKind::Manifest,
+            ..RequestTarget::get(url.clone())
+        });
+        let wrong = |error| ManifestError::Parse(Box::new(url.clone()), error);
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let title = if text.trim_ascii_start().starts_with(b"#EXTM3U") {
+            match hls::parse_playlist(&at, &bytes).map_err(wrong)? {
+                ParsedPlaylist::Multivariant(title) => title,
+                ParsedPlaylist::Media(media) => return self.collect_segments(&media.segments),
+            }
+        } else {
+            mpd::parse_mpd(&at, &bytes).map_err(wrong)?
+        };
+        self.collect_renditions(title).await
+    }
+
+    async fn collect_renditions(&mut self, title: ParsedManifest) -> Result<(), ManifestError> {
+        let mut playlists: Vec<Url> = Vec::new();
+        let pieces = title
+            .renditions
+            .into_iter()
+            .flat_map(|r: ManifestRendition| r.segment_sources);
+        for piece in pieces {
+            match piece {
+                SegmentSource::Segments(segments) => self.collect_segments(&segments)?,
+                SegmentSource::Sidx(index) => {
+                    let (_, bytes) = self
+                        .fetch_document(&index.index_resource.url, Some(&index.index_resource))
+                        .await?;
+                    let wrong = |error| {
+                        ManifestError::Parse(Box::new(index.index_resource.url.clone()), error)
+                    };
+                    let segments = index.parse_segments(&bytes).map_err(wrong)?;
+                    self.collect_segments(&segments)?;
+                }
+                SegmentSource::Playlist(url) if playlists.contains(&url) => {}
+                SegmentSource::Playlist(url) => {
+                    let (at, bytes) = self.fetch_document(&url, None).await?;
+                    let read = hls::parse_playlist(&at, &bytes)
+                        .map_err(|error| ManifestError::Parse(Box::new(url.clone()), error))?;
+                    self.targets.push(RequestTarget {
+                        kind: RequestKind::Manifest,
+                        ..RequestTarget::get(url.clone())
+                    });
+                    if let ParsedPlaylist::Media(media) = read {
+                        self.collect_segments(&media.segments)?;
+                    }
+                    playlists.push(url);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn collect_segments(&mut self, segments: &SegmentList) -> Result<(), ManifestError> {
+        let wrong = ManifestError::Address;
+        let mut inits = Vec::new();
+        for n in 0..segments.len() {
+            if let Some(init) = segments.init_index(n).filter(|init| !inits.contains(init)) {
+                inits.push(init);
+                if let Some(part) = segments.init_resource(init).map_err(wrong)? {
+                    self.targets.push(part_target(part, RequestKind::Init, 1.0));
+                }
+            }
+            let weight = match self.weigh {
+                SegmentWeighting::Even => 1.0,
+                SegmentWeighting::Start => 1.0 / (n + 1) as f64,
+            };
+            match segments.segment_resource(n).map_err(wrong)? {
+                Some(part) if !segments.is_gap(n) => {
+                    self.targets
+                        .push(part_target(part, RequestKind::Segment, weight));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn fetch_document(
+        &mut self,
+        url: &Url,
+        part: Option<&ResourceRange>,
+    ) -> Result<(Url, Vec<u8>), ManifestError> {
+        self.fetches += 1;
+        if self.fetches > FETCHES_MAX {
+            return Err(ManifestError::TooManyPlaylists);
+        }
+        let mut request = ClientRequest::new(url.clone()).keep_body(MANIFEST_BYTES_MAX);
+        if let Some(range) = part.and_then(|part| part.range.clone()) {
+            request = request.with_range(range);
+        }
+        let outcome = self.client.get(&request).await;
+        match (outcome.fault, outcome.is_success()) {
+            (Some(fault), _) => {
+                let detail = outcome.detail.unwrap_or_default();
+                Err(ManifestError::Fetch(Box::new(url.clone()), fault, detail))
+            }
+            (None, false) => Err(ManifestError::Status(Box::new(url.clone()), outcome.status)),
+            (None, true) => Ok((outcome.url, outcome.body)),
+        }
+    }
+}
+
+fn part_target(part: ResourceRange, kind: RequestKind, weight: f64) -> RequestTarget {
+    let mut target = RequestTarget {
+        kind,
+        weight,
+        ..RequestTarget::get(part.url)
+    };
+    if let Some(range) = part.range
+        && let Ok(value) = format!("bytes={}-{}", range.start, range.end.saturating_sub(1)).parse()
+    {
+        target.headers.insert(http::header::RANGE, value);
+    }
+    target
+}

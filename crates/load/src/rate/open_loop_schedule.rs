@@ -1,0 +1,73 @@
+//! The schedule of the open loop: hands out every request when it is due.
+
+use super::arrival_times::ArrivalTimes;
+use super::monotonic_timer::MonotonicTimer;
+use super::rate_thread::RateThread;
+use super::scheduled_request::ScheduledRequest;
+use super::shared_run::share_of_thread;
+use super::slot_runner::SlotRunner;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Requests handed out before other tasks of the thread run.
+const BATCH: u32 = 64;
+
+/// Hands out every request when it is due.
+pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<()> {
+    let plan = thread.common.plan.clone();
+    let timer = MonotonicTimer::new()?;
+    let steps = plan.profile.steps();
+    let streams = if thread.is_http2() {
+        plan.streams.max(1)
+    } else {
+        1
+    };
+    let most = share_of_thread(plan.connections_max, plan.threads, thread.number).max(1) * streams;
+    let arrivals = ArrivalTimes::new(&plan.profile, plan.spacing, plan.seed);
+    let mine = arrivals
+        .enumerate()
+        .skip(thread.number)
+        .step_by(plan.threads);
+    let mut step = 0;
+    let mut batch = 0;
+    for (n, due_s) in mine {
+        let due = Duration::from_secs_f64(due_s);
+        if thread.start() + due > Instant::now() {
+            timer.wait_until(thread.start() + due).await?;
+            batch = 0;
+        }
+        if thread.is_stopped() {
+            break;
+        }
+        while step + 1 < steps.len() && due_s >= steps[step].end_s {
+            step += 1;
+        }
+        let job = ScheduledRequest {
+            n: n as u64,
+            due_ns: due.as_nanos() as u64,
+            step: step as u32,
+            late: false,
+        };
+        dispatch_request(&thread, job, most);
+        batch += 1;
+        if batch >= BATCH {
+            tokio::task::yield_now().await;
+            batch = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Hands a request to an idle slot, to a new one, or to the queue.
+fn dispatch_request(thread: &Rc<RateThread>, request: ScheduledRequest, slots_max: usize) {
+    thread.update_stats(|stats| stats.count_due(request.step));
+    let Some(request) = thread.assign_to_idle_slot(request) else {
+        return;
+    };
+    if thread.slots.borrow().len() >= slots_max {
+        return thread.queue_request(request);
+    }
+    let (slot, id) = thread.add_slot();
+    slot.assign_request(request);
+    tokio::task::spawn_local(SlotRunner::new(thread.clone(), slot, id).run_to_end());
+}

@@ -1,0 +1,255 @@
+//! The state of one generator thread: its targets, slots, connections and counts.
+
+use super::closed_loop_pause::InFlightRequests;
+use super::rate_profile::RateProfile;
+use super::request_slot::RequestSlot;
+use super::request_target::TargetSet;
+use super::scheduled_request::ScheduledRequest;
+use super::shared_run::{SharedRun, share_of_thread};
+use super::thread_stats::RateThreadStats;
+use crate::client::{
+    ClientConnection, FailureKind, HttpClient, HttpVersion, RequestFailure, http2_exchange,
+};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// Limit of requests that wait for a connection on one thread; more count as unsent.
+const QUEUE_MAX: usize = 4_000_000;
+
+/// The state of one generator thread.
+pub(super) struct RateThread {
+    pub(super) common: Arc<SharedRun>,
+    pub(super) number: usize,
+    pub(super) targets: Arc<TargetSet>,
+    pub(super) timeout: Duration,
+    pub(super) body_max: u64,
+    pub(super) keep_alive: bool,
+    pub(super) redirects_max: u32,
+    pub(super) in_flight: Arc<InFlightRequests>,
+    pub(super) start: Cell<Instant>,
+    /// Requests that wait for a connection.
+    pub(super) queue: RefCell<VecDeque<ScheduledRequest>>,
+    /// Idle slots, the most recently used last.
+    idle: RefCell<Vec<usize>>,
+    pub(super) slots: RefCell<Vec<Rc<RequestSlot>>>,
+    pub(super) stats: RefCell<RateThreadStats>,
+    /// The schedule is finished.
+    pub(super) closed: Cell<bool>,
+    /// Requests in flight are abandoned.
+    pub(super) over: Cell<bool>,
+    /// Length of a closed loop; none in an open loop.
+    pub(super) closed_loop: Option<Duration>,
+    asked: Cell<u64>,
+    client: OnceCell<HttpClient>,
+    shared: Vec<Mutex<Option<http2_exchange::Http2Connection>>>,
+}
+
+impl RateThread {
+    pub(super) fn new(
+        common: Arc<SharedRun>,
+        number: usize,
+        in_flight: Arc<InFlightRequests>,
+    ) -> RateThread {
+        let plan = &common.plan;
+        let settings = plan.dialer.settings();
+        let closed_loop = match plan.profile {
+            RateProfile::Max { duration_s } => Some(Duration::from_secs_f64(duration_s)),
+            RateProfile::Given { .. } => None,
+        };
+        let now = Instant::now();
+        let mut shared = Vec::new();
+        if settings.version == HttpVersion::Http2 {
+            let most = share_of_thread(plan.connections_max, plan.threads, number).max(1);
+            shared.resize_with(most * common.targets.origins.len(), || Mutex::new(None));
+        }
+        RateThread {
+            number,
+            targets: common.targets.clone(),
+            timeout: settings.timeout,
+            body_max: settings.body_max,
+            keep_alive: settings.keep_alive,
+            redirects_max: settings.redirects_max,
+            in_flight,
+            start: Cell::new(now),
+            queue: RefCell::default(),
+            idle: RefCell::default(),
+            slots: RefCell::default(),
+            stats: RefCell::new(RateThreadStats::new(now, common.keep_records)),
+            closed: Cell::new(false),
+            over: Cell::new(false),
+            closed_loop,
+            asked: Cell::new(0),
+            client: OnceCell::new(),
+            shared,
+            common,
+        }
+    }
+
+    pub(super) fn start(&self) -> Instant {
+        self.start.get()
+    }
+
+    /// Returns the client that follows redirects.
+    pub(super) fn client(&self) -> &HttpClient {
+        self.client
+            .get_or_init(|| HttpClient::new(&self.common.plan.dialer))
+    }
+
+    /// Applies a change to the thread's counts.
+    pub(super) fn update_stats<T>(&self, update: impl FnOnce(&mut RateThreadStats) -> T) -> T {
+        update(&mut self.stats.borrow_mut())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    pub(super) fn is_closed_loop(&self) -> bool {
+        self.closed_loop.is_some()
+    }
+
+    /// In a closed loop, avoids spinning when the server is unreachable.
+    pub(super) async fn pause_after_failure(&self) {
+        if self.closed_loop.is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(super) async fn open_connection(
+        &self,
+        origin: usize,
+    ) -> Result<ClientConnection, RequestFailure> {
+        let begun = Instant::now();
+        let link = self
+            .common
+            .plan
+            .dialer
+            .connect_to_host(&self.targets.origins[origin])
+            .await?;
+        self.update_stats(|stats| stats.record_connect(begun.elapsed()));
+        Ok(link)
+    }
+
+    /// Returns the HTTP/2 connection that a slot shares.
+    pub(super) async fn shared_connection(
+        &self,
+        id: usize,
+        origin: usize,
+    ) -> Result<http2_exchange::Http2Connection, RequestFailure> {
+        let mut place = self.shared_slot(id, origin).lock().await;
+        if let Some(shared) = place.as_ref().filter(|_| self.keep_alive) {
+            return Ok(shared.clone());
+        }
+        match self.open_connection(origin).await? {
+            ClientConnection::Http2(shared) => Ok(place.insert(shared).clone()),
+            ClientConnection::Http1(..) => Err(FailureKind::Http2.into()),
+        }
+    }
+
+    pub(super) async fn forget_shared(&self, id: usize, origin: usize) {
+        *self.shared_slot(id, origin).lock().await = None;
+    }
+
+    fn shared_slot(
+        &self,
+        id: usize,
+        origin: usize,
+    ) -> &Mutex<Option<http2_exchange::Http2Connection>> {
+        let connection = id / self.common.plan.streams.max(1);
+        let origins = self.targets.origins.len();
+        &self.shared[(connection * origins + origin) % self.shared.len()]
+    }
+
+    /// Returns the next request of a slot, or none if the run has ended.
+    pub(super) fn poll_request(
+        &self,
+        id: usize,
+        given: &Cell<Option<ScheduledRequest>>,
+        wait: impl FnOnce(),
+    ) -> Poll<Option<ScheduledRequest>> {
+        let given = given.take();
+        if self.over.get() {
+            let lost = u64::from(given.is_some());
+            self.update_stats(|stats| stats.report.unsent += lost);
+            return Poll::Ready(None);
+        }
+        if given.is_some() {
+            return Poll::Ready(given);
+        }
+        if let Some(length) = self.closed_loop {
+            return Poll::Ready(self.next_of_closed_loop(length));
+        }
+        if let Some(job) = self.queue.borrow_mut().pop_front() {
+            return Poll::Ready(Some(job));
+        }
+        if self.closed.get() {
+            return Poll::Ready(None);
+        }
+        wait();
+        let mut idle = self.idle.borrow_mut();
+        if idle.last() != Some(&id) && !idle.contains(&id) {
+            idle.push(id);
+        }
+        Poll::Pending
+    }
+
+    fn next_of_closed_loop(&self, length: Duration) -> Option<ScheduledRequest> {
+        let passed = self.start().elapsed();
+        if passed >= length || self.closed.get() {
+            return None;
+        }
+        let asked = self.asked.replace(self.asked.get() + 1);
+        Some(ScheduledRequest {
+            n: asked * self.common.plan.threads as u64 + self.number as u64,
+            due_ns: passed.as_nanos() as u64,
+            step: 0,
+            late: false,
+        })
+    }
+
+    /// Assigns a request to an idle slot, or returns it if no slot is idle.
+    pub(super) fn assign_to_idle_slot(
+        &self,
+        request: ScheduledRequest,
+    ) -> Option<ScheduledRequest> {
+        let Some(id) = self.idle.borrow_mut().pop() else {
+            return Some(request);
+        };
+        self.slots.borrow()[id].assign_request(request);
+        None
+    }
+
+    /// Queues a request until a connection is free; a full queue counts it as unsent.
+    pub(super) fn queue_request(&self, request: ScheduledRequest) {
+        let mut queue = self.queue.borrow_mut();
+        match queue.len() < QUEUE_MAX {
+            true => queue.push_back(ScheduledRequest {
+                late: true,
+                ..request
+            }),
+            false => self.update_stats(|stats| stats.report.unsent += 1),
+        }
+    }
+
+    /// Adds a slot, and returns it with its index.
+    pub(super) fn add_slot(&self) -> (Rc<RequestSlot>, usize) {
+        let slot = Rc::new(RequestSlot::default());
+        let mut slots = self.slots.borrow_mut();
+        slots.push(slot.clone());
+        (slot, slots.len() - 1)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.common.stop.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,262 @@
+//! Targets with encoded requests, and the choice of each request's target.
+
+use crate::client::{BodyCheck, RequestFailure, http1_exchange, http2_exchange};
+use crate::random::Random;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// The kind of a request; results are reported by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestKind {
+    /// A playlist or MPD.
+    Manifest,
+    /// An init segment.
+    Init,
+    /// A media segment.
+    Segment,
+    /// A range of a file.
+    Range,
+    /// Anything else.
+    Other,
+}
+
+impl RequestKind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [RequestKind; 5] = [
+        RequestKind::Manifest,
+        RequestKind::Init,
+        RequestKind::Segment,
+        RequestKind::Range,
+        RequestKind::Other,
+    ];
+
+    /// Returns the name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestKind::Manifest => "manifest",
+            RequestKind::Init => "init",
+            RequestKind::Segment => "segment",
+            RequestKind::Range => "range",
+            RequestKind::Other => "other",
+        }
+    }
+
+    /// Returns the kind that a path's extension indicates.
+    pub fn of_path(path: &str) -> RequestKind {
+        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match extension {
+            "m3u8" | "mpd" => RequestKind::Manifest,
+            "m4s" | "ts" | "m4v" | "m4a" | "cmfv" | "cmfa" | "cmft" | "aac" | "vtt" => {
+                RequestKind::Segment
+            }
+            _ => RequestKind::Other,
+        }
+    }
+}
+
+/// Random ranges of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomRanges {
+    /// Length of the file in bytes.
+    pub file_bytes: u64,
+    /// Length of each range in bytes.
+    pub size: u64,
+}
+
+/// A target of requests.
+#[derive(Debug, Clone)]
+pub struct RequestTarget {
+    /// The method.
+    pub method: Method,
+    /// The URL.
+    pub url: Url,
+    /// Header fields.
+    pub headers: HeaderMap,
+    /// Request body.
+    pub body: Bytes,
+    /// The kind of request.
+    pub kind: RequestKind,
+    /// Weight relative to the other targets.
+    pub weight: f64,
+    /// The expected response body.
+    pub check: Option<BodyCheck>,
+    /// Requests a random range each time.
+    pub ranges: Option<RandomRanges>,
+}
+
+impl RequestTarget {
+    /// Creates a `GET` target of weight 1.
+    pub fn get(url: Url) -> RequestTarget {
+        RequestTarget {
+            method: Method::GET,
+            kind: RequestKind::of_path(url.path()),
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            weight: 1.0,
+            check: None,
+            ranges: None,
+        }
+    }
+}
+
+/// A target with its encoded request.
+pub(crate) struct PreparedTarget {
+    pub(crate) target: RequestTarget,
+    /// Index in [`TargetSet::origins`].
+    pub(crate) origin: usize,
+    /// HTTP/1.1: the whole request; for random ranges without the `Range` line and the end of the
+    /// head.
+    pub(crate) bytes: Vec<u8>,
+    /// HTTP/2: the request head.
+    pub(crate) head: http::Request<()>,
+}
+
+/// All targets of a run.
+pub(crate) struct TargetSet {
+    pub(crate) all: Vec<PreparedTarget>,
+    /// One URL per origin.
+    pub(crate) origins: Vec<Url>,
+    /// Cumulative weights; none if all targets are used in turn.
+    sums: Option<Vec<f64>>,
+    seed: u64,
+}
+
+impl TargetSet {
+    /// Encodes the targets' requests; there is at least one target.
+    pub(crate) fn new(
+        targets: Vec<RequestTarget>,
+        seed: u64,
+        defaults: &http1_exchange::DefaultHeaders<'_>,
+    ) -> Result<TargetSet, RequestFailure> {
+        let mut origins: Vec<Url> = Vec::new();
+        let mut all = Vec::with_capacity(targets.len());
+        let first = targets.first().map_or(1.0, |target| target.weight);
+        let alike = targets.iter().all(|target| target.weight == first);
+        for target in targets {
+            let of = target.url.origin();
+            let origin = origins.iter().position(|known| known.origin() == of);
+            let origin = origin.unwrap_or_else(|| {
+                origins.push(target.url.clone());
+                origins.len() - 1
+            });
+            let mut bytes = http1_exchange::encode_request(
+                &target.method,
+                &target.url,
+                &target.headers,
+                &target.body,
+                defaults,
+            );
+            if target.ranges.is_some() {
+                bytes.truncate(bytes.len() - target.body.len() - 2);
+            }
+            let head = http2_exchange::encode_request(
+                &target.method,
+                &target.url,
+                &target.headers,
+                defaults,
+            )?;
+            all.push(PreparedTarget {
+                target,
+                origin,
+                bytes,
+                head,
+            });
+        }
+        let sums = (!alike).then(|| {
+            let mut sum = 0.0;
+            let sums = all.iter().map(|prepared: &PreparedTarget| {
+                sum += prepared.target.weight.max(0.0);
+                sum
+            });
+            sums.collect()
+        });
+        Ok(TargetSet {
+            all,
+            origins,
+            sums,
+            seed,
+        })
+    }
+
+    /// Returns the index of request `n`'s target.
+    pub(crate) fn choose_target(&self, n: u64) -> usize {
+        let count = self.all.len();
+        match &self.sums {
+            None => (n % count as u64) as usize,
+            Some(sums) => {
+                let goal = Random::of(self.seed, n).unit() * sums.last().copied().unwrap_or(0.0);
+                sums.partition_point(|sum| *sum <= goal).min(count - 1)
+            }
+        }
+    }
+
+    /// Returns the first and last byte of request `n`'s random range.
+    pub(crate) fn random_range(&self, n: u64, ranges: RandomRanges) -> (u64, u64) {
+        let size = ranges.size.clamp(1, ranges.file_bytes.max(1));
+        let places = ranges.file_bytes.saturating_sub(size) + 1;
+        let first = Random::of(self.seed.wrapping_add(1), n).below(places);
+        (first, first + size - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test_targets(weights: &[f64]) -> TargetSet {
+        let target = |weight: &f64| RequestTarget {
+            weight: *weight,
+            ..RequestTarget::get(Url::parse("http://a/b.m4s").unwrap())
+        };
+        let defaults = http1_exchange::DefaultHeaders {
+            user_agent: "x",
+            keep_alive: true,
+        };
+        TargetSet::new(weights.iter().map(target).collect(), 1, &defaults).unwrap()
+    }
+
+    #[test]
+    fn targets_are_chosen_in_turn_or_by_weight() {
+        let even = test_targets(&[1.0; 3]);
+        let chosen: Vec<_> = (0..6).map(|n| even.choose_target(n)).collect();
+        assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
+        let heavy = test_targets(&[1.0, 0.0, 3.0]);
+        let mut counts = [0; 3];
+        (0..40_000).for_each(|n| counts[heavy.choose_target(n)] += 1);
+        assert_eq!(counts[1], 0);
+        assert!(
+            (counts[2] as f64 / 30_000.0 - 1.0).abs() < 0.03,
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn random_ranges_cover_the_whole_file() {
+        let all = test_targets(&[1.0]);
+        let ranges = RandomRanges {
+            file_bytes: 10,
+            size: 4,
+        };
+        let pieces: Vec<_> = (0..1000).map(|n| all.random_range(n, ranges)).collect();
+        assert!(
+            pieces
+                .iter()
+                .all(|(first, last)| last - first == 3 && *last < 10)
+        );
+        assert!(pieces.contains(&(0, 3)) && pieces.contains(&(6, 9)));
+        assert_eq!(
+            all.random_range(
+                5,
+                RandomRanges {
+                    file_bytes: 3,
+                    size: 9
+                }
+            ),
+            (0, 2)
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! The task of a slot: one request at a time, on its own connection (HTTP/2: on a shared one).
+
+use super::rate_thread::RateThread;
+use super::request_slot::RequestSlot;
+use super::request_target::PreparedTarget;
+use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
+use crate::client::{
+    BodyCheck, BodyDigest, ClientConnection, ClientRequest, FailureKind, HttpClient, MemorySink,
+    RequestFailure, Url, http1_exchange, http2_exchange, redirect_target,
+};
+use std::future::poll_fn;
+use std::io::Write as _;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// The task that sends the requests of one slot.
+pub(super) struct SlotRunner {
+    pub(super) thread: Rc<RateThread>,
+    pub(super) slot: Rc<RequestSlot>,
+    pub(super) id: usize,
+    /// HTTP/1.1 connections by origin.
+    links: Vec<Option<ClientConnection>>,
+    /// Encoded requests for random ranges.
+    buffer: Vec<u8>,
+}
+
+impl SlotRunner {
+    pub(super) fn new(thread: Rc<RateThread>, slot: Rc<RequestSlot>, id: usize) -> SlotRunner {
+        let mut links = Vec::new();
+        links.resize_with(thread.targets.origins.len(), || None);
+        SlotRunner {
+            thread,
+            slot,
+            id,
+            links,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Connects before the first request.
+    pub(super) async fn connect_ahead(&mut self) {
+        let origin = self.id % self.links.len();
+        if self.thread.is_http2() {
+            let _ = self.thread.shared_connection(self.id, origin).await;
+        } else if let Ok(link) = self.thread.open_connection(origin).await {
+            self.links[origin] = Some(link);
+        }
+    }
+
+    /// Sends requests until the run ends.
+    pub(super) async fn run_to_end(mut self) {
+        let thread = self.thread.clone();
+        let slot = self.slot.clone();
+        while let Some(scheduled) =
+            poll_fn(|cx| thread.poll_request(self.id, &slot.next_request, || slot.store_waker(cx)))
+                .await
+        {
+            self.send_request(&scheduled).await;
+        }
+    }
+
+    async fn send_request(&mut self, scheduled: &ScheduledRequest) {
+        let thread = self.thread.clone();
+        let due = thread.start() + Duration::from_nanos(scheduled.due_ns);
+        let started = match thread.is_closed_loop() {
+            true => due,
+            false => Instant::now(),
+        };
+        if !scheduled.late && !thread.is_closed_loop() {
+            thread.update_stats(|stats| stats.record_lag(started.saturating_duration_since(due)));
+        }
+        let prepared = &thread.targets.all[thread.targets.choose_target(scheduled.n)];
+        let slot = self.slot.clone();
+        slot.deadline.set(Some(started + thread.timeout));
+        thread.in_flight.start_request();
+        let mut done = ExchangeTiming {
+            status: 0,
+            bytes: 0,
+            sent: None,
+            first: None,
+            end: started,
+        };
+        let result = {
+            let mut work = pin!(self.send_and_receive(scheduled, prepared, &mut done));
+            poll_fn(|cx| {
+                if slot.is_expired.get() {
+                    return Poll::Ready(None);
+                }
+                slot.store_waker(cx);
+                work.as_mut().poll(cx).map(Some)
+            })
+            .await
+        };
+        thread.in_flight.end_request();
+        slot.deadline.set(None);
+        slot.is_expired.set(false);
+        let result = match result {
+            Some(result) => result,
+            None if thread.is_over() => {
+                thread.update_stats(|stats| stats.report.abandoned += 1);
+                return;
+            }
+            None if done.first.is_some() => Err(FailureKind::BodyTimeout.into()),
+            None => Err(FailureKind::Timeout.into()),
+        };
+        if result.is_err() {
+            done.end = Instant::now();
+        }
+        let failure = result.as_ref().err();
+        thread.update_stats(|stats| {
+            stats.count_request(scheduled, prepared.target.kind, &done, failure)
+        });
+        if failure.is_some_and(|failure| done.sent.is_none() && failure.fault != FailureKind::Url) {
+            // An unreachable host would make a closed loop spin.
+            thread.pause_after_failure().await;
+        }
+    }
+
+    /// Sends the request, follows redirects and checks the body.
+    async fn send_and_receive(
+        &mut self,
+        scheduled: &ScheduledRequest,
+        prepared: &PreparedTarget,
+        done: &mut ExchangeTiming,
+    ) -> Result<(), RequestFailure> {
+        let check = self.encode_range_request(scheduled, prepared);
+        let mut sink = MemorySink::default();
+        if check.is_some_and(|check| check.sha256.is_some()) {
+            sink.digest = Some(BodyDigest::default());
+        }
+        let response = match self.thread.is_http2() {
+            true => {
+                self.exchange_http2(scheduled, prepared, &mut sink, done)
+                    .await?
+            }
+            false => self.exchange_http1(prepared, &mut sink, done).await?,
+        };
+        done.status = response.status;
+        done.bytes = response.body_bytes;
+        done.end = response.last_byte;
+        if (300..400).contains(&response.status)
+            && let Some(next) =
+                redirect_target(response.status, &prepared.target.url, &sink.headers)
+            && self.thread.redirects_max > 0
+        {
+            return follow_redirect(self.thread.client(), prepared, response.status, next, done)
+                .await;
+        }
+        if let Some(check) = check.filter(|_| (200..300).contains(&response.status)) {
+            check.check_body(response.body_bytes, sink.digest)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes a request for a random range, and returns the expected body.
+    fn encode_range_request(
+        &mut self,
+        scheduled: &ScheduledRequest,
+        prepared: &PreparedTarget,
+    ) -> Option<BodyCheck> {
+        self.buffer.clear();
+        let Some(ranges) = prepared.target.ranges else {
+            return prepared.target.check;
+        };
+        let (first, last) = self.thread.targets.random_range(scheduled.n, ranges);
+        self.buffer.extend_from_slice(&prepared.bytes);
+        // Writing to a vector does not fail.
+        let _ = write!(self.buffer, "Range: bytes={first}-{last}\r\n\r\n");
+        self.buffer.extend_from_slice(&prepared.target.body);
+        Some(BodyCheck {
+            length: Some(last - first + 1),
+            sha256: None,
+        })
+    }
+
+    async fn exchange_http1(
+        &mut self,
+        prepared: &PreparedTarget,
+        sink: &mut MemorySink,
+        done: &mut ExchangeTiming,
+    ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
+        let thread = self.thread.clone();
+        let bytes = match self.buffer.is_empty() {
+            true => &prepared.bytes,
+            false => &self.buffer,
+        };
+        let encoded = http1_exchange::EncodedRequest {
+            bytes,
+            head_only: prepared.target.method == http::Method::HEAD,
+            body_max: thread.body_max,
+        };
+        let mut idle = self.links[prepared.origin].take();
+        // On an open connection, the request is sent now.
+        done.sent = idle.is_some().then_some(done.end);
+        loop {
+            let fresh = idle.is_none();
+            let link = match idle.take() {
+                Some(link) => link,
+                None => thread.open_connection(prepared.origin).await?,
+            };
+            let ClientConnection::Http1(mut stream, counted) = link else {
+                return Err(FailureKind::Http2.into());
+            };
+            let (sent, first) = (&mut done.sent, &mut done.first);
+            match http1_exchange::send_and_receive(&mut stream, &encoded, sink, sent, first).await {
+                Ok(response) => {
+                    if response.keep_alive && thread.keep_alive {
+                        self.links[prepared.origin] =
+                            Some(ClientConnection::Http1(stream, counted));
+                    }
+                    return Ok(response);
+                }
+                // The server had closed the idle connection: that is not a response to this
+                // request.
+                Err(failure) if failure.unanswered && !fresh => {
+                    (done.sent, done.first) = (None, None)
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn exchange_http2(
+        &mut self,
+        scheduled: &ScheduledRequest,
+        prepared: &PreparedTarget,
+        sink: &mut MemorySink,
+        done: &mut ExchangeTiming,
+    ) -> Result<http1_exchange::ExchangeResponse, RequestFailure> {
+        let thread = self.thread.clone();
+        let mut head = prepared.head.clone();
+        if let Some(ranges) = prepared.target.ranges {
+            let (first, last) = thread.targets.random_range(scheduled.n, ranges);
+            if let Ok(value) = format!("bytes={first}-{last}").parse() {
+                head.headers_mut().insert(http::header::RANGE, value);
+            }
+        }
+        let body = prepared.target.body.clone();
+        let shared = thread.shared_connection(self.id, prepared.origin).await?;
+        let (sent, first) = (&mut done.sent, &mut done.first);
+        let response = http2_exchange::send_and_receive(
+            &shared,
+            head,
+            body,
+            thread.body_max,
+            sink,
+            sent,
+            first,
+        )
+        .await;
+        if response.is_err() {
+            thread.forget_shared(self.id, prepared.origin).await;
+        }
+        response
+    }
+}
+
+/// Follows a redirect through the client: redirects are rare and need not be fast.
+async fn follow_redirect(
+    client: &HttpClient,
+    prepared: &PreparedTarget,
+    status: u16,
+    next: Url,
+    done: &mut ExchangeTiming,
+) -> Result<(), RequestFailure> {
+    let target = &prepared.target;
+    let mut request = ClientRequest {
+        headers: target.headers.clone(),
+        check: target.check,
+        ..ClientRequest::new(next)
+    };
+    if matches!(status, 307 | 308) || target.method == http::Method::HEAD {
+        request.method = target.method.clone();
+        request.body = target.body.clone();
+    }
+    let outcome = client.get(&request).await;
+    done.status = outcome.status;
+    done.bytes += outcome.body_bytes;
+    done.end = outcome.last_byte;
+    match outcome.fault {
+        Some(fault) => Err(RequestFailure {
+            fault,
+            detail: outcome.detail,
+            unanswered: false,
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,80 @@
+//! The main function of a generator thread.
+
+use super::closed_loop_pause::{InFlightRequests, reduce_timer_slack};
+use super::open_loop_schedule::follow_schedule;
+use super::rate_profile::RateProfile;
+use super::rate_thread::RateThread;
+use super::shared_run::{SharedRun, share_of_thread};
+use super::slot_runner::SlotRunner;
+use super::thread_stats::RateThreadReport;
+use super::thread_supervisor::supervise_thread;
+use crate::generator_threads::GeneratorError;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+use tokio::runtime::{Builder, LocalOptions};
+
+/// Runs a thread to its end and sends its reports to `out`.
+pub(super) fn run_thread(
+    common: Arc<SharedRun>,
+    number: usize,
+    out: &Sender<Box<RateThreadReport>>,
+) -> Result<(), GeneratorError> {
+    let in_flight = Arc::new(InFlightRequests::default());
+    let mut builder = Builder::new_current_thread();
+    if matches!(common.plan.profile, RateProfile::Max { .. }) {
+        let in_flight = in_flight.clone();
+        reduce_timer_slack();
+        builder.on_thread_park(move || in_flight.pause_thread());
+    }
+    let runtime = builder
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(GeneratorError::StartRuntime)?;
+    runtime.block_on(async {
+        let thread = Rc::new(RateThread::new(common.clone(), number, in_flight));
+        let ahead = connect_ahead(&thread).await;
+        // Blocks on purpose: nothing else may run on this thread until all threads are ready.
+        common.ready.wait();
+        let start = *common.start.get_or_init(Instant::now);
+        thread.start.set(start);
+        thread.update_stats(|stats| stats.set_start(start));
+        ahead.into_iter().for_each(|runner| {
+            tokio::task::spawn_local(runner.run_to_end());
+        });
+        let schedule = tokio::task::spawn_local(follow_schedule(thread.clone()));
+        supervise_thread(&thread, out, &schedule).await;
+        schedule.abort();
+        let second = start.elapsed().as_secs() + 1;
+        let mut report = thread.update_stats(|stats| stats.take_report(number, second));
+        report.unsent += thread.queue.borrow().len() as u64;
+        report.last = true;
+        let _ = out.send(report);
+        Ok(())
+    })
+}
+
+/// Creates and connects the slots that exist from the start.
+async fn connect_ahead(thread: &Rc<RateThread>) -> Vec<SlotRunner> {
+    let plan = &thread.common.plan;
+    let connections = plan.connections.min(plan.connections_max);
+    let mut count = share_of_thread(connections, plan.threads, thread.number);
+    if thread.is_http2() {
+        count *= plan.streams.max(1);
+    }
+    let mut tasks = Vec::new();
+    for _ in 0..count {
+        let (slot, id) = thread.add_slot();
+        let mut runner = SlotRunner::new(thread.clone(), slot, id);
+        tasks.push(tokio::task::spawn_local(async move {
+            runner.connect_ahead().await;
+            runner
+        }));
+    }
+    let mut ahead = Vec::new();
+    for task in tasks {
+        ahead.extend(task.await);
+    }
+    ahead
+}

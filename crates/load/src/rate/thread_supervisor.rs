@@ -1,0 +1,67 @@
+//! Supervises a thread: time limits, reports, the end of the run.
+
+use super::rate_thread::RateThread;
+use super::thread_stats::RateThreadReport;
+use std::rc::Rc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Interval at which time limits and the end of the run are checked.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Expires overdue requests, sends a report every second, and ends the run.
+pub(super) async fn supervise_thread(
+    thread: &Rc<RateThread>,
+    out: &Sender<Box<RateThreadReport>>,
+    schedule: &tokio::task::JoinHandle<std::io::Result<()>>,
+) {
+    let mut reported = 0;
+    let mut ending: Option<Instant> = None;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = Instant::now();
+        thread
+            .slots
+            .borrow()
+            .iter()
+            .for_each(|slot| slot.expire_request(Some(now)));
+        let passed = now.saturating_duration_since(thread.start()).as_secs();
+        if passed > reported {
+            reported = passed;
+            let mut report = thread.update_stats(|stats| stats.take_report(thread.number, passed));
+            report.open = thread.common.plan.dialer.connection_counts().open();
+            let _ = out.send(report);
+        }
+        let scheduled = match thread.closed_loop {
+            Some(length) => now >= thread.start() + length || thread.is_stopped(),
+            None => schedule.is_finished() || thread.is_stopped(),
+        };
+        if !scheduled {
+            continue;
+        }
+        if thread.is_stopped() && !thread.closed.get() {
+            let left = std::mem::take(&mut *thread.queue.borrow_mut());
+            thread.update_stats(|stats| stats.report.unsent += left.len() as u64);
+        }
+        thread.closed.set(true);
+        let grace = match thread.is_stopped() {
+            true => Duration::from_secs(1),
+            false => thread.common.plan.drain,
+        };
+        let until = ending.get_or_insert(now).checked_add(grace);
+        if thread.in_flight.count() == 0 && thread.queue.borrow().is_empty() {
+            return;
+        }
+        if until.is_some_and(|until| now >= until) {
+            thread.over.set(true);
+            thread
+                .slots
+                .borrow()
+                .iter()
+                .for_each(|slot| slot.expire_request(None));
+            // The slots record their last request before the last report.
+            tokio::time::sleep(LOOK).await;
+            return;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Live progress on standard error: two lines that are redrawn, or one line per second without a
+//! terminal.
+
+use super::text_summary::format_ms;
+use crate::rate::RateProgress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// The progress display of a run.
+#[derive(Debug)]
+pub struct LiveProgress {
+    bar: Option<ProgressBar>,
+}
+
+impl LiveProgress {
+    /// Creates the display of a run of this length.
+    pub fn new(length_s: f64) -> LiveProgress {
+        if !std::io::stderr().is_terminal() {
+            return LiveProgress { bar: None };
+        }
+        let bar = ProgressBar::with_draw_target(
+            Some(length_s.ceil() as u64),
+            ProgressDrawTarget::stderr(),
+        );
+        // An invalid template would keep the plain bar.
+        if let Ok(style) = ProgressStyle::with_template("{bar:40.cyan} {pos}/{len} s\n{msg}") {
+            bar.set_style(style);
+        }
+        LiveProgress { bar: Some(bar) }
+    }
+
+    /// Shows a finished second, counted from 0, in two lines.
+    pub fn show_second(&self, second: u64, [above, below]: &[String; 2]) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(second + 1);
+                bar.set_message(format!("{above}\n{below}"));
+            }
+            None => eprintln!("{:>4} s · {above} · {below}", second + 1),
+        }
+    }
+
+    /// Restores the terminal.
+    pub fn clear_terminal(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Formats one second: request rates and latencies.
+pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
+    let s = progress.second;
+    let rates = format!(
+        "{}/s of {}/s due · {:.1} Mb/s · {} open · {} errors · {} unsent",
+        s.ended,
+        s.due,
+        s.bytes as f64 * 8.0 / 1e6,
+        s.open,
+        s.errors,
+        progress.unsent
+    );
+    let latency = format!(
+        "from due p50 {} p90 {} p99 {} max {} ms · from sent p50 {} p99 {} ms",
+        format_ms(s.due_p50_ms),
+        format_ms(s.due_p90_ms),
+        format_ms(s.due_p99_ms),
+        format_ms(s.due_max_ms),
+        format_ms(s.sent_p50_ms),
+        format_ms(s.sent_p99_ms)
+    );
+    [rates, latency]
+}

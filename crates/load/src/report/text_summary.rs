@@ -1,0 +1,192 @@
+//! The text summary of a run.
+
+use super::{QUANTILES, key_quantiles};
+use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
+use std::fmt::Write;
+
+/// Formats the summary of a run.
+pub fn format_summary(run: &RunResult) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_summary(&mut text, run);
+    text
+}
+
+fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
+    let total = run.total();
+    let wall = run.wall_s.max(1e-9);
+    let name = if run.name.is_empty() {
+        "run"
+    } else {
+        &run.name
+    };
+    let stopped = if run.stopped { ", stopped early" } else { "" };
+    writeln!(
+        out,
+        "{name}: {} offered, {:.1} s{stopped}",
+        run.offered, run.wall_s
+    )?;
+    if run.generators > 1 {
+        writeln!(
+            out,
+            "merged from {} runs: distributions cover all requests; each second shows the worse quantile",
+            run.generators
+        )?;
+    }
+    let due = match run.due() {
+        0 => String::new(),
+        due => format!("{due} due, "),
+    };
+    writeln!(
+        out,
+        "requests    {due}{} ended, {} late, {} never sent, {} abandoned; {:.1}/s",
+        total.requests,
+        total.late,
+        run.unsent,
+        run.abandoned,
+        total.requests as f64 / wall
+    )?;
+    writeln!(
+        out,
+        "bodies      {}, {:.1} Mb/s",
+        in_bytes(total.bytes),
+        total.bytes as f64 * 8.0 / wall / 1e6
+    )?;
+    let cpu = run.cpu_s.max(1e-9);
+    writeln!(
+        out,
+        "connections {} opened{}; generator CPU time {:.2} s ({:.0} requests per CPU second)",
+        run.connections,
+        match run.connect.count() {
+            0 => String::new(),
+            _ => format!(
+                ", p50 {} p99 {}",
+                format_ms(run.connect.quantile_ms(0.5)),
+                format_ms(run.connect.quantile_ms(0.99))
+            ),
+        },
+        run.cpu_s,
+        total.requests as f64 / cpu
+    )?;
+    write_table(out, run, &total)?;
+    write_outcomes(out, run, &total)?;
+    if let Some(viewing) = &run.viewing {
+        out.push_str(&crate::players::population_report::format_summary(viewing));
+    }
+    write_lateness(out, run)
+}
+
+fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
+    write!(out, "\n{:<24}", "latency, ms")?;
+    QUANTILES
+        .iter()
+        .try_for_each(|(name, _)| write!(out, "{name:>10}"))?;
+    writeln!(out)?;
+    let mut rows: Vec<(String, &LatencyHistogram)> = vec![
+        ("from due".into(), &total.from_due),
+        ("from sent".into(), &total.from_sent),
+        ("first byte, from sent".into(), &total.first_byte),
+    ];
+    if run.due() == 0 {
+        // A closed loop has no schedule.
+        rows.remove(0);
+    }
+    let closed = run.due() == 0;
+    let since = if closed { "from sent" } else { "from due" };
+    let times = |cell: &RequestStats| {
+        if closed {
+            cell.from_sent.clone()
+        } else {
+            cell.from_due.clone()
+        }
+    };
+    let kinds = run.stats_by_kind();
+    let steps = run.steps.iter().map(|step| (step, step.total()));
+    let parts = kinds
+        .iter()
+        .filter(|_| kinds.len() > 1)
+        .map(|(kind, cell)| (format!("  {}, {since}", kind.name()), times(cell)));
+    let parts = parts.chain(steps.filter(|_| run.steps.len() > 1).map(|(step, cell)| {
+        let length_s = (step.end_s - step.start_s).max(1e-9);
+        let name = match closed {
+            true => format!("  {:.0}-{:.0} s, {since}", step.start_s, step.end_s),
+            false => format!("  {:.0}/s, {since}", step.due as f64 / length_s),
+        };
+        (name, times(&cell))
+    }));
+    let parts: Vec<(String, LatencyHistogram)> = parts.collect();
+    rows.extend(parts.iter().map(|(name, times)| (name.clone(), times)));
+    for (name, times) in rows {
+        write!(out, "{name:<24}")?;
+        let figures = key_quantiles(times);
+        for (quantile, _) in QUANTILES {
+            write!(
+                out,
+                "{:>10}",
+                format_ms(figures.get(quantile).copied().unwrap_or(0.0))
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn write_outcomes(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
+    writeln!(out)?;
+    for (status, count) in &total.statuses {
+        writeln!(out, "{count:>10}  status {status}")?;
+    }
+    for (fault, count) in &total.faults {
+        let example = run.examples.get(fault).map_or("", String::as_str);
+        let example = example.strip_prefix(fault.description()).unwrap_or(example);
+        writeln!(out, "{count:>10}  {fault}{example}")?;
+    }
+    Ok(())
+}
+
+fn write_lateness(out: &mut String, run: &RunResult) -> std::fmt::Result {
+    if run.lag.count() == 0 || run.due() == 0 {
+        return Ok(());
+    }
+    let (p50, p99, max) = (
+        run.lag.quantile_ms(0.5),
+        run.lag.quantile_ms(0.99),
+        run.lag.max_ms(),
+    );
+    writeln!(
+        out,
+        "\ngenerator lateness: p50 {} p99 {} max {} ms",
+        format_ms(p50),
+        format_ms(p99),
+        format_ms(max)
+    )?;
+    if run.fell_behind() {
+        writeln!(
+            out,
+            "THE GENERATOR FELL BEHIND its schedule (p99 over {LAG_P99_MAX_MS} ms): latencies from due \
+             include its lateness. Lower the rate or use more cores."
+        )?;
+    }
+    Ok(())
+}
+
+/// Formats milliseconds with three significant digits.
+pub(super) fn format_ms(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => format!("{v:.0}"),
+        v if v >= 100.0 => format!("{v:.1}"),
+        v if v >= 10.0 => format!("{v:.2}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+pub(super) fn in_bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return format!("{value:.1} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}

@@ -1,0 +1,74 @@
+//! A request that completed or failed, as every generator counts it.
+
+use super::{RequestRecord, RequestStats};
+use crate::client::FailureKind;
+use crate::rate::RequestKind;
+use std::time::Instant;
+
+/// A request that completed or failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FinishedRequest {
+    /// Its scheduled time.
+    pub(crate) due: Instant,
+    /// Time of its first byte on the wire; none if it was never sent.
+    pub(crate) sent: Option<Instant>,
+    /// Arrival of the response's first byte.
+    pub(crate) first_byte: Option<Instant>,
+    /// Arrival of the last byte, or time of the failure.
+    pub(crate) end: Instant,
+    /// Status of the response; 0 without one.
+    pub(crate) status: u16,
+    /// Body bytes received.
+    pub(crate) bytes: u64,
+    pub(crate) failure: Option<FailureKind>,
+    /// It waited for a free connection.
+    pub(crate) late: bool,
+}
+
+impl FinishedRequest {
+    /// Returns the record of this request; times count from the start of the run.
+    pub(crate) fn to_record(
+        self,
+        n: u64,
+        step: u32,
+        kind: RequestKind,
+        run_start: Instant,
+    ) -> RequestRecord {
+        let ms = |at: Instant| at.saturating_duration_since(run_start).as_nanos() as f64 / 1e6;
+        RequestRecord {
+            n,
+            due_ms: ms(self.due),
+            sent_ms: self.sent.map(ms),
+            first_ms: self.first_byte.map(ms),
+            end_ms: ms(self.end),
+            step,
+            kind,
+            status: self.status,
+            bytes: self.bytes,
+            fault: self.failure,
+            late: self.late,
+        }
+    }
+}
+
+impl RequestStats {
+    /// Counts one request.
+    pub(crate) fn count_request(&mut self, request: &FinishedRequest) {
+        self.requests += 1;
+        self.bytes += request.bytes;
+        self.late += u64::from(request.late);
+        let since = |from: Instant| request.end.saturating_duration_since(from);
+        self.from_due.record(since(request.due));
+        if let Some(sent) = request.sent {
+            self.from_sent.record(since(sent));
+            if let Some(first) = request.first_byte {
+                self.first_byte
+                    .record(first.saturating_duration_since(sent));
+            }
+        }
+        match request.failure {
+            Some(failure) => *self.faults.entry(failure).or_default() += 1,
+            None => *self.statuses.entry(request.status).or_default() += 1,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The HDR interval log, version 1.3 with V2 histograms, as other HDR tools read it. It has one
+//! line per second, step and kind of request, with tags such as `step1/segment/due`.
+
+use super::latency_histogram::LogSerializer;
+use super::{HistogramError, LatencyHistogram};
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriter, IntervalLogWriterBuilder, LogEntry, Tag,
+};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+/// Text that is not an HDR interval log.
+#[derive(Debug, thiserror::Error)]
+pub enum HdrLogError {
+    /// A line is malformed; the library's own description.
+    #[error("invalid HDR interval log: {0}; expected the format written by --hdr")]
+    Syntax(String),
+    /// A line's histogram cannot be decoded.
+    #[error("invalid HDR interval log: {0}")]
+    Histogram(#[from] HistogramError),
+}
+
+/// A log being written.
+pub struct HdrLogWriter<W: Write> {
+    out: W,
+    serializer: LogSerializer,
+    begun: bool,
+    started: SystemTime,
+}
+
+impl<W: Write> HdrLogWriter<W> {
+    /// Creates the log of a run that starts at `started`.
+    pub fn new(out: W, started: SystemTime) -> HdrLogWriter<W> {
+        HdrLogWriter {
+            out,
+            serializer: LogSerializer::new(),
+            begun: false,
+            started,
+        }
+    }
+
+    /// Writes the histogram of one interval.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_interval(
+        &mut self,
+        tag: &str,
+        start_s: f64,
+        length_s: f64,
+        times: &LatencyHistogram,
+    ) -> io::Result<()> {
+        if times.count() == 0 {
+            return Ok(());
+        }
+        let mut line = Vec::new();
+        let mut writer = self.start_line(&mut line)?;
+        let tag = Tag::new(tag).ok_or(io::ErrorKind::InvalidInput)?;
+        let (start, length) = (
+            Duration::from_secs_f64(start_s),
+            Duration::from_secs_f64(length_s),
+        );
+        writer
+            .write_histogram(times.as_histogram(), start, length, Some(tag))
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
+        drop(writer);
+        // The library writes the header before every interval; only the first one is kept.
+        let from = match self.begun {
+            true => line
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |end| {
+                    line[..end]
+                        .iter()
+                        .rposition(|byte| *byte == b'\n')
+                        .map_or(0, |at| at + 1)
+                }),
+            false => 0,
+        };
+        self.begun = true;
+        self.out.write_all(&line[from..])
+    }
+
+    fn start_line<'a>(
+        &mut self,
+        line: &'a mut Vec<u8>,
+    ) -> io::Result<IntervalLogWriter<'a, '_, Vec<u8>, LogSerializer>> {
+        IntervalLogWriterBuilder::new()
+            .add_comment("headwater load: values in nanoseconds, times of intervals from the start")
+            .with_start_time(self.started)
+            .with_base_time(self.started)
+            .with_max_value_divisor(1e6)
+            .begin_log_with(line, &mut self.serializer)
+    }
+
+    /// Flushes the log.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Reads a log and merges its intervals by tag.
+///
+/// # Errors
+/// The text is not an HDR interval log.
+pub fn read_log(text: &[u8]) -> Result<BTreeMap<String, LatencyHistogram>, HdrLogError> {
+    let mut all: BTreeMap<String, LatencyHistogram> = BTreeMap::new();
+    for entry in IntervalLogIterator::new(text) {
+        let entry = entry.map_err(|error| HdrLogError::Syntax(format!("{error:?}")))?;
+        if let LogEntry::Interval(interval) = entry {
+            let tag = interval.tag().map_or("", |tag| tag.as_str());
+            let times = LatencyHistogram::decode(interval.encoded_histogram())?;
+            all.entry(tag.to_owned()).or_default().add(&times);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_back_with_every_count() {
+        let mut out = Vec::new();
+        let mut log = HdrLogWriter::new(&mut out, SystemTime::UNIX_EPOCH);
+        let mut times = LatencyHistogram::default();
+        for n in 1..500 {
+            times.record(Duration::from_micros(n * 10));
+        }
+        for second in 0..3 {
+            log.write_interval("step1/segment/due", f64::from(second), 1.0, &times)
+                .unwrap();
+            log.write_interval("step1/segment/sent", f64::from(second), 1.0, &times)
+                .unwrap();
+        }
+        log.finish().unwrap();
+        let text = String::from_utf8(out.clone()).unwrap();
+        assert_eq!(text.matches("#[StartTime").count(), 1, "{text}");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("Tag=")).count(),
+            6
+        );
+        let back = read_log(&out).unwrap();
+        assert_eq!(back.len(), 2);
+        let due = &back["step1/segment/due"];
+        assert_eq!(due.count(), 3 * times.count());
+        assert_eq!(due.quantile_ms(0.9), times.quantile_ms(0.9));
+        assert!(read_log(b"nonsense").is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! Raw records: one JSON object per line and request, compressed according to the file name.
+
+use crate::client::FailureKind;
+use crate::rate::RequestKind;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// The record of a request; times are milliseconds since the run started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Number of the request.
+    pub n: u64,
+    /// Due time.
+    pub due_ms: f64,
+    /// Time of sending; none if it was never sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_ms: Option<f64>,
+    /// Arrival of the first response byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_ms: Option<f64>,
+    /// Time of the end.
+    pub end_ms: f64,
+    /// Index of the step.
+    pub step: u32,
+    /// Kind of request.
+    pub kind: RequestKind,
+    /// Status of the response; 0 without one.
+    pub status: u16,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Kind of failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<FailureKind>,
+    /// The request waited for a free connection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// Start of a viewer's record; these are in the same file.
+const PLAYER: &[u8] = b"{\"record\":\"player\"";
+
+/// A file of records that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file cannot be read or decompressed.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// A line is not a record.
+    #[error("line {number}: invalid record: {error}; expected a line written by --records")]
+    Line {
+        /// Line number, from 1.
+        number: u64,
+        /// The cause.
+        error: serde_json::Error,
+    },
+}
+
+/// A record file being written.
+pub struct RecordWriter(RecordFile);
+
+enum RecordFile {
+    Plain(BufWriter<File>),
+    Gzip(Box<flate2::write::GzEncoder<BufWriter<File>>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, BufWriter<File>>>),
+}
+
+impl RecordWriter {
+    /// Creates a file: compressed with zstd (`.zst`) or gzip (`.gz`), or plain.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn create(path: &Path) -> io::Result<RecordWriter> {
+        let file = BufWriter::new(File::create(path)?);
+        let extension = path.extension().and_then(|name| name.to_str());
+        Ok(RecordWriter(match extension {
+            Some("zst") => RecordFile::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?)),
+            Some("gz") => {
+                let level = flate2::Compression::fast();
+                RecordFile::Gzip(Box::new(flate2::write::GzEncoder::new(file, level)))
+            }
+            _ => RecordFile::Plain(file),
+        }))
+    }
+
+    /// Writes records, one per line.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_lines<T: Serialize>(&mut self, records: &[T]) -> io::Result<()> {
+        let mut text = Vec::with_capacity(records.len() * 160);
+        for record in records {
+            serde_json::to_writer(&mut text, record)?;
+            text.push(b'\n');
+        }
+        match &mut self.0 {
+            RecordFile::Plain(out) => out.write_all(&text),
+            RecordFile::Gzip(out) => out.write_all(&text),
+            RecordFile::Zstd(out) => out.write_all(&text),
+        }
+    }
+
+    /// Finishes the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        match self.0 {
+            RecordFile::Plain(mut out) => out.flush(),
+            RecordFile::Gzip(out) => out.finish()?.flush(),
+            RecordFile::Zstd(out) => out.finish()?.flush(),
+        }
+    }
+}
+
+/// Reads a file of any of these compressions and passes each record to `take`.
+///
+/// # Errors
+/// The file cannot be read, or a line is not a record.
+pub fn read_records(path: &Path, mut take: impl FnMut(RequestRecord)) -> Result<(), RecordError> {
+    let mut file = BufReader::new(File::open(path)?);
+    let magic = file.fill_buf()?;
+    let all: Box<dyn Read> = if magic.starts_with(&[0x1f, 0x8b]) {
+        Box::new(flate2::read::MultiGzDecoder::new(file))
+    } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Box::new(zstd::stream::read::Decoder::new(file)?)
+    } else {
+        Box::new(file)
+    };
+    // A record has about 300 bytes, so longer lines are invalid.
+    let mut all = BufReader::new(all);
+    let mut line = Vec::new();
+    let mut number = 0u64;
+    loop {
+        line.clear();
+        number += 1;
+        let got = all.by_ref().take(4096).read_until(b'\n', &mut line)?;
+        if got == 0 {
+            return Ok(());
+        }
+        if line.starts_with(PLAYER) {
+            continue;
+        }
+        let record = serde_json::from_slice(&line);
+        take(record.map_err(|error| RecordError::Line { number, error })?);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_back_from_each_compression() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = RequestRecord {
+            n: 7,
+            due_ms: 1.5,
+            sent_ms: Some(1.6),
+            first_ms: None,
+            end_ms: 9.25,
+            step: 2,
+            kind: RequestKind::Segment,
+            status: 0,
+            bytes: 12,
+            fault: Some(FailureKind::Truncated),
+            late: true,
+        };
+        for name in ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst"] {
+            let path = folder.path().join(name);
+            let mut out = RecordWriter::create(&path).unwrap();
+            out.write_lines(&[record; 3]).unwrap();
+            out.finish().unwrap();
+            let mut found = Vec::new();
+            read_records(&path, |record| found.push(record)).unwrap();
+            assert_eq!(found, [record; 3], "{name}");
+        }
+        let path = folder.path().join("b");
+        std::fs::write(&path, "{}\n").unwrap();
+        assert!(
+            read_records(&path, |_| {})
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 1")
+        );
+    }
+}

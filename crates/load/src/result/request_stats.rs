@@ -1,0 +1,51 @@
+//! Statistics of requests of one kind in one step.
+
+use super::LatencyHistogram;
+use crate::client::FailureKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counters and distributions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestStats {
+    /// Requests that completed or failed.
+    pub requests: u64,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Requests that waited for a free connection and were sent late.
+    pub late: u64,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures by kind.
+    pub faults: BTreeMap<FailureKind, u64>,
+    /// Latency from the due time to the end, including failures.
+    pub from_due: LatencyHistogram,
+    /// Latency from sending to the end of the response.
+    pub from_sent: LatencyHistogram,
+    /// Latency from sending to the first response byte.
+    pub first_byte: LatencyHistogram,
+}
+
+impl RequestStats {
+    /// Adds the counts of other statistics.
+    pub fn add(&mut self, other: &RequestStats) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.late += other.late;
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        for (fault, count) in &other.faults {
+            *self.faults.entry(*fault).or_default() += count;
+        }
+        self.from_due.add(&other.from_due);
+        self.from_sent.add(&other.from_sent);
+        self.first_byte.add(&other.first_byte);
+    }
+
+    /// Returns the number of failures and of responses with a status of 400 or more.
+    pub fn error_count(&self) -> u64 {
+        let statuses = self.statuses.iter().filter(|(status, _)| **status >= 400);
+        statuses.map(|(_, count)| count).sum::<u64>() + self.faults.values().sum::<u64>()
+    }
+}

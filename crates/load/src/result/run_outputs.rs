@@ -1,0 +1,68 @@
+//! Files that are written during a run.
+
+use super::{HdrLogWriter, RecordWriter, RequestStats};
+use crate::rate::RequestKind;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+
+/// A failed write to an output file.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The HDR interval log.
+    #[error("cannot write the HDR log: {0}; free disk space or choose another file")]
+    HdrLogWriter(io::Error),
+    /// The raw records.
+    #[error("cannot write the records: {0}; free disk space or choose another file")]
+    Records(io::Error),
+}
+
+/// The output files that the user requested.
+#[derive(Default)]
+pub struct RunOutputs {
+    /// The HDR interval log.
+    pub hdr: Option<HdrLogWriter<BufWriter<File>>>,
+    /// Raw records.
+    pub records: Option<RecordWriter>,
+}
+
+impl RunOutputs {
+    /// Logs the latencies of one second by step and kind.
+    pub(crate) fn log_second(
+        &mut self,
+        second: u64,
+        cells: &BTreeMap<(u32, RequestKind), RequestStats>,
+    ) -> Result<(), OutputError> {
+        let Some(log) = &mut self.hdr else {
+            return Ok(());
+        };
+        for ((step, kind), cell) in cells {
+            for (what, times) in [("due", &cell.from_due), ("sent", &cell.from_sent)] {
+                let tag = format!("step{}/{}/{what}", step + 1, kind.name());
+                log.write_interval(&tag, second as f64, 1.0, times)
+                    .map_err(OutputError::HdrLogWriter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes records, one per line.
+    pub(crate) fn write_records(&mut self, records: &[impl Serialize]) -> Result<(), OutputError> {
+        let written = self
+            .records
+            .as_mut()
+            .map_or(Ok(()), |out| out.write_lines(records));
+        written.map_err(OutputError::Records)
+    }
+
+    /// Flushes and closes the files.
+    pub(crate) fn finish_files(self) -> Result<(), OutputError> {
+        let RunOutputs { hdr, records } = self;
+        hdr.map_or(Ok(()), HdrLogWriter::finish)
+            .map_err(OutputError::HdrLogWriter)?;
+        records
+            .map_or(Ok(()), RecordWriter::finish)
+            .map_err(OutputError::Records)
+    }
+}

@@ -1,0 +1,241 @@
+//! The result of a run; results of several runs can be merged.
+
+use super::{LatencyHistogram, RequestStats};
+use crate::client::FailureKind;
+use crate::players::drive::PopulationStats;
+use crate::rate::RequestKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Lateness of the generator at the 99th percentile, in milliseconds, above which a run counts as
+/// fallen behind.
+pub const LAG_P99_MAX_MS: f64 = 2.0;
+
+/// The result of one step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// Start, in seconds of the run.
+    pub start_s: f64,
+    /// End, in seconds of the run.
+    pub end_s: f64,
+    /// Requests due; 0 in a closed loop.
+    pub due: u64,
+    /// Statistics by kind of request.
+    pub kinds: BTreeMap<RequestKind, RequestStats>,
+}
+
+impl StepResult {
+    /// Returns the statistics of all kinds.
+    pub fn total(&self) -> RequestStats {
+        let mut total = RequestStats::default();
+        self.kinds.values().for_each(|cell| total.add(cell));
+        total
+    }
+}
+
+/// Statistics of one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondStats {
+    /// Number of the second since the run started.
+    pub second: u64,
+    /// Requests that became due.
+    pub due: u64,
+    /// Requests that ended.
+    pub ended: u64,
+    /// Failures and responses with a status of 400 or more.
+    pub errors: u64,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Open connections at its end.
+    pub open: u64,
+    /// Quantiles of the latency from due, in milliseconds.
+    pub due_p50_ms: f64,
+    /// See `due_p50_ms`.
+    pub due_p90_ms: f64,
+    /// See `due_p50_ms`.
+    pub due_p99_ms: f64,
+    /// See `due_p50_ms`.
+    pub due_max_ms: f64,
+    /// Quantiles of the latency from sent, in milliseconds.
+    pub sent_p50_ms: f64,
+    /// See `sent_p50_ms`.
+    pub sent_p99_ms: f64,
+}
+
+impl SecondStats {
+    /// Computes the statistics of a second; the caller adds `due` and `open`.
+    pub(crate) fn from_stats<'a>(
+        second: u64,
+        cells: impl Iterator<Item = &'a RequestStats>,
+    ) -> SecondStats {
+        let mut total = RequestStats::default();
+        cells.for_each(|cell| total.add(cell));
+        SecondStats {
+            second,
+            ended: total.requests,
+            errors: total.error_count(),
+            bytes: total.bytes,
+            due_p50_ms: total.from_due.quantile_ms(0.5),
+            due_p90_ms: total.from_due.quantile_ms(0.9),
+            due_p99_ms: total.from_due.quantile_ms(0.99),
+            due_max_ms: total.from_due.max_ms(),
+            sent_p50_ms: total.from_sent.quantile_ms(0.5),
+            sent_p99_ms: total.from_sent.quantile_ms(0.99),
+            ..SecondStats::default()
+        }
+    }
+}
+
+/// The result of a run, or of several merged runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Format version; identifies the file type.
+    pub headwater_load: u32,
+    /// Name in reports.
+    pub name: String,
+    /// The offered rate as the user typed it.
+    pub offered: String,
+    /// Start as Unix time in milliseconds.
+    pub started_unix_ms: u64,
+    /// Length in seconds until the last response.
+    pub wall_s: f64,
+    /// Processor time of the generator in seconds.
+    pub cpu_s: f64,
+    /// Number of merged results.
+    pub generators: u64,
+    /// Steps of the profile.
+    pub steps: Vec<StepResult>,
+    /// Statistics of each second.
+    pub seconds: Vec<SecondStats>,
+    /// Requests that were due but never sent.
+    pub unsent: u64,
+    /// Requests in flight when the run was stopped.
+    pub abandoned: u64,
+    /// The user stopped the run early.
+    pub stopped: bool,
+    /// Lateness of the generator in starting requests that had a free connection.
+    pub lag: LatencyHistogram,
+    /// Connections opened.
+    pub connections: u64,
+    /// Time to open a connection, including TLS.
+    pub connect: LatencyHistogram,
+    /// An example message for each kind of failure.
+    pub examples: BTreeMap<FailureKind, String>,
+    /// Statistics of viewers, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub viewing: Option<Box<PopulationStats>>,
+}
+
+/// Version of the file format.
+pub const VERSION: u32 = 1;
+
+impl RunResult {
+    /// Creates the result of a run that starts now.
+    pub(crate) fn start_now(offered: &str, steps: Vec<StepResult>) -> RunResult {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        RunResult {
+            headwater_load: VERSION,
+            offered: offered.to_owned(),
+            started_unix_ms: since.unwrap_or_default().as_millis() as u64,
+            generators: 1,
+            steps,
+            ..RunResult::default()
+        }
+    }
+
+    /// Adds statistics to a step.
+    pub(crate) fn add_stats(&mut self, step: u32, kind: RequestKind, cell: &RequestStats) {
+        if let Some(stretch) = self.steps.get_mut(step as usize) {
+            stretch.kinds.entry(kind).or_default().add(cell);
+        }
+    }
+
+    /// Returns the statistics of all steps and kinds.
+    pub fn total(&self) -> RequestStats {
+        let mut total = RequestStats::default();
+        self.steps.iter().for_each(|step| total.add(&step.total()));
+        total
+    }
+
+    /// Returns the statistics of all steps by kind.
+    pub fn stats_by_kind(&self) -> BTreeMap<RequestKind, RequestStats> {
+        let mut kinds: BTreeMap<RequestKind, RequestStats> = BTreeMap::new();
+        for (kind, cell) in self.steps.iter().flat_map(|step| &step.kinds) {
+            kinds.entry(*kind).or_default().add(cell);
+        }
+        kinds
+    }
+
+    /// Returns the number of requests that became due.
+    pub fn due(&self) -> u64 {
+        self.steps.iter().map(|step| step.due).sum()
+    }
+
+    /// Returns whether the generator could not keep its schedule.
+    pub fn fell_behind(&self) -> bool {
+        self.lag.count() > 0 && self.lag.quantile_ms(0.99) > LAG_P99_MAX_MS
+    }
+
+    /// Adds the result of another generator or repetition of the same plan.
+    pub fn add(&mut self, other: &RunResult) {
+        for (n, step) in other.steps.iter().enumerate() {
+            if n >= self.steps.len() {
+                self.steps.push(StepResult {
+                    start_s: step.start_s,
+                    end_s: step.end_s,
+                    ..StepResult::default()
+                });
+            }
+            let mine = &mut self.steps[n];
+            mine.due += step.due;
+            for (kind, cell) in &step.kinds {
+                mine.kinds.entry(*kind).or_default().add(cell);
+            }
+        }
+        self.add_seconds(&other.seconds);
+        self.wall_s = self.wall_s.max(other.wall_s);
+        self.cpu_s += other.cpu_s;
+        self.generators += other.generators;
+        self.unsent += other.unsent;
+        self.abandoned += other.abandoned;
+        self.stopped |= other.stopped;
+        self.lag.add(&other.lag);
+        self.connections += other.connections;
+        self.connect.add(&other.connect);
+        match (&mut self.viewing, &other.viewing) {
+            (Some(mine), Some(theirs)) => mine.add(theirs),
+            (mine, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
+        }
+        for (fault, text) in &other.examples {
+            self.examples.entry(*fault).or_insert_with(|| text.clone());
+        }
+    }
+
+    /// Adds counts. Quantiles cannot be added, so the worse one is kept; the report notes this.
+    fn add_seconds(&mut self, others: &[SecondStats]) {
+        for other in others {
+            match self
+                .seconds
+                .binary_search_by_key(&other.second, |mine| mine.second)
+            {
+                Err(place) => self.seconds.insert(place, *other),
+                Ok(place) => {
+                    let mine = &mut self.seconds[place];
+                    mine.due += other.due;
+                    mine.ended += other.ended;
+                    mine.errors += other.errors;
+                    mine.bytes += other.bytes;
+                    mine.open += other.open;
+                    mine.due_p50_ms = mine.due_p50_ms.max(other.due_p50_ms);
+                    mine.due_p90_ms = mine.due_p90_ms.max(other.due_p90_ms);
+                    mine.due_p99_ms = mine.due_p99_ms.max(other.due_p99_ms);
+                    mine.due_max_ms = mine.due_max_ms.max(other.due_max_ms);
+                    mine.sent_p50_ms = mine.sent_p50_ms.max(other.sent_p50_ms);
+                    mine.sent_p99_ms = mine.sent_p99_ms.max(other.sent_p99_ms);
+                }
+            }
+        }
+    }
+}
