@@ -1,4 +1,4 @@
-//! How true links are to what was asked: a table, theory beside measurement.
+//! Compares emulated links with their settings: a table of theory and measurement.
 //!
 //! `cargo run --release -p lab --example accuracy`
 
@@ -7,39 +7,39 @@
 #[path = "../tests/bed/mod.rs"]
 mod bed;
 
-use bed::{Bed, way};
-use lab::link::{Loss, Queue, Way};
+use bed::{TestLink, direction_shape};
+use lab::link::{DirectionShape, LossModel, QueueSize};
 use std::time::{Duration, Instant};
 
 fn main() {
-    if Bed::new("accuracy", way(None, 0), 1).is_none() {
+    if TestLink::new("accuracy", direction_shape(None, 0), 1).is_none() {
         return;
     }
     println!("| what | asked | measured | off | lateness p50, p99 (us) |");
     println!("|---|---|---|---|---|");
-    [5, 20, 100, 300].into_iter().for_each(goodput);
-    capacity();
+    [5, 20, 100, 300].into_iter().for_each(measure_goodput);
+    measure_capacity();
     [1, 10, 50].into_iter().for_each(round_trip);
-    [0.001, 0.01, 0.1].into_iter().for_each(losses);
-    [50_000, 250_000].into_iter().for_each(queueing);
+    [0.001, 0.01, 0.1].into_iter().for_each(measure_losses);
+    [50_000, 250_000].into_iter().for_each(measure_queueing);
 }
 
-fn row(what: &str, asked: f64, measured: f64, bed: &Bed) {
+fn print_row(what: &str, asked: f64, measured: f64, bed: &TestLink) {
     let late = bed.link.report().lateness_us;
     let off = (measured / asked - 1.0) * 100.0;
     let late = format!("{}, {}", late.p50, late.p99);
     println!("| {what} | {asked:.3} | {measured:.3} | {off:+.2} % | {late} |");
 }
 
-/// TCP's, of ten seconds: 1448 of every 1500 bytes are its user's. Two tenths of a second in each
-/// go to connecting and slow start.
-fn goodput(mbit: u64) {
-    let bed = Bed::new("", way(Some(mbit * 1_000_000), 5), 1).unwrap();
+/// TCP goodput over ten seconds: 1448 of every 1500 bytes are payload. Connecting and slow start
+/// take 0.2 s.
+fn measure_goodput(mbit: u64) {
+    let bed = TestLink::new("", direction_shape(Some(mbit * 1_000_000), 5), 1).unwrap();
     let bytes = mbit as usize * 1_000_000 / 8 * 10;
-    let took = bed.download(bytes, &["cubic"]).as_secs_f64();
+    let took = bed.time_download(bytes, &["cubic"]).as_secs_f64();
     let measured = bytes as f64 * 8.0 / took / 1e6;
     let ideal = mbit as f64 * 1448.0 / 1500.0;
-    row(
+    print_row(
         &format!("TCP at {mbit} Mbit/s, Mbit/s"),
         ideal,
         measured,
@@ -47,10 +47,10 @@ fn goodput(mbit: u64) {
     );
 }
 
-/// Without a rate: what the machine carries.
-fn capacity() {
-    let bed = Bed::new("", way(None, 0), 1).unwrap();
-    let took = bed.download(1_000_000_000, &["cubic"]).as_secs_f64();
+/// Without a rate, the machine is the limit.
+fn measure_capacity() {
+    let bed = TestLink::new("", direction_shape(None, 0), 1).unwrap();
+    let took = bed.time_download(1_000_000_000, &["cubic"]).as_secs_f64();
     let (mbit, down) = (8000.0 / took, bed.link.report().down);
     let late = bed.link.report().lateness_us;
     println!(
@@ -61,10 +61,10 @@ fn capacity() {
     );
 }
 
-/// Of one small UDP packet at a time.
+/// One small UDP packet at a time.
 fn round_trip(delay_ms: u64) {
-    let bed = Bed::new("", way(None, delay_ms), 1).unwrap();
-    let (here, there) = bed.udp();
+    let bed = TestLink::new("", direction_shape(None, delay_ms), 1).unwrap();
+    let (here, there) = bed.connect_udp();
     let echo = std::thread::spawn(move || {
         let mut buffer = [0; 64];
         while let Ok(n @ 2..) = there.recv(&mut buffer) {
@@ -83,18 +83,18 @@ fn round_trip(delay_ms: u64) {
     echo.join().unwrap();
     times.sort_by(f64::total_cmp);
     let asked = 2.0 * delay_ms as f64;
-    row("round trip, median, ms", asked, times[100], &bed);
-    row("round trip, p99, ms", asked, times[198], &bed);
+    print_row("round trip, median, ms", asked, times[100], &bed);
+    print_row("round trip, p99, ms", asked, times[198], &bed);
 }
 
-/// Of a hundred thousand UDP packets.
-fn losses(share: f64) {
-    let lossy = Way {
-        loss: Loss::Independent(share),
-        ..way(None, 1)
+/// A hundred thousand UDP packets.
+fn measure_losses(share: f64) {
+    let lossy = DirectionShape {
+        loss: LossModel::Independent(share),
+        ..direction_shape(None, 1)
     };
-    let bed = Bed::new("", lossy, 1).unwrap();
-    let (_here, there) = bed.udp();
+    let bed = TestLink::new("", lossy, 1).unwrap();
+    let (_here, there) = bed.connect_udp();
     for n in 0..100_000 {
         there.send(b"x").unwrap();
         if n % 100 == 0 {
@@ -104,7 +104,7 @@ fn losses(share: f64) {
     std::thread::sleep(Duration::from_millis(100));
     let down = bed.link.report().down;
     assert_eq!(down.packets, 100_000);
-    row(
+    print_row(
         "lost share, %",
         share * 100.0,
         down.lost as f64 / 1000.0,
@@ -112,14 +112,14 @@ fn losses(share: f64) {
     );
 }
 
-/// How long the last of a burst that fills the queue is on its way: delay and queue over rate.
-fn queueing(bytes: u64) {
-    let narrow = Way {
-        queue: Queue::Bytes(bytes),
-        ..way(Some(10_000_000), 10)
+/// Delay of the last packet of a burst that fills the queue: link delay plus queue divided by rate.
+fn measure_queueing(bytes: u64) {
+    let narrow = DirectionShape {
+        queue: QueueSize::Bytes(bytes),
+        ..direction_shape(Some(10_000_000), 10)
     };
-    let bed = Bed::new("", narrow, 1).unwrap();
-    let (here, there) = bed.udp();
+    let bed = TestLink::new("", narrow, 1).unwrap();
+    let (here, there) = bed.connect_udp();
     let began = Instant::now();
     for _ in 0..bytes / 500 {
         there.send(&[0; 1000]).unwrap();
@@ -129,9 +129,9 @@ fn queueing(bytes: u64) {
     while here.recv(&mut [0; 2000]).is_ok() {
         last = began.elapsed();
     }
-    // What fits whole: packets of 1028 bytes.
+    // Counts whole packets of 1028 bytes.
     let fits = (bytes / 1028 * 1028) as f64;
     let asked = 10.0 + fits * 8.0 / 10e6 * 1e3;
     let what = format!("longest way past a queue of {bytes} bytes, ms");
-    row(&what, asked, last.as_secs_f64() * 1e3, &bed);
+    print_row(&what, asked, last.as_secs_f64() * 1e3, &bed);
 }

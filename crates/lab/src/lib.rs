@@ -1,19 +1,24 @@
-//! The testbed: what a network does to video, on one machine, repeatably.
+//! The testbed: reproducible network experiments with video on one machine or several.
 //!
-//! [`link`] is the emulated network: namespaces joined by links with a rate, a delay, a queue and
-//! losses. [`experiment`] runs documents over it, [`report`] says what their records show, [`nbmp`]
-//! is the documents' other language, `serve` the Workflow Manager that takes them over HTTP.
-//! [`config`] turns words into runs.
+//! [`link`] emulates networks: namespaces joined by links with a rate, a delay, a queue and losses.
+//! [`experiment`] runs documents over them, and [`report`] presents their records. `nbmp` (a
+//! feature) is the second document format, `serve` its Workflow Manager, `agent` (the feature
+//! `nats`) runs experiments on several hosts. [`config`] defines the commands.
 //!
-//! What is *not* here: no program of ours. A function of an experiment is a command line, so that
-//! any server can be one.
+//! This crate contains no server or client of Headwater. A function of an experiment is a command
+//! line, so that any server can be one.
 
-pub mod agent;
+#[cfg(feature = "nats")]
+mod agent;
+mod closest_name;
 pub mod config;
+mod document_format;
 pub mod experiment;
 pub mod link;
+#[cfg(feature = "nbmp")]
 pub mod nbmp;
 pub mod report;
+#[cfg(feature = "nbmp")]
 mod serve;
 
 pub use config::{command, run};

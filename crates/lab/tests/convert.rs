@@ -1,15 +1,18 @@
-//! Experiments as TOML and as NBMP: there and back, nothing is lost on either way.
+//! Experiments in TOML and NBMP: a round trip loses nothing.
 
+#![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
 
-use lab::experiment::{Document, check};
-use lab::nbmp::{Kind, Level, OWN_FUNCTIONS, read, to_experiment, to_workflow};
-use lab::nbmp::{undone, validate, without_effect};
+use lab::experiment::{ExperimentDocument, check_document};
+use lab::nbmp::{
+    ConformanceLevel, DescriptionKind, OWN_FUNCTIONS, parse_bounded, to_experiment, to_workflow,
+};
+use lab::nbmp::{find_ignored, find_unsupported, validate_description};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toml::Table;
 
-fn experiments() -> Vec<(String, String)> {
+fn read_experiments() -> Vec<(String, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -28,38 +31,53 @@ fn experiments() -> Vec<(String, String)> {
 
 #[test]
 fn every_experiment_goes_there_and_back_and_means_the_same() {
-    for (path, text) in experiments() {
+    for (path, text) in read_experiments() {
         let table: Table = toml::from_str(&text).unwrap();
         let workflow = to_workflow(&table);
-        let offences = validate(&workflow, Kind::Workflow, Level::Lax, &OWN_FUNCTIONS);
+        let offences = validate_description(
+            &workflow,
+            DescriptionKind::Workflow,
+            ConformanceLevel::Lax,
+            &OWN_FUNCTIONS,
+        );
         assert_eq!(offences, [], "{path}: {workflow:#}");
-        // All of it is acted on.
+        // Everything is supported.
         assert_eq!(
-            (undone(&workflow), without_effect(&workflow)),
+            (find_unsupported(&workflow), find_ignored(&workflow)),
             (vec![], vec![]),
             "{path}"
         );
-        // As text, as it would lie in a file.
-        let workflow = read(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
+        // As text, as in a file.
+        let workflow =
+            parse_bounded(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
         let again = to_experiment(&workflow);
         assert_eq!(again, table, "{path}");
         let written = toml::to_string_pretty(&again).unwrap();
-        let document = Document::read(&written).unwrap();
-        let before = check(&text, &Document::read(&text).unwrap());
-        assert_eq!(check(&written, &document).len(), before.len(), "{path}");
+        let document = ExperimentDocument::parse_toml(&written).unwrap();
+        let before = check_document(&text, &ExperimentDocument::parse_toml(&text).unwrap());
+        assert_eq!(
+            check_document(&written, &document).len(),
+            before.len(),
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn the_congestion_experiment_is_strictly_nbmp() {
-    let all = experiments();
+    let all = read_experiments();
     let (_, text) = all
         .iter()
         .find(|(path, _)| path.ends_with("congestion.toml"))
         .unwrap();
     let workflow = to_workflow(&toml::from_str(text).unwrap());
     assert_eq!(
-        validate(&workflow, Kind::Workflow, Level::Strict, &OWN_FUNCTIONS),
+        validate_description(
+            &workflow,
+            DescriptionKind::Workflow,
+            ConformanceLevel::Strict,
+            &OWN_FUNCTIONS
+        ),
         []
     );
     let map = workflow["processing"]["connection-map"].as_array().unwrap();
@@ -67,7 +85,7 @@ fn the_congestion_experiment_is_strictly_nbmp() {
         .iter()
         .find(|one| one["connection-id"] == "access")
         .unwrap();
-    // What NBMP has a word for is said with it.
+    // A field of NBMP is used where there is one.
     assert_eq!(
         link["flowcontrol"],
         json!({"min-delay": 100, "max-throughput": 20_000_000})
@@ -80,7 +98,7 @@ fn the_congestion_experiment_is_strictly_nbmp() {
 
 #[test]
 fn what_is_changed_in_the_one_is_changed_in_the_other() {
-    let all = experiments();
+    let all = read_experiments();
     let (_, text) = all
         .iter()
         .find(|(path, _)| path.ends_with("congestion.toml"))
@@ -112,20 +130,20 @@ fn descriptions_of_others_survive() {
     let premiere = include_str!("nbmp/premiere.wdd.json");
     let terse = include_str!("nbmp/terse.wdd.json");
     for text in [premiere, terse] {
-        survives(&read(text.as_bytes()).unwrap());
+        assert_round_trip(&parse_bounded(text.as_bytes()).unwrap());
     }
 }
 
-/// There and back, by way of TOML as text.
-fn survives(workflow: &Value) {
+/// Asserts a round trip by way of TOML text.
+fn assert_round_trip(workflow: &Value) {
     let table = to_experiment(workflow);
     let text = toml::to_string_pretty(&table).unwrap();
     let again: Table = toml::from_str(&text).unwrap();
     assert_eq!(&to_workflow(&again), workflow, "{text}");
 }
 
-/// Texts in which escapes, placeholders and other scripts turn up.
-fn text() -> impl Strategy<Value = String> {
+/// Texts with escapes, placeholders and other scripts.
+fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{1,12}",
         "\\PC{1,6}",
@@ -135,14 +153,14 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn name() -> impl Strategy<Value = String> {
+fn any_name() -> impl Strategy<Value = String> {
     "[a-c][a-z0-9-]{0,4}"
 }
 
-/// What a variable may be.
-fn scalar() -> impl Strategy<Value = toml::Value> {
+/// Values of variables.
+fn any_scalar() -> impl Strategy<Value = toml::Value> {
     prop_oneof![
-        text().prop_map(toml::Value::from),
+        any_text().prop_map(toml::Value::from),
         any::<i64>().prop_map(toml::Value::from),
         (-1e300..1e300f64).prop_map(toml::Value::from),
         any::<bool>().prop_map(toml::Value::from),
@@ -150,11 +168,11 @@ fn scalar() -> impl Strategy<Value = toml::Value> {
     ]
 }
 
-fn scalars() -> impl Strategy<Value = toml::Value> {
-    prop::collection::vec(scalar(), 1..4).prop_map(toml::Value::from)
+fn any_scalars() -> impl Strategy<Value = toml::Value> {
+    prop::collection::vec(any_scalar(), 1..4).prop_map(toml::Value::from)
 }
 
-fn table(of: Vec<(&'static str, BoxedStrategy<toml::Value>)>) -> BoxedStrategy<toml::Value> {
+fn table_of(of: Vec<(&'static str, BoxedStrategy<toml::Value>)>) -> BoxedStrategy<toml::Value> {
     let all: Vec<_> = of
         .into_iter()
         .map(|(key, value)| {
@@ -166,38 +184,38 @@ fn table(of: Vec<(&'static str, BoxedStrategy<toml::Value>)>) -> BoxedStrategy<t
         .boxed()
 }
 
-fn named(of: BoxedStrategy<toml::Value>) -> BoxedStrategy<toml::Value> {
-    prop::collection::btree_map(name(), of, 1..3)
+fn named_tables(of: BoxedStrategy<toml::Value>) -> BoxedStrategy<toml::Value> {
+    prop::collection::btree_map(any_name(), of, 1..3)
         .prop_map(|all| Table::from_iter(all).into())
         .boxed()
 }
 
-fn texts() -> BoxedStrategy<toml::Value> {
-    text().prop_map(toml::Value::from).boxed()
+fn any_texts() -> BoxedStrategy<toml::Value> {
+    any_text().prop_map(toml::Value::from).boxed()
 }
 
-fn number() -> BoxedStrategy<toml::Value> {
+fn any_number() -> BoxedStrategy<toml::Value> {
     any::<u16>()
         .prop_map(|n| toml::Value::from(i64::from(n)))
         .boxed()
 }
 
-/// Some that a field of NBMP's can say, and others.
-fn rates() -> BoxedStrategy<toml::Value> {
-    prop_oneof!["[0-9]{1,4}[kmg]?bit", "[0-9]{1,4}(ms|s|us)", text()]
+/// Some have a field in NBMP, others do not.
+fn any_rates() -> BoxedStrategy<toml::Value> {
+    prop_oneof!["[0-9]{1,4}[kmg]?bit", "[0-9]{1,4}(ms|s|us)", any_text()]
         .prop_map(toml::Value::from)
         .boxed()
 }
 
-fn link() -> BoxedStrategy<toml::Value> {
-    let link = table(vec![
-        ("rate", rates()),
-        ("up-rate", rates()),
-        ("delay", rates()),
-        ("loss", texts()),
-        ("compete", scalars().boxed()),
+fn any_link() -> BoxedStrategy<toml::Value> {
+    let link = table_of(vec![
+        ("rate", any_rates()),
+        ("up-rate", any_rates()),
+        ("delay", any_rates()),
+        ("loss", any_texts()),
+        ("compete", any_scalars().boxed()),
     ]);
-    (link, [name(), name()])
+    (link, [any_name(), any_name()])
         .prop_map(|(mut link, [a, b])| {
             let between = vec![toml::Value::from(a), toml::Value::from(b)];
             let link_table = link.as_table_mut().unwrap();
@@ -207,12 +225,12 @@ fn link() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-fn expects() -> BoxedStrategy<toml::Value> {
+fn any_expectations() -> BoxedStrategy<toml::Value> {
     let bound = (-1e9..1e9f64).prop_map(toml::Value::from).boxed();
-    let expect = table(vec![
-        ("that", texts()),
-        ("quantity", texts()),
-        ("of", named(scalar().boxed())),
+    let expect = table_of(vec![
+        ("that", any_texts()),
+        ("quantity", any_texts()),
+        ("of", named_tables(any_scalar().boxed())),
         ("at-least", bound),
     ]);
     prop::collection::vec(expect, 1..3)
@@ -220,75 +238,79 @@ fn expects() -> BoxedStrategy<toml::Value> {
         .boxed()
 }
 
-/// Experiments of the right form, though their names may lead nowhere.
-fn experiment() -> BoxedStrategy<Table> {
+/// Experiments of the right form, though names may not resolve.
+fn any_experiment() -> BoxedStrategy<Table> {
     let inputs = || {
-        prop::collection::vec(name().prop_map(toml::Value::from), 1..3)
+        prop::collection::vec(any_name().prop_map(toml::Value::from), 1..3)
             .prop_map(toml::Value::from)
             .boxed()
     };
     let flag = |key: &'static str| {
-        texts().prop_map(move |value| Table::from_iter([(key.to_owned(), value)]).into())
+        any_texts().prop_map(move |value| Table::from_iter([(key.to_owned(), value)]).into())
     };
     let source = prop_oneof![flag("media"), flag("make")].boxed();
-    let function = table(vec![
-        ("run", texts()),
-        ("at", texts()),
-        ("port", number()),
-        ("health", texts()),
+    let function = table_of(vec![
+        ("run", any_texts()),
+        ("at", any_texts()),
+        ("port", any_number()),
+        ("health", any_texts()),
         ("input", inputs()),
     ]);
-    let sink = table(vec![
-        ("run", texts()),
-        ("at", texts()),
+    let sink = table_of(vec![
+        ("run", any_texts()),
+        ("at", any_texts()),
         ("input", inputs()),
-        ("measure", named(texts())),
-        ("warm-up", number()),
-        ("timeout", rates()),
+        ("measure", named_tables(any_texts())),
+        ("warm-up", any_number()),
+        ("timeout", any_rates()),
     ]);
-    let scale = table(vec![
-        ("rounds", number()),
-        ("sweep", named(scalars().boxed())),
+    let scale = table_of(vec![
+        ("rounds", any_number()),
+        ("sweep", named_tables(any_scalars().boxed())),
     ]);
-    let bounds = table(vec![("link-late", texts()), ("steal", texts())]);
+    let bounds = table_of(vec![("link-late", any_texts()), ("steal", any_texts())]);
     let rest: toml::Value = Table::from_iter([(
         "general".to_owned(),
         Table::from_iter([("rank".to_owned(), toml::Value::from(3))]).into(),
     )])
     .into();
-    table(vec![
-        ("name", texts()),
-        ("question", texts()),
-        ("found", texts()),
-        ("rounds", number()),
-        ("seed", number()),
-        ("sweep", named(scalars().boxed())),
-        ("source", named(source)),
-        ("function", named(function)),
-        ("link", named(link())),
-        ("sink", named(sink)),
-        ("scale", named(scale)),
+    table_of(vec![
+        ("name", any_texts()),
+        ("question", any_texts()),
+        ("found", any_texts()),
+        ("rounds", any_number()),
+        ("seed", any_number()),
+        ("sweep", named_tables(any_scalars().boxed())),
+        ("source", named_tables(source)),
+        ("function", named_tables(function)),
+        ("link", named_tables(any_link())),
+        ("sink", named_tables(sink)),
+        ("scale", named_tables(scale)),
         ("bounds", bounds),
-        ("expect", expects()),
-        ("place", named(table(vec![("host", texts())]))),
+        ("expect", any_expectations()),
+        ("place", named_tables(table_of(vec![("host", any_texts())]))),
         ("nbmp", Just(rest).boxed()),
     ])
     .prop_map(|value| value.as_table().unwrap().clone())
     .boxed()
 }
 
-fn json() -> impl Strategy<Value = Value> {
+fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         (-1e300..1e300f64).prop_map(Value::from),
-        text().prop_map(Value::from),
+        any_text().prop_map(Value::from),
         Just(json!({"instance": "a", "connection-id": "b", "stream-id": "c", "name": "d"})),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
-        let key = prop_oneof![Just("name".to_owned()), Just("$json".to_owned()), text()];
+        let key = prop_oneof![
+            Just("name".to_owned()),
+            Just("$json".to_owned()),
+            any_text()
+        ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map(key, inner, 0..4)
@@ -297,13 +319,13 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A document with something else at one of its places.
-fn harmed(text: &str) -> impl Strategy<Value = Value> + use<> {
+/// A document with other values at some places.
+fn damaged_document(text: &str) -> impl Strategy<Value = Value> + use<> {
     let document: Value = serde_json::from_str(text).unwrap();
     let mut pointers = Vec::new();
     pointers_of(&document, "", &mut pointers);
     let of = prop::sample::select(pointers);
-    prop::collection::vec((of, json()), 0..4).prop_map(move |harms| {
+    prop::collection::vec((of, any_json()), 0..4).prop_map(move |harms| {
         let mut harmed = document.clone();
         for (pointer, value) in harms {
             if let Some(place) = harmed.pointer_mut(&pointer) {
@@ -329,8 +351,8 @@ fn pointers_of(value: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-fn congestion() -> String {
-    let all = experiments();
+fn congestion_workflow() -> String {
+    let all = read_experiments();
     let (_, text) = all
         .iter()
         .find(|(path, _)| path.ends_with("congestion.toml"))
@@ -342,24 +364,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_experiment_comes_back(table in experiment()) {
+    fn an_experiment_comes_back(table in any_experiment()) {
         prop_assume!(table.contains_key("name"));
-        let workflow = read(to_workflow(&table).to_string().as_bytes()).unwrap();
+        let workflow = parse_bounded(to_workflow(&table).to_string().as_bytes()).unwrap();
         prop_assert_eq!(to_experiment(&workflow), table);
     }
 
     #[test]
-    fn a_workflow_comes_back(workflow in harmed(include_str!("nbmp/premiere.wdd.json"))) {
-        survives(&workflow);
+    fn a_workflow_comes_back(workflow in damaged_document(include_str!("nbmp/premiere.wdd.json"))) {
+        assert_round_trip(&workflow);
     }
 
     #[test]
-    fn an_experiments_workflow_comes_back(workflow in harmed(&congestion())) {
-        survives(&workflow);
+    fn an_experiments_workflow_comes_back(workflow in damaged_document(&congestion_workflow())) {
+        assert_round_trip(&workflow);
     }
 
     #[test]
-    fn any_json_comes_back(value in json()) {
-        survives(&value);
+    fn any_json_comes_back(value in any_json()) {
+        assert_round_trip(&value);
     }
 }

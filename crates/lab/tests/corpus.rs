@@ -1,5 +1,6 @@
-//! What fuzzing has found, and what it begins with, stays judged.
+//! Replays the fuzzing corpus of descriptions.
 
+#![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
 
 use lab::nbmp;
@@ -8,7 +9,7 @@ use lab::nbmp;
 mod wdd;
 
 #[test]
-fn descriptions() {
+fn corpus_descriptions_are_judged() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/wdd");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

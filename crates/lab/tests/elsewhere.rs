@@ -1,13 +1,18 @@
-//! Documents of others: taken as far as documents in use keep to the standard, strictly told where
-//! they do not, and nothing of them lost on the way to TOML and back.
+//! Documents of other projects: accepted leniently, faults found strictly, and nothing lost in a
+//! round trip.
 
+#![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
 
-use lab::nbmp::{Kind, Level, read, to_experiment, to_workflow, validate};
+use lab::nbmp::{
+    ConformanceLevel, DescriptionKind, parse_bounded, to_experiment, to_workflow,
+    validate_description,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// In the form of the public ones (`nbmp/elsewhere/README.md`), with what a strict reader misses.
+/// Documents in the form of public ones (`nbmp/elsewhere/README.md`), with the faults that strict
+/// validation finds.
 const OURS: [(&str, &str); 2] = [
     (
         include_str!("nbmp/elsewhere/live.wdd.json"),
@@ -19,13 +24,13 @@ const OURS: [(&str, &str); 2] = [
     ),
 ];
 
-fn paths(document: &Value, kind: Kind, level: Level) -> Vec<String> {
-    let found = validate(document, kind, level, &[]);
+fn fault_paths(document: &Value, kind: DescriptionKind, level: ConformanceLevel) -> Vec<String> {
+    let found = validate_description(document, kind, level, &[]);
     found.into_iter().map(|offence| offence.path).collect()
 }
 
-/// There and back, by way of TOML as text.
-fn comes_back(document: &Value) {
+/// Asserts a round trip by way of TOML text.
+fn assert_round_trip(document: &Value) {
     let text = toml::to_string_pretty(&to_experiment(document)).unwrap();
     let again: toml::Table = toml::from_str(&text).unwrap();
     assert_eq!(&to_workflow(&again), document, "{text}");
@@ -34,24 +39,34 @@ fn comes_back(document: &Value) {
 #[test]
 fn documents_in_their_form_are_taken_and_strictly_told() {
     for (text, missed) in OURS {
-        let document = read(text.as_bytes()).unwrap();
-        assert_eq!(paths(&document, Kind::Workflow, Level::Lax), [""; 0]);
-        let strict = paths(&document, Kind::Workflow, Level::Strict);
+        let document = parse_bounded(text.as_bytes()).unwrap();
+        assert_eq!(
+            fault_paths(&document, DescriptionKind::Workflow, ConformanceLevel::Lax),
+            [""; 0]
+        );
+        let strict = fault_paths(
+            &document,
+            DescriptionKind::Workflow,
+            ConformanceLevel::Strict,
+        );
         assert_eq!(strict, missed.lines().collect::<Vec<_>>());
-        comes_back(&document);
+        assert_round_trip(&document);
     }
     let task = include_str!("nbmp/elsewhere/copy.tdd.json");
-    let task = read(task.as_bytes()).unwrap();
-    assert_eq!(paths(&task, Kind::Task, Level::Lax), [""; 0]);
-    let strict = paths(&task, Kind::Task, Level::Strict);
+    let task = parse_bounded(task.as_bytes()).unwrap();
+    assert_eq!(
+        fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Lax),
+        [""; 0]
+    );
+    let strict = fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Strict);
     for missed in ["$.request", "$.processing", "$.general['nbmp-brand']"] {
         assert!(strict.iter().any(|path| path == missed), "{strict:?}");
     }
-    comes_back(&task);
+    assert_round_trip(&task);
 }
 
-/// A folder of the repository's, or beside it.
-fn folder(name: &str) -> PathBuf {
+/// Returns a path relative to the repository.
+fn repository_folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(name)
@@ -59,7 +74,7 @@ fn folder(name: &str) -> PathBuf {
 
 #[test]
 fn documents_of_others_are_taken() {
-    let brought = std::fs::read_dir(folder("target/nbmp"));
+    let brought = std::fs::read_dir(repository_folder("target/nbmp"));
     let all: Vec<PathBuf> = brought
         .into_iter()
         .flatten()
@@ -71,28 +86,36 @@ fn documents_of_others_are_taken() {
     }
     assert_eq!(all.len(), 10, "{all:?}");
     for path in all {
-        let document = read(&std::fs::read(&path).unwrap()).unwrap();
+        let document = parse_bounded(&std::fs::read(&path).unwrap()).unwrap();
         let kind = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("tdd") => Kind::Task,
-            _ => Kind::Workflow,
+            Some("tdd") => DescriptionKind::Task,
+            _ => DescriptionKind::Workflow,
         };
-        let lax = validate(&document, kind, Level::Lax, &[]);
+        let lax = validate_description(&document, kind, ConformanceLevel::Lax, &[]);
         assert_eq!(lax, [], "{}", path.display());
-        let strict = paths(&document, kind, Level::Strict);
+        let strict = fault_paths(&document, kind, ConformanceLevel::Strict);
         assert!(strict.len() > 10, "{}: {strict:?}", path.display());
         assert!(strict.iter().all(|path| path.starts_with("$.")));
-        comes_back(&document);
+        assert_round_trip(&document);
     }
 }
 
 #[test]
 fn a_document_that_keeps_to_the_standard_is_strictly_right() {
-    let path = folder("../shared/reference/nbmp-example.wdd.json");
+    let path = repository_folder("../shared/reference/nbmp-example.wdd.json");
     let Ok(text) = std::fs::read(path) else {
         println!("SKIPPED a_document_that_keeps_to_the_standard_is_strictly_right: not here");
         return;
     };
-    let document = read(&text).unwrap();
-    assert_eq!(validate(&document, Kind::Workflow, Level::Strict, &[]), []);
-    comes_back(&document);
+    let document = parse_bounded(&text).unwrap();
+    assert_eq!(
+        validate_description(
+            &document,
+            DescriptionKind::Workflow,
+            ConformanceLevel::Strict,
+            &[]
+        ),
+        []
+    );
+    assert_round_trip(&document);
 }

@@ -1,22 +1,22 @@
-//! Links carry what they promise: real packets of real sockets, in this process.
+//! Links with real packets and sockets, in this process.
 //!
-//! Only what the link itself promises is asserted: nothing arrives before its time, nothing faster
-//! than the rate; slowness only within margins that a busy machine keeps.
+//! Asserts only what a link guarantees: no packet arrives early or faster than the rate. Slowness
+//! is asserted within margins that a busy machine keeps.
 
 #![allow(clippy::unwrap_used)]
 
 mod bed;
 
-use bed::{Bed, way};
-use lab::link::{Flow, Loss, Queue, Way};
+use bed::{TestLink, direction_shape};
+use lab::link::{CompetingFlow, DirectionShape, LossModel, QueueSize};
 use std::time::{Duration, Instant};
 
 #[test]
 fn an_answer_takes_the_delay_there_and_back() {
-    let Some(bed) = Bed::new("delay", way(None, 15), 1) else {
+    let Some(bed) = TestLink::new("delay", direction_shape(None, 15), 1) else {
         return;
     };
-    let (here, there) = bed.udp();
+    let (here, there) = bed.connect_udp();
     let echo = std::thread::spawn(move || {
         let mut buffer = [0; 100];
         while let Ok(n @ 2..) = there.recv(&mut buffer) {
@@ -41,11 +41,11 @@ fn an_answer_takes_the_delay_there_and_back() {
 #[test]
 fn tcp_gets_the_rate_and_no_more() {
     let rate = 16_000_000;
-    let Some(bed) = Bed::new("rate", way(Some(rate), 5), 1) else {
+    let Some(bed) = TestLink::new("rate", direction_shape(Some(rate), 5), 1) else {
         return;
     };
     let bytes = 2_000_000;
-    let took = bed.download(bytes, &[]).as_secs_f64();
+    let took = bed.time_download(bytes, &[]).as_secs_f64();
     let least = bytes as f64 * 8.0 / rate as f64;
     assert!(took > least, "{took} s, {least} s of air time alone");
     assert!(took < 3.0 * least, "{took} s, {least} s of air time");
@@ -54,16 +54,16 @@ fn tcp_gets_the_rate_and_no_more() {
     assert_eq!((report.down.lost, report.refused), (0, 0), "{report:?}");
 }
 
-/// Which of these many numbered packets come through.
-fn survivors(bed: &Bed, packets: u32) -> Vec<u32> {
-    let (here, there) = bed.udp();
+/// Returns which of many numbered packets arrive.
+fn count_survivors(bed: &TestLink, packets: u32) -> Vec<u32> {
+    let (here, there) = bed.connect_udp();
     let mut came = Vec::new();
     let mut buffer = [0; 100];
     here.set_read_timeout(Some(Duration::from_millis(1)))
         .unwrap();
     for n in 0..packets {
         there.send(&n.to_be_bytes()).unwrap();
-        // A reader that keeps up: the kernel's own buffers drop nothing.
+        // Reads often enough that the kernel's buffers drop nothing.
         if n % 64 == 0 {
             while let Ok(4) = here.recv(&mut buffer) {
                 came.push(u32::from_be_bytes(buffer[..4].try_into().unwrap()));
@@ -80,37 +80,37 @@ fn survivors(bed: &Bed, packets: u32) -> Vec<u32> {
 
 #[test]
 fn losses_are_counted_and_the_seed_decides_them() {
-    let lossy = Way {
-        loss: Loss::Independent(0.1),
-        ..way(None, 1)
+    let lossy = DirectionShape {
+        loss: LossModel::Independent(0.1),
+        ..direction_shape(None, 1)
     };
-    let Some(bed) = Bed::new("loss", lossy.clone(), 42) else {
+    let Some(bed) = TestLink::new("loss", lossy.clone(), 42) else {
         return;
     };
     let packets = 3000;
-    let first = survivors(&bed, packets);
+    let first = count_survivors(&bed, packets);
     let counts = bed.link.report().down;
     assert_eq!(counts.packets, u64::from(packets), "{counts:?}");
     assert_eq!(counts.delivered, first.len() as u64, "{counts:?}");
     // Six standard deviations.
     assert!((210..=390).contains(&counts.lost), "{counts:?}");
-    let again = Bed::new("loss", lossy.clone(), 42).unwrap();
-    assert_eq!(survivors(&again, packets), first);
-    let other = Bed::new("loss", lossy, 43).unwrap();
-    assert_ne!(survivors(&other, packets), first);
+    let again = TestLink::new("loss", lossy.clone(), 42).unwrap();
+    assert_eq!(count_survivors(&again, packets), first);
+    let other = TestLink::new("loss", lossy, 43).unwrap();
+    assert_ne!(count_survivors(&other, packets), first);
 }
 
 #[test]
 fn a_full_queue_drops_the_newest() {
-    let narrow = Way {
-        queue: Queue::Bytes(10_000),
-        ..way(Some(200_000), 1)
+    let narrow = DirectionShape {
+        queue: QueueSize::Bytes(10_000),
+        ..direction_shape(Some(200_000), 1)
     };
-    let Some(bed) = Bed::new("queue", narrow, 1) else {
+    let Some(bed) = TestLink::new("queue", narrow, 1) else {
         return;
     };
-    let (here, there) = bed.udp();
-    // A tenth of a second of the rate's packets at once, and many more: 1028 bytes on the link.
+    let (here, there) = bed.connect_udp();
+    // A tenth of a second of packets at once, 1028 bytes each on the link, and many more.
     for n in 0..100u32 {
         let mut packet = vec![0; 1000];
         packet[..4].copy_from_slice(&n.to_be_bytes());
@@ -125,28 +125,31 @@ fn a_full_queue_drops_the_newest() {
     let counts = bed.link.report().down;
     assert_eq!(counts.dropped + counts.delivered, 100, "{counts:?}");
     assert!(counts.queue_max_bytes <= 10_000, "{counts:?}");
-    // Nine fit; the machine may have needed a second or two to send them all.
+    // Nine fit; the machine may need a second or two to send all.
     assert!((9..60).contains(&came.len()), "{came:?}");
     assert_eq!(came[..9], [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]
 fn a_competing_download_takes_its_part() {
-    let busy = Way {
-        queue: Queue::Bytes(64 << 10),
-        ..way(Some(16_000_000), 5)
+    let busy = DirectionShape {
+        queue: QueueSize::Bytes(64 << 10),
+        ..direction_shape(Some(16_000_000), 5)
     };
-    let Some(bed) = Bed::new("compete", busy, 1) else {
+    let Some(bed) = TestLink::new("compete", busy, 1) else {
         return;
     };
-    let flow = Flow::start(bed.link.addresses()[1], &bed.client, &bed.server, "reno").unwrap();
-    let before = flow.received();
-    let took = bed.download(1_000_000, &[]).as_secs_f64();
-    let beside = flow.received() - before;
+    let flow =
+        CompetingFlow::start(bed.link.addresses()[1], &bed.client, &bed.server, "reno").unwrap();
+    let before = flow.received_bytes();
+    let took = bed.time_download(1_000_000, &[]).as_secs_f64();
+    let beside = flow.received_bytes() - before;
     assert!(beside > 0);
-    // Together they get no more than the rate, but for what was on its way before.
+    // Together they do not exceed the rate, except for packets in flight.
     let bits = (1_000_000 + beside) as f64 * 8.0;
     assert!(bits < 16e6 * took + 8e6, "{took} s, {beside} beside");
     drop(flow);
-    assert!(Flow::start(bed.link.addresses()[1], &bed.client, &bed.server, "no-such").is_err());
+    assert!(
+        CompetingFlow::start(bed.link.addresses()[1], &bed.client, &bed.server, "no-such").is_err()
+    );
 }

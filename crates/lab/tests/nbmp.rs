@@ -1,39 +1,42 @@
-//! Descriptions of NBMP judged: good ones are taken, and whatever is done to them is refused where
-//! it was done.
+//! Validation of NBMP descriptions: valid ones are accepted, and each damage is reported at its
+//! path.
 
+#![cfg(feature = "nbmp")]
 #![allow(clippy::unwrap_used)]
 
-use lab::nbmp::{Kind, Level, Offence, read, validate};
+use lab::nbmp::{
+    ConformanceLevel, DescriptionKind, NbmpFault, parse_bounded, validate_description,
+};
 use serde_json::{Value, json};
 
 #[path = "nbmp/wrongs.rs"]
 mod wrongs;
 
-/// Strict: everything that the standard knows is in it.
+/// Strictly valid: contains every member of the standard.
 const PREMIERE: &str = include_str!("nbmp/premiere.wdd.json");
-/// Lax: as documents of others are.
+/// Leniently valid, like documents of other projects.
 const TERSE: &str = include_str!("nbmp/terse.wdd.json");
 
-fn judge(document: &Value, level: Level) -> Vec<Offence> {
-    validate(document, Kind::Workflow, level, &[])
+fn validate_at(document: &Value, level: ConformanceLevel) -> Vec<NbmpFault> {
+    validate_description(document, DescriptionKind::Workflow, level, &[])
 }
 
-fn premiere() -> Value {
-    read(PREMIERE.as_bytes()).unwrap()
+fn read_premiere() -> Value {
+    parse_bounded(PREMIERE.as_bytes()).unwrap()
 }
 
 #[test]
 fn the_good_ones_are_good() {
-    for level in [Level::Strict, Level::Lax] {
-        assert_eq!(judge(&premiere(), level), []);
+    for level in [ConformanceLevel::Strict, ConformanceLevel::Lax] {
+        assert_eq!(validate_at(&read_premiere(), level), []);
     }
-    let terse = read(TERSE.as_bytes()).unwrap();
-    assert_eq!(judge(&terse, Level::Lax), []);
-    assert!(judge(&terse, Level::Strict).len() > 20);
+    let terse = parse_bounded(TERSE.as_bytes()).unwrap();
+    assert_eq!(validate_at(&terse, ConformanceLevel::Lax), []);
+    assert!(validate_at(&terse, ConformanceLevel::Strict).len() > 20);
 }
 
-/// All places of a document: RFC 6901 pointers, and as JSONPath.
-fn places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, String)>) {
+/// Lists all places of a document as RFC 6901 pointers and JSONPaths.
+fn list_places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, String)>) {
     all.push((pointer.to_owned(), path.to_owned()));
     match value {
         Value::Object(map) => {
@@ -42,12 +45,12 @@ fn places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, Strin
                     true => format!("{path}['{name}']"),
                     false => format!("{path}.{name}"),
                 };
-                places(value, &format!("{pointer}/{name}"), &path, all);
+                list_places(value, &format!("{pointer}/{name}"), &path, all);
             }
         }
         Value::Array(list) => {
             for (n, value) in list.iter().enumerate() {
-                places(
+                list_places(
                     value,
                     &format!("{pointer}/{n}"),
                     &format!("{path}[{n}]"),
@@ -59,7 +62,7 @@ fn places(value: &Value, pointer: &str, path: &str, all: &mut Vec<(String, Strin
     }
 }
 
-/// Inside these anything may stand.
+/// Members with arbitrary contents.
 const FREE: [&str; 5] = [
     "patch-script/",
     "information/",
@@ -70,13 +73,13 @@ const FREE: [&str; 5] = [
 
 fn every_place() -> Vec<(String, String)> {
     let mut all = Vec::new();
-    places(&premiere(), "", "$", &mut all);
+    list_places(&read_premiere(), "", "$", &mut all);
     all.retain(|(pointer, _)| !FREE.iter().any(|free| pointer.contains(free)));
     all
 }
 
 fn assert_refused(document: &Value, path: &str, how: &str) {
-    let found = judge(document, Level::Strict);
+    let found = validate_at(document, ConformanceLevel::Strict);
     let right = found
         .iter()
         .any(|offence| offence.path == path && !offence.what.is_empty());
@@ -95,7 +98,7 @@ fn a_value_of_another_type_is_refused_wherever_it_is() {
             json!(true),
             json!(""),
         ] {
-            let mut document = premiere();
+            let mut document = read_premiere();
             let place = document.pointer_mut(pointer).unwrap();
             let same = std::mem::discriminant(place) == std::mem::discriminant(&other);
             if same {
@@ -113,7 +116,7 @@ fn a_value_of_another_type_is_refused_wherever_it_is() {
 fn a_field_that_nobody_knows_is_refused_wherever_it_is() {
     let mut tried = 0;
     for (pointer, path) in every_place() {
-        let mut document = premiere();
+        let mut document = read_premiere();
         let Some(Value::Object(map)) = document.pointer_mut(&pointer) else {
             continue;
         };
@@ -135,7 +138,7 @@ fn a_field_that_nobody_knows_is_refused_wherever_it_is() {
     assert!(tried > 80, "{tried}");
 }
 
-/// What may be left out without offence, by the names of the parent and the member.
+/// Optional members, by the names of the parent and the member.
 const OPTIONAL: &str = "
     : scheme repository step client-assistant failover monitoring assertion reporting notification
       acknowledge security scale schedule
@@ -183,7 +186,7 @@ const OPTIONAL: &str = "
     acknowledge: unsupported failed partial
 ";
 
-fn optional(pointer: &str) -> bool {
+fn is_optional(pointer: &str) -> bool {
     let names: Vec<&str> = pointer
         .split('/')
         .filter(|part| part.parse::<usize>().is_err())
@@ -210,15 +213,15 @@ fn each_required_field_is_missed_when_it_is_not_there() {
         let Some((parent, name)) = pointer.rsplit_once('/') else {
             continue;
         };
-        let mut document = premiere();
+        let mut document = read_premiere();
         let Some(Value::Object(map)) = document.pointer_mut(parent) else {
             continue;
         };
         map.remove(name);
-        if optional(&pointer) {
-            // Its leaving may offend others, but never itself.
+        if is_optional(&pointer) {
+            // Removing it may break other members, but is no fault itself.
             spared += 1;
-            let found = judge(&document, Level::Strict);
+            let found = validate_at(&document, ConformanceLevel::Strict);
             assert!(
                 found.iter().all(|offence| offence.path != path),
                 "{found:?}"
@@ -235,7 +238,7 @@ fn each_required_field_is_missed_when_it_is_not_there() {
 fn every_wrong_value_is_refused_at_its_place() {
     for (pointer, value, path) in wrongs::WRONGS {
         let value: Value = serde_json::from_str(value).unwrap();
-        let mut document = premiere();
+        let mut document = read_premiere();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         match document.pointer_mut(parent).unwrap() {
             Value::Object(map) => drop(map.insert(name.into(), value)),
@@ -248,11 +251,11 @@ fn every_wrong_value_is_refused_at_its_place() {
 
 #[test]
 fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
-    let mut document = premiere();
+    let mut document = read_premiere();
     document["processing"]["connection-map"][1]["to"]["instance"] = json!("crowd");
-    // A repository is named: it may know.
+    // A named repository may define it.
     assert_eq!(
-        judge(&document, Level::Lax).len(),
+        validate_at(&document, ConformanceLevel::Lax).len(),
         1,
         "the port of the viewers is left alone"
     );
@@ -262,7 +265,12 @@ fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
         "$.processing['connection-map'][1].to.instance",
         "nowhere",
     );
-    let found = validate(&document, Kind::Workflow, Level::Strict, &["players"]);
+    let found = validate_description(
+        &document,
+        DescriptionKind::Workflow,
+        ConformanceLevel::Strict,
+        &["players"],
+    );
     assert!(
         found
             .iter()
@@ -273,7 +281,7 @@ fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
 
 #[test]
 fn circles_are_refused_unless_they_can_be_broken() {
-    let mut document = premiere();
+    let mut document = read_premiere();
     let back = json!({
         "connection-id": "back",
         "from": { "id": "players", "instance": "viewers", "port-name": "stats" },
@@ -284,7 +292,7 @@ fn circles_are_refused_unless_they_can_be_broken() {
         .as_array_mut()
         .unwrap();
     map.push(back);
-    assert_eq!(judge(&document, Level::Strict), []);
+    assert_eq!(validate_at(&document, ConformanceLevel::Strict), []);
     document["processing"]["connection-map"][2]["breakable"] = json!(false);
     for n in 0..3 {
         assert_refused(
@@ -293,9 +301,9 @@ fn circles_are_refused_unless_they_can_be_broken() {
             "circle",
         );
     }
-    // Whatever breaks it anywhere is enough.
+    // One breakable connection suffices.
     document["processing"]["connection-map"][0]["breakable"] = json!(true);
-    assert_eq!(judge(&document, Level::Strict), []);
+    assert_eq!(validate_at(&document, ConformanceLevel::Strict), []);
     let itself = json!({
         "connection-id": "itself",
         "from": { "id": "cache", "instance": "near", "port-name": "downstream" },
@@ -311,15 +319,18 @@ fn circles_are_refused_unless_they_can_be_broken() {
 
 #[test]
 fn what_was_meant_is_said() {
-    let mut document = premiere();
+    let mut document = read_premiere();
     document["general"]["descripton"] = json!("");
     document["general"].as_object_mut().unwrap().remove("id");
-    let found = judge(&document, Level::Lax);
+    let found = validate_at(&document, ConformanceLevel::Lax);
     assert_eq!(found.len(), 2);
     assert!(found[0].what.contains("missing; add a text"), "{found:?}");
     assert!(found[1].what.contains("write description"), "{found:?}");
     for nothing in [json!(null), json!([]), json!("x"), json!({})] {
-        assert!(!judge(&nothing, Level::Lax).is_empty(), "{nothing}");
+        assert!(
+            !validate_at(&nothing, ConformanceLevel::Lax).is_empty(),
+            "{nothing}"
+        );
     }
 }
 
@@ -341,10 +352,10 @@ fn little_is_said_of_long_names() {
         }
     });
     for (level, says) in [
-        (Level::Strict, "of another function"),
-        (Level::Lax, "no such port"),
+        (ConformanceLevel::Strict, "of another function"),
+        (ConformanceLevel::Lax, "no such port"),
     ] {
-        let found = judge(&document, level);
+        let found = validate_at(&document, level);
         assert!(found.iter().any(|offence| offence.what.contains(says)));
         assert!(found.iter().all(|offence| offence.what.len() < 1000));
     }
@@ -352,28 +363,28 @@ fn little_is_said_of_long_names() {
 
 #[test]
 fn tasks_and_functions_have_fields_of_their_own() {
-    let mut task = premiere();
+    let mut task = read_premiere();
     task.as_object_mut().unwrap().remove("repository");
     let path = |kind, document: &Value| -> Vec<String> {
-        let found = validate(
+        let found = validate_description(
             document,
             kind,
-            Level::Strict,
+            ConformanceLevel::Strict,
             &["players", "packager", "cache"],
         );
         found.into_iter().map(|offence| offence.path).collect()
     };
-    assert_eq!(path(Kind::Task, &task), ["$.request"]);
+    assert_eq!(path(DescriptionKind::Task, &task), ["$.request"]);
     task["request"] = json!({ "request-id": 1, "task-id": "t" });
-    assert_eq!(path(Kind::Task, &task), [""; 0]);
+    assert_eq!(path(DescriptionKind::Task, &task), [""; 0]);
     let function = json!({
         "general": task["general"], "input": task["input"], "output": task["output"],
         "variables": task["monitoring"]["variable"], "events": task["monitoring"]["event"],
         "configuration": task["processing"]["function-restrictions"][0]["configuration"],
     });
-    assert_eq!(path(Kind::Function, &function), [""; 0]);
+    assert_eq!(path(DescriptionKind::Function, &function), [""; 0]);
     assert_eq!(
-        path(Kind::Workflow, &function)[0..2],
+        path(DescriptionKind::Workflow, &function)[0..2],
         ["$.processing", "$.requirement"]
     );
 }

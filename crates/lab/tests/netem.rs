@@ -1,35 +1,42 @@
-//! The kernel's own netem, where there is one: the same link.
+//! The same link emulated by the kernel's netem, if available.
 
 #![allow(clippy::unwrap_used)]
 
-use lab::link::{Loss, Namespace, Netem, Queue, Rate, Shape, Way, available, netem_available};
+use lab::link::{
+    DirectionShape, LinkRate, LinkShape, LossModel, NetemLink, NetworkNamespace, QueueSize,
+    check_links_available, check_netem_available,
+};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 #[test]
 fn netem_delays_both_ways_or_is_refused_with_its_reason() {
-    if let Err(why) = available() {
+    if let Err(why) = check_links_available() {
         println!("SKIPPED netem: {why}");
         return;
     }
-    if let Err(why) = netem_available() {
+    if let Err(why) = check_netem_available() {
         assert!(
-            why.starts_with("this machine has no netem: tc qdisc add"),
+            why.to_string()
+                .starts_with("netem unavailable: tc qdisc add"),
             "{why}"
         );
         println!("SKIPPED netem: {why}");
         return;
     }
-    let way = Way {
-        rate: Rate::Constant(10_000_000),
+    let way = DirectionShape {
+        rate: LinkRate::Constant(10_000_000),
         delay: Duration::from_millis(20),
         jitter: Duration::ZERO,
-        queue: Queue::Bytes(100_000),
-        loss: Loss::None,
+        queue: QueueSize::Bytes(100_000),
+        loss: LossModel::None,
     };
-    let (client, server) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+    let (client, server) = (
+        NetworkNamespace::new().unwrap(),
+        NetworkNamespace::new().unwrap(),
+    );
     let (down, up) = (way.clone(), way);
-    let link = Netem::start(&client, &server, 5, &Shape { down, up, seed: 1 }).unwrap();
+    let link = NetemLink::start(&client, &server, 5, &LinkShape { down, up, seed: 1 }).unwrap();
     let [at_client, at_server] = link.addresses();
     let here = client
         .within(|| UdpSocket::bind((at_client, 4000)))

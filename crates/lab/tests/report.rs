@@ -1,12 +1,15 @@
-//! Reports of records whose truth is known.
+//! Reports of records with known results.
 
 #![allow(clippy::unwrap_used)]
 
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use lab::experiment::{Arm, Counted, Document, Machine, Plan, Record, check};
-use lab::report::{Comparison, Folder, Outcome, Report, Verdict};
+use lab::experiment::{
+    Arm, ExperimentDocument, HistogramRecord, MachineDescription, RunPlan, RunRecord,
+    check_document,
+};
+use lab::report::{Comparison, ExperimentReport, FindingOutcome, ResultSet, Verdict};
 use serde_json::Value;
 
 const DOCUMENT: &str = r#"
@@ -78,13 +81,13 @@ knee = true
 tail = "tail"
 "#;
 
-fn plan(text: &str) -> Plan {
-    let document = Document::read(text).unwrap();
-    assert_eq!(check(text, &document), []);
-    Plan::new(document, None).unwrap()
+fn parse_plan(text: &str) -> RunPlan {
+    let document = ExperimentDocument::parse_toml(text).unwrap();
+    assert_eq!(check_document(text, &document), []);
+    RunPlan::new(document, None).unwrap()
 }
 
-fn histogram(scale: u64) -> Counted {
+fn sample_histogram(scale: u64) -> HistogramRecord {
     let mut all = Histogram::<u64>::new(3).unwrap();
     (1..=1000).for_each(|n| all.record(n * scale).unwrap());
     let mut bytes = Vec::new();
@@ -92,12 +95,12 @@ fn histogram(scale: u64) -> Counted {
         .serialize(&all, &mut bytes)
         .unwrap();
     let v2 = base64::engine::general_purpose::STANDARD.encode(bytes);
-    Counted { v2, times: 0.5 }
+    HistogramRecord { v2, times: 0.5 }
 }
 
-/// Slow takes three times fast, give or take what the round does; out is 0.9 × in × size + 5, up to
-/// the sixth of eight steps.
-fn records(plan: &Plan, slower: f64) -> Vec<Record> {
+/// The slow arm takes three times as long as the fast one, apart from noise; `out` is 0.9 × in ×
+/// size + 5 up to the sixth of eight steps.
+fn planted_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for round in 0..plan.rounds {
         for arm in &plan.arms {
@@ -111,7 +114,7 @@ fn records(plan: &Plan, slower: f64) -> Vec<Record> {
                 let share = if n < 6 { 0.99 } else { 0.5 };
                 [f64::from(n), share * offered + 5.0 * wobble - 5.0]
             };
-            let record = Record {
+            let record = RunRecord {
                 round,
                 arm: arm.clone(),
                 unix_s: 1.7e9 + f64::from(round),
@@ -129,13 +132,17 @@ fn records(plan: &Plan, slower: f64) -> Vec<Record> {
                     ),
                 ]
                 .into(),
-                histograms: [("latency".to_owned(), histogram(if slow { 30 } else { 10 }))].into(),
-                ..Record::default()
+                histograms: [(
+                    "latency".to_owned(),
+                    sample_histogram(if slow { 30 } else { 10 }),
+                )]
+                .into(),
+                ..RunRecord::default()
             };
             all.push(record);
         }
     }
-    let thrown = Record {
+    let thrown = RunRecord {
         thrown: Some("link access was <i>late</i>".into()),
         ..all[0].clone()
     };
@@ -143,13 +150,14 @@ fn records(plan: &Plan, slower: f64) -> Vec<Record> {
     all
 }
 
-fn report(plan: &Plan, records: &[Record]) -> (Report, Value) {
-    let report = Report::new(plan, DOCUMENT, records, vec![Machine::default()]);
+fn create_report(plan: &RunPlan, records: &[RunRecord]) -> (ExperimentReport, Value) {
+    let report =
+        ExperimentReport::new(plan, DOCUMENT, records, vec![MachineDescription::default()]);
     let json = serde_json::from_str(&report.json().unwrap()).unwrap();
     (report, json)
 }
 
-fn plot<'a>(json: &'a Value, title: &str) -> &'a Value {
+fn find_plot<'a>(json: &'a Value, title: &str) -> &'a Value {
     let plots = json["plots"].as_array().unwrap();
     let found = plots
         .iter()
@@ -157,7 +165,7 @@ fn plot<'a>(json: &'a Value, title: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{title}: {json}"))
 }
 
-fn near(found: &Value, wanted: f64) {
+fn assert_near(found: &Value, wanted: f64) {
     let found = found.as_f64().unwrap();
     assert!(
         (found / wanted - 1.0).abs() < 0.03,
@@ -167,12 +175,12 @@ fn near(found: &Value, wanted: f64) {
 
 #[test]
 fn what_was_planted_is_found() {
-    let plan = plan(DOCUMENT);
-    let (report, json) = report(&plan, &records(&plan, 1.0));
-    // To be looked at.
+    let plan = parse_plan(DOCUMENT);
+    let (report, json) = create_report(&plan, &planted_records(&plan, 1.0));
+    // For visual inspection.
     let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
     std::fs::write(page, report.html()).unwrap();
-    assert_eq!(report.finding.outcome, Outcome::Reproduced);
+    assert_eq!(report.finding.outcome, FindingOutcome::Reproduced);
     assert_eq!(
         (report.runs, report.rounds, report.thrown.len()),
         (64, 8, 1)
@@ -184,17 +192,17 @@ fn what_was_planted_is_found() {
             .iter()
             .all(|claim| claim.verdict == Verdict::Holds)
     );
-    near(&json["claims"][0]["value"], 3.0);
-    for row in plot(&json, "ratio")["panels"][0]["shape"]["rows"]
+    assert_near(&json["claims"][0]["value"], 3.0);
+    for row in find_plot(&json, "ratio")["panels"][0]["shape"]["rows"]
         .as_array()
         .unwrap()
     {
         for cell in row["cells"].as_array().unwrap() {
-            near(&cell["ratio"], 3.0);
+            assert_near(&cell["ratio"], 3.0);
             assert_eq!(cell["n"], 8);
         }
     }
-    let fit = &plot(&json, "straight line")["panels"][0]["table"]["rows"];
+    let fit = &find_plot(&json, "straight line")["panels"][0]["table"]["rows"];
     for row in fit.as_array().unwrap() {
         let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
         // Two sizes of six steps in eight rounds; the knee of the smaller one's seventh.
@@ -203,21 +211,21 @@ fn what_was_planted_is_found() {
             ("192", "64"),
             "{row}"
         );
-        near(&cell(2), 0.99);
-        near(&cell(5), 1.0);
-        near(&cell(6), 700.0);
+        assert_near(&cell(2), 0.99);
+        assert_near(&cell(5), 1.0);
+        assert_near(&cell(6), 700.0);
     }
-    let percentiles = &plot(&json, "by percentile")["panels"][0]["table"]["rows"];
+    let percentiles = &find_plot(&json, "by percentile")["panels"][0]["table"]["rows"];
     // fast: the median of 10, 20, … 10000, halved; two sizes in panels of their own.
     assert_eq!(
         (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
         (Some("slow"), Some("8000"))
     );
-    near(
+    assert_near(
         &serde_json::from_str(percentiles[0][2].as_str().unwrap()).unwrap(),
         7500.0,
     );
-    near(
+    assert_near(
         &serde_json::from_str(percentiles[1][2].as_str().unwrap()).unwrap(),
         2500.0,
     );
@@ -229,21 +237,21 @@ fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
     let text = DOCUMENT
         .replace("\"Known\"", &format!("'{hostile}'"))
         .replace("\"slow\"", &format!("'{hostile}'"));
-    let plan = plan(&text);
-    let mut records = records(&plan, 1.0);
+    let plan = parse_plan(&text);
+    let mut records = planted_records(&plan, 1.0);
     records[3].thrown = Some(hostile.into());
     records[4].histograms.insert(
         "latency".into(),
-        Counted {
+        HistogramRecord {
             v2: hostile.into(),
             times: 1.0,
         },
     );
-    let machine = Machine {
+    let machine = MachineDescription {
         cpu: hostile.into(),
-        ..Machine::default()
+        ..MachineDescription::default()
     };
-    let report = Report::new(&plan, &text, &records, vec![machine]);
+    let report = ExperimentReport::new(&plan, &text, &records, vec![machine]);
     let html = report.html();
     for arm in &plan.arms {
         let words: Vec<String> = arm
@@ -254,7 +262,7 @@ fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
         assert!(html.contains(&escaped), "{escaped}");
     }
     assert!(html.contains("link access was &lt;i&gt;late&lt;/i&gt;"));
-    // Three of the page's own; one of them in the library's text is a comment at most.
+    // Three scripts of the page; the library may contain one in a comment.
     assert_eq!(html.matches("</script>").count(), 3);
     assert!(!html.contains("<img") && !html.contains("<script>alert"));
     for word in ["src=\"", "href=\"http", "@import", "url(http"] {
@@ -267,14 +275,14 @@ fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
 
 #[test]
 fn the_first_lines_say_why_not() {
-    let plan = plan(DOCUMENT);
-    let flat = |record: Record| {
+    let plan = parse_plan(DOCUMENT);
+    let flat = |record: RunRecord| {
         let values = [("seconds".to_owned(), 1.0 + 0.01 * f64::from(record.round))].into();
-        Record { values, ..record }
+        RunRecord { values, ..record }
     };
-    let records: Vec<Record> = records(&plan, 1.0).into_iter().map(flat).collect();
-    let (report, json) = report(&plan, &records);
-    assert_eq!(report.finding.outcome, Outcome::NotReproduced);
+    let records: Vec<RunRecord> = planted_records(&plan, 1.0).into_iter().map(flat).collect();
+    let (report, json) = create_report(&plan, &records);
+    assert_eq!(report.finding.outcome, FindingOutcome::NotReproduced);
     assert!(report.failed());
     let lines = report.markdown();
     let first: Vec<&str> = lines.lines().take(5).collect();
@@ -295,14 +303,14 @@ fn the_first_lines_say_why_not() {
 
 #[test]
 fn changes_beyond_noise_are_marked_and_others_are_not() {
-    let plan = plan(DOCUMENT);
-    let folder = |name: &str, slower: f64, cores| Folder {
+    let plan = parse_plan(DOCUMENT);
+    let folder = |name: &str, slower: f64, cores| ResultSet {
         name: name.into(),
         plan: plan.clone(),
-        records: records(&plan, slower),
-        machines: vec![Machine {
+        records: planted_records(&plan, slower),
+        machines: vec![MachineDescription {
             cores,
-            ..Machine::default()
+            ..MachineDescription::default()
         }],
     };
     let same = Comparison::new(&[folder("a", 1.0, 2), folder("b", 1.0, 2)]);
@@ -323,7 +331,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
     assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
     let page = other.html();
     assert!(page.contains("&lt;b&gt;") && !page.contains("<b>"));
-    // Each quantity is drawn, a bar for each folder.
+    // Each quantity is drawn with a bar for each folder.
     let quantities: std::collections::BTreeSet<_> =
         other.rows.iter().map(|row| &row.quantity).collect();
     assert_eq!(page.matches("class=\"canvas\"").count(), quantities.len());
@@ -334,8 +342,8 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
 #[test]
 fn plots_are_suggested_where_none_are_asked_for() {
     let text = DOCUMENT.split("[[plot]]").next().unwrap();
-    let plan = plan(text);
-    let report = Report::new(&plan, text, &records(&plan, 1.0), Vec::new());
+    let plan = parse_plan(text);
+    let report = ExperimentReport::new(&plan, text, &planted_records(&plan, 1.0), Vec::new());
     let titles: Vec<&str> = report
         .plots
         .iter()
@@ -353,8 +361,8 @@ fn plots_are_suggested_where_none_are_asked_for() {
     ];
     let mut missing = wanted.iter().filter(|title| !titles.contains(title));
     assert_eq!(missing.next(), None, "{titles:?}");
-    // Nothing was run yet: a report all the same.
-    let none = Report::new(&plan, text, &[], Vec::new());
+    // A report without runs is possible.
+    let none = ExperimentReport::new(&plan, text, &[], Vec::new());
     assert!(none.failed() && none.plots.is_empty());
     assert!(none.html().contains("no run counts") && none.json().is_ok());
 }
@@ -365,10 +373,10 @@ fn many_runs_make_a_small_page() {
     let text = DOCUMENT
         .replace("[1, 2]", &format!("[{}]", values.join(",")))
         .replace("rounds = 8", "rounds = 3");
-    let plan = plan(&text);
-    let records = records(&plan, 1.0);
+    let plan = parse_plan(&text);
+    let records = planted_records(&plan, 1.0);
     assert!(records.len() > 250);
-    let (report, _) = report(&plan, &records);
+    let (report, _) = create_report(&plan, &records);
     let html = report.html();
     assert_eq!(report.runs, 252);
     assert!(html.len() < 1_000_000, "{}", html.len());
@@ -376,10 +384,10 @@ fn many_runs_make_a_small_page() {
 
 #[test]
 fn arms_that_only_records_have_are_told_too() {
-    let plan = plan(DOCUMENT);
-    let mut records = records(&plan, 1.0);
+    let plan = parse_plan(DOCUMENT);
+    let mut records = planted_records(&plan, 1.0);
     let arm: Arm = [("kind".to_owned(), "third".to_owned())].into();
     records[0].arm = arm.clone();
-    let (report, _) = report(&plan, &records);
+    let (report, _) = create_report(&plan, &records);
     assert!(report.arms.iter().any(|of| of.arm == arm && of.runs == 1));
 }

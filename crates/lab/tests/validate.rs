@@ -1,8 +1,8 @@
-//! Wrong documents: mutations of a good one, each refused with the right place.
+//! Invalid documents: mutations of a valid one, each reported at its place.
 
 #![allow(clippy::unwrap_used)]
 
-use lab::experiment::{Document, Fault, check};
+use lab::experiment::{DocumentFault, ExperimentDocument, check_document};
 
 const GOOD: &str = r#"name = "good"
 question = "Is it?"
@@ -98,14 +98,14 @@ knee = true
 tail = "mbps"
 "#;
 
-fn faults(text: &str) -> Vec<Fault> {
-    match Document::read(text) {
-        Ok(document) => check(text, &document),
+fn find_faults(text: &str) -> Vec<DocumentFault> {
+    match ExperimentDocument::parse_toml(text) {
+        Ok(document) => check_document(text, &document),
         Err(fault) => vec![fault],
     }
 }
 
-/// What is written instead of what, and the path of the fault; it must lie on the changed line.
+/// Replaced text, replacement, and path of the fault, which must be on the changed line.
 const MUTATIONS: &str = r#"
 rounds = 3 => rounds = 0 => rounds
 rounds = 3 => rounds = 10001 => rounds
@@ -215,7 +215,7 @@ where.loss = "1%" => where.los = "1%" => expect[0].where.los
 at-least = 1.0 => at-least = 'much' =>
 "#;
 
-/// Faults that are told where their table begins, or at the other of two that clash.
+/// Faults that are reported at the head of their table, or at the other of two conflicting keys.
 const ELSEWHERE: &str = r#"
 at = "viewer" =>  => sink.players.at
 measure.seconds = "/seconds"\nmeasure.more = "/more"\nseries.mbps = { from = "steps.jsonl", t = "/t", value = "/mbps", times = 8e-6 }\nhistogram.latency = { from = "load.hdr", tag = "*/due" } =>  => sink.players.measure
@@ -239,22 +239,22 @@ delay = "10ms"\njitter = "1ms" =>  => link.access.queue
 
 #[test]
 fn the_good_one_is_good() {
-    assert_eq!(faults(GOOD), []);
+    assert_eq!(find_faults(GOOD), []);
 }
 
 #[test]
 fn every_mutation_is_refused_at_its_place() {
-    for (from, to, path) in rows(MUTATIONS) {
+    for (from, to, path) in table_rows(MUTATIONS) {
         let text = GOOD.replacen(&from, &to, 1);
         let begins = GOOD[..GOOD.find(&from).unwrap()].matches('\n').count() + 1;
         let lines = begins..=begins + to.matches('\n').count();
-        let found = faults(&text);
-        let right = |fault: &Fault| fault.path == path && lines.contains(&fault.line);
+        let found = find_faults(&text);
+        let right = |fault: &DocumentFault| fault.path == path && lines.contains(&fault.line);
         assert!(found.iter().any(right), "{from} -> {to}: {found:?}");
     }
-    for (from, to, path) in rows(ELSEWHERE) {
+    for (from, to, path) in table_rows(ELSEWHERE) {
         assert!(GOOD.contains(&from), "{from}");
-        let found = faults(&GOOD.replacen(&from, &to, 1));
+        let found = find_faults(&GOOD.replacen(&from, &to, 1));
         assert!(
             found.iter().any(|fault| fault.path == path),
             "{from} -> {to}: {found:?}"
@@ -262,8 +262,8 @@ fn every_mutation_is_refused_at_its_place() {
     }
 }
 
-/// The columns of a table's lines; `\n` is a new line.
-fn rows(table: &str) -> impl Iterator<Item = (String, String, String)> {
+/// Returns the columns of a table's lines; `\n` is a line break.
+fn table_rows(table: &str) -> impl Iterator<Item = (String, String, String)> {
     table.trim().lines().map(|line| {
         let mut columns = line
             .split(" =>")
@@ -296,7 +296,7 @@ fn a_key_that_nobody_knows_is_refused_on_its_line() {
         }
         let mut lines: Vec<String> = GOOD.lines().map(str::to_owned).collect();
         lines.insert(number + 1, format!("{key}-of-old = 1"));
-        let found = faults(&lines.join("\n"));
+        let found = find_faults(&lines.join("\n"));
         assert_eq!(found[0].line, number + 2, "{key}: {found:?}");
         assert!(
             found[0].what.contains(&format!("{key}-of-old")),
@@ -323,39 +323,45 @@ fn parts_are_of_sinks_alone_and_can_be_put_together() {
         ("sum /x", "a", Some("place.a.agents")),
         ("sum /x'\nseries.y.from='/y", "b", Some("series.y")),
     ] {
-        let found = faults(&text(measure, at));
+        let found = find_faults(&text(measure, at));
         assert_eq!(
             found.first().map(|fault| fault.path.as_str()),
             path,
             "{found:?}"
         );
     }
-    // Without links all places are one: so are their ports.
+    // Without links, all places share their ports.
     let two = text("sum /x", "b") + "[place.c]\n[function.g]\nrun='x'\nport=80\nat='c'\n";
-    assert_eq!(faults(&two)[0].path, "function.g.port");
+    assert_eq!(find_faults(&two)[0].path, "function.g.port");
 }
 
 #[test]
 fn places_exist_only_with_links_and_arms_are_bounded() {
     let alone = "name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='echo'\nmeasure.x='/x'\n";
-    assert_eq!(faults(alone), []);
+    assert_eq!(find_faults(alone), []);
     let placed = format!("{alone}at = 'moon'\n");
-    assert_eq!(faults(&placed)[0].path, "sink.s.at");
+    assert_eq!(find_faults(&placed)[0].path, "sink.s.at");
     let values: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     let values = values.join(",");
     let many = format!("{alone}[sweep]\na=[{values}]\nb=[{values}]\n");
     assert_eq!(
-        (faults(&many)[0].path.as_str(), faults(&many)[0].line),
+        (
+            find_faults(&many)[0].path.as_str(),
+            find_faults(&many)[0].line
+        ),
         ("sweep", 8)
     );
     let grown = format!(
         "{alone}[sweep]\na=[1]\nb=[1]\n[scale.whole]\nsweep.a=[{values}]\nsweep.b=[{values}]\n"
     );
     assert_eq!(
-        (faults(&grown)[0].path.as_str(), faults(&grown)[0].line),
+        (
+            find_faults(&grown)[0].path.as_str(),
+            find_faults(&grown)[0].line
+        ),
         ("scale.whole.sweep", 11)
     );
     for broken in ["", "=", "name", "[sink", "\u{0}", "name='x'\nname='y'"] {
-        assert_eq!(faults(broken).len(), 1, "{broken}");
+        assert_eq!(find_faults(broken).len(), 1, "{broken}");
     }
 }

@@ -1,9 +1,13 @@
-//! The agents of an experiment: who is there, what time they have, what they answer.
+//! The agents of an experiment: discovery, clocks, and orders.
 
-use super::bus::{Bus, Meeting};
-use super::clock::{Offset, Trip};
-use super::protocol::{AGENTS_MAX, Answer, BEAT, LOST, Letter, Order, Who, now_ns, read, write};
-use crate::experiment::Machine;
+use super::clock::{ClockOffset, RoundTrip};
+use super::errors::{BusError, FleetError, OrderError};
+use super::nats_connection::{NatsConnection, NatsSettings};
+use super::protocol::{
+    AGENTS_MAX, AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
+    encode_message, now_ns,
+};
+use crate::experiment::MachineDescription;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,100 +18,83 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-/// How long agents have to say that they are there.
+/// Time that agents have to answer a roll call.
 const ROLL: Duration = Duration::from_millis(500);
-/// How long enough of them are waited for.
+/// Time limit for enough agents to appear.
 const MUSTER: Duration = Duration::from_secs(30);
-/// Round trips of which the shortest tells a clock.
+/// Round trips per clock; the shortest one counts.
 const TRIPS: usize = 9;
-/// How long an answer that needs no work may take.
+/// Time limit of orders that need no work.
 pub(super) const SOON: Duration = Duration::from_secs(10);
 
-/// All agents that serve an experiment. When dropped it lets them go.
-pub(crate) struct Fleet {
-    bus: Bus,
+/// All agents that serve an experiment. Dropping it releases them.
+pub(crate) struct AgentFleet {
+    bus: NatsConnection,
     session: String,
-    /// At least so many are waited for.
+    /// Minimum number of agents.
     wanted: usize,
-    /// Those that joined before, by id: when they have answered, nobody else is waited for.
+    /// Identifiers of agents that joined before: once they have all answered, the roll call is
+    /// complete.
     known: Mutex<BTreeSet<String>>,
-    machines: Mutex<Machines>,
-    beats: Beats,
+    machines: Mutex<DescribedMachines>,
+    beats: Heartbeats,
     handle: Handle,
     _end: oneshot::Sender<()>,
 }
 
-/// What agents run on.
+/// Descriptions of the agents' machines.
 #[derive(Default)]
-struct Machines {
-    /// The agents that have said it, by id.
+struct DescribedMachines {
+    /// Identifiers of the agents that have described their machine.
     told: BTreeSet<String>,
-    /// What nobody has taken yet.
-    new: Vec<Machine>,
+    /// Descriptions that have not been taken yet.
+    new: Vec<MachineDescription>,
 }
 
-/// When each agent was last heard.
+/// Time of the last heartbeat of each agent.
 #[derive(Clone, Default)]
-struct Beats(Arc<Mutex<BTreeMap<String, Instant>>>);
+struct Heartbeats(Arc<Mutex<BTreeMap<String, Instant>>>);
 
-impl Beats {
-    fn heard(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+impl Heartbeats {
+    fn lock_times(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lost(&self, id: &str) -> bool {
-        self.heard()
+    fn is_lost(&self, id: &str) -> bool {
+        self.lock_times()
             .get(id)
             .is_none_or(|last| last.elapsed() > LOST)
     }
 }
 
-/// Why an agent has not done what it was told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It was not heard for [`LOST`], by name.
-    Lost(String),
-    /// It says why, or we were told to stop.
-    Failed(String),
-}
-
-impl Trouble {
-    pub(super) fn said(self) -> String {
-        match self {
-            Trouble::Lost(name) => format!("agent {name} was lost"),
-            Trouble::Failed(what) => what,
-        }
-    }
-}
-
-impl Fleet {
-    /// Connects; nobody is asked yet.
+impl AgentFleet {
+    /// Connects; does not contact any agent yet.
     ///
     /// # Errors
-    /// Where the server cannot be reached.
-    pub(crate) fn join(meeting: &Meeting) -> Result<Fleet, String> {
+    /// The server is unreachable.
+    pub(crate) fn connect_fleet(meeting: &NatsSettings) -> Result<AgentFleet, BusError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime: Runtime = runtime.map_err(|error| error.to_string())?;
+        let runtime: Runtime = runtime.map_err(BusError::Runtime)?;
         let handle = runtime.handle().clone();
-        let bus = runtime.block_on(meeting.join("headwater lab run"))?;
-        // Nobody can guess it who may not listen.
+        let bus = runtime.block_on(meeting.connect("headwater lab run"))?;
+        // Inbox names are random: others cannot guess the session.
         let session = bus.client.new_inbox().replace(['.', '_'], "");
-        let beats = Beats::default();
+        let beats = Heartbeats::default();
         let (end, ended) = oneshot::channel();
-        let listening = runtime.block_on(bus.subscribe(bus.beats(&session)))?;
+        let listening = runtime.block_on(bus.subscribe(bus.heartbeat_subject(&session)))?;
         let (heart, alive, name) = (bus.clone(), beats.clone(), session.clone());
         std::thread::spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
                     _ = ended => {}
-                    () = pulse(&heart, &name) => {}
-                    () = listen(listening, &alive) => {}
+                    () = send_pulses(&heart, &name) => {}
+                    () = receive_heartbeats(listening, &alive) => {}
                 }
             });
         });
-        Ok(Fleet {
+        Ok(AgentFleet {
             bus,
             session,
             wanted: meeting.agents.clamp(1, AGENTS_MAX),
@@ -119,73 +106,73 @@ impl Fleet {
         })
     }
 
-    /// Everyone who is there and free, by name, with their clocks.
+    /// Returns all free agents with their clocks, sorted by name.
     ///
     /// # Errors
-    /// That they are too few, two have one name, or one has another version than this program.
-    pub(super) fn muster(&self, stop: &AtomicBool) -> Result<Vec<(Who, Offset)>, String> {
+    /// There are too few, two have one name, or one has another version than this program.
+    pub(super) fn gather_agents(
+        &self,
+        stop: &AtomicBool,
+    ) -> Result<Vec<(AgentIdentity, ClockOffset)>, FleetError> {
         let began = Instant::now();
         loop {
-            let mut there = self.handle.block_on(self.roll())?;
+            let mut there = self.handle.block_on(self.call_roll())?;
             there.sort_by(|a, b| a.name.cmp(&b.name));
             if let Some(twice) = there.windows(2).find(|two| two[0].name == two[1].name) {
-                return Err(format!(
-                    "two agents are named {}: --name tells them apart",
-                    twice[0].name
-                ));
+                return Err(FleetError::DuplicateName(twice[0].name.clone()));
             }
             if let Some(other) = there
                 .iter()
                 .find(|who| who.version != env!("CARGO_PKG_VERSION"))
             {
-                let own = env!("CARGO_PKG_VERSION");
-                return Err(format!(
-                    "agent {} is of version {}, not {own}",
-                    other.name, other.version
-                ));
+                return Err(FleetError::Version {
+                    agent: other.name.clone(),
+                    theirs: other.version.clone(),
+                    ours: env!("CARGO_PKG_VERSION"),
+                });
             }
             let joined = self.handle.block_on(join_all(
-                there.into_iter().map(|who| self.enlist(who, stop)),
+                there.into_iter().map(|who| self.join_agent(who, stop)),
             ));
-            let joined: Vec<(Who, Offset)> = joined.into_iter().flatten().collect();
+            let joined: Vec<(AgentIdentity, ClockOffset)> = joined.into_iter().flatten().collect();
             if joined.len() >= self.wanted {
-                *self.known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
+                *self.lock_known() = joined.iter().map(|(who, _)| who.id.clone()).collect();
                 return Ok(joined);
             }
             if stop.load(Ordering::Relaxed) || began.elapsed() > MUSTER {
-                let (there, wanted) = (joined.len(), self.wanted);
-                return Err(format!(
-                    "{there} agents are there and free; at least {wanted} are wanted"
-                ));
+                return Err(FleetError::TooFew {
+                    available: joined.len(),
+                    required: self.wanted,
+                });
             }
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock_known(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks those agents for their machines that have not said it yet.
+    /// Requests the machine descriptions that are still missing.
     ///
     /// # Errors
-    /// Who did not answer.
-    pub(super) fn describe(
+    /// The first agent that does not answer.
+    pub(super) fn describe_machines(
         &self,
-        agents: &[&Who],
+        agents: &[&AgentIdentity],
         (scale, versions): (Option<&str>, &BTreeMap<String, String>),
         stop: &AtomicBool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OrderError> {
         let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unknown = agents.to_vec();
         unknown.retain(|who| !machines.told.contains(&who.id));
-        let order = || Order::Machine {
+        let order = || AgentOrder::Machine {
             versions: versions.clone(),
         };
         let orders = unknown.iter().map(|who| (*who, order())).collect();
-        for (who, answer) in unknown.iter().zip(self.ask(orders, SOON, stop)) {
-            if let Answer::Machine(machine) = answer? {
+        for (who, answer) in unknown.iter().zip(self.send_all(orders, SOON, stop)) {
+            if let AgentReply::Machine(machine) = answer? {
                 machines.told.insert(who.id.clone());
-                machines.new.push(Machine {
+                machines.new.push(MachineDescription {
                     agent: Some(who.name.clone()),
                     scale: scale.map(str::to_owned),
                     ..*machine
@@ -195,26 +182,26 @@ impl Fleet {
         Ok(())
     }
 
-    /// The machines that were told of since this was asked last.
-    pub(crate) fn new_machines(&self) -> Vec<Machine> {
+    /// Returns the machines that have been described since the last call.
+    pub(super) fn new_machines(&self) -> Vec<MachineDescription> {
         let machines = self.machines.lock();
         std::mem::take(&mut machines.unwrap_or_else(PoisonError::into_inner).new)
     }
 
-    async fn roll(&self) -> Result<Vec<Who>, String> {
+    async fn call_roll(&self) -> Result<Vec<AgentIdentity>, FleetError> {
         let inbox = self.bus.client.new_inbox();
         let mut answers = self.bus.subscribe(inbox.clone()).await?;
         let asked = self
             .bus
             .client
-            .publish_with_reply(self.bus.roll(), inbox, "".into())
+            .publish_with_reply(self.bus.roll_call_subject(), inbox, "".into())
             .await;
-        asked.map_err(|error| error.to_string())?;
-        let (mut there, mut missing) = (Vec::new(), self.known().clone());
+        asked.map_err(BusError::Publish)?;
+        let (mut there, mut missing) = (Vec::new(), self.lock_known().clone());
         let any_known = !missing.is_empty();
         let all = async {
             while let Some(message) = answers.next().await {
-                let Ok(who) = read::<Who>(&message.payload) else {
+                let Ok(who) = decode_message::<AgentIdentity>(&message.payload) else {
                     continue;
                 };
                 missing.remove(&who.id);
@@ -224,132 +211,148 @@ impl Fleet {
                 }
             }
         };
-        // Whoever has not answered until then is not there.
+        // Agents that have not answered by then are treated as absent.
         let _ = timeout(ROLL, all).await;
         match there.len() > AGENTS_MAX {
-            true => Err(format!("more than {AGENTS_MAX} agents are there")),
+            true => Err(FleetError::TooMany),
             false => Ok(there),
         }
     }
 
-    /// An agent that joins, and its clock; none where it serves another or is gone.
-    async fn enlist(&self, who: Who, stop: &AtomicBool) -> Option<(Who, Offset)> {
-        self.beats.heard().insert(who.id.clone(), Instant::now());
-        let joined = self.order(&who, Order::Join, SOON, stop).await;
-        let Ok(Answer::Done) = joined else {
+    /// Joins an agent and measures its clock; `None` if it is busy or gone.
+    async fn join_agent(
+        &self,
+        who: AgentIdentity,
+        stop: &AtomicBool,
+    ) -> Option<(AgentIdentity, ClockOffset)> {
+        self.beats
+            .lock_times()
+            .insert(who.id.clone(), Instant::now());
+        let joined = self.send_order(&who, AgentOrder::Join, SOON, stop).await;
+        let Ok(AgentReply::Done) = joined else {
             return None;
         };
         let mut trips = Vec::new();
         for _ in 0..TRIPS {
             let sent_ns = now_ns();
-            let answer = self.order(&who, Order::Clock, SOON, stop).await;
-            let Ok(Answer::Clock(theirs_ns)) = answer else {
+            let answer = self.send_order(&who, AgentOrder::Clock, SOON, stop).await;
+            let Ok(AgentReply::Clock(theirs_ns)) = answer else {
                 return None;
             };
             let answered_ns = now_ns();
-            trips.push(Trip {
+            trips.push(RoundTrip {
                 sent_ns,
                 theirs_ns,
                 answered_ns,
             });
         }
-        Offset::of(&trips).map(|offset| (who, offset))
+        ClockOffset::from_round_trips(&trips).map(|offset| (who, offset))
     }
 
-    /// Orders to several at once; what each answers, in their order.
-    pub(super) fn ask(
+    /// Sends orders concurrently; returns the replies in the same order.
+    pub(super) fn send_all(
         &self,
-        orders: Vec<(&Who, Order)>,
+        orders: Vec<(&AgentIdentity, AgentOrder)>,
         within: Duration,
         stop: &AtomicBool,
-    ) -> Vec<Result<Answer, Trouble>> {
+    ) -> Vec<Result<AgentReply, OrderError>> {
         let all = orders
             .into_iter()
-            .map(|(who, order)| self.order(who, order, within, stop));
+            .map(|(who, order)| self.send_order(who, order, within, stop));
         self.handle.block_on(join_all(all))
     }
 
-    /// An order and its answer.
-    async fn order(
+    /// Sends an order and waits for its reply.
+    async fn send_order(
         &self,
-        who: &Who,
-        order: Order,
+        who: &AgentIdentity,
+        order: AgentOrder,
         within: Duration,
         stop: &AtomicBool,
-    ) -> Result<Answer, Trouble> {
-        let letter = Letter {
+    ) -> Result<AgentReply, OrderError> {
+        let letter = OrderMessage {
             session: self.session.clone(),
             order,
         };
-        let bytes = write(&letter).map_err(Trouble::Failed)?;
+        let agent = || who.name.clone();
+        let message = |source| OrderError::Message {
+            agent: agent(),
+            source,
+        };
+        let bytes = encode_message(&letter).map_err(message)?;
         let request = async_nats::Request::new()
             .payload(bytes.into())
             .timeout(None);
         let mut answer = std::pin::pin!(
             self.bus
                 .client
-                .send_request(self.bus.orders(&who.id), request)
+                .send_request(self.bus.order_subject(&who.id), request)
         );
         let began = Instant::now();
-        let told = |what: &str| Trouble::Failed(format!("agent {}: {what}", who.name));
         loop {
             tokio::select! {
-                message = &mut answer => {
-                    let lost = |_| Trouble::Lost(who.name.clone());
-                    let answer = read(&message.map_err(lost)?.payload);
-                    return match answer.map_err(|what| told(&what))? {
-                        Answer::Failed(what) => Err(told(&what)),
+                message_received = &mut answer => {
+                    let lost = |_| OrderError::Lost(agent());
+                    let answer = decode_message(&message_received.map_err(lost)?.payload);
+                    return match answer.map_err(message)? {
+                        AgentReply::Failed(reason) => Err(OrderError::Failed { agent: agent(), reason }),
                         answer => Ok(answer),
                     };
                 }
                 () = sleep(BEAT / 5) => {}
             }
-            if self.beats.lost(&who.id) {
-                return Err(Trouble::Lost(who.name.clone()));
+            if self.beats.is_lost(&who.id) {
+                return Err(OrderError::Lost(agent()));
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Failed("stopped".into()));
+                return Err(OrderError::Stopped);
             }
             if began.elapsed() > within {
-                return Err(told(&format!("no answer within {within:?}")));
+                return Err(OrderError::Timeout {
+                    agent: agent(),
+                    within,
+                });
             }
         }
     }
 }
 
-impl Drop for Fleet {
+impl Drop for AgentFleet {
     fn drop(&mut self) {
-        let heard: Vec<String> = self.beats.heard().keys().cloned().collect();
-        let order = Order::Leave;
-        let letter = Letter {
+        let heard: Vec<String> = self.beats.lock_times().keys().cloned().collect();
+        let order = AgentOrder::Leave;
+        let letter = OrderMessage {
             session: self.session.clone(),
             order,
         };
-        let bytes = write(&letter).unwrap_or_default();
+        let bytes = encode_message(&letter).unwrap_or_default();
         self.handle.block_on(async {
             for id in heard {
-                self.bus.say(self.bus.orders(&id), bytes.clone()).await;
+                self.bus
+                    .publish_unacknowledged(self.bus.order_subject(&id), bytes.clone())
+                    .await;
             }
-            // Else it may still lie in our own buffer when this process ends.
+            // Otherwise the message may still be buffered when this process exits.
             let _ = timeout(SOON, self.bus.client.flush()).await;
         });
     }
 }
 
-/// Says again and again that this session lives.
-async fn pulse(bus: &Bus, session: &str) {
+/// Announces periodically that this session is alive.
+async fn send_pulses(bus: &NatsConnection, session: &str) {
     loop {
-        bus.say(bus.pulse(), session.as_bytes().to_vec()).await;
+        bus.publish_unacknowledged(bus.pulse_subject(), session.as_bytes().to_vec())
+            .await;
         sleep(BEAT).await;
     }
 }
 
-/// Hears that agents live.
-async fn listen(mut beats: async_nats::Subscriber, heard: &Beats) {
+/// Records the heartbeats of agents.
+async fn receive_heartbeats(mut beats: async_nats::Subscriber, heard: &Heartbeats) {
     while let Some(message) = beats.next().await {
         let id = String::from_utf8_lossy(&message.payload);
-        // Only those that joined: others cannot fill the list.
-        if let Some(last) = heard.heard().get_mut(id.as_ref()) {
+        // Only agents that joined: others cannot fill the list.
+        if let Some(last) = heard.lock_times().get_mut(id.as_ref()) {
             *last = Instant::now();
         }
     }

@@ -1,23 +1,23 @@
-//! Experiments on several hosts: agents that meet on an ordinary NATS server.
+//! Experiments on several hosts: agents that meet on a NATS server.
 //!
-//! `headwater lab agent` is one of them (`serve.rs` listens, `work.rs` does what it is told), and
-//! `headwater lab run --nats` tells them what to do (`fleet.rs` knows who is there, `conduct.rs`
-//! carries one run out, `spread.rs` decides what runs where). They say to each other what is in
-//! `protocol.rs`; NATS is only in `bus.rs`.
+//! `headwater lab agent` runs an agent (`agent_server.rs` receives orders, `session_worker.rs`
+//! executes them). `headwater lab run --nats` controls the agents: `fleet.rs` finds them,
+//! `distributed_run.rs` executes one run, and `placement.rs` assigns places to agents.
+//! `protocol.rs` defines the messages; only `nats_connection.rs` and its users know NATS.
 //!
-//! An agent runs the commands of whoever may publish on its NATS: that is who may use it.
+//! An agent runs commands for everyone who may publish on its NATS server. Restrict access there.
 
-mod bus;
+mod agent_server;
 mod clock;
-mod conduct;
+mod distributed_run;
+mod errors;
 mod fleet;
+mod nats_connection;
+mod placement;
 mod protocol;
-mod serve;
-mod spread;
-mod work;
+mod session_worker;
 
-pub use bus::Meeting;
-pub(crate) use bus::is_plain;
-pub(crate) use conduct::conduct;
-pub(crate) use fleet::Fleet;
-pub(crate) use serve::{Myself, serve};
+pub(crate) use agent_server::{AgentSettings, serve_agent};
+pub(crate) use errors::AgentError;
+pub(crate) use fleet::AgentFleet;
+pub(crate) use nats_connection::NatsSettings;

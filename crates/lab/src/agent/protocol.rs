@@ -1,124 +1,123 @@
-//! What agents and whoever runs an experiment say to each other: JSON, bounded.
+//! Messages between agents and their controller: JSON of bounded size.
 
-use crate::experiment::{Arm, Machine, Measured, Noise, Share};
+use super::errors::MessageError;
+use crate::experiment::distributed::{AgentShare, MachineNoise, Measurement};
+use crate::experiment::{Arm, MachineDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Most bytes of a message: what NATS servers take where nobody has changed it.
+/// Size limit of a message, the default of NATS servers.
 pub(super) const MESSAGE_MAX: usize = 1 << 20;
-/// Most agents of an experiment.
+/// Maximum number of agents of an experiment.
 pub(super) const AGENTS_MAX: usize = 256;
-/// How often each side says that it lives.
+/// Interval of heartbeats and pulses.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
-/// A side that was not heard for so long is lost.
+/// A side that has been silent for this long is lost.
 pub(super) const LOST: Duration = Duration::from_secs(5);
 
-/// Who an agent is.
+/// Identity of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Who {
-    /// What it is spoken to by: never another's.
+pub(super) struct AgentIdentity {
+    /// Unique identifier, part of its subject.
     pub(super) id: String,
-    /// What people call it.
+    /// Name for operators.
     pub(super) name: String,
     pub(super) labels: Vec<String>,
-    /// Where others reach what listens there.
+    /// Host name or address for other agents.
     pub(super) address: String,
-    /// Of the program; all are to be the same.
+    /// Program version; all agents must have the same.
     pub(super) version: String,
 }
 
-/// What one who runs an experiment says to an agent.
+/// An order with the session that sent it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Letter {
-    /// Whose it is; an agent serves one at a time.
+pub(super) struct OrderMessage {
+    /// Session of the controller; an agent serves one session at a time.
     pub(super) session: String,
-    pub(super) order: Order,
+    pub(super) order: AgentOrder,
 }
 
-/// What an agent is told to do; each is answered.
+/// An order to an agent; each is answered by a reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Order {
-    /// To serve this session from now on.
+pub(super) enum AgentOrder {
+    /// Serve this session.
     Join,
-    /// To say what time it is.
+    /// Return the current time.
     Clock,
-    /// To say what machine it is on, and what these commands print.
+    /// Describe the machine and the versions that these commands print.
     Machine { versions: BTreeMap<String, String> },
-    /// To find or make these sources of a document.
+    /// Find or make these sources of a document.
     Sources { text: String, names: Vec<String> },
-    /// To deploy its share of one run: places and links.
-    Deploy(Box<Deploy>),
-    /// To start a function, and to answer when it is healthy.
+    /// Deploy the agent's share of one run: places and links.
+    Deploy(Box<DeployOrder>),
+    /// Start a function and reply when it is healthy.
     Function { name: String },
-    /// To run these sinks unmeasured.
+    /// Run these sinks without measuring.
     WarmUp { sinks: Vec<String> },
-    /// To run these sinks beside each other, from this time of its own clock.
+    /// Run these sinks concurrently, starting at this time of the agent's clock.
     Measure { sinks: Vec<String>, at_ns: u64 },
-    /// To say whether its functions still run.
+    /// Check that the functions are still running.
     Look,
-    /// To take away what was deployed.
+    /// Remove what was deployed.
     TakeAway,
-    /// To be free for others.
+    /// Release the agent.
     Leave,
 }
 
-/// One run, and an agent's share of it.
+/// One run and an agent's share of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Deploy {
+pub(super) struct DeployOrder {
     pub(super) text: String,
     pub(super) arm: Arm,
     pub(super) round: u32,
     pub(super) seed: u64,
-    pub(super) share: Share,
+    pub(super) share: AgentShare,
 }
 
-/// What it answers.
+/// A reply to an order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
+pub(super) enum AgentReply {
     Done,
-    /// Nanoseconds since 1970 by its own clock.
+    /// Nanoseconds since 1970 by the agent's clock.
     Clock(u64),
-    Machine(Box<Machine>),
-    /// And how long after the time it was told it began.
-    Measured(Box<Measured>, u64),
-    /// What its machine did since it deployed.
-    Noise(Noise),
-    /// It serves another session.
+    Machine(Box<MachineDescription>),
+    /// The measurement, and the delay of its start in nanoseconds.
+    Measurement(Box<Measurement>, u64),
+    /// Machine noise since the deployment.
+    MachineNoise(MachineNoise),
+    /// The agent serves another session.
     Busy,
-    /// Why it could not be done.
+    /// Why the order failed.
     Failed(String),
 }
 
-/// As bytes.
+/// Encodes a message.
 ///
 /// # Errors
-/// That they are too many.
-pub(super) fn write(what: &impl Serialize) -> Result<Vec<u8>, String> {
-    let bytes = serde_json::to_vec(what).map_err(|error| error.to_string())?;
+/// The message is too long.
+pub(super) fn encode_message(what: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    let bytes = serde_json::to_vec(what).map_err(MessageError::Encode)?;
     match bytes.len() <= MESSAGE_MAX {
         true => Ok(bytes),
-        false => Err(format!(
-            "a message of {} bytes; at most {MESSAGE_MAX}: measure less, or a shorter document",
-            bytes.len()
-        )),
+        false => Err(MessageError::TooLong(bytes.len())),
     }
 }
 
-/// From bytes.
+/// Decodes a message.
 ///
 /// # Errors
-/// What is no such message.
-pub(super) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+/// The message is too long or invalid.
+pub(super) fn decode_message<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, MessageError> {
     if bytes.len() > MESSAGE_MAX {
-        return Err(format!("a message of more than {MESSAGE_MAX} bytes"));
+        return Err(MessageError::TooLong(bytes.len()));
     }
-    serde_json::from_slice(bytes).map_err(|error| format!("no message of ours: {error}"))
+    serde_json::from_slice(bytes).map_err(MessageError::Decode)
 }
 
-/// Now, in nanoseconds since 1970.
+/// Current time in nanoseconds since 1970.
 pub(super) fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
@@ -130,20 +129,31 @@ mod tests {
 
     #[test]
     fn messages_are_bounded_both_ways() {
-        let long = Answer::Failed("x".repeat(MESSAGE_MAX));
-        assert!(write(&long).unwrap_err().contains("bytes"));
-        assert!(read::<Answer>(&vec![b' '; MESSAGE_MAX + 1]).is_err());
-        let order = Order::WarmUp {
+        let long = AgentReply::Failed("x".repeat(MESSAGE_MAX));
+        assert!(
+            encode_message(&long)
+                .unwrap_err()
+                .to_string()
+                .contains("bytes")
+        );
+        assert!(decode_message::<AgentReply>(&vec![b' '; MESSAGE_MAX + 1]).is_err());
+        let order = AgentOrder::WarmUp {
             sinks: vec!["s".into()],
         };
-        let letter = Letter {
+        let letter = OrderMessage {
             session: "x".into(),
             order,
         };
-        let bytes = write(&letter).unwrap();
-        assert_eq!(write(&read::<Letter>(&bytes).unwrap()).unwrap(), bytes);
+        let bytes = encode_message(&letter).unwrap();
+        assert_eq!(
+            encode_message(&decode_message::<OrderMessage>(&bytes).unwrap()).unwrap(),
+            bytes
+        );
         for wrong in ["", "{}", "null", r#"{"session":"x","order":"burn"}"#] {
-            assert!(read::<Letter>(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(
+                decode_message::<OrderMessage>(wrong.as_bytes()).is_err(),
+                "{wrong}"
+            );
         }
     }
 }

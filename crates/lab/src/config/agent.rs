@@ -1,94 +1,96 @@
 //! `headwater lab agent`.
 
-use super::nats::{NATS, meeting};
-use super::{Stop, layers, say};
-use crate::agent::{Meeting, Myself, is_plain, serve};
-use crate::link::marked;
+use super::nats::{NATS, is_plain, read_nats_settings};
+use super::{CommandError, print_output, read_settings};
+use crate::agent::{AgentSettings, NatsSettings, serve_agent};
+use crate::link::check_marks_available;
 use clap::{ArgMatches, Command};
-use net::config::{Knob, Layers, Wrong, flags as knob_flags};
+use net::config::{Setting, SettingLayers, UsageError, flags as setting_flags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
 
-const KNOBS: &[&[Knob]] = &[NATS, OWN];
+const SETTINGS: &[&[Setting]] = &[NATS, OWN];
 
-const OWN: &[Knob] = &[
-    Knob::new(
+const OWN: &[Setting] = &[
+    Setting::new(
         "name",
         "NAME",
         "",
-        "What it is called [default: host's name and process]",
+        "Name of the agent [default: host name and process id]",
     ),
-    Knob::new(
+    Setting::new(
         "label",
         "LABEL",
         "",
-        "What a document's [place.NAME] may ask for: on = \"LABEL\"",
+        "Label that a document's [place.NAME] may require: on = \"LABEL\"",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "address",
         "HOST",
         "",
-        "Where other agents reach what listens here [default: as the NATS server is reached]",
+        "Address for other agents [default: the local address towards the NATS server]",
     ),
-    Knob::new(
+    Setting::new(
         "base",
         "DIR",
         ".",
-        "Where media lies that documents name by paths",
+        "Base folder of media paths in documents",
     ),
 ];
 
 const AFTER: &str = "\
-Agents and `headwater lab run FILE --nats URL` meet on an ordinary NATS server. A run's places are
-spread over the agents that are there and free; an agent serves one experiment at a time. It ends
-what it runs when whoever runs the experiment is not heard for 5 s, and leaves nothing behind,
-however it ends.
+Agents and `headwater lab run FILE --nats URL` use the same NATS server. The places of a run are
+distributed over the free agents; an agent serves one experiment at a time. It stops everything
+when the controller is silent for 5 s, and leaves nothing behind, however it ends.
 
-An agent runs the commands of documents, as its own user, for whoever may publish on its NATS. Let
-only those publish there: accounts, --nats-creds and tls:// are the server's.
+An agent runs the commands of documents, as its own user, for everyone who may publish on its NATS
+server. Restrict access there: accounts, --nats-creds and tls://.
 
-Exit status: 0 after SIGTERM or Ctrl-C; 1 failure, 2 wrong usage, 3 what it runs could not be ended
-here (it needs root or `unshare -Ur`).
+Exit status: 0 after SIGTERM or Ctrl-C; 1 failure, 2 wrong usage, 3 the processes of an agent could
+not be tracked here (run as root or under `unshare -Ur`).
 
 Examples:
   headwater lab agent --nats nats://10.0.0.1:4222 --name edge1
   headwater lab agent --nats tls://lab.example:4222 --nats-creds lab.creds --label load";
 
-/// The words.
-pub(super) fn command() -> Command {
+/// Defines the command.
+pub(super) fn define_command() -> Command {
     Command::new("agent")
-        .about("Carry out, on this host, a part of experiments that are run elsewhere")
+        .about("Run parts of experiments on this host for `lab run --nats`")
         .after_help(AFTER)
-        .args(knob_flags(KNOBS))
+        .args(setting_flags(SETTINGS))
 }
 
-/// Serves until it is told to end.
-pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let layers = layers(KNOBS, flags)?;
+/// Runs the agent until it is stopped.
+pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    let layers = read_settings(SETTINGS, flags)?;
     if layers.print {
-        say(layers);
+        print_output(layers);
         return Ok(ExitCode::SUCCESS);
     }
-    let meeting = meeting(&layers, "")?;
-    let meeting = meeting.ok_or_else(|| Wrong("--nats URL: where agents meet".into()))?;
-    let myself = myself(&layers, &meeting)?;
-    marked().map_err(Stop::Unable)?;
-    serve(&meeting, myself, &|name| {
-        say(format_args!("agent {name} is ready\n"))
+    let meeting = read_nats_settings(&layers, "")?;
+    let meeting = meeting.ok_or_else(|| UsageError("--nats URL: where agents meet".into()))?;
+    let myself = read_agent_settings(&layers, &meeting)?;
+    check_marks_available().map_err(CommandError::from_unavailable)?;
+    serve_agent(&meeting, myself, &|name| {
+        print_output(format_args!("agent {name} is ready\n"))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn myself(layers: &Layers, meeting: &Meeting) -> Result<Myself, Stop> {
+fn read_agent_settings(
+    layers: &SettingLayers,
+    meeting: &NatsSettings,
+) -> Result<AgentSettings, CommandError> {
     let plain = |text: &str| match is_plain(text) {
         true => Ok(text.to_owned()),
         false => Err("letters, digits, - and _; at most 64".to_owned()),
     };
     let labels = layers.list("label");
     if let Some(wrong) = labels.iter().find(|label| !is_plain(label)) {
-        return Err(Wrong(format!(
+        return Err(UsageError(format!(
             "--label {wrong}: letters, digits, - and _; at most 64"
         ))
         .into());
@@ -96,13 +98,13 @@ fn myself(layers: &Layers, meeting: &Meeting) -> Result<Myself, Stop> {
     let name = layers.with("name", plain)?;
     let base = layers.path("base").unwrap_or_default();
     let base = std::path::absolute(Path::new(&base)).map_err(|error| error.to_string())?;
-    Ok(Myself {
+    Ok(AgentSettings {
         name: name.unwrap_or_else(default_name),
         labels,
         address: match layers.one("address") {
             Some(address) => address.to_owned(),
             None => meeting
-                .server()
+                .server_address()
                 .and_then(reached_from)
                 .map_or_else(|| "127.0.0.1".to_owned(), |own| own.to_string()),
         },
@@ -117,7 +119,7 @@ fn default_name() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-/// This host's address on the way to the server; nothing is sent.
+/// Returns the local address of the route to the server. Sends nothing.
 fn reached_from((host, port): (String, u16)) -> Option<IpAddr> {
     let servers = (host.as_str(), port).to_socket_addrs().ok()?;
     let own = |server: SocketAddr| {
@@ -148,11 +150,11 @@ mod tests {
             ("nats://[::1]", "::1"),
         ] {
             let url = url.to_owned();
-            let meeting = Meeting {
+            let meeting = NatsSettings {
                 url,
-                ..Meeting::default()
+                ..NatsSettings::default()
             };
-            let found = meeting.server().and_then(reached_from);
+            let found = meeting.server_address().and_then(reached_from);
             assert_eq!(found.map(|own| own.to_string()).as_deref(), Some(own));
         }
     }

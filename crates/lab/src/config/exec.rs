@@ -1,7 +1,7 @@
-//! `headwater lab exec`: a command at an end of a link that stands.
+//! `headwater lab exec`: runs a command at one end of a running link.
 
-use super::Stop;
-use crate::link::enter;
+use super::CommandError;
+use crate::link::enter_network;
 use clap::{Arg, ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -12,72 +12,70 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A link that stands: what others need to use it.
+/// A running link, as other processes need to know it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Standing {
+pub struct LinkDescription {
     /// Its name.
     pub link: String,
-    /// Where clients run.
-    pub client: End,
-    /// Where servers run.
-    pub server: End,
+    /// The client's end.
+    pub client: LinkEndDescription,
+    /// The server's end.
+    pub server: LinkEndDescription,
 }
 
-/// One end of it.
+/// One end of a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct End {
-    /// The end's address, that the other end reaches it by.
+pub struct LinkEndDescription {
+    /// Address by which the other end reaches it.
     pub address: String,
-    /// Its namespace, for `nsenter --net=`.
+    /// Path of its network namespace, for `nsenter --net=`.
     pub netns: PathBuf,
 }
 
-/// The words of `headwater lab exec`.
-pub(super) fn command() -> Command {
+/// Defines the command.
+pub(super) fn define_command() -> Command {
     let name = Arg::new("name").required(true).help("The link's --name");
     let end = Arg::new("end")
         .required(true)
         .value_parser(["client", "server"])
-        .help("Which end of it");
+        .help("End of the link");
     let words = Arg::new("command")
         .required(true)
         .num_args(1..)
         .last(true)
-        .help("The command, after --");
+        .help("Command, after --");
     Command::new("exec")
-        .about("Run a command at an end of a link that stands")
+        .about("Run a command at one end of a running link")
         .after_help("Example:\n  headwater lab exec home client -- curl http://10.77.0.2/")
         .args([name, end, words])
 }
 
-/// Becomes the command, inside.
-pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+/// Replaces this process by the command, inside the namespace.
+pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let name = flags.get_one::<String>("name").map_or("", String::as_str);
-    let standing = find(name).map_err(|error| {
-        format!(
-            "there is no link named {name} ({error}); `headwater lab link --name {name}` makes one"
-        )
+    let standing = find_link(name).map_err(|error| {
+        format!("no link named {name}: {error}; start one with `headwater lab link --name {name}`")
     })?;
     let end = match flags.get_one::<String>("end").map(String::as_str) {
         Some("server") => standing.server,
         _ => standing.client,
     };
-    let inside = File::open(&end.netns).and_then(|file| enter(&file));
+    let inside = File::open(&end.netns).and_then(|file| enter_network(&file));
     inside.map_err(|error| format!("{}: {error}", end.netns.display()))?;
     let mut words = flags.get_many::<String>("command").into_iter().flatten();
     let program = words.next().map_or("", String::as_str);
     let error = std::process::Command::new(program).args(words).exec();
-    Err(Stop::Failed(format!("{program}: {error}")))
+    Err(CommandError::Failed(format!("{program}: {error}")))
 }
 
-/// Answers everyone who asks for the link by its name, as long as this process lives.
+/// Sends the description of the link to everyone who connects, as long as this process runs.
 ///
 /// # Errors
-/// When another link has the name.
-pub(super) fn announce(standing: &Standing) -> Result<(), Stop> {
-    let listener = address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
+/// Another link has the name.
+pub(super) fn announce_link(standing: &LinkDescription) -> Result<(), CommandError> {
+    let listener = socket_address(&standing.link).and_then(|at| UnixListener::bind_addr(&at));
     let listener = listener.map_err(|error| format!("--name {}: {error}", standing.link))?;
-    let text = line(standing)?;
+    let text = format_description(standing)?;
     std::thread::spawn(move || {
         for mut asker in listener.incoming().flatten() {
             let _ = std::io::Write::write_all(&mut asker, text.as_bytes());
@@ -86,19 +84,19 @@ pub(super) fn announce(standing: &Standing) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The line that says how to use a link.
-pub(super) fn line(standing: &Standing) -> Result<String, Stop> {
+/// Formats the description as one line of JSON.
+pub(super) fn format_description(standing: &LinkDescription) -> Result<String, CommandError> {
     let text = serde_json::to_string(standing).map_err(|error| error.to_string())?;
     Ok(text + "\n")
 }
 
-fn find(name: &str) -> std::io::Result<Standing> {
+fn find_link(name: &str) -> std::io::Result<LinkDescription> {
     let mut text = String::new();
-    UnixStream::connect_addr(&address(name)?)?.read_to_string(&mut text)?;
+    UnixStream::connect_addr(&socket_address(name)?)?.read_to_string(&mut text)?;
     serde_json::from_str(&text).map_err(std::io::Error::from)
 }
 
-/// Abstract: no file, gone with the process.
-fn address(name: &str) -> std::io::Result<SocketAddr> {
+/// An abstract socket: it has no file and disappears with the process.
+fn socket_address(name: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("headwater-link/{name}"))
 }

@@ -1,12 +1,15 @@
 //! `headwater lab link`.
 
-use super::events::{Event, listen, report_end, until_end, until_eof};
-use super::exec::{End, Standing, announce, line};
-use super::shape::{SHAPE, shape};
-use super::{Stop, layers, say};
-use crate::link::{Flow, Guard, Link, Namespace, Report, Shape, available};
+use super::events::{SessionEvent, forward_signals, report_end, until_end, until_eof};
+use super::exec::{LinkDescription, LinkEndDescription, announce_link, format_description};
+use super::shape::{SHAPE, read_link_shape};
+use super::{CommandError, print_output, read_settings};
+use crate::link::{
+    CompetingFlow, LinkReport, LinkShape, NetworkNamespace, ProcessGuard, TunLink,
+    check_links_available,
+};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use net::config::{Knob, Layers, duration, flags as knob_flags};
+use net::config::{Setting, SettingLayers, duration, flags as setting_flags};
 use serde::Serialize;
 use std::io::{self};
 use std::net::{SocketAddrV4, TcpStream};
@@ -14,69 +17,68 @@ use std::process::{Child, ExitCode};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-const KNOBS: &[&[Knob]] = &[SHAPE, RUN];
+const SETTINGS: &[&[Setting]] = &[SHAPE, RUN];
 
-const RUN: &[Knob] = &[
-    Knob::new(
+const RUN: &[Setting] = &[
+    Setting::new(
         "server",
         "COMMAND",
         "",
-        "A server to run at the other end, by the shell; it ends with the link",
+        "Shell command of a server at the other end; it ends with the link",
     ),
-    Knob::new(
+    Setting::new(
         "port",
         "PORT",
         "80",
-        "With --server: COMMAND starts when this port answers",
+        "With --server: start the command when this port accepts connections",
     ),
-    Knob::new(
+    Setting::new(
         "compete",
         "ALGORITHM",
         "",
-        "A download that never ends beside the command, sent with this congestion control",
+        "Endless competing download with this congestion control",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "settle",
         "DURATION",
         "0s",
-        "How long competing downloads run before the command starts",
+        "Time that competing downloads run before the command starts",
     ),
-    Knob::new(
+    Setting::new(
         "name",
         "NAME",
         "",
-        "What `lab exec` finds the link by [default: link-PID]",
+        "Name of the link for `lab exec` [default: link-PID]",
     ),
-    Knob::new(
+    Setting::new(
         "json",
         "FILE",
         "",
-        "Write what the link did, and how late it was, at the end; - is standard output",
+        "Write the link's statistics and lateness at the end; - for standard output",
     ),
 ];
 
-/// How long a server has to answer on its port.
+/// Time limit for the server to accept connections.
 const SERVER_WAITS: Duration = Duration::from_secs(30);
 
 const AFTER: &str = "\
-The command runs at the client's end (10.77.0.1), the server at the other (10.77.0.2). Both are
-network namespaces with nothing else in them, so ports are free. Packets are IPv4, 1500 bytes at
-most; losses come after the bottleneck, full queues drop the newest packet.
+The command runs at the client's end (10.77.0.1), the server at the other end (10.77.0.2). Both ends
+are empty network namespaces, so that all ports are free. Packets are IPv4, at most 1500 bytes.
+Losses occur after the bottleneck; a full queue drops the newest packet.
 
-Without a command the link stands until SIGTERM, Ctrl-C, or with --until-eof the end of standard
-input; one JSON line says what it is called. `headwater lab exec NAME client|server -- COMMAND`
-runs something at an end. Whatever runs at either end is ended with the link, also when the link
-is killed; nothing stays.
+Without a command, the link runs until SIGTERM, Ctrl-C, or with --until-eof the end of standard
+input. It prints its description as one line of JSON. `headwater lab exec NAME client|server --
+COMMAND` runs a command at one end. All processes at both ends end with the link, even if the link
+is killed.
 
-A trace is a file of lines: seconds and the rate from then on, the last with `end`, where it begins
-anew:
+A trace is a file of lines with seconds and a rate; it repeats at the line with `end`:
   0     10mbit
   30    2mbit
   32.5  0bit
   35    end
 
-Exit status: the command's; 1 failure, 2 wrong usage, 3 this machine makes no links.
+Exit status: that of the command; 1 failure, 2 wrong usage, 3 this machine cannot emulate links.
 
 Examples:
   headwater lab link --rate 20mbit --delay 100ms --queue 0.5bdp --loss 0.2% \\
@@ -86,106 +88,107 @@ Examples:
   headwater lab exec home server -- iperf3 -s -1 &
   headwater lab exec home client -- iperf3 -c 10.77.0.2 -R";
 
-/// The words of `headwater lab link`.
-pub(super) fn command() -> Command {
+/// Defines the command.
+pub(super) fn define_command() -> Command {
     let words = Arg::new("command")
         .num_args(1..)
         .last(true)
-        .help("What to run at the client's end, after --");
+        .help("Command at the client's end, after --");
     let until_eof = Arg::new("until-eof")
         .long("until-eof")
         .action(ArgAction::SetTrue)
-        .help("End at the end of standard input: with whoever holds it, however that ends");
+        .help("Stop at the end of standard input, for example when the parent process exits");
     Command::new("link")
         .about("Run commands at two ends of an emulated link: rate, delay, queue, loss")
         .after_help(AFTER)
         .arg(words)
         .arg(until_eof)
-        .args(knob_flags(KNOBS))
+        .args(setting_flags(SETTINGS))
 }
 
-/// Runs it.
-pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let layers = layers(KNOBS, flags)?;
+/// Runs the command.
+pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    let layers = read_settings(SETTINGS, flags)?;
     if layers.print {
-        say(layers);
+        print_output(layers);
         return Ok(ExitCode::SUCCESS);
     }
-    let shape = shape(&layers)?;
+    let shape = read_link_shape(&layers)?;
     let port = layers.with("port", |text| {
         text.parse().map_err(|_| "a port is from 1 to 65535".into())
     })?;
     let settle = layers.with("settle", duration)?.unwrap_or_default();
-    available().map_err(Stop::Unable)?;
-    let bed = Bed::new(shape).map_err(failed)?;
+    check_links_available().map_err(CommandError::from_unavailable)?;
+    let bed = LinkSession::new(shape).map_err(link_error)?;
     let (events, mut inbox) = mpsc::unbounded_channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
-        .map_err(failed)?;
+        .map_err(link_error)?;
     runtime
-        .block_on(async { listen(&events) })
-        .map_err(failed)?;
-    let standing = bed.standing(&layers);
-    announce(&standing)?;
+        .block_on(async { forward_signals(&events) })
+        .map_err(link_error)?;
+    let standing = bed.describe_link(&layers);
+    announce_link(&standing)?;
     if let Some(text) = layers.one("server") {
-        let child = start(&bed.server, shell(text)).map_err(|error| format!("{text}: {error}"))?;
-        report_end(child, &events, Event::Server);
-        bed.answering(port.unwrap_or(80), &mut inbox)?;
+        let child = start_inside(&bed.server, shell_command(text))
+            .map_err(|error| format!("{text}: {error}"))?;
+        report_end(child, &events, SessionEvent::Server);
+        bed.wait_for_server(port.unwrap_or(80), &mut inbox)?;
     }
-    let flows = bed.compete(&layers.list("compete"))?;
+    let flows = bed.start_competing_flows(&layers.list("compete"))?;
     if !flows.is_empty() {
         std::thread::sleep(settle);
     }
     let words: Vec<&String> = flags.get_many("command").into_iter().flatten().collect();
     match words.split_first() {
-        Some((program, rest)) => bed.command(program, rest, &events)?,
-        None => say(line(&standing)?),
+        Some((program, rest)) => bed.start_client(program, rest, &events)?,
+        None => print_output(format_description(&standing)?),
     }
     if flags.get_flag("until-eof") {
         until_eof(&events);
     }
     let code = runtime.block_on(until_end(&mut inbox, !words.is_empty()));
-    let report = Said {
+    let report = LinkResult {
         report: bed.link.report(),
-        competing_bytes: flows.iter().map(Flow::received).collect(),
+        competing_bytes: flows.iter().map(CompetingFlow::received_bytes).collect(),
     };
     drop((flows, bed.guard));
     if let Some(path) = layers.one("json") {
-        write(path, &report)?;
+        write_result(path, &report)?;
     }
     Ok(code)
 }
 
-fn failed(error: io::Error) -> String {
-    format!("a link could not be made: {error}")
+fn link_error(error: io::Error) -> String {
+    format!("cannot create a link: {error}")
 }
 
-/// What a run leaves behind.
+/// The JSON result of a link session.
 #[derive(Serialize)]
-struct Said {
+struct LinkResult {
     #[serde(flatten)]
-    report: Report,
+    report: LinkReport,
     competing_bytes: Vec<u64>,
 }
 
-/// A link, its ends, and who ends what runs there.
-struct Bed {
-    // Dropped in this order: what runs inside is ended while the link still carries its farewells.
-    guard: Guard,
-    link: Link,
-    client: Namespace,
-    server: Namespace,
+/// A link, its two namespaces, and the guard that ends their processes.
+struct LinkSession {
+    // Dropped in this order: processes end while the link can still carry their last packets.
+    guard: ProcessGuard,
+    link: TunLink,
+    client: NetworkNamespace,
+    server: NetworkNamespace,
 }
 
-impl Bed {
-    fn new(shape: Shape) -> io::Result<Bed> {
-        let (client, server) = (Namespace::new()?, Namespace::new()?);
-        let link = Link::start(&client, &server, 0, shape)?;
-        let mut guard = Guard::start()?;
-        guard.watch(&client)?;
-        guard.watch(&server)?;
-        Ok(Bed {
+impl LinkSession {
+    fn new(shape: LinkShape) -> io::Result<LinkSession> {
+        let (client, server) = (NetworkNamespace::new()?, NetworkNamespace::new()?);
+        let link = TunLink::start(&client, &server, 0, shape)?;
+        let mut guard = ProcessGuard::start()?;
+        guard.watch_namespace(&client)?;
+        guard.watch_namespace(&server)?;
+        Ok(LinkSession {
             guard,
             link,
             client,
@@ -193,59 +196,67 @@ impl Bed {
         })
     }
 
-    /// What is run at the client's end.
-    fn command(
+    /// Starts the command at the client's end.
+    fn start_client(
         &self,
         program: &str,
         rest: &[&String],
-        events: &mpsc::UnboundedSender<Event>,
-    ) -> Result<(), Stop> {
+        events: &mpsc::UnboundedSender<SessionEvent>,
+    ) -> Result<(), CommandError> {
         let mut command = std::process::Command::new(program);
         command.args(rest);
-        let child = start(&self.client, command).map_err(|error| format!("{program}: {error}"))?;
-        report_end(child, events, Event::Command);
+        let child =
+            start_inside(&self.client, command).map_err(|error| format!("{program}: {error}"))?;
+        report_end(child, events, SessionEvent::Command);
         Ok(())
     }
 
-    fn compete(&self, algorithms: &[String]) -> Result<Vec<Flow>, Stop> {
+    fn start_competing_flows(
+        &self,
+        algorithms: &[String],
+    ) -> Result<Vec<CompetingFlow>, CommandError> {
         let start = |name: &String| {
-            Flow::start(self.link.addresses()[1], &self.client, &self.server, name)
-                .map_err(|error| Stop::Failed(format!("--compete {name}: {error}")))
+            CompetingFlow::start(self.link.addresses()[1], &self.client, &self.server, name)
+                .map_err(|error| CommandError::Failed(format!("--compete {name}: {error}")))
         };
         algorithms.iter().map(start).collect()
     }
 
-    /// Waits until something answers at the server's end.
-    fn answering(&self, port: u16, inbox: &mut mpsc::UnboundedReceiver<Event>) -> Result<(), Stop> {
+    /// Waits until the server's port accepts connections.
+    fn wait_for_server(
+        &self,
+        port: u16,
+        inbox: &mut mpsc::UnboundedReceiver<SessionEvent>,
+    ) -> Result<(), CommandError> {
         let at = SocketAddrV4::new(self.link.addresses()[1], port);
         let failed = |what: &str| {
-            let what = format!("the server does not answer on {at}: {what}");
-            Ok(Err(Stop::Failed(what)))
+            let what = format!("the server does not accept connections on {at}: {what}");
+            Ok(Err(CommandError::Failed(what)))
         };
         let began = Instant::now();
         let waited = self.server.within(|| {
             while began.elapsed() < SERVER_WAITS {
                 if inbox.try_recv().is_ok() {
-                    return failed("it or we were told to end");
+                    return failed("it exited, or the link was stopped");
                 }
                 if TcpStream::connect_timeout(&at.into(), Duration::from_secs(1)).is_ok() {
                     return Ok(Ok(()));
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }
-            failed("30 s have passed")
+            failed("not within 30 s")
         });
         waited.map_err(|error| error.to_string())?
     }
 
-    fn standing(&self, layers: &Layers) -> Standing {
+    fn describe_link(&self, layers: &SettingLayers) -> LinkDescription {
         let [at_client, at_server] = self.link.addresses();
-        let end = |address: std::net::Ipv4Addr, namespace: &Namespace| End {
+        let end = |address: std::net::Ipv4Addr, namespace: &NetworkNamespace| LinkEndDescription {
             address: address.to_string(),
             netns: namespace.path(),
         };
         let unnamed = || format!("link-{}", std::process::id());
-        Standing {
+        LinkDescription {
             link: layers.one("name").map_or_else(unnamed, str::to_owned),
             client: end(at_client, &self.client),
             server: end(at_server, &self.server),
@@ -253,21 +264,22 @@ impl Bed {
     }
 }
 
-fn shell(text: &str) -> std::process::Command {
+fn shell_command(text: &str) -> std::process::Command {
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(text);
     command
 }
 
-fn start(at: &Namespace, mut command: std::process::Command) -> io::Result<Child> {
+fn start_inside(at: &NetworkNamespace, mut command: std::process::Command) -> io::Result<Child> {
     at.within(|| command.spawn())
 }
 
-fn write(path: &str, report: &Said) -> Result<(), Stop> {
+fn write_result(path: &str, report: &LinkResult) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     if path == "-" {
-        say(text + "\n");
+        print_output(text + "\n");
         return Ok(());
     }
-    std::fs::write(path, text + "\n").map_err(|error| Stop::Failed(format!("{path}: {error}")))
+    std::fs::write(path, text + "\n")
+        .map_err(|error| CommandError::Failed(format!("{path}: {error}")))
 }

@@ -1,29 +1,43 @@
-//! `headwater lab`: its words, and what they start.
+//! The commands of `headwater lab`.
 
+#[cfg(feature = "nats")]
 mod agent;
+#[cfg(feature = "nbmp")]
 mod convert;
 mod events;
 mod exec;
 mod experiment;
 mod link;
+mod missing_feature;
 mod nats;
 mod report;
-pub(crate) mod serve;
+#[cfg(feature = "nbmp")]
+mod serve;
 mod shape;
 
-use crate::link::{Guard, stand};
+#[cfg(not(all(feature = "nats", feature = "nbmp")))]
+pub(crate) use missing_feature::missing_feature_message;
+
+#[cfg(not(feature = "nats"))]
+use missing_feature::lacks_nats as agent;
+#[cfg(not(feature = "nbmp"))]
+use missing_feature::{lacks_convert as convert, lacks_serve as serve};
+
+use crate::experiment::{ExperimentError, FileError, RecordFileError};
+use crate::link::{ProcessGuard, UnavailableError, run_guard};
+use crate::report::ReportFileError;
 use clap::{ArgMatches, Command};
-use net::config::{Knob, Layers, Sources, Wrong};
+use net::config::{Setting, SettingLayers, SettingSources, UsageError};
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The hidden word that this program starts itself with.
-const GUARD: &str = Guard::WORDS[1];
+/// The hidden command by which this program starts its process guard.
+const GUARD: &str = ProcessGuard::WORDS[1];
 
 const AFTER: &str = "\
-An experiment is a document: media source, functions, links and clients, in arms that a sweep spans.
-Its runs are interleaved in rounds, written down, and told as one page.
+An experiment is a document: media sources, functions, links and clients, in arms that a sweep spans.
+Its runs are interleaved in rounds and recorded; a report presents them.
 
 Examples:
   headwater lab run experiments/congestion.toml --out results/congestion --scale small
@@ -31,92 +45,121 @@ Examples:
   headwater lab link --rate 20mbit --delay 100ms -- ping -c 3 10.77.0.2
   headwater lab serve --out results";
 
-/// The words of `headwater lab`.
+/// Defines `headwater lab`.
 pub fn command() -> Command {
     Command::new("lab")
-        .about("Run experiments after documents, compare and report them; emulate links; serve workflows")
+        .about("Run experiments described in TOML or NBMP files, report and compare them; emulate links")
         .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands(experiment::commands())
-        .subcommands(report::commands())
-        .subcommand(agent::command())
-        .subcommand(link::command())
-        .subcommand(exec::command())
-        .subcommand(convert::command())
-        .subcommand(serve::command())
+        .subcommands(experiment::define_commands())
+        .subcommands(report::define_commands())
+        .subcommand(agent::define_command())
+        .subcommand(link::define_command())
+        .subcommand(exec::define_command())
+        .subcommand(convert::define_command())
+        .subcommand(serve::define_command())
         .subcommand(Command::new(GUARD).hide(true))
 }
 
-/// To standard output, at once. Whoever reads it may have seen enough: a closed pipe is no failure.
-fn say(what: impl Display) {
+/// Prints to standard output and flushes. Ignores errors: the reader may have closed the pipe.
+fn print_output(what: impl Display) {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{what}").and_then(|()| out.flush());
 }
 
-/// To standard error. That nobody reads it, or it is closed, is no failure either.
-fn tell(what: impl Display) {
+/// Prints to standard error. Ignores errors for the same reason.
+fn print_message(what: impl Display) {
     let _ = writeln!(std::io::stderr(), "headwater lab: {what}");
 }
 
-/// Runs what was asked for. Exit status: 0 all well, 1 failed, 2 wrong usage, 3 this machine makes
-/// no links; that of the command, where one was run over a link.
+/// Runs a command. Exit status: 0 success, 1 failure, 2 wrong usage, 3 links are unavailable on
+/// this machine; or the status of the command that ran over a link.
 pub fn run(flags: &ArgMatches) -> ExitCode {
     let result = match flags.subcommand() {
-        Some(("run", flags)) => experiment::run(flags),
-        Some(("validate", flags)) => experiment::validate(flags),
-        Some(("list", flags)) => experiment::list(flags),
-        Some(("report", flags)) => report::report(flags),
-        Some(("compare", flags)) => report::compare(flags),
-        Some(("index", flags)) => report::index(flags),
-        Some(("agent", flags)) => agent::run(flags),
-        Some(("link", flags)) => link::run(flags),
-        Some(("exec", flags)) => exec::run(flags),
-        Some(("convert", flags)) => convert::run(flags),
-        Some(("serve", flags)) => serve::run(flags),
+        Some(("run", flags)) => experiment::run_experiment(flags),
+        Some(("validate", flags)) => experiment::run_validate(flags),
+        Some(("list", flags)) => experiment::run_list(flags),
+        Some(("report", flags)) => report::run_report(flags),
+        Some(("compare", flags)) => report::run_compare(flags),
+        Some(("index", flags)) => report::run_index(flags),
+        Some(("agent", flags)) => agent::run_command(flags),
+        Some(("link", flags)) => link::run_command(flags),
+        Some(("exec", flags)) => exec::run_command(flags),
+        Some(("convert", flags)) => convert::run_command(flags),
+        Some(("serve", flags)) => serve::run_command(flags),
         Some((GUARD, _)) => {
-            stand();
+            run_guard();
             Ok(ExitCode::SUCCESS)
         }
         _ => return ExitCode::from(2),
     };
     let (status, what) = match result {
         Ok(code) => return code,
-        Err(Stop::Usage(wrong)) => (2, wrong.to_string()),
-        Err(Stop::Failed(what)) => (1, what),
-        Err(Stop::Unable(what)) => (3, what),
+        Err(CommandError::Usage(wrong)) => (2, wrong.to_string()),
+        Err(CommandError::Failed(what)) => (1, what),
+        Err(CommandError::Unable(what)) => (3, what),
     };
-    tell(what);
+    print_message(what);
     ExitCode::from(status)
 }
 
-/// Why a command ends before its end.
+/// Why a command ends early.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum CommandError {
     /// Wrong usage: exit status 2.
-    Usage(Wrong),
-    /// It could not be done: exit status 1.
+    Usage(UsageError),
+    /// Failure: exit status 1.
     Failed(String),
-    /// This machine has not what it takes: exit status 3.
+    /// The machine lacks a capability: exit status 3.
     Unable(String),
 }
 
-impl From<Wrong> for Stop {
-    fn from(wrong: Wrong) -> Stop {
-        Stop::Usage(wrong)
+impl From<UsageError> for CommandError {
+    fn from(wrong: UsageError) -> CommandError {
+        CommandError::Usage(wrong)
     }
 }
 
-impl From<String> for Stop {
-    fn from(what: String) -> Stop {
-        Stop::Failed(what)
+impl CommandError {
+    fn from_unavailable(error: UnavailableError) -> CommandError {
+        CommandError::Unable(error.to_string())
     }
 }
 
-/// All settings of a command, from its flags, the environment and a file.
-fn layers(knobs: &'static [&'static [Knob]], flags: &ArgMatches) -> Result<Layers, Wrong> {
-    Layers::new(&Sources {
-        knobs,
+macro_rules! fail_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for CommandError {
+            fn from(error: $error) -> CommandError {
+                CommandError::Failed(error.to_string())
+            }
+        }
+    )*};
+}
+
+fail_from!(
+    ExperimentError,
+    FileError,
+    RecordFileError,
+    ReportFileError,
+    serde_json::Error
+);
+#[cfg(feature = "nats")]
+fail_from!(crate::agent::AgentError);
+
+impl From<String> for CommandError {
+    fn from(what: String) -> CommandError {
+        CommandError::Failed(what)
+    }
+}
+
+/// Reads the settings of a command from flags, the environment and a file.
+fn read_settings(
+    settings: &'static [&'static [Setting]],
+    flags: &ArgMatches,
+) -> Result<SettingLayers, UsageError> {
+    SettingLayers::new(&SettingSources {
+        settings,
         tables: &[],
         flags,
         env: &|name| std::env::var(name).ok(),

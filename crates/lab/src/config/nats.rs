@@ -1,41 +1,84 @@
-//! Where agents meet, as flags say it.
+//! Settings of the NATS server.
 
-use crate::agent::{Meeting, is_plain};
-use net::config::{Knob, Layers, Wrong, count};
+#[cfg(feature = "nats")]
+use crate::agent::AgentFleet;
+#[cfg(feature = "nats")]
+use crate::agent::NatsSettings;
+use crate::experiment::Connect;
+#[cfg(feature = "nats")]
+use crate::experiment::ExperimentError;
+#[cfg(feature = "nats")]
+use net::config::count;
+use net::config::{Setting, SettingLayers, UsageError};
 
-/// Knobs of whoever meets there.
-pub(super) const NATS: &[Knob] = &[
-    Knob::new(
+/// Settings that agents and controllers share.
+pub(super) const NATS: &[Setting] = &[
+    Setting::new(
         "nats",
         "URL",
         "",
-        "NATS server where agents meet: nats://HOST:PORT, or tls://HOST:PORT",
+        "NATS server of the agents: nats://HOST:PORT or tls://HOST:PORT",
     ),
-    Knob::new(
+    Setting::new(
         "nats-creds",
         "FILE",
         "",
-        "Credentials for it (JWT and key), as nsc writes them",
+        "Credentials file of NATS (JWT and key), as written by nsc",
     ),
-    Knob::new(
+    Setting::new(
         "nats-ca",
         "FILE",
         "",
-        "Certificates that its own must be signed by [default: the system's]",
+        "Certificate authorities for the NATS server [default: the system's]",
     ),
-    Knob::new(
+    Setting::new(
         "fleet",
         "NAME",
         "lab",
-        "Which of the fleets that meet there",
+        "Fleet name; agents of other fleets are ignored",
     ),
 ];
 
-/// The meeting that these settings mean; none where there is none.
+/// Returns how to connect to the agents; `None` if the runs stay on this machine.
 ///
 /// # Errors
-/// [`Wrong`] for a value that is none.
-pub(super) fn meeting(layers: &Layers, agents: &str) -> Result<Option<Meeting>, Wrong> {
+/// [`UsageError`] for an invalid value.
+#[cfg(feature = "nats")]
+pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
+    let connect = |meeting| -> Connect {
+        Box::new(move || {
+            let fleet = AgentFleet::connect_fleet(&meeting);
+            let fleet = fleet.map_err(|error| ExperimentError::Agents(Box::new(error)))?;
+            Ok(Box::new(fleet))
+        })
+    };
+    Ok(read_nats_settings(layers, "agents")?.map(connect))
+}
+
+/// Refuses `--nats`: this build has no agents.
+///
+/// # Errors
+/// [`UsageError`] with the remedy, if the setting is given.
+#[cfg(not(feature = "nats"))]
+pub(super) fn connect(layers: &SettingLayers) -> Result<Option<Connect>, UsageError> {
+    match layers.one("nats") {
+        Some(_) => {
+            let what = "--nats needs the feature nats";
+            Err(UsageError(super::missing_feature_message(what, "nats")))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Reads the settings; `None` without `--nats`.
+///
+/// # Errors
+/// [`UsageError`] for an invalid value.
+#[cfg(feature = "nats")]
+pub(super) fn read_nats_settings(
+    layers: &SettingLayers,
+    agents: &str,
+) -> Result<Option<NatsSettings>, UsageError> {
     let Some(url) = layers.one("nats") else {
         return Ok(None);
     };
@@ -45,13 +88,20 @@ pub(super) fn meeting(layers: &Layers, agents: &str) -> Result<Option<Meeting>, 
     })?;
     let agents = match agents {
         "" => 1,
-        knob => layers.with(knob, count)?.unwrap_or(1),
+        setting => layers.with(setting, count)?.unwrap_or(1),
     };
-    Ok(Some(Meeting {
+    Ok(Some(NatsSettings {
         url: url.to_owned(),
         creds: layers.path("nats-creds"),
         ca: layers.path("nats-ca"),
         fleet: fleet.unwrap_or_default(),
         agents,
     }))
+}
+
+#[cfg(feature = "nats")]
+/// Returns whether a fleet or agent name may be part of a subject.
+pub(super) fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    (1..=64).contains(&text.len()) && text.chars().all(plain)
 }

@@ -1,77 +1,92 @@
 //! `headwater lab report`, `compare` and `index`.
 
-use super::experiment::{plan, read, scale, text_of};
-use super::{Stop, say};
-use crate::experiment::{Machine, Plan, Record};
-use crate::report::{Comparison, Folder, Report, index as index_of};
+use super::experiment::{parse_plan, read_document, scale_argument, text_of};
+use super::{CommandError, print_output};
+use crate::experiment::{FileError, MachineDescription, RunPlan, RunRecord};
+use crate::report::{
+    Comparison, ExperimentReport, ResultSet, index_reports as index_of, read_report,
+};
 use clap::{Arg, ArgMatches, Command};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const FORMS: [&str; 3] = ["html", "json", "markdown"];
 
-fn forms() -> [Arg; 3] {
+fn format_arguments() -> [Arg; 3] {
     FORMS.map(|name| {
         let arg = Arg::new(name).long(name).value_name("FILE");
-        arg.help(format!("Write it as {name}; - is standard output"))
+        arg.help(format!("Write the report as {name}; - for standard output"))
     })
 }
 
-/// The words.
-pub(super) fn commands() -> [Command; 3] {
+/// Defines the commands.
+pub(super) fn define_commands() -> [Command; 3] {
     let dir = || Arg::new("dir").required(true).value_name("DIR");
     [
         Command::new("report")
-            .about("Say again what the runs of a folder showed")
+            .about("Report the runs of a folder again")
             .long_about(
-                "Say again what the runs of a folder showed: on standard output and in DIR/report.html, \
-                 .json and .md, or only in the files that are named",
+                "Report the runs of a folder again: on standard output and in DIR/report.html, .json, .md and \
+                 plots, or only in the files that are named. In a folder with nothing but report.json or \
+                 report.json.gz, regenerate report.md and plots from it",
             )
             .after_help(
                 "Example:\n  headwater lab report results/congestion --html congestion.html",
             )
-            .arg(dir().help("A run's --out"))
-            .arg(scale())
-            .args(forms()),
+            .arg(dir().help("Result folder of a run"))
+            .arg(scale_argument())
+            .args(format_arguments()),
         Command::new("compare")
-            .about("Set runs of one experiment beside each other, of two days or two machines")
+            .about("Compare runs of one experiment, such as two days or two machines")
             .after_help(
-                "Each is compared with the first: ratios of means with 95 % intervals, changes beyond the \
-                 noise of rounds marked, and what differs in machines and programs.\n\n\
+                "Compares each folder with the first one: ratios of means with 95 % intervals, changes beyond the \
+                 noise of rounds, and differences of machines and programs.\n\n\
                  Example:\n  headwater lab compare results/monday results/tuesday --html compared.html",
             )
-            .arg(dir().num_args(2..).help("Runs' --out"))
-            .args(forms()),
+            .arg(dir().num_args(2..).help("Result folders of runs"))
+            .args(format_arguments()),
         Command::new("index")
             .about("List the reports of a folder, in its README.md")
             .after_help("Example:\n  headwater lab index docs/results")
-            .arg(dir().help("A folder of folders with report.json")),
+            .arg(dir().help("A folder of folders with report.json or report.json.gz")),
     ]
 }
 
 /// `report`.
-pub(super) fn report(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let dir = PathBuf::from(text_of(flags, "dir"));
     let scale = flags.get_one::<String>("scale").map(String::as_str);
-    let held = Held::read(&dir, scale)?;
-    let report = Report::new(&held.plan, &held.text, &held.records, held.machines);
+    if !dir.join("document.toml").exists()
+        && let Some(report) = read_report(&dir)?
+    {
+        return regenerate_report(&report, &dir);
+    }
+    let held = ResultFolder::read_folder(&dir, scale)?;
+    let report = ExperimentReport::new(&held.plan, &held.text, &held.records, held.machines);
     let json = report.json()?;
-    if !written(
+    if !write_requested(
         flags,
         [&|| report.html(), &|| json.clone(), &|| report.markdown()],
     )? {
-        keep(&report, &dir)?;
-        say(report.markdown());
+        write_report(&report, &dir)?;
+        print_output(report.markdown());
     }
-    Ok(ended(&report))
+    Ok(exit_code(&report))
+}
+
+/// Writes Markdown and images of a stored report.
+fn regenerate_report(report: &ExperimentReport, dir: &Path) -> Result<ExitCode, CommandError> {
+    write_illustrated(report, dir)?;
+    print_output(report.markdown());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `compare`.
-pub(super) fn compare(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let mut folders = Vec::new();
     for dir in flags.get_many::<String>("dir").into_iter().flatten() {
-        let held = Held::read(Path::new(dir), None)?;
-        folders.push(Folder {
+        let held = ResultFolder::read_folder(Path::new(dir), None)?;
+        folders.push(ResultSet {
             name: dir.trim_end_matches('/').to_owned(),
             plan: held.plan,
             records: held.records,
@@ -80,88 +95,111 @@ pub(super) fn compare(flags: &ArgMatches) -> Result<ExitCode, Stop> {
     }
     let found = Comparison::new(&folders);
     let json = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())? + "\n";
-    if !written(
+    if !write_requested(
         flags,
         [&|| found.html(), &|| json.clone(), &|| found.markdown()],
     )? {
-        say(found.markdown());
+        print_output(found.markdown());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// `index`.
-pub(super) fn index(flags: &ArgMatches) -> Result<ExitCode, Stop> {
+pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let dir = Path::new(text_of(flags, "dir"));
     let text = index_of(dir)?;
-    write(&dir.join("README.md"), &text)?;
-    say(text);
+    write_file(&dir.join("README.md"), &text)?;
+    print_output(text);
     Ok(ExitCode::SUCCESS)
 }
 
-/// After a run: all forms beside its records, and in words.
-pub(super) fn tell(plan: &Plan, text: &str, dir: &Path) -> Result<ExitCode, Stop> {
-    let records = Record::read_all(&dir.join("runs.jsonl"))?;
-    let report = Report::new(plan, text, &records, Machine::read_all(dir)?);
-    keep(&report, dir)?;
-    say(report.markdown());
-    Ok(ended(&report))
+/// Writes all forms of the report after a run, and prints it.
+pub(super) fn report_results(
+    plan: &RunPlan,
+    text: &str,
+    dir: &Path,
+) -> Result<ExitCode, CommandError> {
+    let records = RunRecord::read_all(&dir.join("runs.jsonl"))?;
+    let report = ExperimentReport::new(plan, text, &records, MachineDescription::read_all(dir)?);
+    write_report(&report, dir)?;
+    print_output(report.markdown());
+    Ok(exit_code(&report))
 }
 
-fn ended(report: &Report) -> ExitCode {
+fn exit_code(report: &ExperimentReport) -> ExitCode {
     match report.failed() {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     }
 }
 
-fn keep(report: &Report, dir: &Path) -> Result<(), Stop> {
-    write(&dir.join("report.html"), &report.html())?;
-    write(&dir.join("report.json"), &report.json()?)?;
-    write(&dir.join("report.md"), &report.markdown())
+fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
+    write_file(&dir.join("report.html"), &report.html())?;
+    write_file(&dir.join("report.json"), &report.json()?)?;
+    write_illustrated(report, dir)
 }
 
-/// What a run's folder holds.
-struct Held {
-    plan: Plan,
+fn write_illustrated(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
+    let plots = dir.join("plots");
+    // Images of plots that the report no longer has.
+    match std::fs::remove_dir_all(&plots) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(FileError::new(&plots, error).into());
+        }
+        _ => {}
+    }
+    std::fs::create_dir_all(&plots).map_err(|error| FileError::new(&plots, error))?;
+    for (path, image) in report.images() {
+        write_file(&dir.join(path), &image)?;
+    }
+    write_file(&dir.join("report.md"), &report.illustrated_markdown())
+}
+
+/// Contents of a result folder.
+struct ResultFolder {
+    plan: RunPlan,
     text: String,
-    machines: Vec<Machine>,
-    records: Vec<Record>,
+    machines: Vec<MachineDescription>,
+    records: Vec<RunRecord>,
 }
 
-impl Held {
-    /// In the size that was run, unless another is asked for.
-    fn read(dir: &Path, scale: Option<&str>) -> Result<Held, Stop> {
-        let machines = Machine::read_all(dir)?;
+impl ResultFolder {
+    /// Reads a folder with the scale that was run, unless another one is given.
+    fn read_folder(dir: &Path, scale: Option<&str>) -> Result<ResultFolder, CommandError> {
+        let machines = MachineDescription::read_all(dir)?;
         let ran = machines.last().and_then(|machine| machine.scale.clone());
         let path = dir.join("document.toml").display().to_string();
-        let text = read(&path)?;
+        let text = read_document(&path)?;
         let scale = scale.map(str::to_owned).or(ran);
-        let (plan, text) = plan(&path, &text, scale.as_deref())?;
-        Ok(Held {
+        let (plan, text) = parse_plan(&path, &text, scale.as_deref())?;
+        Ok(ResultFolder {
             plan,
-            records: Record::read_all(&dir.join("runs.jsonl"))?,
+            records: RunRecord::read_all(&dir.join("runs.jsonl"))?,
             machines,
             text,
         })
     }
 }
 
-/// The forms that are asked for, in the order of [`FORMS`]; whether there was one.
-fn written(flags: &ArgMatches, forms: [&dyn Fn() -> String; 3]) -> Result<bool, Stop> {
+/// Writes the requested forms, in the order of [`FORMS`]; returns whether there was any.
+fn write_requested(
+    flags: &ArgMatches,
+    forms: [&dyn Fn() -> String; 3],
+) -> Result<bool, CommandError> {
     let mut any = false;
     for (name, form) in FORMS.into_iter().zip(forms) {
         if let Some(path) = flags.get_one::<String>(name) {
             any = true;
             match path.as_str() {
-                "-" => say(form()),
-                path => write(Path::new(path), &form())?,
+                "-" => print_output(form()),
+                path => write_file(Path::new(path), &form())?,
             }
         }
     }
     Ok(any)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Stop> {
+fn write_file(path: &Path, text: &str) -> Result<(), CommandError> {
     let done = std::fs::write(path, text);
     Ok(done.map_err(|error| format!("{}: {error}", path.display()))?)
 }

@@ -1,73 +1,73 @@
 //! `headwater lab serve`.
 
-use super::Stop;
-use crate::serve::start;
+use super::CommandError;
+use crate::serve::{ManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
-use net::config::{Common, Knob, Layers, Wrong, count, flags as knob_flags};
-use net::{Cidr, Failed, Shutdown};
-use std::path::PathBuf;
+use net::config::{
+    CommonSettings, Setting, SettingLayers, UsageError, count, flags as setting_flags,
+};
+use net::{Cidr, ProgramError, Shutdown};
 use std::process::ExitCode;
-use std::sync::Arc;
 
-const KNOBS: &[&[Knob]] = &[&[
-    Knob::new(
+const SETTINGS: &[&[Setting]] = &[&[
+    Setting::new(
         "listen",
         "HOST:PORT",
         "127.0.0.1:8090",
-        "Where to listen; port 0 takes a free one; beyond loopback only with --token-file",
+        "Address; port 0 selects a free port; addresses beyond loopback need --token-file",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "token-file",
         "FILE",
         "",
-        "Ask everybody for the token in FILE, 16 characters or more",
+        "Require the token in FILE, at least 16 characters",
     ),
-    Knob::new(
+    Setting::new(
         "host",
         "NAME",
         "",
-        "A name that it is reached by, besides localhost and addresses",
+        "Accepted host name besides localhost and addresses",
     )
-    .list(),
-    Knob::new("out", "DIR", "lab", "Where results go, a folder for each"),
-    Knob::new(
-        "base",
+    .as_list(),
+    Setting::new(
+        "out",
         "DIR",
-        ".",
-        "What relative paths of sources are relative to",
+        "lab",
+        "Folder of results, with a subfolder for each workflow",
     ),
-    Knob::new(
+    Setting::new("base", "DIR", ".", "Base folder of relative source paths"),
+    Setting::new(
         "workflows-max",
         "N",
         "64",
-        "Workflows and tasks that are known at a time",
+        "Maximum number of workflows and tasks",
     ),
-    Knob::new(
+    Setting::new(
         "report-to",
         "NETWORK",
         "127.0.0.0/8",
-        "Where descriptions may have reports sent, such as 10.0.0.0/8",
+        "Network that may receive reports, such as 10.0.0.0/8",
     )
-    .list(),
-    Knob::new(
+    .as_list(),
+    Setting::new(
         "log-format",
         "text|json",
         "text",
-        "How the log on standard error is written",
+        "Format of the log on standard error",
     ),
-    Knob::new(
+    Setting::new(
         "log",
         "FILTER",
         "info",
-        "What is logged: error, warn, info, debug, or tracing's directives",
+        "Log level: error, warn, info, debug, or tracing directives",
     ),
 ]];
 
 const AFTER: &str = "\
 The Workflow Manager of NBMP (ISO/IEC 23090-8): POST, GET, PATCH and DELETE at /workflows and
-/tasks, /discover-functions, /openapi.json, and a page at /. What is posted runs commands, one
-workflow after the other, as `lab run` would. Results are in DIR/workflows/ID until it is deleted.
+/tasks, /discover-functions, /openapi.json, and a page at /. Posted workflows run commands, one
+after the other, as `lab run` would. Results are in DIR/workflows/ID until the workflow is deleted.
 
 Examples:
   headwater lab serve --out results &
@@ -75,67 +75,53 @@ Examples:
   curl --data-binary @congestion.wdd.json -H 'Content-Type: application/mpeg-nbmp-wdd+json' \\
       'http://127.0.0.1:8090/workflows?scale=small'";
 
-/// What the manager may do.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) listen: Vec<String>,
-    pub(crate) token: Option<Arc<str>>,
-    pub(crate) hosts: Vec<String>,
-    pub(crate) out: PathBuf,
-    pub(crate) base: PathBuf,
-    pub(crate) workflows_max: usize,
-    pub(crate) report_to: Vec<Cidr>,
+fn read_settings(layers: &SettingLayers) -> Result<ManagerSettings, UsageError> {
+    let token = layers
+        .path("token-file")
+        .map(|path| net::token::read_token(&path));
+    let networks = layers.list("report-to");
+    let network =
+        |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("report-to: {why}")));
+    Ok(ManagerSettings {
+        listen: layers.list("listen"),
+        token: token
+            .transpose()
+            .map_err(|error| UsageError(error.to_string()))?,
+        hosts: layers.list("host"),
+        out: layers.path("out").unwrap_or_default(),
+        base: layers.path("base").unwrap_or_default(),
+        workflows_max: layers.with("workflows-max", count)?.unwrap_or_default(),
+        report_to: networks.iter().map(network).collect::<Result<_, _>>()?,
+    })
 }
 
-impl Settings {
-    fn new(layers: &Layers) -> Result<Settings, Wrong> {
-        let token = layers
-            .path("token-file")
-            .map(|path| net::token::read(&path));
-        let networks = layers.list("report-to");
-        let network =
-            |text: &String| Cidr::parse(text).map_err(|why| Wrong(format!("report-to: {why}")));
-        Ok(Settings {
-            listen: layers.list("listen"),
-            token: token
-                .transpose()
-                .map_err(|error| Wrong(error.to_string()))?,
-            hosts: layers.list("host"),
-            out: layers.path("out").unwrap_or_default(),
-            base: layers.path("base").unwrap_or_default(),
-            workflows_max: layers.with("workflows-max", count)?.unwrap_or_default(),
-            report_to: networks.iter().map(network).collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-/// The words.
-pub(super) fn command() -> Command {
+/// Defines the command.
+pub(super) fn define_command() -> Command {
     Command::new("serve")
-        .about("Run what is posted: the Workflow Manager of MPEG NBMP, over HTTP")
+        .about("Run posted workflows: the Workflow Manager of MPEG NBMP over HTTP")
         .after_help(AFTER)
-        .args(knob_flags(KNOBS))
+        .args(setting_flags(SETTINGS))
 }
 
-/// Serves until told to end; then ends what runs.
-pub(super) fn run(flags: &ArgMatches) -> Result<ExitCode, Stop> {
-    let layers = super::layers(KNOBS, flags)?;
+/// Serves until stopped, then stops the running workflow.
+pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
+    let layers = super::read_settings(SETTINGS, flags)?;
     if layers.print {
-        super::say(&layers);
+        super::print_output(&layers);
         return Ok(ExitCode::SUCCESS);
     }
-    Common::new(&layers)?.start_log()?;
-    let settings = Settings::new(&layers)?;
+    CommonSettings::new(&layers)?.start_log()?;
+    let settings = read_settings(&layers)?;
     let shutdown = Shutdown::on_signals().map_err(|error| error.to_string())?;
-    let running = start(settings, shutdown).map_err(stop)?;
+    let running = start_manager(settings, shutdown).map_err(from_server_error)?;
     running.announce();
-    running.join().map_err(stop)?;
+    running.join().map_err(from_server_error)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn stop(failed: Failed) -> Stop {
+fn from_server_error(failed: ProgramError) -> CommandError {
     match failed {
-        Failed::Usage(wrong) => Stop::Usage(wrong),
-        Failed::Cannot(..) => Stop::Failed(failed.to_string()),
+        ProgramError::Usage(wrong) => CommandError::Usage(wrong),
+        ProgramError::Cannot(..) => CommandError::Failed(failed.to_string()),
     }
 }

@@ -1,65 +1,67 @@
-//! What a link does, as flags say it.
+//! Link settings as flags.
 
-use crate::link::Shape;
-use net::config::{Knob, Layers, Wrong};
+use crate::link::{LinkSettingError, LinkShape};
+use net::config::{Setting, SettingLayers, UsageError};
 
-/// A link's knobs.
-pub const SHAPE: &[Knob] = &[
-    Knob::new(
+/// Settings of a link.
+pub const SHAPE: &[Setting] = &[
+    Setting::new(
         "rate",
         "RATE",
         "",
-        "Bottleneck of each direction, such as 20mbit, or trace:FILE [default: none]",
+        "Rate of each direction, such as 20mbit, or trace:FILE [default: unlimited]",
     ),
-    Knob::new(
+    Setting::new(
         "up-rate",
         "RATE",
         "",
-        "The same from client to server alone [default: as --rate]",
+        "Rate from client to server [default: as --rate]",
     ),
-    Knob::new("delay", "DURATION", "0ms", "Delay of each direction"),
-    Knob::new(
+    Setting::new("delay", "DURATION", "0ms", "Delay of each direction"),
+    Setting::new(
         "jitter",
         "DURATION",
         "0ms",
-        "The delay varies evenly by this to both sides; packets stay in order",
+        "Uniform variation of the delay to both sides; packets stay in order",
     ),
-    Knob::new(
+    Setting::new(
         "queue",
         "SIZE",
         "1bdp",
-        "Room before each bottleneck: bytes (64KiB), or a multiple of rate × round trip",
+        "Queue before each bottleneck: bytes (64KiB), or a multiple of rate × round trip",
     ),
-    Knob::new(
+    Setting::new(
         "loss",
         "LOSS",
         "0%",
-        "Packets lost each way: 1%, in bursts of four 1%/4, or ge:TO_BAD,TO_GOOD,GOOD,BAD",
+        "Packet loss of each direction: 1%, 1%/4 (bursts of four), or ge:TO_BAD,TO_GOOD,GOOD,BAD",
     ),
-    Knob::new(
+    Setting::new(
         "up-loss",
         "LOSS",
         "",
-        "The same from client to server alone [default: as --loss]",
+        "Loss from client to server [default: as --loss]",
     ),
-    Knob::new(
+    Setting::new(
         "seed",
         "N",
         "1",
-        "Decides losses: the same seed loses the same packets by number",
+        "Seed of losses: the same seed loses the same packets",
     ),
 ];
 
-/// The link that these settings ask for.
+/// Reads the link that the settings describe.
 ///
 /// # Errors
-/// [`Wrong`] for a value that is none, or a queue that would hold nothing.
-pub fn shape(layers: &Layers) -> Result<Shape, Wrong> {
-    let wrong = |(key, what): (&str, String)| {
-        // Said with the value, and who set it.
-        let told = layers.with::<()>(key, |_| Err(what.clone()));
-        told.err()
-            .unwrap_or_else(|| Wrong(format!("--{key}: {what}")))
+/// [`UsageError`] for an invalid value, or a queue that would be empty.
+pub fn read_link_shape(layers: &SettingLayers) -> Result<LinkShape, UsageError> {
+    let wrong = |error: LinkSettingError| {
+        let (key, fault) = (error.key, error.fault.to_string());
+        // `with` adds the value and where it was set.
+        let described = layers.with::<()>(key, |_| Err(fault.clone()));
+        described
+            .err()
+            .unwrap_or_else(|| UsageError(format!("--{key}: {fault}")))
     };
-    Shape::read(&|key| layers.one(key).map(str::to_owned)).map_err(wrong)
+    LinkShape::from_settings(&|key| layers.one(key).map(str::to_owned)).map_err(wrong)
 }

@@ -1,52 +1,67 @@
-//! What will be done: a sweep's arms, their order in each round, and texts with names filled in.
+//! The plan of an experiment: the arms of a sweep, their order in each round, and placeholders.
 
-use super::{Document, Fault};
+use super::{DocumentFault, ExperimentDocument};
 use stats::Random;
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// A combination of the variables' values.
+/// One combination of values of the variables.
 pub type Arm = BTreeMap<String, String>;
 
-/// A document in one of its sizes.
+/// A document at one of its scales.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// As written.
-    pub document: Document,
-    /// Every combination.
+pub struct RunPlan {
+    /// The document as written.
+    pub document: ExperimentDocument,
+    /// All combinations.
     pub arms: Vec<Arm>,
-    /// How often each is measured.
+    /// Number of rounds.
     pub rounds: u32,
-    /// How many runs go on beside each other.
+    /// Number of concurrent runs.
     pub parallel: u32,
-    /// The size's name.
+    /// Name of the scale.
     pub scale: Option<String>,
 }
 
-impl Plan {
-    /// A document as written, or in the size of this name.
+/// A scale that the document does not define.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown scale {name}; the document defines {known:?}")]
+pub struct UnknownScale {
+    name: String,
+    known: Vec<String>,
+}
+
+/// A placeholder without a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown placeholder {{{0}}}; define a source, function or variable of that name")]
+pub(crate) struct UnknownName(pub(crate) String);
+
+impl RunPlan {
+    /// Plans a document as written, or at the named scale.
     ///
     /// # Errors
-    /// That there is no such size, and which there are.
-    pub fn new(document: Document, scale: Option<&str>) -> Result<Plan, String> {
-        let none = super::document::Scale::default();
+    /// The document does not define the scale.
+    pub fn new(document: ExperimentDocument, scale: Option<&str>) -> Result<RunPlan, UnknownScale> {
+        let none = super::document::ScaleSpec::default();
         let name = scale.map(str::to_owned);
         let scale = match scale {
             None => &none,
-            Some(name) => document.scale.get(name).ok_or_else(|| {
-                let known: Vec<&String> = document.scale.keys().collect();
-                format!("--scale {name}: the document has {known:?}")
+            Some(name) => document.scale.get(name).ok_or_else(|| UnknownScale {
+                name: name.to_owned(),
+                known: document.scale.keys().cloned().collect(),
             })?,
         };
         let mut variables: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, values) in document.sweep.iter().chain(&scale.sweep) {
-            let values = values.iter().filter_map(|value| plain(value.get_ref()));
+            let values = values
+                .iter()
+                .filter_map(|value| scalar_text(value.get_ref()));
             variables.insert(name.get_ref().clone(), values.collect());
         }
         let rounds = *scale.rounds.as_ref().unwrap_or(&document.rounds).get_ref();
         let parallel = scale.parallel.as_ref().or(document.parallel.as_ref());
-        Ok(Plan {
-            arms: arms(&variables),
+        Ok(RunPlan {
+            arms: combine_arms(&variables),
             rounds,
             parallel: parallel.map_or(1, |n| *n.get_ref()).max(1),
             scale: name,
@@ -54,16 +69,16 @@ impl Plan {
         })
     }
 
-    /// The arms of a round, by number: each begins one further than the round before, so that none
-    /// always follows the same other.
-    pub fn order(&self, round: u32) -> Vec<usize> {
+    /// Returns the order of the arms in a round. Each round starts one arm later, so that no arm
+    /// always follows the same other one.
+    pub fn arm_order(&self, round: u32) -> Vec<usize> {
         let n = self.arms.len();
         let first = Random::of(self.document.seed, 0).below(n as u64) as usize;
         (0..n).map(|k| (first + round as usize + k) % n).collect()
     }
 }
 
-fn arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
+fn combine_arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
     let mut arms = vec![Arm::new()];
     for (name, values) in variables {
         let with = |arm: &Arm, value: &String| {
@@ -82,8 +97,8 @@ fn arms(variables: &BTreeMap<String, Vec<String>>) -> Vec<Arm> {
     arms
 }
 
-/// A value of a variable as text; none for what has no short one.
-pub(crate) fn plain(value: &Value) -> Option<String> {
+/// Returns a variable's value as text; `None` for arrays and tables.
+pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),
@@ -91,12 +106,15 @@ pub(crate) fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// A text with `{name}` replaced by what it stands for, and `{{name}}` by `{name}`. Braces around
-/// anything that could not be a name (capitals, underscores, quotes) stay.
+/// Replaces `{name}` by its value, and `{{name}}` by `{name}`. Braces around anything that cannot
+/// be a name (capitals, underscores, quotes) stay.
 ///
 /// # Errors
-/// The first name that stands for nothing.
-pub(super) fn fill(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+/// The first name without a value.
+pub(super) fn fill_placeholders(
+    text: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, UnknownName> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -115,7 +133,7 @@ pub(super) fn fill(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result
             let after = inner.get(end + 1..).unwrap_or_default();
             rest = after.strip_prefix('}').unwrap_or(after);
         } else {
-            filled.push_str(&value(name).ok_or(name)?);
+            filled.push_str(&value(name).ok_or_else(|| UnknownName(name.to_owned()))?);
             rest = inner.get(end + 1..).unwrap_or_default();
         }
     }
@@ -123,20 +141,20 @@ pub(super) fn fill(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(filled)
 }
 
-/// Lower case, digits, dashes and dots, beginning with a letter.
+/// Lower-case letters, digits, dashes and dots, starting with a letter.
 pub(super) fn is_name(text: &str) -> bool {
     let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(rest)
 }
 
-impl Document {
-    /// Reads one.
+impl ExperimentDocument {
+    /// Parses a document.
     ///
     /// # Errors
-    /// The first place where it is no TOML, or none of ours.
-    pub fn read(text: &str) -> Result<Document, Fault> {
+    /// The first syntax error or unknown key.
+    pub fn parse_toml(text: &str) -> Result<ExperimentDocument, DocumentFault> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
-            Fault::at(text, error.span(), "", error.message().to_owned())
+            DocumentFault::at_span(text, error.span(), "", error.message().to_owned())
         })
     }
 }
@@ -159,30 +177,38 @@ mod tests {
             ("{loss", "{loss"),
             ("{{{loss}}}", "{{{loss}}}"),
         ] {
-            assert_eq!(fill(text, &value), Ok(filled.to_owned()), "{text}");
+            assert_eq!(
+                fill_placeholders(text, &value),
+                Ok(filled.to_owned()),
+                "{text}"
+            );
         }
-        assert_eq!(fill("{lose}", &value), Err("lose".to_owned()));
+        assert_eq!(
+            fill_placeholders("{lose}", &value),
+            Err(UnknownName("lose".to_owned()))
+        );
     }
 
     #[test]
     fn every_combination_is_an_arm_and_orders_rotate() {
         let text = "name = 'x'\nquestion = 'x'\nrounds = 4\nsweep.a = [1, 2]\nsweep.b = ['x', true]\n\
                     [scale.small]\nrounds = 1\nsweep.a = [2]";
-        let document = Document::read(text).unwrap();
-        let whole = Plan::new(document.clone(), None).unwrap();
+        let document = ExperimentDocument::parse_toml(text).unwrap();
+        let whole = RunPlan::new(document.clone(), None).unwrap();
         assert_eq!((whole.arms.len(), whole.rounds), (4, 4));
         for round in 0..4 {
-            let mut order = whole.order(round);
-            let next = whole.order(round + 1);
+            let mut order = whole.arm_order(round);
+            let next = whole.arm_order(round + 1);
             assert_eq!(order[1..], next[..3]);
             order.sort_unstable();
             assert_eq!(order, [0, 1, 2, 3]);
         }
-        let small = Plan::new(document.clone(), Some("small")).unwrap();
+        let small = RunPlan::new(document.clone(), Some("small")).unwrap();
         assert_eq!((small.arms.len(), small.rounds), (2, 1));
         assert!(
-            Plan::new(document, Some("tiny"))
+            RunPlan::new(document, Some("tiny"))
                 .unwrap_err()
+                .to_string()
                 .contains("small")
         );
     }

@@ -1,52 +1,70 @@
-//! Whether a run says more about the machine than about its arm.
+//! Discards runs that the machine disturbed.
 
-use super::{Plan, Record};
+use super::{RunPlan, RunRecord};
 use net::config::duration;
 use std::time::Duration;
+
+/// A bound of the document that a run exceeds.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum BoundExceeded {
+    #[error("link {name} was {late_us} us late at p99; the bound is {bound:?}")]
+    LinkLateness {
+        name: String,
+        late_us: u64,
+        bound: Duration,
+    },
+    #[error("sink {name} was {late_ms} ms late at p99; the bound is {bound:?}")]
+    SinkLateness {
+        name: String,
+        late_ms: f64,
+        bound: Duration,
+    },
+    #[error("{percent:.1} % of processor time was stolen; the bound is {bound_percent}")]
+    Steal { percent: f64, bound_percent: f64 },
+}
 
 const LINK_LATE: Duration = Duration::from_millis(2);
 const SINK_LATE: Duration = Duration::from_millis(2);
 const STEAL: f64 = 0.05;
 
+/// Checks a run against the bounds of its document.
+///
 /// # Errors
-/// Which bound, and how far beyond it.
-pub(super) fn within(plan: &Plan, record: &Record) -> Result<(), String> {
+/// The first bound that the run exceeds.
+pub(super) fn check_bounds(plan: &RunPlan, record: &RunRecord) -> Result<(), BoundExceeded> {
     let bounds = &plan.document.bounds;
-    let late = bounds
-        .link_late
-        .as_ref()
-        .and_then(|text| duration(text.get_ref()).ok());
-    let late = late.unwrap_or(LINK_LATE);
+    let read = |text: &Option<toml::Spanned<String>>| {
+        let text = text.as_ref()?;
+        duration(text.get_ref()).ok()
+    };
+    let bound = read(&bounds.link_late).unwrap_or(LINK_LATE);
     for (name, late_us) in &record.link_late_us {
-        if Duration::from_micros(*late_us) > late {
-            return Err(format!(
-                "link {name} was {late_us} us late at p99; at most {late:?}"
-            ));
+        if Duration::from_micros(*late_us) > bound {
+            return Err(BoundExceeded::LinkLateness {
+                name: name.clone(),
+                late_us: *late_us,
+                bound,
+            });
         }
     }
-    let most = bounds
-        .sink_late
-        .as_ref()
-        .and_then(|text| duration(text.get_ref()).ok());
-    let most = most.unwrap_or(SINK_LATE);
+    let bound = read(&bounds.sink_late).unwrap_or(SINK_LATE);
     for (name, late_ms) in &record.sink_late_ms {
-        if *late_ms > most.as_secs_f64() * 1e3 {
-            return Err(format!(
-                "sink {name} was {late_ms} ms late at p99; at most {most:?}"
-            ));
+        if *late_ms > bound.as_secs_f64() * 1e3 {
+            return Err(BoundExceeded::SinkLateness {
+                name: name.clone(),
+                late_ms: *late_ms,
+                bound,
+            });
         }
     }
-    let steal = bounds
-        .steal
-        .as_ref()
-        .and_then(|text| crate::link::fraction(text.get_ref()).ok());
+    let steal = bounds.steal.as_ref();
+    let steal = steal.and_then(|text| crate::link::parse_share(text.get_ref()).ok());
     let steal = steal.unwrap_or(STEAL);
     if record.noise.steal > steal {
-        let percent = record.noise.steal * 100.0;
-        return Err(format!(
-            "{percent:.1} % of processor time was stolen; at most {}",
-            steal * 100.0
-        ));
+        return Err(BoundExceeded::Steal {
+            percent: record.noise.steal * 100.0,
+            bound_percent: steal * 100.0,
+        });
     }
     Ok(())
 }

@@ -1,38 +1,38 @@
-//! What is wrong in a document, before anything is started.
+//! Finds the faults of a document before anything is started.
 
+mod arm_texts;
 mod claims;
 mod graph;
 mod plots;
-mod words;
 
+pub(super) use arm_texts::link_text;
 pub(super) use claims::OF_LINKS;
 pub(crate) use graph::starting_order;
-pub(super) use words::asked;
 
-use super::arms::plain;
-use super::{Document, Fault, Plan};
+use super::arms::scalar_text;
+use super::{DocumentFault, ExperimentDocument, RunPlan};
 use std::ops::Range;
 
-/// Most arms of a document in one size.
+/// Maximum number of arms at one scale.
 const ARMS_MAX: usize = 1000;
 const ROUNDS_MAX: u32 = 10_000;
-/// Most runs at a time: each has threads and sockets of its own.
+/// Maximum number of concurrent runs; each has its own threads and sockets.
 const PARALLEL_MAX: u32 = 64;
 
-/// Everything wrong, in the order of the text.
-pub fn check(text: &str, document: &Document) -> Vec<Fault> {
-    let mut faults = Faults {
+/// Returns all faults in the order of the text.
+pub fn check_document(text: &str, document: &ExperimentDocument) -> Vec<DocumentFault> {
+    let mut faults = FaultCollector {
         text,
         found: Vec::new(),
     };
-    names(document, &mut faults);
-    sizes(document, &mut faults);
-    graph::check(document, &mut faults);
-    // What follows looks names up, and would only repeat what is wrong with them.
+    check_names(document, &mut faults);
+    check_sizes(document, &mut faults);
+    graph::check_graph(document, &mut faults);
+    // The remaining checks look names up and would only repeat these faults.
     if faults.found.is_empty() {
-        words::check(document, &mut faults);
-        claims::check(document, &mut faults);
-        plots::check(document, &mut faults);
+        arm_texts::check_texts(document, &mut faults);
+        claims::check_claims(document, &mut faults);
+        plots::check_plots(document, &mut faults);
     }
     let mut found = faults.found;
     found.sort_by_key(|fault| (fault.line, fault.column));
@@ -40,20 +40,20 @@ pub fn check(text: &str, document: &Document) -> Vec<Fault> {
     found
 }
 
-/// What was found so far.
-struct Faults<'a> {
+/// The faults found so far.
+struct FaultCollector<'a> {
     text: &'a str,
-    found: Vec<Fault>,
+    found: Vec<DocumentFault>,
 }
 
-impl Faults<'_> {
-    fn add(&mut self, span: Range<usize>, path: &str, what: impl Into<String>) {
-        let fault = Fault::at(self.text, Some(span), path, what.into());
+impl FaultCollector<'_> {
+    fn add_fault(&mut self, span: Range<usize>, path: &str, what: impl Into<String>) {
+        let fault = DocumentFault::at_span(self.text, Some(span), path, what.into());
         self.found.push(fault);
     }
 }
 
-fn names(document: &Document, faults: &mut Faults<'_>) {
+fn check_names(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let mut all: Vec<(&str, &toml::Spanned<String>)> = Vec::new();
     all.extend(document.source.keys().map(|name| ("source", name)));
     all.extend(document.function.keys().map(|name| ("function", name)));
@@ -73,9 +73,9 @@ fn names(document: &Document, faults: &mut Faults<'_>) {
         );
         if !super::arms::is_name(text) || text.contains('.') {
             let what = "a name is lower case letters, digits and dashes, a letter first";
-            faults.add(name.span(), &path, what);
+            faults.add_fault(name.span(), &path, what);
         } else if seen.contains(&text) {
-            faults.add(
+            faults.add_fault(
                 name.span(),
                 &path,
                 "this name is taken: each stands for one thing",
@@ -85,7 +85,7 @@ fn names(document: &Document, faults: &mut Faults<'_>) {
     }
 }
 
-fn sizes(document: &Document, faults: &mut Faults<'_>) {
+fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let scaled = document
         .scale
         .iter()
@@ -96,7 +96,7 @@ fn sizes(document: &Document, faults: &mut Faults<'_>) {
     for (at, rounds) in rounds.chain([(String::new(), &document.rounds)]) {
         if !(1..=ROUNDS_MAX).contains(rounds.get_ref()) {
             let what = format!("rounds are from 1 to {ROUNDS_MAX}");
-            faults.add(rounds.span(), &format!("{at}rounds"), what);
+            faults.add_fault(rounds.span(), &format!("{at}rounds"), what);
         }
     }
     let parallel = scaled
@@ -107,14 +107,14 @@ fn sizes(document: &Document, faults: &mut Faults<'_>) {
         let wrong = parallel.filter(|n| !(1..=PARALLEL_MAX).contains(n.get_ref()));
         if let Some(wrong) = wrong {
             let what = format!("runs beside each other are from 1 to {PARALLEL_MAX}");
-            faults.add(wrong.span(), &format!("{at}parallel"), what);
+            faults.add_fault(wrong.span(), &format!("{at}parallel"), what);
         }
     }
     for (at, scale) in scaled {
         for name in scale.sweep.keys() {
             if !document.sweep.contains_key(name.get_ref().as_str()) {
                 let path = format!("{at}sweep.{}", name.get_ref());
-                faults.add(name.span(), &path, "there is no such variable in sweep");
+                faults.add_fault(name.span(), &path, "there is no such variable in sweep");
             }
         }
     }
@@ -122,29 +122,29 @@ fn sizes(document: &Document, faults: &mut Faults<'_>) {
     for (name, values) in document.sweep.iter().chain(all) {
         let path = format!("sweep.{}", name.get_ref());
         if values.is_empty() {
-            faults.add(name.span(), &path, "a variable has at least one value");
+            faults.add_fault(name.span(), &path, "a variable has at least one value");
         }
         let mut seen = Vec::new();
         for value in values {
-            match plain(value.get_ref()) {
-                None => faults.add(
+            match scalar_text(value.get_ref()) {
+                None => faults.add_fault(
                     value.span(),
                     &path,
                     "a value is a text, a number or a truth",
                 ),
                 Some(text) if seen.contains(&text) => {
-                    faults.add(value.span(), &path, "this value is there already");
+                    faults.add_fault(value.span(), &path, "this value is there already");
                 }
                 Some(text) => seen.push(text),
             }
         }
     }
-    arms(document, faults);
+    check_arm_count(document, faults);
 }
 
-/// How many there are in each size. Counted, not made: a document may ask for more than there is
-/// memory for.
-fn arms(document: &Document, faults: &mut Faults<'_>) {
+/// Counts the arms of each scale. They are not created: a document may describe more than fit into
+/// memory.
+fn check_arm_count(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     let own = document.scale.iter();
     let own = own.filter(|(_, scale)| !scale.sweep.is_empty());
     let own = own.map(|(name, scale)| (format!("scale.{name}.sweep"), &scale.sweep));
@@ -156,15 +156,15 @@ fn arms(document: &Document, faults: &mut Faults<'_>) {
         let arms = values.fold(1usize, usize::saturating_mul);
         if arms > ARMS_MAX {
             let span = sweep.keys().next().map_or(0..0, toml::Spanned::span);
-            faults.add(span, &path, format!("{arms} arms; at most {ARMS_MAX}"));
+            faults.add_fault(span, &path, format!("{arms} arms; at most {ARMS_MAX}"));
         }
     }
 }
 
-/// All sizes of a document, for checks of each arm.
-fn plans(document: &Document) -> Vec<Plan> {
+/// Returns the plans of all scales, for checks of each arm.
+fn all_plans(document: &ExperimentDocument) -> Vec<RunPlan> {
     let names = document.scale.keys().map(|name| Some(name.as_str()));
     let all = names.chain([None]);
-    all.filter_map(|name| Plan::new(document.clone(), name).ok())
+    all.filter_map(|name| RunPlan::new(document.clone(), name).ok())
         .collect()
 }

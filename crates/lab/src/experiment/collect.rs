@@ -1,24 +1,25 @@
-//! One run's record, from what was measured.
+//! Builds the record of a run from its measurements.
 
-use super::Record;
-use super::document::Document;
-use super::measure::Measured;
-use super::quantity::Quantity;
-use super::shapes::Shapes;
+use super::RunRecord;
+use super::document::ExperimentDocument;
+use super::measure::Measurement;
+use super::quantity::{QuantityError, QuantityExpression};
+use super::run_error::RunError;
+use super::shapes::SinkResults;
 
-/// Puts together what each part has measured; parts are agents, or this machine alone.
+/// Merges the measurements of all parts; a part is an agent, or this machine alone.
 ///
 /// # Errors
-/// The sink and the quantity that cannot be had.
-pub(crate) fn collect(
-    document: &Document,
-    parts: &[Measured],
-    record: &mut Record,
-) -> Result<(), String> {
-    let mut shapes = Shapes::default();
+/// The sink and the quantity that has no value.
+pub(crate) fn collect_results(
+    document: &ExperimentDocument,
+    parts: &[Measurement],
+    record: &mut RunRecord,
+) -> Result<(), RunError> {
+    let mut shapes = SinkResults::default();
     for part in parts {
         shapes.join(&part.shapes)?;
-        record.noise = record.noise.worst(part.noise);
+        record.noise = record.noise.combine_worst(part.noise);
         record.link_late_us.extend(part.link_late_us.clone());
         let links = part.links.iter();
         let links = links.map(|(name, count)| (name.clone(), *count as f64));
@@ -37,9 +38,14 @@ pub(crate) fn collect(
             .iter()
             .filter_map(|part| part.found.get(name.get_ref()).cloned());
         let found: Vec<_> = found.collect();
-        let value = Quantity::read(text.get_ref()).and_then(|quantity| quantity.value(&found));
-        let value =
-            value.map_err(|what| format!("sink {}: {}: {what}", sink.get_ref(), name.get_ref()))?;
+        let quantity =
+            QuantityExpression::parse_expression(text.get_ref()).map_err(QuantityError::from);
+        let value = quantity.and_then(|quantity| quantity.value(&found));
+        let value = value.map_err(|source| RunError::QuantityExpression {
+            sink: sink.get_ref().clone(),
+            quantity: name.get_ref().clone(),
+            source,
+        })?;
         record.values.insert(name.get_ref().clone(), value);
     }
     Ok(())

@@ -1,39 +1,44 @@
-//! A document's commands: how they are started, and what they said.
+//! Starts the commands of a document and reads the end of their output.
 
+use super::file_error::FileError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Lines of what a command said last, told with its failure.
+/// Number of output lines that an error message quotes.
 const LAST_LINES: usize = 5;
-/// Most bytes of each of its outputs that are looked at for them.
+/// Bytes of each output that are searched for these lines.
 const LAST_BYTES: u64 = 16 << 10;
 
-/// A text for the shell that will run in a folder, its standard output in this file and its
-/// standard error beside it.
+/// Returns a shell command that runs in a folder. Its standard output goes to a file, its standard
+/// error to a file beside it.
 ///
 /// # Errors
-/// A sentence, where the files cannot be made.
-pub(super) fn shell(text: &str, folder: &Path, output: &Path) -> Result<Command, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", output.display());
+/// The files cannot be created.
+pub(super) fn shell_command(
+    text: &str,
+    folder: &Path,
+    output: &Path,
+) -> Result<Command, FileError> {
+    let failed = |error| FileError::new(output, error);
     let mut command = Command::new("sh");
     command
         .arg("-c")
         .arg(text)
         .current_dir(folder)
-        .env("PATH", path());
+        .env("PATH", search_path());
     command
         .stdin(Stdio::null())
         .stdout(File::create(output).map_err(failed)?);
     command.stderr(File::create(output.with_extension("errors")).map_err(failed)?);
-    // Ctrl-C at a terminal goes to the foreground's whole group: what is measured ends when we say.
+    // Ctrl-C reaches the whole foreground group; this program decides when its commands end.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     Ok(command)
 }
 
-/// This program's own folder first, so that `headwater` in a document is this one.
-pub(super) fn path() -> std::ffi::OsString {
+/// Puts this program's folder first, so that `headwater` in a document is this program.
+pub(super) fn search_path() -> std::ffi::OsString {
     let others = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::current_exe()
         .ok()
@@ -42,9 +47,9 @@ pub(super) fn path() -> std::ffi::OsString {
     std::env::join_paths(all).unwrap_or(others)
 }
 
-/// The end of what a command said, for whoever looks for the reason.
-pub(super) fn last_words(output: &Path) -> String {
-    let read = |path: &Path| end_of(path).unwrap_or_default();
+/// Returns the last lines of a command's output, for error messages.
+pub(super) fn last_output(output: &Path) -> String {
+    let read = |path: &Path| read_end(path).unwrap_or_default();
     let said = [read(output), read(&output.with_extension("errors"))].concat();
     let said = String::from_utf8_lossy(&said).trim_end().to_owned();
     let mut words: Vec<&str> = said
@@ -55,11 +60,11 @@ pub(super) fn last_words(output: &Path) -> String {
     if words.is_empty() {
         return String::new();
     }
-    format!("; it said: {}", words.join(" | "))
+    format!("; last output: {}", words.join(" | "))
 }
 
-/// What a file ends with: a log may be longer than memory, and a line than anybody reads.
-fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads the end of a file: a log may be larger than memory.
+fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let begin = file.metadata()?.len().saturating_sub(LAST_BYTES);
     file.seek(SeekFrom::Start(begin))?;
@@ -77,7 +82,7 @@ mod tests {
         let output = std::env::temp_dir().join(format!("lab-words-{}.out", std::process::id()));
         let long = "x".repeat(1 << 20) + "\nfirst\nlast\n";
         std::fs::write(&output, long).unwrap();
-        let said = last_words(&output);
+        let said = last_output(&output);
         assert!(said.ends_with(" | first | last"), "{}", said.len());
         assert!(said.len() as u64 <= 2 * LAST_BYTES, "{}", said.len());
         std::fs::remove_file(&output).unwrap();

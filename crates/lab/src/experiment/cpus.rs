@@ -1,4 +1,4 @@
-//! Which processors something may run on.
+//! Pins commands to processors.
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -6,22 +6,27 @@ use std::collections::BTreeSet;
 use std::io;
 use toml::Value;
 
-/// Some processors, by number.
+/// Processor numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Cpus(Vec<usize>);
+pub(super) struct CpuList(Vec<usize>);
 
-impl Cpus {
-    /// As it is written: `[0, 2]` or `"0-1,3"`.
+/// A value that is no set of processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("invalid processors; write numbers from 0, such as [0, 2] or \"0-1\"")]
+pub(crate) struct InvalidCpus;
+
+impl CpuList {
+    /// Parses `[0, 2]` or `"0-1,3"`.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
-    pub(super) fn read(value: &Value) -> Result<Cpus, String> {
+    /// The value is neither.
+    pub(super) fn parse_value(value: &Value) -> Result<CpuList, InvalidCpus> {
         let numbers = match value {
             Value::Array(all) => all
                 .iter()
                 .map(|n| n.as_integer()?.try_into().ok())
                 .collect(),
-            Value::String(text) => ranges(text),
+            Value::String(text) => parse_ranges(text),
             _ => None,
         };
         let numbers: Option<Vec<usize>> = numbers;
@@ -29,38 +34,38 @@ impl Cpus {
             Some(mut all) if !all.is_empty() && all.iter().all(|n| *n < CpuSet::MAX_CPU) => {
                 all.sort_unstable();
                 all.dedup();
-                Ok(Cpus(all))
+                Ok(CpuList(all))
             }
-            _ => Err("processors are numbers from 0, such as [0, 2] or \"0-1\"".into()),
+            _ => Err(InvalidCpus),
         }
     }
 
-    /// Keeps the calling thread, and what it will start, on these.
-    pub(super) fn pin(&self) -> io::Result<()> {
+    /// Pins the calling thread and its future children.
+    pub(super) fn pin_thread(&self) -> io::Result<()> {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|n| set.set(*n));
-        sched_setaffinity(None, &set).map_err(|error| self.wrong(&error))
+        sched_setaffinity(None, &set).map_err(|error| self.affinity_error(&error))
     }
 
-    /// Whether a process is on these: the kernel leaves out what the machine has not.
-    pub(super) fn hold(&self, process: u32) -> io::Result<()> {
+    /// Checks the affinity of a process: the kernel ignores processors that the machine lacks.
+    pub(super) fn check_process(&self, process: u32) -> io::Result<()> {
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-        let set = sched_getaffinity(pid).map_err(|error| self.wrong(&error))?;
+        let set = sched_getaffinity(pid).map_err(|error| self.affinity_error(&error))?;
         let are: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect();
         match are == self.0 {
             true => Ok(()),
-            false => Err(self.wrong(&format!("the kernel gives {are:?}"))),
+            false => Err(self.affinity_error(&format!("the kernel gives {are:?}"))),
         }
     }
 
-    fn wrong(&self, what: &dyn std::fmt::Display) -> io::Error {
+    fn affinity_error(&self, what: &dyn std::fmt::Display) -> io::Error {
         io::Error::other(format!("cpus {:?}: {what}", self.0))
     }
 }
 
-/// `0-1,3`; none where it is something else.
-fn ranges(text: &str) -> Option<Vec<usize>> {
-    // Once each: a short text may say many of them again and again.
+/// Parses `0-1,3`; `None` if the text is invalid.
+fn parse_ranges(text: &str) -> Option<Vec<usize>> {
+    // A set: a short text may repeat large ranges.
     let mut all = BTreeSet::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -81,7 +86,7 @@ mod tests {
     fn lists_and_ranges() {
         let read = |text: &str| {
             let table: toml::Table = format!("c = {text}").parse().unwrap();
-            Cpus::read(&table["c"]).map(|cpus| cpus.0)
+            CpuList::parse_value(&table["c"]).map(|cpus| cpus.0)
         };
         assert_eq!(read("[1, 0, 1]"), Ok(vec![0, 1]));
         assert_eq!(read("'0-2,5'"), Ok(vec![0, 1, 2, 5]));
@@ -103,14 +108,14 @@ mod tests {
     #[test]
     fn a_process_is_where_its_thread_was_pinned() {
         std::thread::spawn(|| {
-            let one = Cpus(vec![0]);
-            one.pin().unwrap();
+            let one = CpuList(vec![0]);
+            one.pin_thread().unwrap();
             let mut child = std::process::Command::new("sleep")
                 .arg("9")
                 .spawn()
                 .unwrap();
-            assert!(one.hold(child.id()).is_ok());
-            assert!(Cpus(vec![0, 1]).hold(child.id()).is_err());
+            assert!(one.check_process(child.id()).is_ok());
+            assert!(CpuList(vec![0, 1]).check_process(child.id()).is_err());
             child.kill().unwrap();
             child.wait().unwrap();
         })

@@ -1,15 +1,16 @@
-//! One run's places, links and functions: brought up, and down again however the run ends.
+//! Deploys the places, links and functions of one run, and removes them however it ends.
 
-use super::arms::{Arm, fill};
-use super::check::asked;
-use super::command::{last_words, shell};
-use super::cpus::Cpus;
-use super::document::Document;
-use super::health::healthy;
-use super::joint::Joint;
-use super::names::{ONLY, Where, joined, place_of, stands_for};
-use super::process::Processes;
-use crate::link::{Flow, Guard, Link, Namespace, Netem, Shape};
+use super::arms::{Arm, fill_placeholders};
+use super::check::link_text;
+use super::command::{last_output, shell_command};
+use super::cpus::CpuList;
+use super::document::ExperimentDocument;
+use super::health::is_healthy;
+use super::placeholders::{ONLY, RunContext, link_end, place_of, resolve_placeholder};
+use super::process::RunProcesses;
+use super::run_error::{LinkFault, RunError};
+use super::run_link::RunLink;
+use crate::link::{CompetingFlow, LinkShape, NetemLink, NetworkNamespace, ProcessGuard, TunLink};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -20,43 +21,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use toml::{Spanned, Value};
 
-/// How long a function may take until it is healthy.
+/// Time limit for a function to become healthy.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
-/// What stands. Its fields are dropped in this order: what runs is ended while links still carry
-/// its farewells.
-pub(crate) struct Deployed<'a> {
-    _guard: Guard,
-    pub(super) processes: Processes,
-    flows: Vec<Flow>,
-    pub(super) links: BTreeMap<&'a str, Joint>,
-    places: BTreeMap<&'a str, Namespace>,
-    pub(super) document: &'a Document,
+/// A deployed run. Its fields are dropped in this order: processes end while the links can still
+/// carry their last packets.
+pub(crate) struct DeployedRun<'a> {
+    _guard: ProcessGuard,
+    pub(super) processes: RunProcesses,
+    flows: Vec<CompetingFlow>,
+    pub(super) links: BTreeMap<&'a str, RunLink>,
+    places: BTreeMap<&'a str, NetworkNamespace>,
+    pub(super) document: &'a ExperimentDocument,
     arm: &'a Arm,
-    pub(super) at: Where<'a>,
+    pub(super) at: RunContext<'a>,
 }
 
-impl<'a> Deployed<'a> {
-    /// Places and links of one run, and its folder, which goes with it.
-    pub(crate) fn start(
-        document: &'a Document,
+impl<'a> DeployedRun<'a> {
+    /// Creates the places and links of a run, and its folder.
+    pub(crate) fn deploy(
+        document: &'a ExperimentDocument,
         arm: &'a Arm,
-        at: Where<'a>,
-    ) -> Result<Deployed<'a>, String> {
-        let places = places(document, &at).map_err(failed)?;
-        let mut guard = Guard::start().map_err(failed)?;
+        at: RunContext<'a>,
+    ) -> Result<DeployedRun<'a>, RunError> {
+        let places = create_places(document, &at)?;
+        let mut guard = ProcessGuard::start()?;
         for place in places.values() {
-            guard.watch(place).map_err(failed)?;
+            guard.watch_namespace(place)?;
         }
-        // Told first and made then: it goes even if we are killed in between.
-        guard.remove(&at.folder).map_err(failed)?;
+        // Registered before it is created, so that it is removed even if this process is killed in
+        // between.
+        guard.remove(&at.folder)?;
         let _ = fs::remove_dir_all(&at.folder);
-        fs::create_dir_all(&at.folder).map_err(failed)?;
-        let mut deployed = Deployed {
+        fs::create_dir_all(&at.folder)?;
+        let mut deployed = DeployedRun {
             _guard: guard,
             flows: Vec::new(),
-            processes: Processes::default(),
+            processes: RunProcesses::default(),
             links: BTreeMap::new(),
             places,
             document,
@@ -67,31 +69,54 @@ impl<'a> Deployed<'a> {
             if !deployed.at.holds(&link.between.get_ref()[0]) {
                 continue;
             }
-            let link = deployed.link(number, name.get_ref());
-            link.map_err(|what| format!("link {}: {what}", name.get_ref()))?;
+            deployed.deploy_link(number, name.get_ref())?;
         }
         Ok(deployed)
     }
 
-    fn link(&mut self, number: u8, name: &'a str) -> Result<(), String> {
-        let link = self.document.link.get(name).ok_or("it is not there")?;
-        let filled = |text: &str| fill(text, &|name| self.arm.get(name).cloned());
+    fn deploy_link(&mut self, number: u8, name: &'a str) -> Result<(), RunError> {
+        let link = self.document.link.get(name);
+        let link = link.ok_or_else(|| missing_item("link", name))?;
+        let ends = self.find_ends(link.between.get_ref())?;
+        let (started, flows) =
+            self.start_link(number, link, ends)
+                .map_err(|fault| RunError::Link {
+                    name: name.to_owned(),
+                    fault,
+                })?;
+        self.flows.extend(flows);
+        self.links.insert(name, started);
+        Ok(())
+    }
+
+    fn find_ends(&self, [first, second]: &[String; 2]) -> Result<[&NetworkNamespace; 2], RunError> {
+        Ok([
+            self.find_place(Some(first))?,
+            self.find_place(Some(second))?,
+        ])
+    }
+
+    fn start_link(
+        &self,
+        number: u8,
+        link: &super::document::LinkSpec,
+        [first, second]: [&NetworkNamespace; 2],
+    ) -> Result<(RunLink, Vec<CompetingFlow>), LinkFault> {
+        let filled = |text: &str| fill_placeholders(text, &|name| self.arm.get(name).cloned());
         let get = |key: &str| match key {
             "seed" => Some(self.at.seed.to_string()),
-            key => filled(asked(link, key)?.get_ref()).ok(),
+            key => filled(link_text(link, key)?.get_ref()).ok(),
         };
-        let shape = Shape::read(&get).map_err(|(key, what)| format!("{key}: {what}"))?;
-        let [first, second] = link.between.get_ref();
-        let [first, second] = [self.place(Some(first))?, self.place(Some(second))?];
+        let shape = LinkShape::from_settings(&get)?;
         let by = link.by.as_ref().map(|by| by.get_ref().as_str());
         let started = match by {
             Some("netem") => {
-                let link = Netem::start(first, second, number, &shape);
-                Joint::Netem(Box::new(link.map_err(failed)?))
+                let link = NetemLink::start(first, second, number, &shape);
+                RunLink::NetemLink(Box::new(link.map_err(LinkFault::Start)?))
             }
             _ => {
-                let link = Link::start(first, second, number, shape);
-                Joint::Ours(Box::new(link.map_err(failed)?))
+                let link = TunLink::start(first, second, number, shape);
+                RunLink::Ours(Box::new(link.map_err(LinkFault::Start)?))
             }
         };
         let mut flows = Vec::new();
@@ -100,102 +125,117 @@ impl<'a> Deployed<'a> {
             if algorithm == "none" {
                 continue;
             }
-            let flow = Flow::start(started.addresses()[1], first, second, &algorithm);
-            flows.push(flow.map_err(|error| format!("compete {algorithm}: {error}"))?);
+            let flow = CompetingFlow::start(started.addresses()[1], first, second, &algorithm);
+            flows.push(flow.map_err(|source| LinkFault::Compete { algorithm, source })?);
         }
-        self.flows.extend(flows);
-        self.links.insert(name, started);
-        Ok(())
+        Ok((started, flows))
     }
 
-    /// Starts a function, and waits until it is healthy.
-    pub(crate) fn function(&self, name: &str, stop: &AtomicBool) -> Result<(), String> {
+    /// Starts a function and waits until it is healthy.
+    pub(crate) fn start_function(&self, name: &str, stop: &AtomicBool) -> Result<(), RunError> {
         let Some(function) = self.document.function.get(name) else {
             return Ok(());
         };
         let (place, port) = (place_of(function.at.as_ref()), *function.port.get_ref());
         let log = self.at.folder.join(format!("{name}.log"));
-        self.free(place, port)
-            .map_err(|what| format!("function {name}: {what}"))?;
+        self.check_port_free(name, place, port)?;
         let cpus = function.cpus.as_ref();
-        let child = self.command(function.run.get_ref(), place, Some(port), cpus, &log)?;
+        let child = self.start_command(function.run.get_ref(), place, Some(port), cpus, &log)?;
         self.processes.function(name, child, &log);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let path = function.health.as_ref().map(|path| path.get_ref().as_str());
         let began = Instant::now();
         loop {
             self.processes.all_sinks_ended()?;
-            let asked = self.place(place)?.within(|| Ok(healthy(address, path)));
-            if asked.map_err(failed)? {
+            let asked = self
+                .find_place(place)?
+                .within(|| Ok(is_healthy(address, path)));
+            if asked? {
                 return Ok(());
             }
             if stop.load(Ordering::Relaxed) || began.elapsed() > HEALTHY_WITHIN {
-                let said = last_words(&log);
-                return Err(format!(
-                    "function {name}: it is not healthy on port {port}{said}"
-                ));
+                return Err(RunError::Unhealthy {
+                    name: name.to_owned(),
+                    port,
+                    last_output: last_output(&log),
+                });
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// Whether all functions still run.
+    /// Checks that all functions are still running.
     ///
     /// # Errors
-    /// One that has ended, and what it said.
-    pub(crate) fn runs(&self) -> Result<(), String> {
+    /// A function that has exited, with its last output.
+    #[cfg(feature = "nats")]
+    pub(crate) fn check_functions(&self) -> Result<(), RunError> {
         self.processes.all_sinks_ended().map(drop)
     }
 
-    /// Starts a command at a place, its standard output and error in a file.
-    pub(super) fn command(
+    /// Starts a command at a place, with its output in files.
+    pub(super) fn start_command(
         &self,
         text: &str,
         place: Option<&str>,
         port: Option<u16>,
         cpus: Option<&Spanned<Value>>,
         output: &Path,
-    ) -> Result<Child, String> {
-        let at = Where {
+    ) -> Result<Child, RunError> {
+        let at = RunContext {
             place,
             port,
             ..self.at.clone()
         };
-        let text = fill(text, &|name| stands_for(name, self.document, self.arm, &at))?;
-        let mut command = shell(&text, &at.folder, output)?;
-        let cpus = cpus.map(|cpus| Cpus::read(cpus.get_ref())).transpose()?;
+        let text = fill_placeholders(text, &|name| {
+            resolve_placeholder(name, self.document, self.arm, &at)
+        })?;
+        let mut command = shell_command(&text, &at.folder, output)?;
+        let cpus = cpus
+            .map(|cpus| CpuList::parse_value(cpus.get_ref()))
+            .transpose()?;
         let start = || {
-            cpus.as_ref().map_or(Ok(()), Cpus::pin)?;
+            cpus.as_ref().map_or(Ok(()), CpuList::pin_thread)?;
             let mut child = command.spawn()?;
-            let held = cpus.as_ref().map_or(Ok(()), |cpus| cpus.hold(child.id()));
+            let held = cpus
+                .as_ref()
+                .map_or(Ok(()), |cpus| cpus.check_process(child.id()));
             if held.is_err() {
                 let _ = child.kill();
                 let _ = child.wait();
             }
             held.map(|()| child)
         };
-        let started = self.place(place)?.within(start);
-        started.map_err(|error| format!("{text}: {error}"))
+        let started = self.find_place(place)?.within(start);
+        started.map_err(|source| RunError::Start {
+            command: text,
+            source,
+        })
     }
 
-    /// Whether a port is to be had: else another's server would be taken for ours.
-    fn free(&self, place: Option<&str>, port: u16) -> Result<(), String> {
+    /// Checks that a port is free; otherwise another server would be mistaken for this one.
+    fn check_port_free(&self, name: &str, place: Option<&str>, port: u16) -> Result<(), RunError> {
         let bound = self
-            .place(place)?
+            .find_place(place)?
             .within(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
-        bound
-            .map(drop)
-            .map_err(|error| format!("port {port}: {error}"))
+        bound.map(drop).map_err(|source| RunError::Port {
+            name: name.to_owned(),
+            port,
+            source,
+        })
     }
 
-    fn place(&self, name: Option<&str>) -> Result<&Namespace, String> {
-        let place = self.places.get(joined(self.document, name));
-        place.ok_or_else(|| format!("there is no place {}", name.unwrap_or(ONLY)))
+    fn find_place(&self, name: Option<&str>) -> Result<&NetworkNamespace, RunError> {
+        let place = self.places.get(link_end(self.document, name));
+        place.ok_or_else(|| missing_item("place", name.unwrap_or(ONLY)))
     }
 }
 
-/// Those that are here.
-fn places<'a>(document: &'a Document, at: &Where<'_>) -> io::Result<BTreeMap<&'a str, Namespace>> {
+/// Creates the namespaces of the places on this machine.
+fn create_places<'a>(
+    document: &'a ExperimentDocument,
+    at: &RunContext<'_>,
+) -> io::Result<BTreeMap<&'a str, NetworkNamespace>> {
     let mut places = BTreeMap::new();
     let functions = document.function.values().map(|function| &function.at);
     let sinks = document.sink.values().map(|sink| &sink.at);
@@ -207,20 +247,23 @@ fn places<'a>(document: &'a Document, at: &Where<'_>) -> io::Result<BTreeMap<&'a
         .chain(sinks)
         .map(|at| place_of(at.as_ref()).unwrap_or(ONLY));
     for name in used.chain(ends.map(String::as_str)) {
-        let joined = joined(document, Some(name));
+        let joined = link_end(document, Some(name));
         if !at.holds(name) || places.contains_key(joined) {
             continue;
         }
-        // Agents reach each other by the networks of their hosts.
+        // Agents use the networks of their hosts.
         let place = match joined == ONLY && at.share.is_some() {
-            true => Namespace::same_network()?,
-            false => Namespace::new()?,
+            true => NetworkNamespace::same_network()?,
+            false => NetworkNamespace::new()?,
         };
         places.insert(joined, place);
     }
     Ok(places)
 }
 
-fn failed(error: io::Error) -> String {
-    format!("could not be deployed: {error}")
+pub(super) fn missing_item(kind: &'static str, name: &str) -> RunError {
+    RunError::Missing {
+        kind,
+        name: name.to_owned(),
+    }
 }

@@ -1,213 +1,215 @@
-//! An experiment as it is written.
+//! An experiment document.
 
-mod measured;
-mod shown;
+mod measured_shapes;
+mod presentation;
 
-pub use measured::{Histogram, Series};
-pub use shown::{Kind, Plot, Quantity, names};
+pub use measured_shapes::{HistogramSource, SeriesSource};
+pub use presentation::{PlotKind, PlotSpec, QuantityLabel, list_names};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// The whole document. Names are lower case, digits and dashes.
+/// The whole document. Names consist of lower-case letters, digits and dashes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Document {
-    /// What it is called, in a few words.
+pub struct ExperimentDocument {
+    /// Title.
     pub name: String,
-    /// What it asks.
+    /// The question that the experiment answers.
     pub question: String,
-    /// What its source found, where it repeats one.
+    /// The finding of the source that the experiment repeats.
     #[serde(default)]
     pub found: String,
-    /// How often each arm is measured.
+    /// Number of rounds.
     pub rounds: Spanned<u32>,
-    /// How many runs go on beside each other, each in namespaces of its own [default: 1].
+    /// Number of concurrent runs, each in its own namespaces [default: 1].
     pub parallel: Option<Spanned<u32>>,
-    /// Decides orders, losses and intervals.
+    /// Seed of orders, losses and intervals.
     #[serde(default)]
     pub seed: u64,
-    /// Where media comes from.
+    /// Media sources.
     #[serde(default)]
-    pub source: BTreeMap<Spanned<String>, Source>,
-    /// What serves it.
+    pub source: BTreeMap<Spanned<String>, MediaSource>,
+    /// Servers.
     #[serde(default)]
-    pub function: BTreeMap<Spanned<String>, Function>,
-    /// Where things run that no link joins: hosts, where there are agents on several.
+    pub function: BTreeMap<Spanned<String>, FunctionSpec>,
+    /// Places that no link joins; with agents, hosts.
     #[serde(default)]
-    pub place: BTreeMap<Spanned<String>, Place>,
-    /// What lies between places.
+    pub place: BTreeMap<Spanned<String>, PlaceSpec>,
+    /// Links between places.
     #[serde(default)]
-    pub link: BTreeMap<Spanned<String>, Link>,
-    /// What consumes it, and measures.
+    pub link: BTreeMap<Spanned<String>, LinkSpec>,
+    /// Clients that measure.
     #[serde(default)]
-    pub sink: BTreeMap<Spanned<String>, Sink>,
+    pub sink: BTreeMap<Spanned<String>, SinkSpec>,
     /// Variables and their values; every combination is an arm.
     #[serde(default)]
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
-    /// Smaller or larger forms of the same.
+    /// Smaller or larger versions of the experiment.
     #[serde(default)]
-    pub scale: BTreeMap<String, Scale>,
-    /// When a run is thrown away.
+    pub scale: BTreeMap<String, ScaleSpec>,
+    /// Bounds beyond which a run is discarded.
     #[serde(default)]
-    pub bounds: Bounds,
-    /// What is compared, and claimed.
+    pub bounds: NoiseBounds,
+    /// Comparisons and claims.
     #[serde(default)]
-    pub expect: Vec<Spanned<Expect>>,
-    /// What only a workflow description can say; it is carried along (`docs/nbmp.md`).
+    pub expect: Vec<Spanned<Expectation>>,
+    /// Members that only a workflow description has (`docs/nbmp.md`).
     #[serde(default)]
     pub nbmp: toml::Table,
-    /// Programs, and commands that print their versions.
+    /// Programs, with the commands that print their versions.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// How quantities are called.
+    /// Labels of quantities.
     #[serde(default)]
-    pub quantity: BTreeMap<Spanned<String>, Quantity>,
-    /// What the report draws [default: what the quantities suggest].
+    pub quantity: BTreeMap<Spanned<String>, QuantityLabel>,
+    /// Plots of the report [default: chosen by the quantities].
     #[serde(default)]
-    pub plot: Vec<Spanned<Plot>>,
+    pub plot: Vec<Spanned<PlotSpec>>,
 }
 
-/// Media: a path, or what makes it once before all runs.
+/// Media: a path, or a command that makes it once before all runs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Source {
-    /// A file or folder, from the document's own folder.
+pub struct MediaSource {
+    /// File or folder, relative to the document.
     pub media: Option<Spanned<String>>,
-    /// A command that makes files in the empty folder where it runs; that folder is the source.
+    /// Command that creates files in its empty working folder; that folder is the source.
     pub make: Option<Spanned<String>>,
 }
 
-/// Where things run. Without agents all places that no link joins are this machine.
+/// A place where functions and sinks run. Without agents, all places that no link joins are this
+/// machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Place {
-    /// An agent's name, or a label that it has; else any agent.
+pub struct PlaceSpec {
+    /// Name or label of an agent [default: any agent].
     pub on: Option<Spanned<String>>,
-    /// On so many agents at most: each runs the place's sinks, as one part of them.
+    /// Maximum number of agents; each runs one part of the place's sinks.
     pub agents: Option<Spanned<u32>>,
 }
 
-/// A server: any command line, or a function that is built in.
+/// A server: a command line or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::used::Function")]
-pub struct Function {
-    /// By the shell.
+#[serde(try_from = "super::component::WrittenFunction")]
+pub struct FunctionSpec {
+    /// Shell command.
     pub run: Spanned<String>,
-    /// The place (an end of a link, or a table of its own); without places there is only one.
+    /// The place: an end of a link, or a table of its own. Optional if the document has no places.
     pub at: Option<Spanned<String>>,
-    /// Processors that it may run on, such as `[0, 2]` or `"0-1"`.
+    /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
-    /// Where it listens.
+    /// Port.
     pub port: Spanned<u16>,
-    /// A path that answers with success when it is healthy; without one, its port answers.
+    /// Path that succeeds when the server is healthy [default: its port accepts connections].
     pub health: Option<Spanned<String>>,
-    /// What it reads: sources and functions, which start before it.
+    /// Sources and functions that it reads; they start first.
     pub input: Vec<Spanned<String>>,
 }
 
-/// A link between two places; what each value means is said by `headwater lab link --help`.
+/// A link between two places; `headwater lab link --help` explains the values.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Link {
-    /// The client's place and the server's.
+pub struct LinkSpec {
+    /// The client's place and the server's place.
     pub between: Spanned<[String; 2]>,
-    /// Who emulates it: we, or the kernel's `netem` [default: us].
+    /// Emulator: `us`, or the kernel's `netem` [default: us].
     pub by: Option<Spanned<String>>,
-    /// Bits a second, such as `20mbit`.
+    /// Bits per second, such as `20mbit`.
     pub rate: Option<Spanned<String>>,
-    /// The same from the first place to the second alone.
+    /// Rate from the first place to the second.
     pub up_rate: Option<Spanned<String>>,
-    /// Of each direction.
+    /// Delay of each direction.
     pub delay: Option<Spanned<String>>,
-    /// Of each direction's delay.
+    /// Jitter of each direction.
     pub jitter: Option<Spanned<String>>,
-    /// Bytes, or multiples of rate × round trip.
+    /// Queue size in bytes, or in multiples of rate × round trip.
     pub queue: Option<Spanned<String>>,
-    /// Share of packets.
+    /// Share of lost packets.
     pub loss: Option<Spanned<String>>,
-    /// The same from the first place to the second alone.
+    /// Loss from the first place to the second.
     pub up_loss: Option<Spanned<String>>,
-    /// Congestion controls of downloads that never end beside; `none` is none.
+    /// Congestion controls of endless competing downloads; `none` starts no download.
     #[serde(default)]
     pub compete: Vec<Spanned<String>>,
 }
 
-/// A client: any command line that says in JSON what it measured, or a function that is built in.
+/// A client: a command line that prints its measurements as JSON, or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::used::Sink")]
-pub struct Sink {
-    /// By the shell.
+#[serde(try_from = "super::component::WrittenSink")]
+pub struct SinkSpec {
+    /// Shell command.
     pub run: Spanned<String>,
-    /// The place (an end of a link, or a table of its own); without places there is only one.
+    /// The place: an end of a link, or a table of its own. Optional if the document has no places.
     pub at: Option<Spanned<String>>,
-    /// Processors that it may run on, such as `[0, 2]` or `"0-1"`.
+    /// Allowed processors, such as `[0, 2]` or `"0-1"`.
     pub cpus: Option<Spanned<Value>>,
-    /// What it reads: sources and functions.
+    /// Sources and functions that it reads.
     pub input: Vec<Spanned<String>>,
-    /// Quantities: name, and where it is found ([`super::quantity::Quantity`]).
+    /// Quantities and their locations ([`super::quantity::QuantityExpression`]).
     pub measure: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// Where it says how late it was itself (the 99th percentile, in milliseconds).
+    /// Location of the sink's own lateness (99th percentile, in milliseconds).
     pub late_ms: Option<Spanned<String>>,
-    /// Values over time.
-    pub series: BTreeMap<Spanned<String>, Series>,
+    /// Series over time.
+    pub series: BTreeMap<Spanned<String>, SeriesSource>,
     /// Distributions.
-    pub histogram: BTreeMap<Spanned<String>, Histogram>,
-    /// How often it is run before, unmeasured.
+    pub histogram: BTreeMap<Spanned<String>, HistogramSource>,
+    /// Number of unmeasured runs before the measurement.
     pub warm_up: u32,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Option<Spanned<String>>,
 }
 
-/// The same experiment in another size.
+/// The experiment at another size.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Scale {
-    /// Instead of the document's.
+pub struct ScaleSpec {
+    /// Replaces the document's rounds.
     pub rounds: Option<Spanned<u32>>,
-    /// Instead of the document's.
+    /// Replaces the document's concurrency.
     pub parallel: Option<Spanned<u32>>,
-    /// Variables with fewer values.
+    /// Variables with other values.
     #[serde(default)]
     pub sweep: BTreeMap<Spanned<String>, Vec<Spanned<Value>>>,
 }
 
-/// When a run says more about the machine than about its arm.
+/// Bounds beyond which the machine disturbed a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Bounds {
-    /// 99th percentile of a link's own lateness [default: 2ms].
+pub struct NoiseBounds {
+    /// 99th percentile of a link's lateness [default: 2ms].
     pub link_late: Option<Spanned<String>>,
-    /// 99th percentile of a sink's own lateness, where it says it [default: 2ms].
+    /// 99th percentile of a sink's lateness, if the sink reports it [default: 2ms].
     pub sink_late: Option<Spanned<String>>,
-    /// Share of time that the machine was taken from us [default: 5%].
+    /// Share of processor time that the hypervisor took [default: 5%].
     pub steal: Option<Spanned<String>>,
 }
 
-/// A quantity of some arms, alone or compared with others in the same rounds; with bounds it is a
-/// claim.
+/// A quantity of some arms, alone or relative to other arms in the same rounds. With bounds, it is
+/// a claim.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Expect {
-    /// What is claimed, in words.
+pub struct Expectation {
+    /// The claim as a sentence.
     pub that: String,
-    /// What the source found of it: it is one of the source's findings, which are repeated or not.
+    /// The finding of the source; such claims decide whether the source is reproduced.
     pub found: Option<String>,
-    /// Why it does not hold, where that is known.
+    /// Reason why the claim does not hold, if known.
     pub because: Option<String>,
-    /// A sink's, or a link's: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`, `LINK.up-bytes`.
+    /// A quantity of a sink or a link: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`,
+    /// `LINK.up-bytes`.
     pub quantity: Spanned<String>,
-    /// Values of variables: these arms.
+    /// Values of variables that select the arms.
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Their ratio to these arms, which are alike in all other variables.
+    /// Values that select the arms to divide by; they agree in all other variables.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Only where other variables have these values.
+    /// Restricts the expectation to these values of other variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// The ratio (geometric mean) or value (mean) is not below this.
+    /// Lower bound of the ratio (geometric mean) or value (mean).
     pub at_least: Option<f64>,
-    /// It is not above this.
+    /// Upper bound.
     pub at_most: Option<f64>,
 }

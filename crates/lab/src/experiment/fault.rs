@@ -1,29 +1,34 @@
-//! What is wrong in a document, and where.
+//! A fault of a document with its position.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Something wrong, with its place.
+/// A fault with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// From 1; 0 where the document is JSON, whose places are paths.
+pub struct DocumentFault {
+    /// Line from 1; 0 for JSON documents, whose positions are paths.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column from 1, in characters.
     pub column: usize,
-    /// The key, such as `sink.viewer.at`, of JSON a JSONPath; empty where the document is no TOML.
+    /// The key, such as `sink.viewer.at`, or a JSONPath; empty if the document is no TOML.
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// The fault and its remedy.
     pub what: String,
 }
 
-impl Fault {
-    /// At these bytes of the text.
-    pub(super) fn at(text: &str, span: Option<Range<usize>>, path: &str, what: String) -> Fault {
+impl DocumentFault {
+    /// Locates a fault at a byte range of the text.
+    pub(super) fn at_span(
+        text: &str,
+        span: Option<Range<usize>>,
+        path: &str,
+        what: String,
+    ) -> DocumentFault {
         let before = text
             .get(..span.map_or(0, |span| span.start))
             .unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Fault {
+        DocumentFault {
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
             path: path.to_owned(),
@@ -32,7 +37,20 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+#[cfg(not(feature = "nbmp"))]
+impl DocumentFault {
+    /// Creates a fault of the whole document.
+    pub(crate) fn without_place(what: String) -> DocumentFault {
+        DocumentFault {
+            line: 0,
+            column: 0,
+            path: String::new(),
+            what,
+        }
+    }
+}
+
+impl fmt::Display for DocumentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line > 0 {
             write!(f, "{}:{}: ", self.line, self.column)?;

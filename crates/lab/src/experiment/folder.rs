@@ -1,33 +1,33 @@
-//! An experiment's own folder.
+//! The result folder of an experiment.
 
-use super::Job;
+use super::ExperimentJob;
+use super::file_error::FileError;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-/// Where an experiment's files are.
-pub(crate) struct Folders {
-    /// The document's own.
+/// Folders of an experiment.
+pub(crate) struct ExperimentFolders {
+    /// Folder of the document.
     pub(crate) base: PathBuf,
     pub(crate) out: PathBuf,
 }
 
-impl Folders {
-    pub(super) fn of(job: &Job) -> Result<Folders, String> {
-        let absolute = |path: &Path| std::path::absolute(path).map_err(|error| error.to_string());
-        Ok(Folders {
+impl ExperimentFolders {
+    pub(super) fn from_job(job: &ExperimentJob) -> Result<ExperimentFolders, FileError> {
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|error| FileError::new(path, error));
+        Ok(ExperimentFolders {
             base: absolute(&job.base)?,
             out: absolute(&job.out)?,
         })
     }
 }
 
-/// To be continued after its last whole line.
-pub(super) fn opened(records: &Path) -> std::io::Result<File> {
+/// Opens a file of records for appending after its last complete line.
+pub(super) fn open_records(records: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new().create(true).append(true).open(records)?;
     if file.try_lock().is_err() {
-        return Err(std::io::Error::other(
-            "another run is at work in this folder",
-        ));
+        return Err(std::io::Error::other("another run is using this folder"));
     }
     let text = fs::read(records)?;
     let whole = text.iter().rposition(|byte| *byte == b'\n');
@@ -35,19 +35,28 @@ pub(super) fn opened(records: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// The folder is this document's.
-pub(super) fn claim(out: &Path, text: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", out.display());
+/// Why a folder cannot hold the results of a document.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(
+        "{} holds runs of another document, or of an older version of this one; give another --out, \
+         or remove it",
+        .0.display()
+    )]
+    OtherDocument(PathBuf),
+}
+
+/// Reserves a folder for a document.
+pub(super) fn claim_folder(out: &Path, text: &str) -> Result<(), FolderError> {
+    let failed = |error| FileError::new(out, error);
     fs::create_dir_all(out).map_err(failed)?;
     let own = out.join("document.toml");
     match fs::read_to_string(&own) {
         Ok(same) if same == text => Ok(()),
-        // One that is empty was made by whoever was killed before it was written.
-        Ok(other) if !other.is_empty() => Err(format!(
-            "{} holds runs of another document, or of this one before it was changed: give another \
-             --out, or remove it",
-            out.display()
-        )),
-        _ => fs::write(own, text).map_err(failed),
+        // An empty file is left by a process that was killed before writing it.
+        Ok(other) if !other.is_empty() => Err(FolderError::OtherDocument(out.to_owned())),
+        _ => Ok(fs::write(own, text).map_err(failed)?),
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for a server.
+//! Health checks of servers.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether a server at this address, of the calling thread's namespace, is healthy: answers its
-/// port, or this path with success.
-pub(crate) fn healthy(at: SocketAddr, path: Option<&str>) -> bool {
+/// Returns whether a server in the calling thread's namespace accepts connections, or answers a
+/// path with success.
+pub(crate) fn is_healthy(at: SocketAddr, path: Option<&str>) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&at, PATIENCE) else {
         return false;
     };
-    path.is_none_or(|path| succeeds(stream, at, path).unwrap_or(false))
+    path.is_none_or(|path| request_succeeds(stream, at, path).unwrap_or(false))
 }
 
-fn succeeds(mut stream: TcpStream, at: SocketAddr, path: &str) -> io::Result<bool> {
+fn request_succeeds(mut stream: TcpStream, at: SocketAddr, path: &str) -> io::Result<bool> {
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,

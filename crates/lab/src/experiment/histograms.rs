@@ -1,75 +1,128 @@
-//! HDR histograms as sinks write them: V2 in base64, alone or in interval logs.
+//! HDR histograms of sinks: V2 in base64, alone or in interval logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Most bytes of a histogram as it is written.
+/// Size limit of an encoded histogram.
 const HISTOGRAM_MAX: usize = 8 << 20;
-/// Most bytes of a log of them.
+/// Size limit of a log.
 const LOG_MAX: u64 = 64 << 20;
 
-/// Adds a histogram's counts.
-pub(crate) fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
+/// Why a histogram cannot be read, written or added.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HistogramError {
+    #[error("invalid histogram: longer than {HISTOGRAM_MAX} bytes")]
+    TooLong,
+    #[error("invalid histogram: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("invalid histogram: {0}")]
+    Decode(#[from] hdrhistogram::serialization::DeserializeError),
+    #[error("cannot encode the histogram: {0}")]
+    Encode(#[from] hdrhistogram::serialization::V2DeflateSerializeError),
+    #[error("cannot add the histograms: {0}")]
+    Add(#[from] hdrhistogram::errors::AdditionError),
+    #[error("invalid HDR interval log: {0}")]
+    Log(String),
+    #[error("the log has no histogram with the tag {wanted}; its tags are {known:?}")]
+    NoTag {
+        wanted: String,
+        known: BTreeSet<String>,
+    },
+    #[error("the log has several tags: {0:?}; write tag = one of them, or a pattern")]
+    SeveralTags(BTreeSet<String>),
+    #[error("log longer than {LOG_MAX} bytes")]
+    LogTooLong,
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+}
+
+/// Adds the counts of a histogram.
+pub(crate) fn add_histogram(
+    sum: &mut Option<Histogram<u64>>,
+    one: Histogram<u64>,
+) -> Result<(), HistogramError> {
     match sum {
         None => *sum = Some(one),
         Some(sum) => {
             sum.auto(true);
-            sum.add(&one)
-                .map_err(|error| format!("histograms do not add up: {error}"))?;
+            sum.add(&one)?;
         }
     }
     Ok(())
 }
 
-/// As it is sent to whoever adds parts up.
-pub(super) fn encode(histogram: &Histogram<u64>) -> Result<String, String> {
+/// Encodes a histogram for merging elsewhere.
+pub(super) fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, HistogramError> {
     let mut bytes = Vec::new();
-    let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
-    written.map_err(|error| format!("no histogram: {error}"))?;
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// The inverse of [`encode`]; those of other programs too.
-pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, String> {
-    let wrong = |what: &dyn std::fmt::Display| format!("no histogram: {what}");
+/// Decodes a histogram, also one of another program.
+pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.len() > HISTOGRAM_MAX {
-        return Err(wrong(&format!("longer than {HISTOGRAM_MAX} bytes")));
+        return Err(HistogramError::TooLong);
     }
-    let bytes = STANDARD.decode(text).map_err(|error| wrong(&error))?;
-    let read = Deserializer::new().deserialize(&mut bytes.as_slice());
-    read.map_err(|error| wrong(&error))
+    let bytes = STANDARD.decode(text)?;
+    Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
 }
 
-/// All of a log's histograms with such a tag.
-pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, String> {
+/// Reads a log from a file and adds up its histograms with a matching tag.
+///
+/// # Errors
+/// The file cannot be read, is no log, or has no such tag.
+pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(LOG_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
+    File::open(path)?
+        .take(LOG_MAX + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LOG_MAX {
-        return Err(format!("longer than {LOG_MAX} bytes"));
+        return Err(HistogramError::LogTooLong);
     }
+    sum_log(&bytes, Some(tags))
+}
+
+/// Adds up the histograms of a log whose tag matches a pattern. Without a pattern, the log must
+/// have a single tag.
+///
+/// # Errors
+/// The text is no log, or has no such tag, or several.
+pub(super) fn sum_log(
+    text: &[u8],
+    pattern: Option<&str>,
+) -> Result<Histogram<u64>, HistogramError> {
     let mut sum = None;
-    for entry in IntervalLogIterator::new(&bytes) {
-        let entry = entry.map_err(|error| format!("no HDR interval log: {error:?}"))?;
+    let mut known = BTreeSet::new();
+    for entry in IntervalLogIterator::new(text) {
+        let entry = entry.map_err(|error| HistogramError::Log(format!("{error:?}")))?;
         let LogEntry::Interval(interval) = entry else {
             continue;
         };
-        if matches(tags, interval.tag().map_or("", |tag| tag.as_str())) {
-            add(&mut sum, decode(interval.encoded_histogram())?)?;
+        let tag = interval.tag().map_or("", |tag| tag.as_str());
+        known.insert(tag.to_owned());
+        if pattern.is_none_or(|pattern| matches_pattern(pattern, tag)) {
+            add_histogram(&mut sum, decode_histogram(interval.encoded_histogram())?)?;
         }
     }
-    sum.ok_or_else(|| format!("it has no histogram with the tag {tags}"))
+    match (sum, pattern) {
+        (Some(_), None) if known.len() > 1 => Err(HistogramError::SeveralTags(known)),
+        (Some(sum), _) => Ok(sum),
+        (None, _) => Err(HistogramError::NoTag {
+            wanted: pattern.unwrap_or("*").to_owned(),
+            known,
+        }),
+    }
 }
 
-/// Whether a text is as a pattern says; `*` stands for anything.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+/// Returns whether a text matches a pattern; `*` matches anything.
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut pieces: Vec<&str> = pattern.split('*').collect();
     let last = pieces.pop().unwrap_or_default();
     let Some((first, middle)) = pieces.split_first() else {
@@ -104,14 +157,14 @@ mod tests {
             ("due", "due", true),
             ("due", "dues", false),
         ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), fits, "{pattern} {text}");
         }
     }
 
     #[test]
     fn hostile_histograms_are_refused() {
         for text in ["", "AAAA", "{", "HISTFAAAAA=="] {
-            assert!(decode(text).is_err(), "{text}");
+            assert!(decode_histogram(text).is_err(), "{text}");
         }
     }
 }

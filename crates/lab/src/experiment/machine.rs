@@ -1,7 +1,9 @@
-//! What an experiment ran on, and with what.
+//! The machine and the programs that an experiment ran with.
 
-use super::folder::opened;
-use super::versions::said;
+use super::file_error::FileError;
+use super::folder::open_records;
+use super::record::RecordFileError;
+use super::versions::query_versions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,88 +13,93 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const FILE: &str = "machine.jsonl";
 
-/// A machine with its programs, from when an experiment was begun (or went on) on it.
+/// A machine with its programs, described when an experiment starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineDescription {
     /// Seconds since 1970.
     pub unix_s: f64,
-    /// The agent that it is the machine of; none of whoever ran the experiment.
+    /// The agent on this machine; `None` for the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The document's size that was run, such as `small`.
+    /// Scale of the run, such as `small`.
     pub scale: Option<String>,
-    /// The processor's model.
+    /// Processor model.
     pub cpu: String,
     /// Processors that this program may use.
     pub cores: usize,
-    /// Of memory.
+    /// Bytes of memory.
     pub memory_bytes: u64,
-    /// The kernel's name and release.
+    /// Kernel name and release.
     pub kernel: String,
     /// The distribution.
     pub system: String,
-    /// By program.
+    /// Versions by program.
     pub versions: BTreeMap<String, String>,
 }
 
-impl Machine {
-    /// This one, now. Each of `versions` is a command, whose first words are kept.
-    pub(crate) fn here(scale: Option<&str>, versions: &BTreeMap<String, String>) -> Machine {
+impl MachineDescription {
+    /// Describes this machine. Each of `versions` is a command; the first line of its output is
+    /// recorded.
+    pub(crate) fn describe_local(
+        scale: Option<&str>,
+        versions: &BTreeMap<String, String>,
+    ) -> MachineDescription {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let memory = after(&read("/proc/meminfo"), "MemTotal:").replace("kB", "");
+        let memory = text_after(&read("/proc/meminfo"), "MemTotal:").replace("kB", "");
         let memory_kb: u64 = memory.trim().parse().unwrap_or(0);
         let kernel = ["ostype", "osrelease"].map(|name| read(&format!("/proc/sys/kernel/{name}")));
         let own = ("headwater".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Machine {
-            // In whole milliseconds: more digits might not come back from JSON the same.
+        MachineDescription {
+            // Whole milliseconds: more digits may not survive JSON.
             unix_s: now.unwrap_or_default().as_millis() as f64 / 1e3,
             agent: None,
             scale: scale.map(str::to_owned),
-            cpu: after(&read("/proc/cpuinfo"), "model name").replace(": ", ""),
+            cpu: text_after(&read("/proc/cpuinfo"), "model name").replace(": ", ""),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_kb << 10,
             kernel: kernel.map(|part| part.trim().to_owned()).join(" "),
-            system: after(&read("/etc/os-release"), "PRETTY_NAME=").replace('"', ""),
-            versions: said(versions).into_iter().chain([own]).collect(),
+            system: text_after(&read("/etc/os-release"), "PRETTY_NAME=").replace('"', ""),
+            versions: query_versions(versions).into_iter().chain([own]).collect(),
         }
     }
 
-    /// Writes this one down in an experiment's folder, unless it stands there as it is.
+    /// Appends the description to an experiment's folder, unless the last one is equal.
     ///
     /// # Errors
-    /// Those of the file.
-    pub(crate) fn note(&self, out: &Path) -> Result<(), String> {
+    /// The file cannot be written.
+    pub(crate) fn note(&self, out: &Path) -> Result<(), RecordFileError> {
         let path = out.join(FILE);
-        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        let same = |other: &Machine| {
-            let then = Machine {
+        let failed = |error| FileError::new(&path, error);
+        let same = |other: &MachineDescription| {
+            let then = MachineDescription {
                 unix_s: self.unix_s,
                 ..other.clone()
             };
             then == *self
         };
-        let before = Machine::read_all(out)?;
+        let before = MachineDescription::read_all(out)?;
         let own = before.iter().rfind(|other| other.agent == self.agent);
         if own.is_some_and(same) {
             return Ok(());
         }
-        let line = serde_json::to_string(self).map_err(|error| error.to_string())? + "\n";
-        let mut file = opened(&path).map_err(failed)?;
-        file.write_all(line.as_bytes()).map_err(failed)
+        let line = serde_json::to_string(self).map_err(RecordFileError::Encode)? + "\n";
+        let mut file = open_records(&path).map_err(failed)?;
+        file.write_all(line.as_bytes()).map_err(failed)?;
+        Ok(())
     }
 
-    /// All that an experiment ran on; none where nothing was written down.
+    /// Reads the machines of an experiment; empty if there is no file.
     ///
     /// # Errors
-    /// A line that says nothing of a machine.
-    pub fn read_all(out: &Path) -> Result<Vec<Machine>, String> {
-        super::record::lines(&out.join(FILE))
+    /// A line is invalid.
+    pub fn read_all(out: &Path) -> Result<Vec<MachineDescription>, RecordFileError> {
+        super::record::read_lines(&out.join(FILE))
     }
 }
 
-/// What follows a word at the beginning of a line.
-fn after(text: &str, word: &str) -> String {
+/// Returns the rest of the line that starts with a word.
+fn text_after(text: &str, word: &str) -> String {
     let found = text.lines().find_map(|line| line.strip_prefix(word));
     found.unwrap_or_default().trim().to_owned()
 }
@@ -109,36 +116,42 @@ mod tests {
             "sh".to_owned(),
             "echo; echo '  1.2  ' >&2; echo no".to_owned(),
         )];
-        let here = Machine::here(Some("small"), &versions.into());
+        let here = MachineDescription::describe_local(Some("small"), &versions.into());
         assert!(here.cores > 0 && here.memory_bytes > 1 << 20, "{here:?}");
         assert!(here.kernel.starts_with("Linux "), "{here:?}");
         assert_eq!(here.versions["sh"], "no");
         here.note(&out).unwrap();
-        Machine {
+        MachineDescription {
             unix_s: 0.0,
             ..here.clone()
         }
         .note(&out)
         .unwrap();
-        assert_eq!(Machine::read_all(&out).unwrap().first(), Some(&here));
-        assert_eq!(Machine::read_all(&out).unwrap().len(), 1);
-        // Killed while it was written: what is torn is not there, and the next one is whole.
+        assert_eq!(
+            MachineDescription::read_all(&out).unwrap().first(),
+            Some(&here)
+        );
+        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 1);
+        // A process killed while writing leaves an incomplete line, which is dropped.
         let torn = fs::read_to_string(out.join(FILE)).unwrap() + "{\"unix_s\":";
         fs::write(out.join(FILE), torn).unwrap();
-        let other = Machine { cores: 99, ..here };
+        let other = MachineDescription { cores: 99, ..here };
         other.note(&out).unwrap();
-        assert_eq!(Machine::read_all(&out).unwrap().len(), 2);
-        // An agent's does not stand between two that are the same.
+        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 2);
+        // Descriptions of agents do not separate two equal ones.
         let agent = Some("one".to_owned());
-        let agents = Machine {
+        let agents = MachineDescription {
             agent,
             ..other.clone()
         };
         for machine in [&agents, &other, &agents] {
             machine.note(&out).unwrap();
         }
-        assert_eq!(Machine::read_all(&out).unwrap().last(), Some(&agents));
-        assert_eq!(Machine::read_all(&out).unwrap().len(), 3);
+        assert_eq!(
+            MachineDescription::read_all(&out).unwrap().last(),
+            Some(&agents)
+        );
+        assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 3);
         fs::remove_dir_all(&out).unwrap();
     }
 }

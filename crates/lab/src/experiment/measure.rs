@@ -1,14 +1,15 @@
-//! Sinks at work, beside functions that are watched meanwhile.
+//! Runs sinks and watches the functions meanwhile.
 
 use super::check::OF_LINKS;
-use super::command::last_words;
-use super::deploy::{Deployed, PAUSE};
-use super::document::Sink;
-use super::names::place_of;
-use super::noise::{Noise, Ticks};
-use super::printed::Printed;
-use super::quantity::{Found, Quantity};
-use super::shapes::Shapes;
+use super::command::last_output;
+use super::deploy::{DeployedRun, PAUSE, missing_item};
+use super::document::SinkSpec;
+use super::noise::{CpuTicks, MachineNoise};
+use super::placeholders::place_of;
+use super::quantity::{PartialValue, QuantityError, QuantityExpression};
+use super::run_error::{RunError, SinkFault};
+use super::shapes::SinkResults;
+use super::sink_output::SinkOutput;
 use net::config::duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,74 +19,89 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a sink may take that does not say so.
+/// Default time limit of a sink.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Most that a sink may print.
+/// Size limit of a sink's output.
 const SAID_MAX: u64 = 16 << 20;
 
-/// What came of it, at one of perhaps several agents.
+/// The measurement of one part: an agent, or this machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     /// Quantities.
-    pub(super) found: BTreeMap<String, Found>,
-    /// What sinks say of their own lateness, in milliseconds.
+    pub(super) found: BTreeMap<String, PartialValue>,
+    /// Lateness that sinks report, in milliseconds.
     pub(super) late_ms: BTreeMap<String, f64>,
-    /// `LINK.lost` and its like.
+    /// Link quantities such as `LINK.lost`.
     pub(super) links: BTreeMap<String, u64>,
     /// 99th percentile of each link's lateness, in microseconds.
     pub(super) link_late_us: BTreeMap<String, u64>,
-    pub(super) noise: Noise,
+    pub(super) noise: MachineNoise,
     /// Series and distributions.
     #[serde(default)]
-    pub(super) shapes: Shapes,
+    pub(super) shapes: SinkResults,
 }
 
-impl Measured {
-    /// Where there was nothing but noise.
-    pub(crate) fn noise_of(noise: Noise) -> Measured {
-        Measured {
+#[cfg(feature = "nats")]
+impl Measurement {
+    /// Contains nothing but noise.
+    pub(crate) fn from_noise(noise: MachineNoise) -> Measurement {
+        Measurement {
             noise,
-            ..Measured::default()
+            ..Measurement::default()
         }
     }
 }
 
-impl Deployed<'_> {
-    /// Runs these sinks as often as they ask to be, one after the other, unmeasured.
-    pub(crate) fn warm_up(&self, sinks: &[&str], stop: &AtomicBool) -> Result<(), String> {
+impl DeployedRun<'_> {
+    /// Runs these sinks one after the other, without measuring, as often as they require.
+    pub(crate) fn warm_up(&self, sinks: &[&str], stop: &AtomicBool) -> Result<(), RunError> {
         for name in sinks {
-            for _ in 0..self.sink(name)?.warm_up {
+            for _ in 0..self.find_sink(name)?.warm_up {
                 self.start_sink(name, "warm-up")?;
-                self.until_ended(stop)?;
+                self.wait_for_sinks(stop)?;
             }
         }
         Ok(())
     }
 
-    /// Runs these sinks beside each other.
-    pub(crate) fn measure(&self, sinks: &[&str], stop: &AtomicBool) -> Result<Measured, String> {
-        let (before, ticks) = (self.counts()?, Ticks::now());
+    /// Runs these sinks concurrently.
+    pub(crate) fn measure_sinks(
+        &self,
+        sinks: &[&str],
+        stop: &AtomicBool,
+    ) -> Result<Measurement, RunError> {
+        let (before, ticks) = (self.read_link_counters()?, CpuTicks::now());
         let started = sinks
             .iter()
             .map(|name| Ok((*name, self.start_sink(name, "out")?)));
-        let outputs: Vec<(&str, PathBuf)> = started.collect::<Result<_, String>>()?;
-        self.until_ended(stop)?;
-        let mut measured = Measured {
+        let outputs: Vec<(&str, PathBuf)> = started.collect::<Result<_, RunError>>()?;
+        self.wait_for_sinks(stop)?;
+        let mut measured = Measurement {
             noise: ticks.since(),
-            ..Measured::default()
+            ..Measurement::default()
         };
         for (name, output) in outputs {
-            let failed = |what| format!("sink {name}: {what}{}", last_words(&output));
-            self.find(name, &output, &mut measured).map_err(failed)?;
+            let failed = |fault| RunError::Sink {
+                name: name.to_owned(),
+                fault: Box::new(fault),
+                last_output: last_output(&output),
+            };
+            let sink = self.find_sink(name)?;
+            let found = self.find((name, sink), &output, &mut measured);
+            found.map_err(failed)?;
         }
         for (name, link) in &self.links {
             if let Some(late_us) = link.late_us() {
                 measured.link_late_us.insert((*name).to_owned(), late_us);
             }
             let earlier = before.get(name).copied().unwrap_or_default();
-            let counts = link.counts()?.into_iter().zip(earlier);
+            let counts = link
+                .counts()
+                .map_err(RunError::Counters)?
+                .into_iter()
+                .zip(earlier);
             for (what, (now, earlier)) in OF_LINKS.iter().zip(counts) {
-                // Of netem they are not all of one moment.
+                // The counters of netem are not read at one moment.
                 let since = now.saturating_sub(earlier);
                 measured.links.insert(format!("{name}.{what}"), since);
             }
@@ -93,72 +109,82 @@ impl Deployed<'_> {
         Ok(measured)
     }
 
-    /// What a sink has measured.
-    fn find(&self, name: &str, output: &Path, measured: &mut Measured) -> Result<(), String> {
-        let (sink, folder) = (self.sink(name)?, &self.at.folder);
-        let printed = Printed::new(said(output)?);
+    /// Collects the results of a sink.
+    fn find(
+        &self,
+        (name, sink): (&str, &SinkSpec),
+        output: &Path,
+        measured: &mut Measurement,
+    ) -> Result<(), SinkFault> {
+        let folder = &self.at.folder;
+        let printed = SinkOutput::new(read_output(output)?);
         for (quantity, text) in &sink.measure {
-            let found = Quantity::read(text.get_ref())?.find(&printed, folder)?;
+            let found = QuantityExpression::parse_expression(text.get_ref())
+                .map_err(QuantityError::from)?
+                .find(&printed, folder)?;
             measured.found.insert(quantity.get_ref().clone(), found);
         }
-        measured.shapes.join(&Shapes::find(sink, output)?)?;
+        measured
+            .shapes
+            .join(&SinkResults::read_results(sink, output)?)?;
         if let Some(text) = &sink.late_ms {
-            let quantity = Quantity::read(text.get_ref())?;
+            let quantity = QuantityExpression::parse_expression(text.get_ref())
+                .map_err(QuantityError::from)?;
             let late = quantity.value(&[quantity.find(&printed, folder)?])?;
             measured.late_ms.insert(name.to_owned(), late);
         }
         Ok(())
     }
 
-    fn sink(&self, name: &str) -> Result<&Sink, String> {
+    fn find_sink(&self, name: &str) -> Result<&SinkSpec, RunError> {
         let sink = self.document.sink.get(name);
-        sink.ok_or_else(|| format!("there is no sink {name}"))
+        sink.ok_or_else(|| missing_item("sink", name))
     }
 
-    fn start_sink(&self, name: &str, kind: &str) -> Result<PathBuf, String> {
-        let sink = self.sink(name)?;
+    fn start_sink(&self, name: &str, kind: &str) -> Result<PathBuf, RunError> {
+        let sink = self.find_sink(name)?;
         let output = self.at.folder.join(format!("{name}.{kind}"));
         let place = place_of(sink.at.as_ref());
-        let child = self.command(sink.run.get_ref(), place, None, sink.cpus.as_ref(), &output)?;
-        self.processes.sink(name, child, &output, longest(sink));
+        let child =
+            self.start_command(sink.run.get_ref(), place, None, sink.cpus.as_ref(), &output)?;
+        self.processes
+            .add_sink(name, child, &output, sink_timeout(sink));
         Ok(output)
     }
 
-    fn until_ended(&self, stop: &AtomicBool) -> Result<(), String> {
+    fn wait_for_sinks(&self, stop: &AtomicBool) -> Result<(), RunError> {
         while !self.processes.all_sinks_ended()? {
             if stop.load(Ordering::Relaxed) {
-                return Err("stopped".into());
+                return Err(RunError::Stopped);
             }
             std::thread::sleep(PAUSE);
         }
         Ok(())
     }
 
-    /// What links have done so far.
-    fn counts(&self) -> Result<BTreeMap<&str, [u64; 4]>, String> {
+    /// Reads the counters of all links.
+    fn read_link_counters(&self) -> Result<BTreeMap<&str, [u64; 4]>, RunError> {
         let links = self.links.iter();
         links
-            .map(|(name, link)| Ok((*name, link.counts()?)))
+            .map(|(name, link)| Ok((*name, link.counts().map_err(RunError::Counters)?)))
             .collect()
     }
 }
 
-/// How long a sink may take.
-pub(crate) fn longest(sink: &Sink) -> Duration {
+/// Returns the time limit of a sink.
+pub(crate) fn sink_timeout(sink: &SinkSpec) -> Duration {
     let asked = sink.timeout.as_ref();
     let asked = asked.and_then(|text| duration(text.get_ref()).ok());
     asked.unwrap_or(TIMEOUT)
 }
 
-fn said(output: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| error.to_string();
+fn read_output(output: &Path) -> Result<String, SinkFault> {
     let mut bytes = Vec::new();
-    let file = File::open(output).map_err(failed)?;
-    file.take(SAID_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    File::open(output)?
+        .take(SAID_MAX + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SAID_MAX {
-        return Err(format!("it printed more than {SAID_MAX} bytes"));
+        return Err(SinkFault::TooLong(SAID_MAX));
     }
-    String::from_utf8(bytes).map_err(|_| "it printed what is no text".into())
+    String::from_utf8(bytes).map_err(|_| SinkFault::NotUtf8)
 }

@@ -1,65 +1,76 @@
-//! Experiments as documents: a media source, functions, links and sinks, in arms that a sweep
-//! spans, repeated in interleaved rounds (after MPEG NBMP, ISO/IEC 23090-8).
+//! Experiments as documents: media sources, functions, links and sinks, in arms that a sweep spans,
+//! repeated in interleaved rounds (modeled on MPEG NBMP, ISO/IEC 23090-8).
 //!
-//! A document's journey: [`Document`] is what was written, [`check`] says with its place what is
-//! wrong in it, [`Plan`] is what will be done, [`run`] goes through the rounds (`run.rs`; [`Running`]
-//! is the same on a thread) and says its [`Progress`]. `one.rs` carries one run out: `deploy.rs`
-//! brings it up and always down again, `names.rs` and `command.rs` make a process of a text,
-//! `collect.rs` reads what a sink said, `bounds.rs` throws away what the machine has spoilt. It
-//! leaves a [`Record`]; [`report`](crate::report) is made from records alone, so that a new question
-//! needs no new run.
+//! Data flow: [`ExperimentDocument`] is the parsed document, [`check`](fn@check_document) finds its
+//! faults, and [`RunPlan`] lists the arms. `run.rs` executes the rounds and reports progress.
+//! `local_run.rs` executes one run: `deploy.rs` starts and removes everything, `placeholders.rs`
+//! and `command.rs` turn texts into processes, `collect.rs` reads the results, and `bounds.rs`
+//! discards disturbed runs. Each run leaves a [`RunRecord`]. The [`report`](crate::report) is made
+//! from records alone, so that a new question needs no new run.
 
 mod arms;
 mod bounds;
+mod built_in_functions;
 mod check;
 mod collect;
 mod command;
+mod component;
 mod cpus;
 mod deploy;
 pub(crate) mod document;
+mod experiment_error;
 mod fault;
+mod file_error;
 mod folder;
 mod health;
 mod histograms;
-mod joint;
+mod local_run;
 mod machine;
 mod measure;
-mod names;
 mod noise;
-mod one;
-mod printed;
+mod placeholders;
 mod process;
 mod progress;
 mod quantity;
 mod record;
+mod redacted_command;
 mod run;
-mod running;
+mod run_error;
+mod run_link;
 mod shapes;
+mod sink_output;
 mod source;
-mod told;
-mod used;
 mod versions;
-mod written;
 
-pub(crate) use arms::plain;
-pub use arms::{Arm, Plan};
-pub use check::check;
-pub(crate) use check::starting_order;
-pub(crate) use collect::collect;
-pub(crate) use deploy::Deployed;
-pub use document::Document;
-pub use fault::Fault;
-pub(crate) use folder::Folders;
-pub(crate) use histograms::{add as add_counts, decode as counts};
-pub use machine::Machine;
-pub(crate) use measure::{Measured, longest};
-pub(crate) use names::{ONLY, Share, Where, joined, place_of};
-pub(crate) use noise::{Noise, Ticks};
-pub use progress::Progress;
-pub use record::{Counted, Part, Record};
-pub use run::{Job, Outcome, run};
-pub use running::Running;
-pub(crate) use source::sources;
-pub(crate) use told::command_line;
-pub use written::Written;
-pub(crate) use written::{known, workflow};
+pub(crate) use arms::scalar_text;
+pub use arms::{Arm, RunPlan, UnknownScale};
+pub use built_in_functions::{
+    BuiltInFunction, BuiltInFunctionError, built_in_functions, find_built_in_function,
+};
+pub use check::check_document;
+pub use document::ExperimentDocument;
+pub(crate) use experiment_error::ExperimentError;
+pub use fault::DocumentFault;
+pub use file_error::FileError;
+pub(crate) use histograms::{add_histogram as add_counts, decode_histogram as counts};
+pub use machine::MachineDescription;
+pub use progress::ExperimentProgress;
+pub use record::{AgentRecord, HistogramRecord, RecordFileError, RunRecord};
+pub(crate) use redacted_command::command_line;
+pub(crate) use run::{Connect, ExperimentJob, ExperimentOutcome, run_job};
+#[cfg(feature = "nats")]
+pub(crate) use run_error::RunError;
+
+/// The parts of a run that agents execute and an agent executor controls.
+#[cfg(feature = "nats")]
+pub(crate) mod distributed {
+    pub(crate) use super::check::starting_order;
+    pub(crate) use super::collect::collect_results;
+    pub(crate) use super::deploy::DeployedRun;
+    pub(crate) use super::folder::ExperimentFolders;
+    pub(crate) use super::measure::{Measurement, sink_timeout};
+    pub(crate) use super::noise::{CpuTicks, MachineNoise};
+    pub(crate) use super::placeholders::{AgentShare, ONLY, RunContext, link_end, place_of};
+    pub(crate) use super::run::RemoteExecutor;
+    pub(crate) use super::source::{SourceError, prepare_sources};
+}

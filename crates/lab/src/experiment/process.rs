@@ -1,42 +1,43 @@
-//! The commands of one run that were started: watched, and reaped.
+//! The processes of one run: watched and reaped.
 
-use super::command::last_words;
+use super::command::last_output;
+use super::run_error::RunError;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// All of a run. When dropped it waits for each: whoever owns it sees to it that they end.
+/// All processes of a run. Dropping it waits for each; its owner makes sure that they end.
 #[derive(Default)]
-pub(super) struct Processes(RefCell<Vec<Process>>);
+pub(super) struct RunProcesses(RefCell<Vec<WatchedProcess>>);
 
-struct Process {
-    role: Role,
+struct WatchedProcess {
+    role: ProcessRole,
     name: String,
     child: Child,
     output: PathBuf,
-    /// None for a function: it may run as long as it likes.
+    /// `None` for functions, which have no time limit.
     until: Option<(Instant, Duration)>,
     ended: bool,
 }
 
-/// What a process is to an experiment.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ProcessRole {
     Function,
     Sink,
 }
 
-impl Processes {
-    /// A function, which must not end by itself.
+impl RunProcesses {
+    /// Adds a function, which must not exit.
     pub(super) fn function(&self, name: &str, child: Child, output: &Path) {
-        self.add(Role::Function, name, child, output, None);
+        self.add(ProcessRole::Function, name, child, output, None);
     }
 
-    /// A sink, which must end well in this time.
-    pub(super) fn sink(&self, name: &str, child: Child, output: &Path, within: Duration) {
+    /// Adds a sink, which must succeed within a time limit.
+    pub(super) fn add_sink(&self, name: &str, child: Child, output: &Path, within: Duration) {
         self.add(
-            Role::Sink,
+            ProcessRole::Sink,
             name,
             child,
             output,
@@ -46,13 +47,13 @@ impl Processes {
 
     fn add(
         &self,
-        role: Role,
+        role: ProcessRole,
         name: &str,
         child: Child,
         output: &Path,
         until: Option<(Instant, Duration)>,
     ) {
-        self.0.borrow_mut().push(Process {
+        self.0.borrow_mut().push(WatchedProcess {
             role,
             name: name.to_owned(),
             child,
@@ -62,11 +63,11 @@ impl Processes {
         });
     }
 
-    /// Whether all sinks have ended.
+    /// Returns whether all sinks have exited.
     ///
     /// # Errors
-    /// A function that has ended, a sink that ended badly or takes too long; with what it said.
-    pub(super) fn all_sinks_ended(&self) -> Result<bool, String> {
+    /// A function has exited, or a sink has failed or exceeded its time limit.
+    pub(super) fn all_sinks_ended(&self) -> Result<bool, RunError> {
         let mut all = true;
         for process in self
             .0
@@ -74,36 +75,50 @@ impl Processes {
             .iter_mut()
             .filter(|process| !process.ended)
         {
-            process.look()?;
-            all &= process.ended || process.role == Role::Function;
+            process.poll_status()?;
+            all &= process.ended || process.role == ProcessRole::Function;
         }
         Ok(all)
     }
 }
 
-impl Process {
-    fn look(&mut self) -> Result<(), String> {
-        let name = &self.name;
-        let status = self.child.try_wait();
-        let status = status.map_err(|error| format!("{name}: {error}"))?;
-        self.ended = status.is_some();
-        let what = match (self.role, status, self.until) {
-            (Role::Sink, Some(status), _) if status.success() => return Ok(()),
-            (Role::Sink, Some(status), _) => format!("sink {name}: {status}"),
-            (Role::Function, Some(status), _) => format!("function {name}: it has ended: {status}"),
-            (_, None, Some((until, within))) if Instant::now() > until => {
-                format!("sink {name}: not ended within {within:?}")
-            }
-            _ => return Ok(()),
+impl WatchedProcess {
+    fn poll_status(&mut self) -> Result<(), RunError> {
+        let name = self.name.clone();
+        let status = match self.child.try_wait() {
+            Ok(status) => status,
+            Err(source) => return Err(RunError::Watch { name, source }),
         };
-        Err(what + &last_words(&self.output))
+        self.ended = status.is_some();
+        let last_output = || last_output(&self.output);
+        match (self.role, status, self.until) {
+            (ProcessRole::Sink, Some(status), _) if status.success() => Ok(()),
+            (ProcessRole::Sink, Some(status), _) => Err(RunError::SinkFailed {
+                name,
+                status,
+                last_output: last_output(),
+            }),
+            (ProcessRole::Function, Some(status), _) => Err(RunError::FunctionEnded {
+                name,
+                status,
+                last_output: last_output(),
+            }),
+            (_, None, Some((until, timeout))) if Instant::now() > until => {
+                Err(RunError::SinkTimeout {
+                    name,
+                    timeout,
+                    last_output: last_output(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-impl Drop for Processes {
+impl Drop for RunProcesses {
     fn drop(&mut self) {
         for process in self.0.get_mut() {
-            // Left alive only where it has got out of what is taken away.
+            // Only processes that escaped from the namespace are still alive.
             let _ = process.child.kill();
             let _ = process.child.wait();
         }

@@ -1,57 +1,60 @@
-//! How far an experiment is.
+//! Progress of an experiment.
 
-use super::{Arm, Plan, Record};
+use super::{Arm, RunPlan, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How far it is, at the beginning or the end of a run.
+/// Progress at the start or the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Progress {
-    /// Runs that count, and those that were given up.
+pub struct ExperimentProgress {
+    /// Finished runs: those that count, and those that were given up.
     pub done: usize,
-    /// All that there are.
+    /// Number of all runs.
     pub all: usize,
-    /// Seconds that the rest will take, as long as each arm takes what it took so far and as many
-    /// go on beside each other; none before anything was run.
+    /// Estimated seconds for the rest: each arm takes its mean so far, at the same concurrency;
+    /// `None` before the first run.
     pub left_s: Option<f64>,
-    /// The run's round, from 0.
+    /// Round of the run, from 0.
     pub round: u32,
-    /// Which try of it, from 0.
+    /// Attempt, from 0.
     pub attempt: u32,
-    /// The variables' values.
+    /// Values of the variables.
     pub arm: Arm,
-    /// The run, where it has ended.
-    pub ended: Option<Record>,
+    /// The record, if the run has ended.
+    pub ended: Option<RunRecord>,
     #[serde(skip)]
     rounds: u32,
     #[serde(skip)]
     parallel: u32,
     #[serde(skip)]
-    arms: BTreeMap<Arm, Took>,
+    arms: BTreeMap<Arm, ArmDuration>,
 }
 
-/// What happens to runs.
-pub(super) enum Event {
-    /// Its round, which try of it, and its arm.
+/// An event of a run.
+pub(super) enum RunEvent {
+    /// A run starts: round, attempt and arm.
     Begins(u32, u32, Arm),
-    /// Its record, and whether there is no further try.
-    Ends(Box<Record>, bool),
+    /// A run ends: its record, and whether it was the last attempt.
+    Ends(Box<RunRecord>, bool),
 }
 
-/// What an arm's runs took.
+/// Time that the runs of an arm took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Took {
+struct ArmDuration {
     seconds: f64,
-    /// Those thrown away are among them.
+    /// Includes discarded runs.
     runs: u32,
-    /// They are not.
+    /// Excludes discarded runs.
     done: u32,
 }
 
-impl Progress {
-    pub(super) fn new(plan: &Plan, records: &[Record]) -> Progress {
-        let arms = plan.arms.iter().map(|arm| (arm.clone(), Took::default()));
-        let mut progress = Progress {
+impl ExperimentProgress {
+    pub(super) fn new(plan: &RunPlan, records: &[RunRecord]) -> ExperimentProgress {
+        let arms = plan
+            .arms
+            .iter()
+            .map(|arm| (arm.clone(), ArmDuration::default()));
+        let mut progress = ExperimentProgress {
             done: 0,
             all: plan.rounds as usize * plan.arms.len(),
             left_s: None,
@@ -70,13 +73,13 @@ impl Progress {
         progress
     }
 
-    pub(super) fn note(&mut self, event: Event) {
+    pub(super) fn note(&mut self, event: RunEvent) {
         match event {
-            Event::Begins(round, attempt, arm) => {
+            RunEvent::Begins(round, attempt, arm) => {
                 (self.round, self.attempt, self.arm) = (round, attempt, arm);
                 self.ended = None;
             }
-            Event::Ends(record, last) => {
+            RunEvent::Ends(record, last) => {
                 (self.round, self.attempt) = (record.round, record.attempt);
                 self.arm.clone_from(&record.arm);
                 self.count(&record, last);
@@ -85,7 +88,7 @@ impl Progress {
         }
     }
 
-    fn count(&mut self, record: &Record, given_up: bool) {
+    fn count(&mut self, record: &RunRecord, given_up: bool) {
         let Some(took) = self.arms.get_mut(&record.arm) else {
             return;
         };
@@ -95,14 +98,14 @@ impl Progress {
             took.done += 1;
             self.done += 1;
         }
-        self.left_s = self.left();
+        self.left_s = self.estimate_remaining();
     }
 
-    fn left(&self) -> Option<f64> {
+    fn estimate_remaining(&self) -> Option<f64> {
         let seconds: f64 = self.arms.values().map(|took| took.seconds).sum();
         let runs: u32 = self.arms.values().map(|took| took.runs).sum();
         let mean = (runs > 0).then(|| seconds / f64::from(runs))?;
-        let of_arm = |took: &Took| {
+        let of_arm = |took: &ArmDuration| {
             let each = match took.runs {
                 0 => mean,
                 runs => took.seconds / f64::from(runs),
@@ -117,33 +120,36 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Document;
+    use crate::experiment::ExperimentDocument;
 
     #[test]
     fn each_arm_takes_what_it_took() {
         let text = "name='x'\nquestion='x'\nrounds=3\nsweep.a=[1, 2]\n";
-        let plan = Plan::new(Document::read(text).unwrap(), None).unwrap();
+        let plan = RunPlan::new(ExperimentDocument::parse_toml(text).unwrap(), None).unwrap();
         let ran = |round, n: usize, took_s, thrown: Option<&str>| {
-            let mut record = Record::new(round, 0, 0, &plan.arms[n]);
+            let mut record = RunRecord::new(round, 0, 0, &plan.arms[n]);
             record.took_s = took_s;
             record.thrown = thrown.map(str::to_owned);
             record
         };
-        let mut progress = Progress::new(&plan, &[]);
+        let mut progress = ExperimentProgress::new(&plan, &[]);
         assert_eq!((progress.done, progress.all, progress.left_s), (0, 6, None));
-        progress.note(Event::Begins(0, 0, plan.arms[0].clone()));
-        progress.note(Event::Ends(Box::new(ran(0, 0, 10.0, None)), false));
+        progress.note(RunEvent::Begins(0, 0, plan.arms[0].clone()));
+        progress.note(RunEvent::Ends(Box::new(ran(0, 0, 10.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (1, Some(50.0)));
-        progress.note(Event::Begins(0, 0, plan.arms[1].clone()));
-        progress.note(Event::Ends(Box::new(ran(0, 1, 2.0, None)), false));
+        progress.note(RunEvent::Begins(0, 0, plan.arms[1].clone()));
+        progress.note(RunEvent::Ends(Box::new(ran(0, 1, 2.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
-        // Thrown away: it is still to be run; the last try: it is given up.
-        progress.note(Event::Ends(Box::new(ran(1, 1, 2.0, Some("late"))), false));
+        // A discarded run is repeated; after the last attempt it is given up.
+        progress.note(RunEvent::Ends(
+            Box::new(ran(1, 1, 2.0, Some("late"))),
+            false,
+        ));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
-        progress.note(Event::Ends(Box::new(ran(1, 1, 2.0, Some("late"))), true));
+        progress.note(RunEvent::Ends(Box::new(ran(1, 1, 2.0, Some("late"))), true));
         assert_eq!((progress.done, progress.left_s), (3, Some(22.0)));
-        // Another time: what was given up is tried again.
+        // Resuming tries given-up runs again.
         let before = [ran(0, 0, 10.0, None), ran(1, 1, 2.0, Some("late"))];
-        assert_eq!(Progress::new(&plan, &before).done, 1);
+        assert_eq!(ExperimentProgress::new(&plan, &before).done, 1);
     }
 }

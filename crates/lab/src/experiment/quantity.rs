@@ -1,229 +1,296 @@
-//! Where a quantity is found in what a sink has said or written, and how parts of a sink add up.
+//! Locates a quantity in a sink's output or files, and merges the parts of a sink.
 
-use super::histograms::{add, decode, encode, read_log};
-use super::printed::Printed;
+use super::histograms::{
+    HistogramError, add_histogram, decode_histogram, encode_histogram, read_log,
+};
+use super::sink_output::{NoJson, SinkOutput};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
-/// As it is written: `/pointer`, `sum /pointer` (of a sink's parts), `/pointer p99`,
-/// `FILE TAG p99 / 1e6`. What is said of a histogram is said of all parts' counts together.
+/// Why the text of a quantity is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum QuantitySyntaxError {
+    #[error("invalid divisor; write a number other than 0 after ` / `")]
+    Divisor,
+    #[error("{0} is not a path within the run's folder; write one relative to {{folder}}")]
+    FileOutside(String),
+    #[error(
+        "invalid quantity; write `/pointer` (a number in the JSON output), `sum /pointer` (or mean, \
+         least, most: of parts), `/pointer p99` (of a histogram there) or `FILE TAGS p99 / 1e6` (of \
+         an HDR log; or max, min, mean, count)"
+    )]
+    Form,
+}
+
+/// Why a quantity has no value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum QuantityError {
+    #[error(transparent)]
+    Syntax(#[from] QuantitySyntaxError),
+    #[error(transparent)]
+    Output(#[from] NoJson),
+    #[error("no {what} at {pointer} of the output")]
+    Missing { what: &'static str, pointer: String },
+    #[error("{file}: {source}")]
+    Log {
+        file: String,
+        source: HistogramError,
+    },
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+    #[error("expected a number, found a histogram")]
+    NotANumber,
+    #[error("expected a histogram, found a number")]
+    NotAHistogram,
+    #[error("no part reported it")]
+    NoParts,
+    #[error("several parts reported it; write sum, mean, least or most before it")]
+    SeveralParts,
+}
+
+/// Syntax: `/pointer`, `sum /pointer` (over parts), `/pointer p99`, `FILE TAG p99 / 1e6`.
+/// Statistics of a histogram refer to the merged counts of all parts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Quantity {
-    from: At,
-    what: What,
+pub(super) struct QuantityExpression {
+    from: ValueSource,
+    what: ValueStatistic,
     divisor: f64,
 }
 
-/// Where.
+/// Location of a value.
 #[derive(Debug, Clone, PartialEq)]
-enum At {
-    /// A pointer (RFC 6901) into the JSON that a sink printed: a number, or an HDR histogram (V2,
+enum ValueSource {
+    /// A JSON pointer (RFC 6901) into the sink's output: a number, or an HDR histogram (V2,
     /// base64).
     Said(String),
-    /// An HDR interval log in the run's folder, and which tags of it (`*` stands for anything).
+    /// An HDR interval log in the run's folder, and a tag pattern (`*` matches anything).
     Log(String, String),
 }
 
-/// What is said of it.
+/// Statistic of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum What {
-    /// A number; parts are put together like this, and cannot be where there is nothing.
-    Number(Option<Parts>),
-    /// The value that this share of a histogram does not exceed.
+enum ValueStatistic {
+    /// A number, with the aggregation over parts; without one, there must be a single part.
+    Number(Option<PartAggregation>),
+    /// The value at this quantile of a histogram.
     Quantile(f64),
     Count,
     Mean,
 }
 
-/// How numbers of parts become one.
+/// Aggregation of numbers over parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Parts {
+enum PartAggregation {
     Sum,
     Mean,
     Least,
     Most,
 }
 
-/// What was found of a quantity at one part of a sink.
+/// The value of one part of a sink.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Found {
+pub(crate) enum PartialValue {
     /// A number.
     Number(f64),
     /// An HDR histogram: V2, deflated, in base64.
     Histogram(String),
 }
 
-impl Quantity {
-    /// As it is written.
+impl QuantityExpression {
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What is wrong in it, and what would be right.
-    pub(super) fn read(text: &str) -> Result<Quantity, String> {
+    /// The syntax is invalid.
+    pub(super) fn parse_expression(text: &str) -> Result<QuantityExpression, QuantitySyntaxError> {
         let (text, divisor) = match text.rsplit_once(" / ") {
             Some((text, divisor)) => (text, divisor.trim().parse().unwrap_or(0.0)),
             None => (text, 1.0),
         };
         if !f64::is_normal(divisor) {
-            return Err("after ` / ` there is a number other than 0".into());
+            return Err(QuantitySyntaxError::Divisor);
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         let (from, what) = match words[..] {
-            [pointer] if pointer.starts_with('/') => (said(pointer), What::Number(None)),
-            [parts, pointer] if pointer.starts_with('/') => {
-                (said(pointer), What::Number(Some(Parts::read(parts)?)))
+            [pointer] if pointer.starts_with('/') => {
+                (output_source(pointer), ValueStatistic::Number(None))
             }
-            [pointer, of] if pointer.starts_with('/') => (said(pointer), What::read(of)?),
-            [file, of] => (At::Log(local(file)?, "*".into()), What::read(of)?),
-            [file, tags, of] => (At::Log(local(file)?, tags.into()), What::read(of)?),
-            _ => return Err(FORMS.into()),
+            [parts, pointer] if pointer.starts_with('/') => (
+                output_source(pointer),
+                ValueStatistic::Number(Some(PartAggregation::parse_aggregation(parts)?)),
+            ),
+            [pointer, of] if pointer.starts_with('/') => {
+                (output_source(pointer), ValueStatistic::parse_statistic(of)?)
+            }
+            [file, of] => (
+                ValueSource::Log(check_local_file(file)?, "*".into()),
+                ValueStatistic::parse_statistic(of)?,
+            ),
+            [file, tags, of] => (
+                ValueSource::Log(check_local_file(file)?, tags.into()),
+                ValueStatistic::parse_statistic(of)?,
+            ),
+            _ => return Err(QuantitySyntaxError::Form),
         };
-        Ok(Quantity {
+        Ok(QuantityExpression {
             from,
             what,
             divisor,
         })
     }
 
-    /// Whether a sink in parts can have it.
+    /// Returns whether it can be measured in parts.
     pub(super) fn adds_up(&self) -> bool {
-        self.what != What::Number(None)
+        self.what != ValueStatistic::Number(None)
     }
 
-    /// Looks for it in what a sink printed, and in the folder where it ran.
+    /// Finds the value in the sink's output or in its folder.
     ///
     /// # Errors
-    /// That it is not there, and where it was sought.
-    pub(super) fn find(&self, printed: &Printed, folder: &Path) -> Result<Found, String> {
+    /// The value is missing.
+    pub(super) fn find(
+        &self,
+        printed: &SinkOutput,
+        folder: &Path,
+    ) -> Result<PartialValue, QuantityError> {
         let histogram = match &self.from {
-            At::Said(pointer) => {
+            ValueSource::Said(pointer) => {
                 let value = printed.json()?.pointer(pointer);
-                let none = |what: &str| format!("no {what} at {pointer} of what it printed");
-                if let What::Number(_) = self.what {
+                let none = |what| QuantityError::Missing {
+                    what,
+                    pointer: pointer.clone(),
+                };
+                if let ValueStatistic::Number(_) = self.what {
                     let number = value.and_then(Value::as_f64);
-                    return number.map(Found::Number).ok_or_else(|| none("number"));
+                    return number
+                        .map(PartialValue::Number)
+                        .ok_or_else(|| none("number"));
                 }
                 let text = value.and_then(Value::as_str);
-                decode(text.ok_or_else(|| none("histogram"))?)?
+                decode_histogram(text.ok_or_else(|| none("histogram"))?)?
             }
-            At::Log(file, tags) => {
-                read_log(&folder.join(file), tags).map_err(|what| format!("{file}: {what}"))?
+            ValueSource::Log(file, tags) => {
+                read_log(&folder.join(file), tags).map_err(|source| QuantityError::Log {
+                    file: file.clone(),
+                    source,
+                })?
             }
         };
-        encode(&histogram).map(Found::Histogram)
+        Ok(PartialValue::Histogram(encode_histogram(&histogram)?))
     }
 
-    /// Its value, of all parts together.
+    /// Returns the value of all parts.
     ///
     /// # Errors
-    /// That parts cannot be put together.
-    pub(super) fn value(&self, parts: &[Found]) -> Result<f64, String> {
+    /// The parts cannot be merged.
+    pub(super) fn value(&self, parts: &[PartialValue]) -> Result<f64, QuantityError> {
         let value = match self.what {
-            What::Number(how) => numbers(how, parts)?,
-            What::Quantile(share) => added(parts)?.value_at_quantile(share) as f64,
-            What::Count => added(parts)?.len() as f64,
-            What::Mean => added(parts)?.mean(),
+            ValueStatistic::Number(how) => combine_numbers(how, parts)?,
+            ValueStatistic::Quantile(share) => {
+                sum_histograms(parts)?.value_at_quantile(share) as f64
+            }
+            ValueStatistic::Count => sum_histograms(parts)?.len() as f64,
+            ValueStatistic::Mean => sum_histograms(parts)?.mean(),
         };
         Ok(value / self.divisor)
     }
 }
 
-const FORMS: &str = "a quantity is `/pointer` (a number in the JSON that it prints), \
-    `sum /pointer` (or mean, least, most: of parts), `/pointer p99` (of a histogram there) or \
-    `FILE TAGS p99 / 1e6` (of an HDR log; or max, min, mean, count)";
-
-fn said(pointer: &str) -> At {
-    At::Said(pointer.to_owned())
+fn output_source(pointer: &str) -> ValueSource {
+    ValueSource::Said(pointer.to_owned())
 }
 
-/// A file of the run's own folder.
-fn local(file: &str) -> Result<String, String> {
+/// Accepts a file within the run's folder.
+fn check_local_file(file: &str) -> Result<String, QuantitySyntaxError> {
     let inside = Path::new(file)
         .components()
         .all(|c| matches!(c, std::path::Component::Normal(_)));
     match inside {
         true => Ok(file.to_owned()),
-        false => Err(format!(
-            "{file}: a file's path is from {{folder}}, and within it"
-        )),
+        false => Err(QuantitySyntaxError::FileOutside(file.to_owned())),
     }
 }
 
-impl Parts {
-    fn read(text: &str) -> Result<Parts, String> {
+impl PartAggregation {
+    fn parse_aggregation(text: &str) -> Result<PartAggregation, QuantitySyntaxError> {
         match text {
-            "sum" => Ok(Parts::Sum),
-            "mean" => Ok(Parts::Mean),
-            "least" => Ok(Parts::Least),
-            "most" => Ok(Parts::Most),
-            _ => Err(FORMS.into()),
+            "sum" => Ok(PartAggregation::Sum),
+            "mean" => Ok(PartAggregation::Mean),
+            "least" => Ok(PartAggregation::Least),
+            "most" => Ok(PartAggregation::Most),
+            _ => Err(QuantitySyntaxError::Form),
         }
     }
 }
 
-impl What {
-    fn read(text: &str) -> Result<What, String> {
+impl ValueStatistic {
+    fn parse_statistic(text: &str) -> Result<ValueStatistic, QuantitySyntaxError> {
         let share = |percent: f64| (0.0..=100.0).contains(&percent).then_some(percent / 100.0);
         match text {
-            "count" => Ok(What::Count),
-            "mean" => Ok(What::Mean),
-            "max" => Ok(What::Quantile(1.0)),
-            "min" => Ok(What::Quantile(0.0)),
+            "count" => Ok(ValueStatistic::Count),
+            "mean" => Ok(ValueStatistic::Mean),
+            "max" => Ok(ValueStatistic::Quantile(1.0)),
+            "min" => Ok(ValueStatistic::Quantile(0.0)),
             _ => {
                 let percent = text.strip_prefix('p').and_then(|p| p.parse().ok());
-                let share = percent.and_then(share).ok_or(FORMS)?;
-                Ok(What::Quantile(share))
+                let share = percent.and_then(share).ok_or(QuantitySyntaxError::Form)?;
+                Ok(ValueStatistic::Quantile(share))
             }
         }
     }
 }
 
-fn numbers(how: Option<Parts>, parts: &[Found]) -> Result<f64, String> {
+fn combine_numbers(
+    how: Option<PartAggregation>,
+    parts: &[PartialValue],
+) -> Result<f64, QuantityError> {
     let mut all = Vec::new();
     for part in parts {
         match part {
-            Found::Number(number) => all.push(*number),
-            Found::Histogram(_) => return Err("a histogram where a number was asked for".into()),
+            PartialValue::Number(number) => all.push(*number),
+            PartialValue::Histogram(_) => return Err(QuantityError::NotANumber),
         }
     }
     match (how, all[..].split_first()) {
-        (_, None) => Err("no part said it".into()),
+        (_, None) => Err(QuantityError::NoParts),
         (None | Some(_), Some((one, []))) => Ok(*one),
-        (None, _) => Err("of several parts: say sum, mean, least or most".into()),
-        (Some(Parts::Sum), _) => Ok(all.iter().sum()),
-        (Some(Parts::Mean), _) => Ok(all.iter().sum::<f64>() / all.len() as f64),
-        (Some(Parts::Least), _) => Ok(all.iter().copied().fold(f64::INFINITY, f64::min)),
-        (Some(Parts::Most), _) => Ok(all.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        (None, _) => Err(QuantityError::SeveralParts),
+        (Some(PartAggregation::Sum), _) => Ok(all.iter().sum()),
+        (Some(PartAggregation::Mean), _) => Ok(all.iter().sum::<f64>() / all.len() as f64),
+        (Some(PartAggregation::Least), _) => Ok(all.iter().copied().fold(f64::INFINITY, f64::min)),
+        (Some(PartAggregation::Most), _) => {
+            Ok(all.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        }
     }
 }
 
-/// All parts' counts in one.
-fn added(parts: &[Found]) -> Result<Histogram<u64>, String> {
+/// Merges the histograms of all parts.
+fn sum_histograms(parts: &[PartialValue]) -> Result<Histogram<u64>, QuantityError> {
     let mut sum: Option<Histogram<u64>> = None;
     for part in parts {
-        let Found::Histogram(text) = part else {
-            return Err("a number where a histogram was asked for".into());
+        let PartialValue::Histogram(text) = part else {
+            return Err(QuantityError::NotAHistogram);
         };
-        add(&mut sum, decode(text)?)?;
+        add_histogram(&mut sum, decode_histogram(text)?)?;
     }
-    sum.ok_or_else(|| "no part said it".into())
+    sum.ok_or(QuantityError::NoParts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn histogram(values: std::ops::Range<u64>) -> Found {
+    fn sample_histogram(values: std::ops::Range<u64>) -> PartialValue {
         let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         values.for_each(|value| histogram.record(value).unwrap());
-        Found::Histogram(encode(&histogram).unwrap())
+        PartialValue::Histogram(encode_histogram(&histogram).unwrap())
     }
 
     #[test]
     fn numbers_of_parts_are_put_together_as_told() {
-        let parts = [Found::Number(1.0), Found::Number(3.0)];
+        let parts = [PartialValue::Number(1.0), PartialValue::Number(3.0)];
         for (text, value) in [
             ("sum /x", 4.0),
             ("mean /x", 2.0),
@@ -231,21 +298,18 @@ mod tests {
             ("most /x", 3.0),
             ("most /x / 2", 1.5),
         ] {
-            assert_eq!(
-                Quantity::read(text).unwrap().value(&parts),
-                Ok(value),
-                "{text}"
-            );
+            let quantity = QuantityExpression::parse_expression(text).unwrap();
+            assert_eq!(quantity.value(&parts).unwrap(), value, "{text}");
         }
-        let alone = Quantity::read("/x").unwrap();
+        let alone = QuantityExpression::parse_expression("/x").unwrap();
         assert!(!alone.adds_up() && alone.value(&parts).is_err());
-        assert_eq!(alone.value(&parts[..1]), Ok(1.0));
+        assert_eq!(alone.value(&parts[..1]).unwrap(), 1.0);
     }
 
     #[test]
     fn percentiles_are_those_of_all_counts_together() {
-        let parts = [histogram(1..500), histogram(500..1001)];
-        let whole = [histogram(1..1001)];
+        let parts = [sample_histogram(1..500), sample_histogram(500..1001)];
+        let whole = [sample_histogram(1..1001)];
         for text in [
             "/x p50",
             "/x p99",
@@ -254,29 +318,38 @@ mod tests {
             "/x mean",
             "/x count",
         ] {
-            let quantity = Quantity::read(text).unwrap();
-            assert_eq!(quantity.value(&parts), quantity.value(&whole), "{text}");
+            let quantity = QuantityExpression::parse_expression(text).unwrap();
+            let values = [&parts[..], &whole].map(|parts| quantity.value(parts).unwrap());
+            assert_eq!(values[0], values[1], "{text}");
         }
-        // Not the mean of the parts' own percentiles, which would be 747.
-        assert_eq!(Quantity::read("/x p99").unwrap().value(&parts), Ok(990.0));
-        assert_eq!(
-            Quantity::read("/x p50 / 1e3").unwrap().value(&parts),
-            Ok(0.5)
-        );
+        // The mean of the parts' percentiles would be 747.
+        let value = |text| {
+            QuantityExpression::parse_expression(text)
+                .unwrap()
+                .value(&parts)
+                .unwrap()
+        };
+        assert_eq!(value("/x p99"), 990.0);
+        assert_eq!(value("/x p50 / 1e3"), 0.5);
     }
 
     #[test]
     fn what_is_printed_is_found_or_missed_with_its_place() {
-        let Found::Histogram(text) = histogram(1..11) else {
+        let PartialValue::Histogram(text) = sample_histogram(1..11) else {
             unreachable!()
         };
-        let printed = Printed::new(format!("noise\n{{\"n\": 7, \"h\": \"{text}\"}}\n"));
-        let find = |text: &str| Quantity::read(text).unwrap().find(&printed, Path::new("/"));
-        assert_eq!(find("/n"), Ok(Found::Number(7.0)));
-        assert_eq!(find("/h count"), Ok(histogram(1..11)));
-        assert!(find("/m").unwrap_err().contains("/m"));
-        assert!(find("/n p99").unwrap_err().contains("no histogram at /n"));
-        assert!(find("no-such.hdr p99").unwrap_err().contains("no-such.hdr"));
+        let printed = SinkOutput::new(format!("noise\n{{\"n\": 7, \"h\": \"{text}\"}}\n"));
+        let find = |text: &str| {
+            QuantityExpression::parse_expression(text)
+                .unwrap()
+                .find(&printed, Path::new("/"))
+        };
+        let error = |text| find(text).unwrap_err().to_string();
+        assert_eq!(find("/n").unwrap(), PartialValue::Number(7.0));
+        assert_eq!(find("/h count").unwrap(), sample_histogram(1..11));
+        assert!(error("/m").contains("/m"));
+        assert!(error("/n p99").contains("no histogram at /n"));
+        assert!(error("no-such.hdr p99").contains("no-such.hdr"));
     }
 
     #[test]
@@ -293,7 +366,10 @@ mod tests {
             "/x p99 p99 /y",
             "a b c d",
         ] {
-            assert!(Quantity::read(text).is_err(), "{text}");
+            assert!(
+                QuantityExpression::parse_expression(text).is_err(),
+                "{text}"
+            );
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Through the rounds: every run carried out, written down, and taken away again.
+//! Executes the rounds: every run is executed, recorded and removed.
 
-use super::folder::{Folders, claim, opened};
-use super::names::Where;
-use super::one::one;
-use super::progress::{Event, Progress};
-use super::source::sources;
-use super::{Arm, Machine, Plan, Record, bounds};
-use crate::agent::{Fleet, Meeting, conduct};
+use super::experiment_error::ExperimentError;
+use super::file_error::FileError;
+use super::folder::{ExperimentFolders, claim_folder, open_records};
+use super::local_run::execute_locally;
+use super::placeholders::RunContext;
+use super::progress::{ExperimentProgress, RunEvent};
+use super::run_error::RunError;
+use super::source::prepare_sources;
+use super::{Arm, MachineDescription, RunPlan, RunRecord, bounds};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -14,59 +16,81 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A run that is thrown away is repeated at once, at most this often.
+/// Attempts of a run that is discarded.
 const ATTEMPTS: u32 = 3;
 
-/// What is to be run, and where its files are.
+/// An experiment to run, with its folders.
 #[derive(Debug, Clone)]
-pub struct Job {
-    /// What will be done.
-    pub plan: Plan,
-    /// The document as it was written.
-    pub text: String,
-    /// Paths in the document are from here.
-    pub base: PathBuf,
-    /// Gets `document.toml`, `runs.jsonl` (a [`Record`] a line), `machine.jsonl`
-    /// (a [`Machine`] a line, also of agents), `sources`, and while it lasts `scratch-N`.
-    pub out: PathBuf,
-    /// Where agents meet that carry runs out; none where this machine does.
-    pub meeting: Option<Meeting>,
+pub(crate) struct ExperimentJob {
+    /// The plan.
+    pub(crate) plan: RunPlan,
+    /// The document as written.
+    pub(crate) text: String,
+    /// Base folder of paths in the document.
+    pub(crate) base: PathBuf,
+    /// Result folder: `document.toml`, `runs.jsonl` (one [`RunRecord`] per line), `machine.jsonl`
+    /// (one [`MachineDescription`] per line, also of agents), `sources`, and during runs
+    /// `scratch-N`.
+    pub(crate) out: PathBuf,
 }
+
+/// Executes runs on other hosts.
+pub(crate) trait RemoteExecutor: Sync {
+    /// Executes one run and fills in its record.
+    ///
+    /// # Errors
+    /// The reason why the run does not count.
+    fn execute(
+        &self,
+        job: &ExperimentJob,
+        record: &mut RunRecord,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError>;
+
+    /// Returns the machines that have been described since the last call.
+    fn take_machines(&self) -> Vec<MachineDescription>;
+}
+
+/// Connects to the hosts that execute the runs.
+pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, ExperimentError>>;
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// All runs were tried.
+pub(crate) enum ExperimentOutcome {
+    /// All runs were attempted.
     Complete,
-    /// Told to stop; the same job goes on from here.
+    /// Stopped; the same job resumes.
     Stopped,
 }
 
-/// Runs what has not been run yet. `say` is told how far it is before and after every run. `stop`
-/// ends it at the next moment at which it can.
+/// Executes the runs that are still missing. Calls `say` with the progress before and after every
+/// run. Setting `stop` ends the experiment as soon as possible.
 ///
 /// # Errors
-/// A sentence, for what concerns all runs: files that cannot be written, a source that cannot be
-/// made, a folder that holds another experiment. What concerns one run is in its record.
-pub fn run(
-    job: &Job,
+/// An error that concerns all runs: unwritable files, an unavailable source, or a folder of another
+/// experiment. Errors of a single run are in its record.
+pub(crate) fn run_job(
+    job: &ExperimentJob,
+    connect: Option<&Connect>,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, String> {
-    let folders = Folders::of(job)?;
-    claim(&folders.out, &job.text)?;
+    say: &mut dyn FnMut(&ExperimentProgress),
+) -> Result<ExperimentOutcome, ExperimentError> {
+    let folders = ExperimentFolders::from_job(job)?;
+    claim_folder(&folders.out, &job.text)?;
     let path = folders.out.join("runs.jsonl");
-    // Before records are read: they are ours alone from here.
-    let mut file = opened(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let machine = Machine::here(job.plan.scale.as_deref(), &job.plan.document.versions);
+    // Locks the file before its records are read.
+    let mut file = open_records(&path).map_err(|error| FileError::new(&path, error))?;
+    let machine =
+        MachineDescription::describe_local(job.plan.scale.as_deref(), &job.plan.document.versions);
     machine.note(&folders.out)?;
-    let done = Record::read_all(&path)?;
-    let ground = match Ground::of(job, &folders, stop) {
-        Err(_) if stop.load(Ordering::Relaxed) => return Ok(Outcome::Stopped),
+    let done = RunRecord::read_all(&path)?;
+    let ground = match RunLocation::prepare_location(job, connect, &folders, stop) {
+        Err(_) if stop.load(Ordering::Relaxed) => return Ok(ExperimentOutcome::Stopped),
         ground => ground?,
     };
-    let mut progress = Progress::new(&job.plan, &done);
-    let rounds = Rounds {
+    let mut progress = ExperimentProgress::new(&job.plan, &done);
+    let rounds = RoundRunner {
         job,
         ground,
         folders,
@@ -75,57 +99,57 @@ pub fn run(
     };
     for round in 0..job.plan.rounds {
         let undone = |(_, arm): &(usize, &Arm)| {
-            let same = |record: &&Record| record.round == round && record.arm == **arm;
+            let same = |record: &&RunRecord| record.round == round && record.arm == **arm;
             done.iter()
                 .filter(same)
                 .all(|record| record.thrown.is_some())
         };
-        let order = job.plan.order(round);
+        let order = job.plan.arm_order(round);
         let arms = order.iter().filter_map(|number| job.plan.arms.get(*number));
         let todo: Vec<(usize, &Arm)> = arms.enumerate().filter(undone).collect();
         let mut written = Ok(());
         rounds.round(round, &todo, &mut |event| {
-            if let Event::Ends(record, _) = &event
-                && let Err(error) = write(&mut file, record)
+            if let RunEvent::Ends(record, _) = &event
+                && let Err(error) = append_record(&mut file, record)
             {
                 rounds.broken.store(true, Ordering::Relaxed);
-                written = Err(format!("{}: {error}", path.display()));
+                written = Err(FileError::new(&path, error));
             }
             progress.note(event);
             say(&progress);
         });
         written?;
         if stop.load(Ordering::Relaxed) {
-            return Ok(Outcome::Stopped);
+            return Ok(ExperimentOutcome::Stopped);
         }
     }
-    Ok(Outcome::Complete)
+    Ok(ExperimentOutcome::Complete)
 }
 
-/// Whole or not at all: a line is one write.
-fn write(file: &mut File, record: &Record) -> std::io::Result<()> {
+/// Appends a line in one write, so that it is complete or absent.
+fn append_record(file: &mut File, record: &RunRecord) -> std::io::Result<()> {
     let line = serde_json::to_string(record)?;
     file.write_all((line + "\n").as_bytes())
 }
 
-/// What all runs have in common.
-struct Rounds<'a> {
-    job: &'a Job,
-    ground: Ground,
-    folders: Folders,
+/// State that all runs share.
+struct RoundRunner<'a> {
+    job: &'a ExperimentJob,
+    ground: RunLocation,
+    folders: ExperimentFolders,
     stop: &'a AtomicBool,
-    /// What is measured could not be written down.
+    /// A record could not be written.
     broken: AtomicBool,
 }
 
-impl Rounds<'_> {
-    /// A round's runs, as many at a time as the plan says, each in namespaces of its own; told of
-    /// in the order in which they begin and end.
-    fn round(&self, round: u32, todo: &[(usize, &Arm)], tell: &mut dyn FnMut(Event)) {
+impl RoundRunner<'_> {
+    /// Executes the runs of a round, with the plan's concurrency, each in its own namespaces. Calls
+    /// `tell` in the order in which runs start and end.
+    fn round(&self, round: u32, todo: &[(usize, &Arm)], tell: &mut dyn FnMut(RunEvent)) {
         let lanes = match self.ground {
-            Ground::Here(_) => self.job.plan.parallel,
-            // Agents do one thing at a time.
-            Ground::There(_) => 1,
+            RunLocation::Here(_) => self.job.plan.parallel,
+            // Agents execute one run at a time.
+            RunLocation::There(_) => 1,
         };
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -134,8 +158,8 @@ impl Rounds<'_> {
                 let (next, told) = (&next, told.clone());
                 scope.spawn(move || {
                     while let Some((place, arm)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        self.attempts(lane, round, (*place, arm), &|event| {
-                            // Who listens does so until all have ended.
+                        self.run_attempts(lane, round, (*place, arm), &|event| {
+                            // The receiver outlives all senders.
                             let _ = told.send(event);
                         });
                     }
@@ -146,73 +170,87 @@ impl Rounds<'_> {
         });
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
     }
 
-    /// One arm's run of a round, until one counts.
-    fn attempts(&self, lane: u32, round: u32, (place, arm): (usize, &Arm), tell: &dyn Fn(Event)) {
+    /// Repeats one run of a round until it counts.
+    fn run_attempts(
+        &self,
+        lane: u32,
+        round: u32,
+        (place, arm): (usize, &Arm),
+        tell: &dyn Fn(RunEvent),
+    ) {
         for attempt in 0..ATTEMPTS {
-            if self.over() {
+            if self.is_over() {
                 return;
             }
-            tell(Event::Begins(round, attempt, arm.clone()));
-            let mut record = Record::new(round, place, attempt, arm);
+            tell(RunEvent::Begins(round, attempt, arm.clone()));
+            let mut record = RunRecord::new(round, place, attempt, arm);
             let began = Instant::now();
-            let ended = self.carry_out(lane, &mut record);
+            let ended = self.execute_attempt(lane, &mut record);
             record.took_s = began.elapsed().as_secs_f64();
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            let ended = ended.and_then(|()| bounds::within(&self.job.plan, &record));
-            record.thrown = ended.err();
+            let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
+            record.thrown = ended.err().map(|error| error.to_string());
             let counts = record.thrown.is_none();
-            tell(Event::Ends(Box::new(record), attempt + 1 == ATTEMPTS));
+            tell(RunEvent::Ends(Box::new(record), attempt + 1 == ATTEMPTS));
             if counts {
                 return;
             }
         }
     }
 
-    /// One run, here or there.
-    fn carry_out(&self, lane: u32, record: &mut Record) -> Result<(), String> {
+    /// Executes one attempt, here or on agents.
+    fn execute_attempt(&self, lane: u32, record: &mut RunRecord) -> Result<(), RunError> {
         let plan = &self.job.plan;
-        // The same losses for every arm of a round.
+        // All arms of a round see the same losses.
         let seed = plan.document.seed.wrapping_add(record.round.into());
         let sources = match &self.ground {
-            Ground::There(fleet) => {
-                let conducted = conduct(fleet, (plan, &self.job.text), record, seed, self.stop);
-                for machine in fleet.new_machines() {
+            RunLocation::There(executor) => {
+                let executed = executor.execute(self.job, record, seed, self.stop);
+                for machine in executor.take_machines() {
                     machine.note(&self.folders.out)?;
                 }
-                return conducted;
+                return executed;
             }
-            Ground::Here(sources) => sources.clone(),
+            RunLocation::Here(sources) => sources.clone(),
         };
-        let at = Where {
+        let at = RunContext {
             folder: self.folders.out.join(format!("scratch-{lane}")),
             sources,
             round: record.round,
             seed,
-            ..Where::default()
+            ..RunContext::default()
         };
-        one(&plan.document, at, record, self.stop)
+        execute_locally(&plan.document, at, record, self.stop)
     }
 }
 
-/// Where runs are carried out.
-enum Ground {
-    /// On this machine, where sources are here.
+/// Location of the runs.
+enum RunLocation {
+    /// This machine, with the paths of the sources.
     Here(BTreeMap<String, PathBuf>),
-    /// On agents'.
-    There(Box<Fleet>),
+    /// Other hosts.
+    There(Box<dyn RemoteExecutor>),
 }
 
-impl Ground {
-    fn of(job: &Job, folders: &Folders, stop: &AtomicBool) -> Result<Ground, String> {
-        match &job.meeting {
-            Some(meeting) => Fleet::join(meeting).map(|fleet| Ground::There(Box::new(fleet))),
-            None => sources(&job.plan.document, &|_| true, folders, stop).map(Ground::Here),
+impl RunLocation {
+    fn prepare_location(
+        job: &ExperimentJob,
+        connect: Option<&Connect>,
+        folders: &ExperimentFolders,
+        stop: &AtomicBool,
+    ) -> Result<RunLocation, ExperimentError> {
+        match connect {
+            Some(connect) => connect().map(RunLocation::There),
+            None => {
+                let sources = prepare_sources(&job.plan.document, &|_| true, folders, stop)?;
+                Ok(RunLocation::Here(sources))
+            }
         }
     }
 }

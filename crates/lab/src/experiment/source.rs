@@ -1,63 +1,93 @@
-//! Where media lies, or is made.
+//! Finds or makes the media sources.
 
-use super::Document;
-use super::command::{last_words, shell};
+use super::ExperimentDocument;
+use super::command::{last_output, shell_command};
 use super::deploy::PAUSE;
-use super::folder::Folders;
-use crate::link::{Guard, Namespace};
+use super::file_error::FileError;
+use super::folder::ExperimentFolders;
+use crate::link::{NetworkNamespace, ProcessGuard};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where the sources lie that are wanted; those that are made are made now, unless they have been.
+/// Why a source is unavailable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("source {name}: {} does not exist", path.display())]
+    Missing { name: String, path: PathBuf },
+    #[error("source {name}: cannot create files: {source}")]
+    Files {
+        name: String,
+        source: std::io::Error,
+    },
+    #[error("source {name}: {status}{last_output}")]
+    Command {
+        name: String,
+        status: ExitStatus,
+        last_output: String,
+    },
+    #[error("source {0}: stopped while it was being made")]
+    Stopped(String),
+    #[error(transparent)]
+    Output(#[from] FileError),
+}
+
+/// Returns the paths of the wanted sources; makes those that are missing.
 ///
 /// # Errors
-/// Which is not there, or could not be made.
-pub(crate) fn sources(
-    document: &Document,
+/// A source does not exist or cannot be made.
+pub(crate) fn prepare_sources(
+    document: &ExperimentDocument,
     wanted: &dyn Fn(&str) -> bool,
-    folders: &Folders,
+    folders: &ExperimentFolders,
     stop: &AtomicBool,
-) -> Result<BTreeMap<String, PathBuf>, String> {
+) -> Result<BTreeMap<String, PathBuf>, SourceError> {
     let mut found = BTreeMap::new();
     let all = document.source.iter();
     for (name, source) in all.filter(|(name, _)| wanted(name.get_ref())) {
         let name = name.get_ref();
         let path = match (&source.media, &source.make) {
             (Some(media), _) => folders.base.join(media.get_ref()),
-            (None, Some(command)) => make(name, command.get_ref(), folders, stop)?,
+            (None, Some(command)) => make_source(name, command.get_ref(), folders, stop)?,
             (None, None) => continue,
         };
         if !path.exists() {
-            return Err(format!("source {name}: {} is not there", path.display()));
+            return Err(SourceError::Missing {
+                name: name.clone(),
+                path,
+            });
         }
         found.insert(name.clone(), path);
     }
     Ok(found)
 }
 
-/// Made aside: what stands under its name is whole.
-fn make(
+/// Made in another folder and renamed, so that it is complete.
+fn make_source(
     name: &str,
     command: &str,
-    folders: &Folders,
+    folders: &ExperimentFolders,
     stop: &AtomicBool,
-) -> Result<PathBuf, String> {
+) -> Result<PathBuf, SourceError> {
     let path = folders.out.join("sources").join(name);
     if path.exists() {
         return Ok(path);
     }
-    let failed = |error: std::io::Error| format!("source {name}: {error}");
+    let failed = |source| SourceError::Files {
+        name: name.to_owned(),
+        source,
+    };
     let half = path.with_extension("half");
-    let inside = Namespace::same_network().map_err(failed)?;
-    let mut guard = Guard::start().map_err(failed)?;
-    guard.watch(&inside).map_err(failed)?;
+    let inside = NetworkNamespace::same_network().map_err(failed)?;
+    let mut guard = ProcessGuard::start().map_err(failed)?;
+    guard.watch_namespace(&inside).map_err(failed)?;
     guard.remove(&half).map_err(failed)?;
     let _ = fs::remove_dir_all(&half);
     fs::create_dir_all(half.join("files")).map_err(failed)?;
     let output = half.join("said");
-    let mut shell = shell(command, &half.join("files"), &output)?;
+    let mut shell = shell_command(command, &half.join("files"), &output)?;
     shell.env("HERE", &folders.base);
     let mut child = inside.within(|| shell.spawn()).map_err(failed)?;
     let status = loop {
@@ -69,8 +99,12 @@ fn make(
     };
     let result = match status {
         Some(status) if status.success() => fs::rename(half.join("files"), &path).map_err(failed),
-        Some(status) => Err(format!("source {name}: {status}{}", last_words(&output))),
-        None => Err(format!("source {name}: stopped while it was made")),
+        Some(status) => Err(SourceError::Command {
+            name: name.to_owned(),
+            status,
+            last_output: last_output(&output),
+        }),
+        None => Err(SourceError::Stopped(name.to_owned())),
     };
     drop(guard);
     let _ = child.wait();

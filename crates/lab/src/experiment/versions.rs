@@ -1,6 +1,6 @@
-//! What programs say of themselves.
+//! Queries the versions of programs.
 
-use super::command::path;
+use super::command::search_path;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -10,17 +10,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest text that is kept.
+/// Length limit of a version.
 const CHARS_MAX: usize = 200;
-/// Most of each output that is looked at.
+/// Bytes of each output that are read.
 const BYTES_MAX: u64 = 16 << 10;
-/// How long they may take, all at once.
+/// Time limit of all commands together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long what was killed may take to be gone.
+/// Time limit for killed commands to exit.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// By program, the first line that its command prints, on standard output if there is one.
-pub(super) fn said(versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Returns the first line that each command prints, preferably on standard output.
+pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     thread::scope(|scope| {
         let asked: Vec<_> = versions
             .iter()
@@ -34,18 +34,21 @@ pub(super) fn said(versions: &BTreeMap<String, String>) -> BTreeMap<String, Stri
     })
 }
 
-/// Whatever it does after that is ended with it.
+/// Kills the command and its children afterwards.
 fn first_line(command: &str) -> String {
     let until = Instant::now() + PATIENCE;
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).env("PATH", path());
+    shell.args(["-c", command]).env("PATH", search_path());
     shell.stdin(Stdio::null()).process_group(0);
     let piped = shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match piped.spawn() {
         Ok(child) => child,
         Err(error) => return error.to_string(),
     };
-    let heard = [child.stdout.take().map(hear), child.stderr.take().map(hear)];
+    let heard = [
+        child.stdout.take().map(read_first_line),
+        child.stderr.take().map(read_first_line),
+    ];
     let told = |within: &dyn Fn() -> Duration| {
         let mut outputs = heard.iter().flatten();
         outputs.find_map(|output| output.recv_timeout(within()).ok().flatten())
@@ -53,15 +56,15 @@ fn first_line(command: &str) -> String {
     let told_itself = told(&|| until.saturating_duration_since(Instant::now()));
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
-    // Of what did not end by itself, what it had begun to say.
+    // For a command that did not exit: the beginning of its output.
     let first = told_itself.or_else(|| told(&|| GRACE));
     let first = first.unwrap_or_else(|| "says nothing".into());
     first.trim().chars().take(CHARS_MAX).collect()
 }
 
-/// The first line of an output that is not blank, once it is there or the output has ended; nobody
-/// need wait for it.
-fn hear(output: impl Read + Send + 'static) -> Receiver<Option<String>> {
+/// Sends the first line that is not blank as soon as it is available, or `None` at the end of the
+/// output.
+fn read_first_line(output: impl Read + Send + 'static) -> Receiver<Option<String>> {
     let (tell, told) = channel();
     thread::spawn(move || {
         let lines = BufReader::new(output.take(BYTES_MAX)).split(b'\n');
@@ -76,21 +79,21 @@ fn hear(output: impl Read + Send + 'static) -> Receiver<Option<String>> {
 mod tests {
     use super::*;
 
-    fn one(command: &str) -> String {
+    fn query_one(command: &str) -> String {
         let versions = [("x".to_owned(), command.to_owned())];
-        said(&versions.into()).remove("x").unwrap()
+        query_versions(&versions.into()).remove("x").unwrap()
     }
 
     #[test]
     fn the_first_line_is_kept_and_what_goes_on_is_ended() {
-        assert_eq!(one("echo; echo '  1.2  ' >&2; echo no"), "no");
-        assert_eq!(one("echo '  1.2  ' >&2"), "1.2");
-        assert_eq!(one("true"), "says nothing");
-        assert!(one("no-such-program --version").contains("not found"));
-        // Neither ends by itself.
-        assert_eq!(one("echo 3.4; exec sleep 600"), "3.4");
-        assert_eq!(one("yes 5.6"), "5.6");
-        let long = one("head -c 300 /dev/zero | tr '\\000' x");
+        assert_eq!(query_one("echo; echo '  1.2  ' >&2; echo no"), "no");
+        assert_eq!(query_one("echo '  1.2  ' >&2"), "1.2");
+        assert_eq!(query_one("true"), "says nothing");
+        assert!(query_one("no-such-program --version").contains("not found"));
+        // Neither exits by itself.
+        assert_eq!(query_one("echo 3.4; exec sleep 600"), "3.4");
+        assert_eq!(query_one("yes 5.6"), "5.6");
+        let long = query_one("head -c 300 /dev/zero | tr '\\000' x");
         assert_eq!(long, "x".repeat(CHARS_MAX));
     }
 }

@@ -1,12 +1,12 @@
-//! Ends what runs in namespaces when the process that made them is gone, however it went.
+//! Ends the processes in namespaces when the process that created them is gone.
 //!
-//! A second process of the same program waits for the end of its standard input, which is the end
-//! of the first process even where that was `SIGKILL`. Then it ends all that is in the namespaces,
-//! and removes the folders that it was told of: a crash leaves no process and no file. It holds the
-//! namespaces meanwhile, which go with it: while it looks for one by its number, that is no other's.
-//! Should the second process be gone first, the first one does all that.
+//! A second process of this program waits for the end of its standard input, which also happens
+//! when the first process is killed. It then ends all processes in the namespaces and removes the
+//! registered folders, so that a crash leaves neither processes nor files. It keeps the namespaces
+//! open, so that their numbers cannot be reused. If the second process is gone first, the first one
+//! cleans up.
 
-use super::Namespace;
+use super::NetworkNamespace;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,90 +20,90 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long programs in namespaces have to end by themselves after `SIGTERM`.
+/// Time that programs have to exit after `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long they are hunted at all.
+/// Time limit of the whole cleanup.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The second process. When dropped it ends all that is in the namespaces it knows, and itself.
-pub struct Guard {
+/// The guard process. Dropping it ends all processes in its namespaces.
+pub struct ProcessGuard {
     process: Child,
-    duty: Duty,
+    duty: CleanupDuty,
 }
 
-/// What there is to take away.
+/// The namespaces and folders to clean up.
 #[derive(Debug, Default)]
-struct Duty {
+struct CleanupDuty {
     namespaces: Vec<u64>,
     folders: Vec<PathBuf>,
 }
 
-impl Guard {
-    /// The words that bring this program to [`stand`].
+impl ProcessGuard {
+    /// Arguments by which this program becomes the guard ([`run_guard`]).
     pub const WORDS: [&str; 2] = ["lab", "guard"];
 
-    /// Starts it, as this program with [`Guard::WORDS`].
+    /// Starts this program with [`ProcessGuard::WORDS`].
     ///
     /// # Errors
-    /// When this program cannot be started a second time.
-    pub fn start() -> io::Result<Guard> {
+    /// The program cannot be started a second time.
+    pub fn start() -> io::Result<ProcessGuard> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(Guard::WORDS).stdin(Stdio::piped());
+        command.args(ProcessGuard::WORDS).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C at a terminal goes to the foreground's whole group: not to the guard.
+        // Ctrl-C reaches the whole foreground group; the guard must survive it.
         let process = command.process_group(0).spawn()?;
-        let duty = Duty::default();
-        Ok(Guard { process, duty })
+        let duty = CleanupDuty::default();
+        Ok(ProcessGuard { process, duty })
     }
 
-    /// Tells it of a namespace whose processes it shall end.
+    /// Registers a namespace whose processes the guard ends.
     ///
     /// # Errors
-    /// When it is gone.
-    pub fn watch(&mut self, namespace: &Namespace) -> io::Result<()> {
+    /// The guard is gone.
+    pub fn watch_namespace(&mut self, namespace: &NetworkNamespace) -> io::Result<()> {
         self.duty.namespaces.push(namespace.inode());
         let (inode, path) = (namespace.inode(), namespace.path());
-        self.tell(format!("{inode} {}", path.display()).as_bytes())
+        self.send_line(format!("{inode} {}", path.display()).as_bytes())
     }
 
-    /// Tells it of a folder that it shall remove, by its absolute path.
+    /// Registers a folder, by its absolute path, that the guard removes.
     ///
     /// # Errors
-    /// When it is gone, or the path cannot be told.
+    /// The guard is gone, or the path is not absolute or contains a line break.
     pub fn remove(&mut self, folder: &Path) -> io::Result<()> {
         let bytes = folder.as_os_str().as_bytes();
         if !folder.is_absolute() || bytes.contains(&b'\n') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.duty.folders.push(folder.to_owned());
-        self.tell(bytes)
+        self.send_line(bytes)
     }
 
-    fn tell(&mut self, line: &[u8]) -> io::Result<()> {
+    fn send_line(&mut self, line: &[u8]) -> io::Result<()> {
         let stdin = self.process.stdin.as_mut();
         let stdin = stdin.ok_or(io::ErrorKind::BrokenPipe)?;
         stdin.write_all(&[line, b"\n"].concat())
     }
 }
 
-impl Drop for Guard {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         if !self.process.wait().is_ok_and(|status| status.success()) {
-            self.duty.fulfil();
+            self.duty.clean_up();
         }
     }
 }
 
-/// What the second process does: reads namespaces' inodes with where they are, and folders' paths, a
-/// line each, until its input ends, then ends all processes in them and removes these.
-pub fn stand() {
-    let (mut duty, mut held) = (Duty::default(), Vec::new());
+/// The guard process: reads namespaces (inode and path) and folders, one per line, until its input
+/// ends, then cleans up.
+pub fn run_guard() {
+    let (mut duty, mut held) = (CleanupDuty::default(), Vec::new());
     let (mut input, mut line) = (io::stdin().lock(), Vec::new());
-    // Torn off where the first process died: what came whole counts.
+    // Ignores an incomplete line at the end.
     while input.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
-        match numbered(&line) {
+        match parse_namespace(&line) {
             Some((inode, path)) => {
                 duty.namespaces.push(inode);
                 held.extend(File::open(path).ok());
@@ -112,22 +112,22 @@ pub fn stand() {
         }
         line.clear();
     }
-    duty.fulfil();
+    duty.clean_up();
     drop(held);
 }
 
-/// The inode of a namespace, and where it is found; none of a folder's path.
-fn numbered(line: &[u8]) -> Option<(u64, &str)> {
+/// Parses the inode and path of a namespace; `None` for a folder.
+fn parse_namespace(line: &[u8]) -> Option<(u64, &str)> {
     let (inode, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     Some((inode.parse().ok()?, path))
 }
 
-impl Duty {
-    fn fulfil(&self) {
+impl CleanupDuty {
+    fn clean_up(&self) {
         self.end_processes();
         for folder in self.folders.iter().filter(|folder| folder.is_absolute()) {
             let began = Instant::now();
-            // Somebody may still have put something in.
+            // A dying process may still create files.
             while std::fs::remove_dir_all(folder).is_err() && folder.exists() {
                 if began.elapsed() > PATIENCE {
                     break;
@@ -140,15 +140,15 @@ impl Duty {
     fn end_processes(&self) {
         let (began, mut told) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
-        // Twice: a process may have been born while the list was read.
+        // Twice: a process may have been created while the list was read.
         while none_found < 2 && began.elapsed() < PATIENCE {
-            let found = self.inside();
+            let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };
             for (pid, process) in found {
                 if began.elapsed() > GRACE {
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 } else if told.insert(pid.as_raw_nonzero()) {
-                    // Once: to many servers the second one means to drop what they are doing.
+                    // Once: many servers treat a second SIGTERM as a request to exit at once.
                     let _ = pidfd_send_signal(process, Signal::TERM);
                 }
             }
@@ -156,19 +156,19 @@ impl Duty {
         }
     }
 
-    /// All processes in the namespaces.
-    fn inside(&self) -> Vec<(Pid, OwnedFd)> {
+    /// Returns all processes in the namespaces.
+    fn find_processes(&self) -> Vec<(Pid, OwnedFd)> {
         let Ok(processes) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
         let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let pids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-        // Held first and looked at then: the number cannot become another process's in between.
+        // Opened before it is checked, so that the number cannot be reused in between.
         let held = pids.filter_map(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
-        held.filter(|(pid, _)| self.holds(*pid)).collect()
+        held.filter(|(pid, _)| self.has_process(*pid)).collect()
     }
 
-    fn holds(&self, pid: Pid) -> bool {
+    fn has_process(&self, pid: Pid) -> bool {
         ["net", "uts"].into_iter().any(|kind| {
             let path = format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero());
             std::fs::metadata(path).is_ok_and(|ns| self.namespaces.contains(&ns.ino()))
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn namespaces_are_told_from_folders() {
-        let told = numbered(b"4026532281 /proc/12/fd/7");
+        let told = parse_namespace(b"4026532281 /proc/12/fd/7");
         assert_eq!(told, Some((4_026_532_281, "/proc/12/fd/7")));
         for folder in ["/tmp/scratch-0", "/tmp/12 /7", "/12", "/tmp/\u{e4} b"] {
-            assert_eq!(numbered(folder.as_bytes()), None, "{folder}");
+            assert_eq!(parse_namespace(folder.as_bytes()), None, "{folder}");
         }
     }
 }

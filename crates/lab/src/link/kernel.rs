@@ -1,5 +1,5 @@
-//! What the kernel offers and no safe wrapper knows: making a network namespace, TUN devices and
-//! their addresses, real-time scheduling. The one file of this crate with `unsafe`.
+//! Kernel interfaces without a safe wrapper: namespaces, TUN devices and their addresses, real-time
+//! scheduling. The only file of this crate with `unsafe`.
 #![allow(unsafe_code)]
 
 use rustix::thread::UnshareFlags;
@@ -10,68 +10,72 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Moves the calling thread into namespaces of its own.
-pub(super) fn unshare(kinds: UnshareFlags) -> io::Result<()> {
+pub(super) fn unshare_namespaces(kinds: UnshareFlags) -> io::Result<()> {
     // SAFETY: only `CLONE_FILES` may take descriptors from other threads; it is never asked for.
     unsafe { rustix::thread::unshare_unsafe(kinds - UnshareFlags::FILES) }.map_err(io::Error::from)
 }
 
-/// A TUN device in the calling thread's namespace: reads and writes are single IP packets.
-pub(super) fn tun(name: &str) -> io::Result<File> {
+/// Opens a TUN device in the calling thread's namespace: each read or write is one IP packet.
+pub(super) fn open_tun(name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     let file = options
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")?;
-    let mut request = request(name)?;
+    let mut request = interface_request(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
-    checked(result).map(|()| file)
+    check_result(result).map(|()| file)
 }
 
-/// Brings an interface of the calling thread's namespace up.
-pub(super) fn up(name: &str) -> io::Result<()> {
-    let mut request = request(name)?;
+/// Brings up an interface in the calling thread's namespace.
+pub(super) fn bring_up(name: &str) -> io::Result<()> {
+    let mut request = interface_request(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     on_interface(libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Gives an interface its address in a network of four, the packets' length, and how many
-/// packets may wait to be read from it.
-pub(super) fn configure(name: &str, own: Ipv4Addr, mtu: u32, waiting: u32) -> io::Result<()> {
+/// Sets the address of an interface in a network of four, its MTU and its queue length.
+pub(super) fn configure_interface(
+    name: &str,
+    own: Ipv4Addr,
+    mtu: u32,
+    waiting: u32,
+) -> io::Result<()> {
     for (call, address) in [
         (libc::SIOCSIFADDR, own),
         (libc::SIOCSIFNETMASK, Ipv4Addr::new(255, 255, 255, 252)),
     ] {
-        let mut request = request(name)?;
+        let mut request = interface_request(name)?;
         request.ifr_ifru.ifru_addr = address_of(address);
         on_interface(call, &mut request)?;
     }
-    let mut with_mtu = request(name)?;
+    let mut with_mtu = interface_request(name)?;
     with_mtu.ifr_ifru.ifru_mtu = mtu as libc::c_int;
     on_interface(libc::SIOCSIFMTU, &mut with_mtu)?;
-    let mut with_waiting = request(name)?;
+    let mut with_waiting = interface_request(name)?;
     with_waiting.ifr_ifru.ifru_ifindex = waiting as libc::c_int;
-    // Refused to the root of a user namespace; the kernel's own 500 serves nearly as well.
+    // Not permitted to the root of a user namespace; the default of 500 is nearly as good.
     let _ = on_interface(libc::SIOCSIFTXQLEN, &mut with_waiting);
     Ok(())
 }
 
-/// Puts the calling thread before all ordinary ones; whether that was allowed.
-pub(super) fn real_time() -> bool {
+/// Gives the calling thread real-time priority; returns whether that was permitted.
+pub(super) fn enable_real_time() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: reads one `sched_param`; 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) == 0 }
 }
 
 fn on_interface(call: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // Any socket will do: it stands for its namespace's interfaces.
+    // Any socket works: it represents the interfaces of its namespace.
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: all calls used here read one `ifreq`, which lives until the call returns.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), call as _, std::ptr::from_mut(request)) })
+    check_result(unsafe { libc::ioctl(socket.as_raw_fd(), call as _, std::ptr::from_mut(request)) })
 }
 
-fn request(name: &str) -> io::Result<libc::ifreq> {
+fn interface_request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all fields of an `ifreq` are numbers, for which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() || name.contains('\0') {
@@ -94,7 +98,7 @@ fn address_of(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-fn checked(result: libc::c_int) -> io::Result<()> {
+fn check_result(result: libc::c_int) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,40 +1,40 @@
-//! How late the emulator itself was.
+//! Lateness of the emulator.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longest lateness told apart: an hour.
+/// Longest lateness that is distinguished: an hour.
 const MOST_US: u64 = 3_600_000_000;
 
-/// Packets' actual arrival after the due one, in microseconds.
+/// Actual minus scheduled delivery time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Lateness {
-    /// Half were at most this late.
+pub struct LatenessPercentiles {
+    /// Median.
     pub p50: u64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: u64,
-    /// 99 %: a measurement is doubtful where this is beyond some two milliseconds.
+    /// 99th percentile: measurements are doubtful above about two milliseconds.
     pub p99: u64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The latest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// What counts it.
-pub(super) struct Meter(Histogram<u64>);
+/// Records lateness.
+pub(super) struct LatenessMeter(Histogram<u64>);
 
-impl Meter {
-    pub(super) fn new() -> Result<Meter, hdrhistogram::CreationError> {
-        Histogram::new_with_bounds(1, MOST_US, 2).map(Meter)
+impl LatenessMeter {
+    pub(super) fn new() -> Result<LatenessMeter, hdrhistogram::CreationError> {
+        Histogram::new_with_bounds(1, MOST_US, 2).map(LatenessMeter)
     }
 
     pub(super) fn note(&mut self, late_ns: u64) {
         self.0.saturating_record((late_ns / 1000).min(MOST_US));
     }
 
-    pub(super) fn read(&self) -> Lateness {
-        Lateness {
+    pub(super) fn read(&self) -> LatenessPercentiles {
+        LatenessPercentiles {
             p50: self.0.value_at_quantile(0.5),
             p90: self.0.value_at_quantile(0.9),
             p99: self.0.value_at_quantile(0.99),

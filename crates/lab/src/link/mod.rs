@@ -1,36 +1,41 @@
 //! Emulated links between network namespaces, in this process: no netem, no qdisc, no `ip`.
 //!
-//! A packet's journey: a program in a [`Namespace`] sends it into a TUN device; the link's thread
-//! ([`Link`]) reads it, asks the direction's [`Pipe`] when and whether it arrives, and writes it
-//! into the TUN device of the other namespace at that time. What the thread wrote late is in
-//! [`Lateness`]: a measurement is as good as that. [`Guard`] ends whatever runs in the namespaces
-//! when this process is gone, however it went; the namespaces end with their last process.
+//! Path of a packet: a program in a [`Namespace`](NetworkNamespace) sends it into a TUN device. The
+//! link's thread ([`TunLink`]) reads it, asks the [`DirectionModel`] when and whether it arrives,
+//! and writes it into the TUN device of the other namespace at that time. [`LatenessPercentiles`]
+//! states how late the thread was: a measurement is as good as that. [`ProcessGuard`] ends all
+//! processes in the namespaces when this process is gone.
 //!
-//! `shape.rs`, `rate.rs`, `chance.rs` and `pipe.rs` only compute; all `unsafe` is in `kernel.rs`.
+//! `shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` only compute. All `unsafe` is
+//! in `kernel.rs`.
 
-mod asked;
-mod chance;
-mod engine;
-mod flow;
+mod availability;
+mod competing_flow;
+mod direction_model;
 mod guard;
 mod kernel;
 mod lateness;
+mod link_settings;
 mod namespace;
 mod netem;
-mod pipe;
+mod packet_chance;
 mod rate;
 mod shape;
+mod tun_link;
 mod units;
 
-pub use engine::{Link, Report};
-pub use flow::Flow;
-pub use guard::{Guard, stand};
-pub use lateness::Lateness;
-pub(crate) use namespace::enter;
-pub(crate) use namespace::marked;
-pub use namespace::{Namespace, available};
-pub use netem::{Netem, Sent, netem_available};
-pub use pipe::{Counts, Pipe};
-pub use rate::{Rate, Step, Trace};
-pub use shape::{Loss, MTU, Queue, Shape, Way};
-pub use units::{fraction, loss, queue, rate};
+pub use availability::UnavailableError;
+pub use competing_flow::CompetingFlow;
+pub use direction_model::{DirectionModel, PacketCounts};
+pub use guard::{ProcessGuard, run_guard};
+pub use lateness::LatenessPercentiles;
+pub use link_settings::{LinkSettingError, LinkSettingFault};
+#[cfg(feature = "nats")]
+pub(crate) use namespace::check_marks_available;
+pub(crate) use namespace::enter_network;
+pub use namespace::{NetworkNamespace, check_links_available};
+pub use netem::{NetemLink, SentCounters, check_netem_available};
+pub use rate::{LinkRate, RateStep, RateTrace, TraceError, TraceLineFault};
+pub use shape::{DirectionShape, LinkShape, LossModel, MTU, QueueSize};
+pub use tun_link::{LinkReport, TunLink};
+pub use units::{UnitError, parse_loss, parse_queue, parse_rate, parse_share};

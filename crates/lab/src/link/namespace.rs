@@ -1,6 +1,6 @@
-//! Network namespaces without names in the file system: nothing is left when their processes end.
+//! Network namespaces without names in the file system: they disappear with their last process.
 
-use super::kernel;
+use super::{UnavailableError, kernel};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::File;
 use std::io;
@@ -9,114 +9,107 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread;
 
-/// A network of its own, with nothing but `lo` in it; or only a mark on what is started inside.
+/// An isolated network with only `lo`; or a mark on the processes started inside.
 #[derive(Debug)]
-pub struct Namespace {
+pub struct NetworkNamespace {
     file: File,
     kind: LinkNameSpaceType,
     inode: u64,
 }
 
-impl Namespace {
-    /// Makes one.
+impl NetworkNamespace {
+    /// Creates a network namespace.
     ///
     /// # Errors
-    /// The kernel's, mostly that only root may.
-    pub fn new() -> io::Result<Namespace> {
-        let file = aside(|| {
-            kernel::unshare(UnshareFlags::NEWNET)?;
-            kernel::up("lo")?;
-            // Else a connection begins with what an earlier one to the same address has learnt.
+    /// The process is not root.
+    pub fn new() -> io::Result<NetworkNamespace> {
+        let file = run_on_thread(|| {
+            kernel::unshare_namespaces(UnshareFlags::NEWNET)?;
+            kernel::bring_up("lo")?;
+            // Prevents connections from starting with metrics of earlier ones.
             std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1")?;
             File::open("/proc/thread-self/ns/net")
         })?;
-        Namespace::of(file, LinkNameSpaceType::Network)
+        NetworkNamespace::from_file(file, LinkNameSpaceType::Network)
     }
 
-    /// The network of this process, and yet all that is started inside can be told from everything
-    /// else: it has the host's name in a namespace of its own.
+    /// Creates a namespace that shares the network but marks its processes, by a UTS namespace.
     ///
     /// # Errors
-    /// The kernel's, mostly that only root may.
-    pub fn same_network() -> io::Result<Namespace> {
-        let file = aside(|| {
-            kernel::unshare(UnshareFlags::NEWUTS)?;
+    /// The process is not root.
+    pub fn same_network() -> io::Result<NetworkNamespace> {
+        let file = run_on_thread(|| {
+            kernel::unshare_namespaces(UnshareFlags::NEWUTS)?;
             File::open("/proc/thread-self/ns/uts")
         })?;
-        Namespace::of(file, LinkNameSpaceType::HostNameAndNISDomainName)
+        NetworkNamespace::from_file(file, LinkNameSpaceType::HostNameAndNISDomainName)
     }
 
-    fn of(file: File, kind: LinkNameSpaceType) -> io::Result<Namespace> {
+    fn from_file(file: File, kind: LinkNameSpaceType) -> io::Result<NetworkNamespace> {
         let inode = file.metadata()?.ino();
-        Ok(Namespace { file, kind, inode })
+        Ok(NetworkNamespace { file, kind, inode })
     }
 
-    /// The same one, for another holder.
+    /// Returns another handle of the namespace.
     ///
     /// # Errors
-    /// The kernel's, where there are too many descriptors.
-    pub fn again(&self) -> io::Result<Namespace> {
+    /// There are too many open files.
+    pub fn try_clone(&self) -> io::Result<NetworkNamespace> {
         let file = self.file.try_clone()?;
-        Ok(Namespace { file, ..*self })
+        Ok(NetworkNamespace { file, ..*self })
     }
 
-    /// Runs something on a thread inside: sockets made and processes started there stay there.
+    /// Runs a function on a thread inside: its sockets and processes stay in the namespace.
     ///
     /// # Errors
-    /// The kernel's, where the namespace may not be entered; and those of `work`.
+    /// The namespace cannot be entered, or `work` fails.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        aside(|| {
+        run_on_thread(|| {
             move_into_link_name_space(self.file.as_fd(), Some(self.kind))?;
             work()
         })
     }
 
-    /// What names it among all namespaces of this machine.
+    /// Returns the number that identifies the namespace on this machine.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Where other processes of this user find it, as long as this process lives.
+    /// Returns the path by which other processes of this user find it while this process runs.
     pub fn path(&self) -> PathBuf {
         let (pid, fd) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{pid}/fd/{fd}"))
     }
 }
 
-/// Moves the calling thread, and what it will start, into the network that a file stands for.
-pub(crate) fn enter(file: &File) -> io::Result<()> {
+/// Moves the calling thread and its future children into a network.
+pub(crate) fn enter_network(file: &File) -> io::Result<()> {
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(io::Error::from)
 }
 
-/// Whether links can be made here.
+/// Checks whether links can be created here.
 ///
 /// # Errors
-/// A sentence that says what is missing.
-pub fn available() -> Result<(), String> {
-    let make = || Namespace::new()?.within(|| kernel::tun("probe").map(drop));
-    make().map_err(|error| {
-        format!(
-            "this machine makes no links: {error}. They need root (or `unshare -Ur`) and a \
-             readable /dev/net/tun"
-        )
-    })
+/// The missing capability.
+pub fn check_links_available() -> Result<(), UnavailableError> {
+    let make = || NetworkNamespace::new()?.within(|| kernel::open_tun("probe").map(drop));
+    make().map_err(UnavailableError::Links)
 }
 
-/// Whether what is started here can be told from everything else, and so be ended.
+/// Checks whether started processes can be marked, and therefore ended.
 ///
 /// # Errors
-/// A sentence that says what is missing.
-pub(crate) fn marked() -> Result<(), String> {
-    Namespace::same_network().map(drop).map_err(|error| {
-        format!(
-            "what runs here could not be ended again: {error}. It needs root (or `unshare -Ur`)"
-        )
-    })
+/// The missing capability.
+#[cfg(feature = "nats")]
+pub(crate) fn check_marks_available() -> Result<(), UnavailableError> {
+    NetworkNamespace::same_network()
+        .map(drop)
+        .map_err(UnavailableError::Marks)
 }
 
-/// On a thread of its own, whose namespace is nobody else's concern.
-fn aside<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// Runs a function on a new thread, whose namespace no other code depends on.
+fn run_on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = scope.spawn(work);
         let failed = |_| Err(io::Error::other("a thread in a namespace panicked"));

@@ -1,119 +1,133 @@
-//! The same link by the kernel's own netem and tbf, where it has them and somebody prefers them.
+//! The same link, emulated by the kernel's netem and tbf.
 //!
-//! A pair of veth devices: what leaves either end is delayed and lost by netem, then kept to its rate
-//! by tbf with its queue. Unlike ours it does not say how late it was, its losses differ from run to
-//! run, jitter puts packets out of order, and its rate is constant.
+//! A pair of veth devices: netem delays and drops packets at each end, then tbf limits their rate
+//! with its queue. Unlike our emulator, it does not report its lateness, its losses differ between
+//! runs, its jitter reorders packets, and its rate is constant.
 
-use super::{Loss, Namespace, Rate, Shape, Way};
+use super::{DirectionShape, LinkRate, LinkShape, LossModel, NetworkNamespace, UnavailableError};
 use serde::Deserialize;
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Packets on their way at most: netem counts those that it delays.
+/// Limit of packets in flight, which netem counts.
 const LIMIT: u32 = 1_000_000;
-/// Bytes that tbf sends at once: two packets.
+/// Burst of tbf: two packets.
 const BURST: u64 = 3_100;
 
-/// A link; it goes with its namespaces.
-pub struct Netem {
+/// A link; it disappears with its namespaces.
+pub struct NetemLink {
     device: String,
-    ends: [Namespace; 2],
+    ends: [NetworkNamespace; 2],
     addresses: [Ipv4Addr; 2],
 }
 
-/// What one end has sent.
+/// Counters of one end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Bytes that have left.
+pub struct SentCounters {
+    /// Bytes sent.
     pub bytes: u64,
-    /// Packets that were lost as was asked for.
+    /// Packets lost by the loss model.
     pub lost: u64,
-    /// Packets that found no room in the queue.
+    /// Packets dropped by the full queue.
     pub dropped: u64,
 }
 
-/// Whether this kernel has netem and tbf, and `ip` and `tc` are installed.
+/// Why netem cannot be used for a link.
+#[derive(Debug, thiserror::Error)]
+enum NetemError {
+    #[error("netem cannot follow a rate trace; leave out by = \"netem\"")]
+    RateTrace,
+    #[error("cannot parse the output of tc: {0}")]
+    Statistics(#[from] serde_json::Error),
+}
+
+/// Checks whether this kernel has netem and tbf, and whether `ip` and `tc` are installed.
 ///
 /// # Errors
-/// A sentence with what is missing.
-pub fn netem_available() -> Result<(), String> {
+/// What is missing.
+pub fn check_netem_available() -> Result<(), UnavailableError> {
     let probe = || {
-        let inside = Namespace::new()?;
-        tool(
+        let inside = NetworkNamespace::new()?;
+        run_tool(
             &inside,
             "tc",
             "qdisc add dev lo root handle 1: netem delay 1ms",
         )?;
-        tool(
+        run_tool(
             &inside,
             "tc",
             "qdisc add dev lo parent 1: tbf rate 1mbit burst 5kb limit 5kb",
         )
     };
-    let missing = |error: io::Error| format!("this machine has no netem: {error}");
-    probe().map(drop).map_err(missing)
+    probe().map(drop).map_err(UnavailableError::NetemLink)
 }
 
-impl Netem {
-    /// Joins two namespaces by link `number`, with the addresses that [`super::Link`] would give.
+impl NetemLink {
+    /// Joins two namespaces by link `number`, with the addresses of [`super::TunLink`].
     ///
     /// # Errors
-    /// What `ip` or `tc` says, or that netem cannot do what is asked for.
+    /// `ip` or `tc` fails, or netem does not support the settings.
     pub fn start(
-        first: &Namespace,
-        second: &Namespace,
+        first: &NetworkNamespace,
+        second: &NetworkNamespace,
         number: u8,
-        shape: &Shape,
-    ) -> io::Result<Netem> {
+        shape: &LinkShape,
+    ) -> io::Result<NetemLink> {
         let device = format!("link{number}");
         let other = second.path();
         let pair = format!(
             "link add {device} type veth peer name {device} netns {}",
             other.display()
         );
-        tool(first, "ip", &pair)?;
+        run_tool(first, "ip", &pair)?;
         let addresses = [1, 2].map(|end| Ipv4Addr::new(10, 77, number, end));
         for ((end, address), way) in [first, second]
             .into_iter()
             .zip(addresses)
             .zip([&shape.up, &shape.down])
         {
-            tool(end, "ip", &format!("addr add {address}/30 dev {device}"))?;
-            tool(end, "ip", &format!("link set {device} up"))?;
-            for words in words(way, shape.queue_bytes(way), &device).map_err(io::Error::other)? {
-                tool(end, "tc", &words)?;
+            run_tool(end, "ip", &format!("addr add {address}/30 dev {device}"))?;
+            run_tool(end, "ip", &format!("link set {device} up"))?;
+            for words in
+                tc_commands(way, shape.queue_bytes(way), &device).map_err(io::Error::other)?
+            {
+                run_tool(end, "tc", &words)?;
             }
         }
-        let ends = [first.again()?, second.again()?];
-        Ok(Netem {
+        let ends = [first.try_clone()?, second.try_clone()?];
+        Ok(NetemLink {
             device,
             ends,
             addresses,
         })
     }
 
-    /// Of the first namespace's end, and of the second's.
+    /// Returns the addresses of the first and the second end.
     pub fn addresses(&self) -> [Ipv4Addr; 2] {
         self.addresses
     }
 
-    /// What each end has sent: the first's is what goes up, the second's what comes down.
+    /// Reads the counters of both ends: the first end sends up, the second down.
     ///
     /// # Errors
-    /// What `tc` says.
-    pub fn sent(&self) -> io::Result<[Sent; 2]> {
+    /// `tc` fails.
+    pub fn sent(&self) -> io::Result<[SentCounters; 2]> {
         let [first, second] = &self.ends;
-        let ask = |end: &Namespace| {
-            let said = tool(end, "tc", &format!("-s -j qdisc show dev {}", self.device))?;
+        let ask = |end: &NetworkNamespace| {
+            let said = run_tool(end, "tc", &format!("-s -j qdisc show dev {}", self.device))?;
             sent(&said).map_err(io::Error::other)
         };
         Ok([ask(first)?, ask(second)?])
     }
 }
 
-/// What `tc` is told for one end.
-fn words(way: &Way, queue_bytes: u64, device: &str) -> Result<Vec<String>, String> {
+/// Returns the `tc` commands for one end.
+fn tc_commands(
+    way: &DirectionShape,
+    queue_bytes: u64,
+    device: &str,
+) -> Result<Vec<String>, NetemError> {
     let micros = |time: std::time::Duration| format!("{}us", time.as_micros());
     let mut netem = format!("qdisc add dev {device} root handle 1: netem limit {LIMIT}");
     if !way.delay.is_zero() {
@@ -124,9 +138,9 @@ fn words(way: &Way, queue_bytes: u64, device: &str) -> Result<Vec<String>, Strin
     }
     let percent = |share: f64| format!("{}%", share * 100.0);
     match way.loss {
-        Loss::None => {}
-        Loss::Independent(share) => netem += &format!(" loss random {}", percent(share)),
-        Loss::GilbertElliott {
+        LossModel::None => {}
+        LossModel::Independent(share) => netem += &format!(" loss random {}", percent(share)),
+        LossModel::GilbertElliott {
             to_bad,
             to_good,
             good,
@@ -138,43 +152,42 @@ fn words(way: &Way, queue_bytes: u64, device: &str) -> Result<Vec<String>, Strin
     }
     let mut all = vec![netem];
     match &way.rate {
-        Rate::Unlimited => {}
-        Rate::Constant(rate) => all.push(format!(
+        LinkRate::Unlimited => {}
+        LinkRate::Constant(rate) => all.push(format!(
             "qdisc add dev {device} parent 1: handle 2: tbf rate {rate}bit burst {BURST} limit {}",
             queue_bytes.max(BURST)
         )),
-        Rate::Trace(_) => return Err("netem's rate is constant: a trace is ours alone".into()),
+        LinkRate::RateTrace(_) => return Err(NetemError::RateTrace),
     }
     Ok(all)
 }
 
-/// A queueing discipline, as `tc -s -j` tells of it.
+/// A queueing discipline in the output of `tc -s -j`.
 #[derive(Deserialize)]
-struct Discipline {
+struct QueueingDiscipline {
     kind: String,
     bytes: u64,
     drops: u64,
 }
 
-fn sent(said: &str) -> Result<Sent, String> {
-    let all: Vec<Discipline> =
-        serde_json::from_str(said).map_err(|error| format!("tc: {error}"))?;
-    let mut sent = Sent::default();
+fn sent(said: &str) -> Result<SentCounters, NetemError> {
+    let all: Vec<QueueingDiscipline> = serde_json::from_str(said)?;
+    let mut sent = SentCounters::default();
     for one in all {
-        // The inner one comes last: what it has sent has left.
+        // The inner discipline comes last: what it sent has left.
         sent.bytes = one.bytes;
         match one.kind.as_str() {
             "netem" => sent.lost = one.drops,
             _ => sent.dropped = one.drops,
         }
     }
-    // netem counts what the queue inside it drops as drops of its own.
+    // netem also counts the drops of the queue inside it.
     sent.lost = sent.lost.saturating_sub(sent.dropped);
     Ok(sent)
 }
 
-/// Runs a tool inside; what it said.
-fn tool(inside: &Namespace, name: &str, words: &str) -> io::Result<String> {
+/// Runs a tool inside a namespace; returns its output.
+fn run_tool(inside: &NetworkNamespace, name: &str, words: &str) -> io::Result<String> {
     let output = inside.within(|| Command::new(name).args(words.split(' ')).output());
     let failed = |what: &dyn std::fmt::Display| io::Error::other(format!("{name} {words}: {what}"));
     let output = output.map_err(|error| failed(&error))?;
@@ -187,29 +200,29 @@ fn tool(inside: &Namespace, name: &str, words: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Queue;
+    use crate::link::QueueSize;
     use std::time::Duration;
 
     #[test]
     fn what_is_asked_for_in_netems_words() {
-        let way = Way {
-            rate: Rate::Constant(20_000_000),
+        let way = DirectionShape {
+            rate: LinkRate::Constant(20_000_000),
             delay: Duration::from_millis(100),
             jitter: Duration::from_micros(1500),
-            queue: Queue::Bytes(50_000),
-            loss: Loss::Independent(0.002),
+            queue: QueueSize::Bytes(50_000),
+            loss: LossModel::Independent(0.002),
         };
-        let said = words(&way, 50_000, "link0").unwrap();
+        let said = tc_commands(&way, 50_000, "link0").unwrap();
         let netem = "qdisc add dev link0 root handle 1: netem limit 1000000 delay 100000us 1500us loss random 0.2%";
         let tbf =
             "qdisc add dev link0 parent 1: handle 2: tbf rate 20000000bit burst 3100 limit 50000";
         assert_eq!(said, [netem, tbf]);
-        let bursts = Way {
-            loss: Loss::bursts(0.5, 4.0),
-            rate: Rate::Unlimited,
+        let bursts = DirectionShape {
+            loss: LossModel::from_bursts(0.5, 4.0),
+            rate: LinkRate::Unlimited,
             ..way
         };
-        let said = words(&bursts, 0, "link0").unwrap();
+        let said = tc_commands(&bursts, 0, "link0").unwrap();
         assert!(
             said.len() == 1 && said[0].ends_with("loss gemodel 25% 25% 100% 0%"),
             "{said:?}"
@@ -220,12 +233,12 @@ mod tests {
     fn what_tc_says_is_read() {
         let said = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":5},
             {"kind":"tbf","handle":"2:","bytes":9,"packets":1,"drops":2}]"#;
-        let read = Sent {
+        let read = SentCounters {
             bytes: 9,
             lost: 3,
             dropped: 2,
         };
-        assert_eq!(sent(said), Ok(read));
+        assert_eq!(sent(said).unwrap(), read);
         assert!(sent("nothing").is_err());
     }
 }

@@ -1,96 +1,144 @@
 //! A bottleneck's rate over time.
 
+use super::UnitError;
 use serde::Serialize;
+
+/// Why a rate trace is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// A line that is no step.
+    #[error("line {line}: {fault}; write seconds and a rate, such as `12.5 8mbit`")]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Its fault.
+        fault: TraceLineFault,
+    },
+    /// All rates are zero, or a step has no duration.
+    #[error("no step with a duration and a rate above 0bit; add one")]
+    NoRate,
+    /// The trace has no last line.
+    #[error("no end mark; write when the trace repeats in the last line: `60 end`")]
+    NoEnd,
+}
+
+/// Why a line of a rate trace is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceLineFault {
+    /// Not two words.
+    #[error("expected two words")]
+    Form,
+    /// The first word is not a number.
+    #[error("the seconds are not a number")]
+    Seconds,
+    /// The seconds are out of range.
+    #[error("the seconds are not between 0 and 1000000")]
+    SecondsRange,
+    /// The first line does not start at 0.
+    #[error("the first line does not start at second 0")]
+    Start,
+    /// The seconds do not increase.
+    #[error("the seconds do not increase")]
+    Order,
+    /// The second word is not a rate.
+    #[error(transparent)]
+    LinkRate(UnitError),
+}
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// Bits a second of IP packets.
+/// Bits per second of IP packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rate {
+pub enum LinkRate {
     /// No bottleneck, and no queue.
     Unlimited,
-    /// Always the same.
+    /// A constant rate.
     Constant(u64),
-    /// As a trace says, over and over.
-    Trace(Trace),
+    /// A repeated trace.
+    RateTrace(RateTrace),
 }
 
-/// Steps of a rate, from the link's beginning; after the last they begin anew.
+/// Steps of a rate from the start of the link; they repeat.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trace {
-    steps: Vec<Step>,
+pub struct RateTrace {
+    steps: Vec<RateStep>,
 }
 
-/// A rate and how long it holds.
+/// A rate and its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Step {
-    /// Nanoseconds; more than 0.
+pub struct RateStep {
+    /// Nanoseconds, at least 1.
     pub lasts_ns: u64,
-    /// Bits a second; 0 is an outage.
+    /// Bits per second; 0 is an outage.
     pub bits_per_s: u64,
 }
 
-impl Rate {
-    /// When `bytes` are through, that begin at `start_ns`.
+impl LinkRate {
+    /// Returns when `bytes` that start at `start_ns` have passed.
     pub fn through_ns(&self, start_ns: u64, bytes: u64) -> u64 {
         match self {
-            Rate::Unlimited => start_ns,
-            Rate::Constant(rate) => start_ns + air_ns(bytes * 8, *rate),
-            Rate::Trace(trace) => trace.through_ns(start_ns, bytes * 8),
+            LinkRate::Unlimited => start_ns,
+            LinkRate::Constant(rate) => start_ns + air_ns(bytes * 8, *rate),
+            LinkRate::RateTrace(trace) => trace.through_ns(start_ns, bytes * 8),
         }
     }
 
-    /// Bits a second over a long time; none where unlimited.
+    /// Returns the mean bits per second; `None` if unlimited.
     pub fn mean(&self) -> Option<u64> {
         match self {
-            Rate::Unlimited => None,
-            Rate::Constant(rate) => Some(*rate),
-            Rate::Trace(trace) => Some((trace.bits_ns() / u128::from(trace.period_ns())) as u64),
+            LinkRate::Unlimited => None,
+            LinkRate::Constant(rate) => Some(*rate),
+            LinkRate::RateTrace(trace) => {
+                Some((trace.bits_ns() / u128::from(trace.period_ns())) as u64)
+            }
         }
     }
 }
 
-impl Trace {
-    /// A trace.
+impl RateTrace {
+    /// Creates a trace.
     ///
     /// # Errors
-    /// A sentence, where it has no step, one that lasts no time, or none above 0.
-    pub fn new(steps: Vec<Step>) -> Result<Trace, String> {
+    /// There is no step, one has no duration, or no rate is above 0.
+    pub fn new(steps: Vec<RateStep>) -> Result<RateTrace, TraceError> {
         let lasting = steps.iter().all(|step| step.lasts_ns > 0);
         if !lasting || !steps.iter().any(|step| step.bits_per_s > 0) {
-            return Err("a trace has steps that each last some time, one of them above 0".into());
+            return Err(TraceError::NoRate);
         }
-        Ok(Trace { steps })
+        Ok(RateTrace { steps })
     }
 
-    /// Reads lines of seconds and a rate (`0 10mbit`, `12.5 0bit`): each holds until the next one's
-    /// time, the last, whose rate is nothing but a mark, ends the round: write `end` there.
+    /// Parses lines of seconds and a rate (`0 10mbit`, `12.5 0bit`). Each rate holds until the next
+    /// line; the last line has `end` instead of a rate.
     ///
     /// # Errors
-    /// The line, and what is wrong in it.
-    pub fn read(text: &str) -> Result<Trace, String> {
-        let mut steps: Vec<Step> = Vec::new();
+    /// The first invalid line.
+    pub fn parse_trace(text: &str) -> Result<RateTrace, TraceError> {
+        let mut steps: Vec<RateStep> = Vec::new();
         let mut before: Option<(u64, u64)> = None;
         let lines = text
             .lines()
             .enumerate()
             .map(|(n, line)| (n + 1, line.trim()));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-            let wrong = |what: &str| format!("line {number}: {what}, such as `12.5 8mbit`");
+            let wrong = |fault| TraceError::Line {
+                line: number,
+                fault,
+            };
             let parts = line.split_once(char::is_whitespace);
-            let (at, rate) = parts.ok_or_else(|| wrong("a line is seconds and a rate"))?;
-            let seconds: f64 = at.parse().map_err(|_| wrong("seconds are a number"))?;
+            let (at, rate) = parts.ok_or_else(|| wrong(TraceLineFault::Form))?;
+            let seconds: f64 = at.parse().map_err(|_| wrong(TraceLineFault::Seconds))?;
             if !(0.0..=1e6).contains(&seconds) {
-                return Err(wrong("seconds are from 0 to 1000000"));
+                return Err(wrong(TraceLineFault::SecondsRange));
             }
             let at_ns = (seconds * 1e9) as u64;
             match before {
-                None if at_ns > 0 => return Err(wrong("the first line is of second 0")),
-                Some((was_ns, _)) if at_ns <= was_ns => return Err(wrong("seconds grow")),
+                None if at_ns > 0 => return Err(wrong(TraceLineFault::Start)),
+                Some((was_ns, _)) if at_ns <= was_ns => return Err(wrong(TraceLineFault::Order)),
                 Some((was_ns, bits_per_s)) => {
                     let lasts_ns = at_ns - was_ns;
-                    steps.push(Step {
+                    steps.push(RateStep {
                         lasts_ns,
                         bits_per_s,
                     });
@@ -98,21 +146,25 @@ impl Trace {
                 None => {}
             }
             before = match rate.trim() {
-                "end" => return Trace::new(steps),
+                "end" => return RateTrace::new(steps),
                 "0bit" => Some((at_ns, 0)),
-                rate => Some((at_ns, super::rate(rate).map_err(|what| wrong(&what))?)),
+                rate => Some((
+                    at_ns,
+                    super::parse_rate(rate)
+                        .map_err(|error| wrong(TraceLineFault::LinkRate(error)))?,
+                )),
             };
         }
-        Err("the last line says when it begins anew: `60 end`".into())
+        Err(TraceError::NoEnd)
     }
 
     fn period_ns(&self) -> u64 {
         self.steps.iter().map(|step| step.lasts_ns).sum()
     }
 
-    /// Bits of a whole round, times 10⁹.
+    /// Bits of one period, times 10⁹.
     fn bits_ns(&self) -> u128 {
-        let area = |step: &Step| u128::from(step.bits_per_s) * u128::from(step.lasts_ns);
+        let area = |step: &RateStep| u128::from(step.bits_per_s) * u128::from(step.lasts_ns);
         self.steps.iter().map(area).sum()
     }
 
@@ -120,7 +172,7 @@ impl Trace {
         let period_ns = self.period_ns();
         let mut now_ns = start_ns - start_ns % period_ns;
         let mut left = u128::from(bits) * SECOND_NS;
-        // Whole rounds at once; what is left needs at most two, so this ends.
+        // Skips whole periods; the rest needs at most two, so the loop ends.
         let rounds = left / self.bits_ns();
         left -= rounds * self.bits_ns();
         now_ns += rounds as u64 * period_ns;
@@ -153,18 +205,18 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn trace(steps: &[(u64, u64)]) -> Trace {
-        let step = |(lasts_ns, bits_per_s): &(u64, u64)| Step {
+    fn create_trace(steps: &[(u64, u64)]) -> RateTrace {
+        let step = |(lasts_ns, bits_per_s): &(u64, u64)| RateStep {
             lasts_ns: *lasts_ns,
             bits_per_s: *bits_per_s,
         };
-        Trace::new(steps.iter().map(step).collect()).unwrap()
+        RateTrace::new(steps.iter().map(step).collect()).unwrap()
     }
 
     #[test]
     fn bytes_pass_at_the_rate_of_their_time() {
         // A second at 8 kbit/s, a second of outage, a second at 16 kbit/s.
-        let rate = Rate::Trace(trace(&[(S, 8000), (S, 0), (S, 16_000)]));
+        let rate = LinkRate::RateTrace(create_trace(&[(S, 8000), (S, 0), (S, 16_000)]));
         for (start, bytes, through) in [
             (0, 1000, S),
             (0, 500, S / 2),
@@ -183,8 +235,8 @@ mod tests {
 
     #[test]
     fn traces_are_read_and_their_faults_placed() {
-        let read = Trace::read("# a walk\n0 8kbit\n1 0bit\n\n2 16kbit\n3 end\n");
-        assert_eq!(read, Ok(trace(&[(S, 8000), (S, 0), (S, 16_000)])));
+        let read = RateTrace::parse_trace("# a walk\n0 8kbit\n1 0bit\n\n2 16kbit\n3 end\n");
+        assert_eq!(read, Ok(create_trace(&[(S, 8000), (S, 0), (S, 16_000)])));
         for (text, said) in [
             ("", "end"),
             ("0 1mbit", "end"),
@@ -195,7 +247,7 @@ mod tests {
             ("0 0bit\n3 end", "above 0"),
             ("NaN 1mbit", "line 1"),
         ] {
-            let error = Trace::read(text).unwrap_err();
+            let error = RateTrace::parse_trace(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
     }
@@ -206,8 +258,8 @@ mod tests {
             start in 0..100 * S, bytes in 1..1_000_000u64, rate in 1000..1_000_000_000u64,
             lasts in 1000..10 * S,
         ) {
-            let flat = Rate::Trace(trace(&[(lasts, rate), (2 * lasts, rate)]));
-            let through = Rate::Constant(rate).through_ns(start, bytes);
+            let flat = LinkRate::RateTrace(create_trace(&[(lasts, rate), (2 * lasts, rate)]));
+            let through = LinkRate::Constant(rate).through_ns(start, bytes);
             prop_assert!(flat.through_ns(start, bytes).abs_diff(through) <= 1);
         }
 
@@ -217,12 +269,12 @@ mod tests {
             steps in prop::collection::vec((1000..3 * S, prop_oneof![Just(0), 1000..10_000_000u64]), 1..6),
         ) {
             prop_assume!(steps.iter().any(|(_, rate)| *rate > 0));
-            let rate = Rate::Trace(trace(&steps));
+            let rate = LinkRate::RateTrace(create_trace(&steps));
             let first = rate.through_ns(start, a);
             let (pieces, whole) = (rate.through_ns(first, b), rate.through_ns(start, a + b));
             prop_assert!(first >= start && whole >= first);
-            // Each answer is cut to a nanosecond, in which a fast step passes more than a slow
-            // one makes up in the same time: bits of one nanosecond at the fastest rate.
+            // Results are cut to a nanosecond, in which a fast step passes more than a slow one
+            // recovers: the bits of one nanosecond at the fastest rate.
             let (low, high) = (pieces.min(whole), pieces.max(whole));
             let lost_bits = 2 * 10_000_000 / S + 1;
             prop_assert!(rate.through_ns(low, lost_bits.div_ceil(8)) >= high);

@@ -1,67 +1,67 @@
-//! What a link does: its two directions as they are asked for.
+//! The settings of a link and its two directions.
 
-use super::Rate;
+use super::LinkRate;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Bytes of an IP packet that a link carries at most.
+/// Maximum size of an IP packet.
 pub const MTU: u32 = 1500;
 
 /// One direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Way {
-    /// Of the bottleneck.
-    pub rate: Rate,
-    /// From the bottleneck's end to the other namespace.
-    #[serde(serialize_with = "milliseconds", rename = "delay_ms")]
+pub struct DirectionShape {
+    /// Rate of the bottleneck.
+    pub rate: LinkRate,
+    /// Delay after the bottleneck.
+    #[serde(serialize_with = "serialize_milliseconds", rename = "delay_ms")]
     pub delay: Duration,
-    /// The delay varies evenly by this to both sides; packets stay in order.
-    #[serde(serialize_with = "milliseconds", rename = "jitter_ms")]
+    /// The delay varies uniformly by this much to both sides; packets stay in order.
+    #[serde(serialize_with = "serialize_milliseconds", rename = "jitter_ms")]
     pub jitter: Duration,
-    /// How much may wait for the bottleneck; a packet that finds no room is dropped (drop-tail).
-    pub queue: Queue,
-    /// What is lost after the bottleneck, its air time spent.
-    pub loss: Loss,
+    /// Queue before the bottleneck; a packet that does not fit is dropped (drop-tail).
+    pub queue: QueueSize,
+    /// Loss after the bottleneck; lost packets have used air time.
+    pub loss: LossModel,
 }
 
-/// Room for packets that wait.
+/// Size of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Queue {
+pub enum QueueSize {
     /// Bytes of IP packets.
     Bytes(u64),
-    /// Multiples of rate × round trip time without queues; never less than two packets.
+    /// Multiples of rate × round-trip time; at least two packets.
     Bdp(f64),
 }
 
-/// Which packets are lost.
+/// Loss model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Loss {
-    /// None but what finds no room in the queue.
+pub enum LossModel {
+    /// Only drops of the queue.
     None,
-    /// Each with this probability, whatever became of the others.
+    /// Each packet independently with this probability.
     Independent(f64),
-    /// Two states, each with its share of losses; before each packet the state may turn (Gilbert
-    /// 1960, Elliott 1963).
+    /// Two states with different loss; the state may change before each packet (Gilbert 1960,
+    /// Elliott 1963).
     GilbertElliott {
-        /// Probability of turning from the good state to the bad one.
+        /// Probability of changing from the good to the bad state.
         to_bad: f64,
-        /// Probability of turning back.
+        /// Probability of changing back.
         to_good: f64,
-        /// Share that is lost in the good state.
+        /// Loss in the good state.
         good: f64,
-        /// Share that is lost in the bad state.
+        /// Loss in the bad state.
         bad: f64,
     },
 }
 
-impl Loss {
-    /// Losses of this share in all, in bursts of this many packets on average: all of the bad
-    /// state, none of the good one.
-    pub fn bursts(share: f64, packets: f64) -> Loss {
+impl LossModel {
+    /// Losses of this share in bursts of this mean length: everything in the bad state, nothing in
+    /// the good one.
+    pub fn from_bursts(share: f64, packets: f64) -> LossModel {
         let to_good = 1.0 / packets;
-        Loss::GilbertElliott {
+        LossModel::GilbertElliott {
             to_bad: (share * to_good / (1.0 - share)).min(1.0),
             to_good,
             good: 0.0,
@@ -70,30 +70,29 @@ impl Loss {
     }
 }
 
-/// Both directions, and what decides chance.
+/// Both directions and the seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shape {
+pub struct LinkShape {
     /// From the second namespace (a server's) to the first (a client's).
-    pub down: Way,
+    pub down: DirectionShape,
     /// From the first namespace to the second.
-    pub up: Way,
-    /// The same seed loses the same packets, by their number.
+    pub up: DirectionShape,
+    /// The same seed loses the same packets by number.
     pub seed: u64,
 }
 
-impl Shape {
-    /// A round trip without queues.
+impl LinkShape {
+    /// Round-trip time without queues.
     pub fn round_trip(&self) -> Duration {
         self.down.delay + self.up.delay
     }
 
-    /// What a direction's queue holds, in bytes (of a trace: by its mean); without a rate nothing
-    /// waits.
-    pub fn queue_bytes(&self, way: &Way) -> u64 {
+    /// Returns the queue of a direction in bytes (of a trace: by its mean rate).
+    pub fn queue_bytes(&self, way: &DirectionShape) -> u64 {
         let rate = way.rate.mean().unwrap_or(0) as f64;
         match way.queue {
-            Queue::Bytes(bytes) => bytes,
-            Queue::Bdp(multiple) => {
+            QueueSize::Bytes(bytes) => bytes,
+            QueueSize::Bdp(multiple) => {
                 let product = rate / 8.0 * self.round_trip().as_secs_f64();
                 ((product * multiple) as u64).max(2 * u64::from(MTU))
             }
@@ -101,7 +100,10 @@ impl Shape {
     }
 }
 
-fn milliseconds<S: serde::Serializer>(delay: &Duration, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_milliseconds<S: serde::Serializer>(
+    delay: &Duration,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     to.serialize_f64(delay.as_secs_f64() * 1e3)
 }
 
@@ -111,21 +113,21 @@ mod tests {
 
     #[test]
     fn a_queue_in_bdp_is_rate_times_round_trip() {
-        let way = Way {
-            rate: Rate::Constant(20_000_000),
+        let way = DirectionShape {
+            rate: LinkRate::Constant(20_000_000),
             delay: Duration::from_millis(100),
             jitter: Duration::ZERO,
-            queue: Queue::Bdp(0.1),
-            loss: Loss::None,
+            queue: QueueSize::Bdp(0.1),
+            loss: LossModel::None,
         };
-        let shape = Shape {
+        let shape = LinkShape {
             down: way.clone(),
             up: way.clone(),
             seed: 1,
         };
         assert_eq!(shape.queue_bytes(&way), 50_000);
-        let small = Way {
-            queue: Queue::Bdp(0.0),
+        let small = DirectionShape {
+            queue: QueueSize::Bdp(0.0),
             ..way
         };
         assert_eq!(shape.queue_bytes(&small), 3000);

@@ -1,52 +1,75 @@
-//! Values of links with their unit: `10mbit`, `0.5bdp`, `1%`.
+//! Parses link values with units: `10mbit`, `0.5bdp`, `1%`.
 
-use super::{Loss, Queue};
+use super::{LossModel, QueueSize};
+
+/// Why a value of a link is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// Not a rate.
+    #[error("invalid rate; write a number and kbit, mbit or gbit, such as 20mbit")]
+    LinkRate,
+    /// A rate beyond the supported range.
+    #[error("rate out of range; write 1kbit to 100gbit")]
+    RateRange,
+    /// Not a percentage.
+    #[error("invalid share; write 0% to 100%, such as 0.5%")]
+    Share,
+    /// Not a loss model.
+    #[error("invalid loss; write 1%, 1%/4 for bursts of four, or ge:TO_BAD,TO_GOOD,GOOD,BAD")]
+    LossModel,
+    /// Bursts that would lose more than half of the packets.
+    #[error("loss in bursts out of range; write at most 50%")]
+    BurstShare,
+    /// Not a queue size.
+    #[error("invalid queue; write bytes or a multiple of rate × round trip: 64KiB, 0.5bdp")]
+    QueueSize,
+    /// A queue beyond the supported range.
+    #[error("queue out of range; write 0bdp to 100bdp")]
+    QueueRange,
+}
 
 const RATES: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
-/// Bits a second: `10mbit`, `500kbit`, `1.5gbit`.
+/// Parses bits per second: `10mbit`, `500kbit`, `1.5gbit`.
 ///
 /// # Errors
-/// A sentence that says what a rate looks like.
-pub fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || "a rate is a number and kbit, mbit or gbit a second, such as 20mbit".to_owned();
+/// The text is no rate.
+pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     let (number, scale) = RATES
         .iter()
         .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))
-        .ok_or_else(wrong)?;
-    let bits = positive(number).ok_or_else(wrong)? * scale;
+        .ok_or(UnitError::LinkRate)?;
+    let bits = parse_positive(number).ok_or(UnitError::LinkRate)? * scale;
     if !(1e3..=1e11).contains(&bits) {
-        return Err("a rate is from 1kbit to 100gbit".into());
+        return Err(UnitError::RateRange);
     }
     Ok(bits as u64)
 }
 
-/// A share: `1%`, `0.2%`.
+/// Parses a share: `1%`, `0.2%`.
 ///
 /// # Errors
-/// A sentence that says what a share looks like.
-pub fn fraction(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').and_then(positive);
+/// The text is no share.
+pub fn parse_share(text: &str) -> Result<f64, UnitError> {
+    let percent = text.strip_suffix('%').and_then(parse_positive);
     match percent {
         Some(percent) if percent <= 100.0 => Ok(percent / 100.0),
-        _ => Err("it is from 0% to 100%, such as 0.5%".into()),
+        _ => Err(UnitError::Share),
     }
 }
 
-/// `1%`, each packet by itself; `1%/4`, in bursts of four on average; `ge:1%,25%,0%,100%`, the
-/// chances of turning bad and good, and of losing in the good and the bad state.
+/// Parses `1%` (independent), `1%/4` (bursts of four on average) or `ge:1%,25%,0%,100%`
+/// (probabilities of turning bad and good, and loss in the good and the bad state).
 ///
 /// # Errors
-/// A sentence that says what losses look like.
-pub fn loss(text: &str) -> Result<Loss, String> {
-    let wrong =
-        || "losses are 1%, in bursts of four 1%/4, or ge:TO_BAD,TO_GOOD,GOOD,BAD".to_owned();
+/// The text is no loss model.
+pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     if let Some(model) = text.strip_prefix("ge:") {
-        let shares: Result<Vec<f64>, String> = model.split(',').map(fraction).collect();
+        let shares: Result<Vec<f64>, UnitError> = model.split(',').map(parse_share).collect();
         let [to_bad, to_good, good, bad] = shares?[..] else {
-            return Err(wrong());
+            return Err(UnitError::LossModel);
         };
-        return Ok(Loss::GilbertElliott {
+        return Ok(LossModel::GilbertElliott {
             to_bad,
             to_good,
             good,
@@ -54,36 +77,36 @@ pub fn loss(text: &str) -> Result<Loss, String> {
         });
     }
     if let Some((share, length)) = text.split_once('/') {
-        let length = positive(length).filter(|length| (1.0..=1e6).contains(length));
-        return match (fraction(share)?, length.ok_or_else(wrong)?) {
-            (share, length) if share <= 0.5 => Ok(Loss::bursts(share, length)),
-            _ => Err("in bursts at most 50% are lost".into()),
+        let length = parse_positive(length).filter(|length| (1.0..=1e6).contains(length));
+        return match (parse_share(share)?, length.ok_or(UnitError::LossModel)?) {
+            (share, length) if share <= 0.5 => Ok(LossModel::from_bursts(share, length)),
+            _ => Err(UnitError::BurstShare),
         };
     }
-    match fraction(text)? {
-        0.0 => Ok(Loss::None),
-        share => Ok(Loss::Independent(share)),
+    match parse_share(text)? {
+        0.0 => Ok(LossModel::None),
+        share => Ok(LossModel::Independent(share)),
     }
 }
 
-/// `64KiB`, or a multiple of rate × round trip: `0.5bdp`.
+/// Parses `64KiB`, or a multiple of rate × round trip: `0.5bdp`.
 ///
 /// # Errors
-/// A sentence that says what a queue looks like.
-pub fn queue(text: &str) -> Result<Queue, String> {
+/// The text is no queue size.
+pub fn parse_queue(text: &str) -> Result<QueueSize, UnitError> {
     if let Some(number) = text.strip_suffix("bdp") {
-        return match positive(number) {
-            Some(multiple) if multiple <= 100.0 => Ok(Queue::Bdp(multiple)),
-            _ => Err("a queue in bdp is from 0bdp to 100bdp".into()),
+        return match parse_positive(number) {
+            Some(multiple) if multiple <= 100.0 => Ok(QueueSize::Bdp(multiple)),
+            _ => Err(UnitError::QueueRange),
         };
     }
     let bytes = net::config::bytes(text);
     bytes
-        .map(Queue::Bytes)
-        .map_err(|_| "a queue is bytes or a multiple of rate × round trip: 64KiB, 0.5bdp".into())
+        .map(QueueSize::Bytes)
+        .map_err(|_| UnitError::QueueSize)
 }
 
-fn positive(text: &str) -> Option<f64> {
+fn parse_positive(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     text.parse().ok().filter(|_| plain)
 }
@@ -93,32 +116,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates() {
+    fn rates_have_units_and_bounds() {
         for (text, bits) in [
             ("10mbit", 10_000_000),
             ("1.5gbit", 1_500_000_000),
             ("56kbit", 56_000),
         ] {
-            assert_eq!(rate(text), Ok(bits), "{text}");
+            assert_eq!(parse_rate(text), Ok(bits), "{text}");
         }
         for wrong in [
             "10", "mbit", "-1mbit", "10Mb", "1bit", "nanmbit", "1e3mbit", "101gbit",
         ] {
-            assert!(rate(wrong).is_err(), "{wrong}");
+            assert!(parse_rate(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn shares_and_queues() {
-        assert_eq!(fraction("0.5%"), Ok(0.005));
-        assert_eq!(queue("0.5bdp"), Ok(Queue::Bdp(0.5)));
-        assert_eq!(queue("64KiB"), Ok(Queue::Bytes(65536)));
+        assert_eq!(parse_share("0.5%"), Ok(0.005));
+        assert_eq!(parse_queue("0.5bdp"), Ok(QueueSize::Bdp(0.5)));
+        assert_eq!(parse_queue("64KiB"), Ok(QueueSize::Bytes(65536)));
         for wrong in ["", "1", "101%", "-1%", "%", "inf%"] {
-            assert!(fraction(wrong).is_err(), "{wrong}");
+            assert!(parse_share(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(loss("0%"), Ok(Loss::None));
-        assert_eq!(loss("1%/4"), Ok(Loss::bursts(0.01, 4.0)));
-        assert!(loss("ge:1%,25%,0%,100%").is_ok());
+        assert_eq!(parse_loss("0%"), Ok(LossModel::None));
+        assert_eq!(parse_loss("1%/4"), Ok(LossModel::from_bursts(0.01, 4.0)));
+        assert!(parse_loss("ge:1%,25%,0%,100%").is_ok());
         for wrong in [
             "",
             "1",
@@ -129,10 +152,10 @@ mod tests {
             "ge:1%,2%,3%,4%,5%",
             "ge:1,2,3,4",
         ] {
-            assert!(loss(wrong).is_err(), "{wrong}");
+            assert!(parse_loss(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "64", "bdp", "-1bdp", "1000bdp"] {
-            assert!(queue(wrong).is_err(), "{wrong}");
+            assert!(parse_queue(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The standard's descriptors, as data (ISO/IEC 23090-8:2022, section 8; the misspelt words of the
-//! published schema are put right, `discription` is taken beside `description`).
+//! The standard's descriptors as data (ISO/IEC 23090-8:2022, section 8). Misspelled names of the
+//! published schema are corrected; `discription` is accepted beside `description`.
 
 mod processing;
 mod running;
 
-use super::Kind;
-use super::shape::Need::{May, Must, Strict};
-use super::shape::Shape::{
+use super::DescriptionKind;
+use super::shape::FieldNeed::{May, Must, Strict};
+use super::shape::FieldShape::{
     And, Count, Form, List, Name, Number, Object, OneOf, StrictForm, Text, Truth,
 };
-use super::shape::{Field, Need, Shape};
-use super::words::{is_brand, is_date_time, is_media_type, is_placement, is_uri};
-use super::{SCHEMES, among};
+use super::shape::{DescriptorField, FieldNeed, FieldShape};
+use super::text_forms::{is_brand, is_date_time, is_media_type, is_placement, is_uri};
+use super::{SCHEMES, cross_field_checks};
 
 use processing::{CONFIGURATION, PARAMETERS, PROCESSING, REQUIREMENT};
 use running::{
@@ -19,140 +19,174 @@ use running::{
     REQUEST, SCALE, SCHEDULE, SECURITY, STARTUP_DELAY, STEP, VARIABLE,
 };
 
-const fn field(name: &'static str, need: Need, shape: Shape) -> Field {
-    Field { name, need, shape }
+const fn define_field(name: &'static str, need: FieldNeed, shape: FieldShape) -> DescriptorField {
+    DescriptorField { name, need, shape }
 }
 
-const URI: Shape = Form(is_uri, "a URI, such as http://127.0.0.1:8080/film");
-const TIME: Shape = Form(
+const URI: FieldShape = Form(is_uri, "a URI, such as http://127.0.0.1:8080/film");
+const TIME: FieldShape = Form(
     is_date_time,
     "a time, such as 2026-11-21T00:00:00Z (RFC 3339)",
 );
-const MEDIA_TYPE: Shape = Form(is_media_type, "a media type, such as video/mp4");
-const BRAND: Shape = StrictForm(
+const MEDIA_TYPE: FieldShape = Form(is_media_type, "a media type, such as video/mp4");
+const BRAND: FieldShape = StrictForm(
     is_brand,
     "a brand, such as urn:mpeg:mpegi:nbmp:2023:loadtest",
 );
-const PLACEMENT: Shape = Form(
+const PLACEMENT: FieldShape = Form(
     is_placement,
     "a country or a part of it, such as NL or US-CA",
 );
-const TEXTS: Shape = List(&Name, 1);
-const COUNT: Shape = Count(0);
+const TEXTS: FieldShape = List(&Name, 1);
+const COUNT: FieldShape = Count(0);
 
-/// A whole document.
-pub(super) fn of(kind: Kind) -> Shape {
+/// Returns the shape of a whole document.
+pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {
     match kind {
-        Kind::Workflow => Object(&WORKFLOW),
-        Kind::Task => Object(&TASK),
-        Kind::Function => Object(&FUNCTION),
+        DescriptionKind::Workflow => Object(&WORKFLOW),
+        DescriptionKind::Task => Object(&TASK),
+        DescriptionKind::Function => Object(&FUNCTION),
     }
 }
 
-static WORKFLOW: &[Field] = &[
-    field("scheme", May, Object(&SCHEME)),
-    field("general", Must, Object(&GENERAL)),
-    field("repository", May, Object(&REPOSITORY)),
-    field(
+static WORKFLOW: &[DescriptorField] = &[
+    define_field("scheme", May, Object(&SCHEME)),
+    define_field("general", Must, Object(&GENERAL)),
+    define_field("repository", May, Object(&REPOSITORY)),
+    define_field(
         "input",
         Strict,
-        And(&Object(&INPUT), among::some_parameters),
+        And(
+            &Object(&INPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field(
+    define_field(
         "output",
         Strict,
-        And(&Object(&OUTPUT), among::some_parameters),
+        And(
+            &Object(&OUTPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field("processing", Strict, Object(&PROCESSING)),
-    field("requirement", Strict, Object(&REQUIREMENT)),
-    field("step", May, Object(&STEP)),
-    field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    field("failover", May, And(&Object(&FAILOVER), among::failover)),
-    field("monitoring", May, Object(&MONITORING)),
-    field("assertion", May, Object(&ASSERTION)),
-    field("reporting", May, And(&Object(&REPORTING), among::reporting)),
-    field("notification", May, Object(&NOTIFICATION)),
-    field("acknowledge", May, Object(&ACKNOWLEDGE)),
-    field("security", May, Object(&SECURITY)),
-    field("scale", May, Object(&SCALE)),
-    field("schedule", May, Object(&SCHEDULE)),
+    define_field("processing", Strict, Object(&PROCESSING)),
+    define_field("requirement", Strict, Object(&REQUIREMENT)),
+    define_field("step", May, Object(&STEP)),
+    define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
+    define_field(
+        "failover",
+        May,
+        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+    ),
+    define_field("monitoring", May, Object(&MONITORING)),
+    define_field("assertion", May, Object(&ASSERTION)),
+    define_field(
+        "reporting",
+        May,
+        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+    ),
+    define_field("notification", May, Object(&NOTIFICATION)),
+    define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
+    define_field("security", May, Object(&SECURITY)),
+    define_field("scale", May, Object(&SCALE)),
+    define_field("schedule", May, Object(&SCHEDULE)),
 ];
 
-static TASK: &[Field] = &[
-    field("scheme", May, Object(&SCHEME)),
-    field("general", Must, Object(&GENERAL)),
-    field(
+static TASK: &[DescriptorField] = &[
+    define_field("scheme", May, Object(&SCHEME)),
+    define_field("general", Must, Object(&GENERAL)),
+    define_field(
         "input",
         Strict,
-        And(&Object(&INPUT), among::some_parameters),
+        And(
+            &Object(&INPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field(
+    define_field(
         "output",
         Strict,
-        And(&Object(&OUTPUT), among::some_parameters),
+        And(
+            &Object(&OUTPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field("processing", Strict, Object(&PROCESSING)),
-    field("requirement", Strict, Object(&REQUIREMENT)),
-    field("configuration", May, CONFIGURATION),
-    field("startup-delay", May, Object(&STARTUP_DELAY)),
-    field("request", Strict, Object(&REQUEST)),
-    field("step", May, Object(&STEP)),
-    field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    field("failover", May, And(&Object(&FAILOVER), among::failover)),
-    field("monitoring", May, Object(&MONITORING)),
-    field("assertion", May, Object(&ASSERTION)),
-    field("reporting", May, And(&Object(&REPORTING), among::reporting)),
-    field("notification", May, Object(&NOTIFICATION)),
-    field("acknowledge", May, Object(&ACKNOWLEDGE)),
-    field("security", May, Object(&SECURITY)),
-    field("scale", May, Object(&SCALE)),
-    field("schedule", May, Object(&SCHEDULE)),
+    define_field("processing", Strict, Object(&PROCESSING)),
+    define_field("requirement", Strict, Object(&REQUIREMENT)),
+    define_field("configuration", May, CONFIGURATION),
+    define_field("startup-delay", May, Object(&STARTUP_DELAY)),
+    define_field("request", Strict, Object(&REQUEST)),
+    define_field("step", May, Object(&STEP)),
+    define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
+    define_field(
+        "failover",
+        May,
+        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+    ),
+    define_field("monitoring", May, Object(&MONITORING)),
+    define_field("assertion", May, Object(&ASSERTION)),
+    define_field(
+        "reporting",
+        May,
+        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+    ),
+    define_field("notification", May, Object(&NOTIFICATION)),
+    define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
+    define_field("security", May, Object(&SECURITY)),
+    define_field("scale", May, Object(&SCALE)),
+    define_field("schedule", May, Object(&SCHEDULE)),
 ];
 
-static FUNCTION: &[Field] = &[
-    field("scheme", May, Object(&SCHEME)),
-    field("general", Must, Object(&GENERAL)),
-    field(
+static FUNCTION: &[DescriptorField] = &[
+    define_field("scheme", May, Object(&SCHEME)),
+    define_field("general", Must, Object(&GENERAL)),
+    define_field(
         "input",
         Strict,
-        And(&Object(&INPUT), among::some_parameters),
+        And(
+            &Object(&INPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field(
+    define_field(
         "output",
         Strict,
-        And(&Object(&OUTPUT), among::some_parameters),
+        And(
+            &Object(&OUTPUT),
+            cross_field_checks::check_parameters_present,
+        ),
     ),
-    field("processing", May, Object(&PROCESSING)),
-    field("requirement", May, Object(&REQUIREMENT)),
-    field("configuration", May, CONFIGURATION),
-    field("step", May, Object(&STEP)),
-    field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    field("assertion", May, Object(&ASSERTION)),
-    field("variables", May, List(&VARIABLE, 1)),
-    field("events", May, List(&Object(&EVENT), 1)),
-    field("security", May, Object(&SECURITY)),
+    define_field("processing", May, Object(&PROCESSING)),
+    define_field("requirement", May, Object(&REQUIREMENT)),
+    define_field("configuration", May, CONFIGURATION),
+    define_field("step", May, Object(&STEP)),
+    define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
+    define_field("assertion", May, Object(&ASSERTION)),
+    define_field("variables", May, List(&VARIABLE, 1)),
+    define_field("events", May, List(&Object(&EVENT), 1)),
+    define_field("security", May, Object(&SECURITY)),
 ];
 
-static SCHEME: &[Field] = &[field("uri", Must, OneOf(&SCHEMES))];
+static SCHEME: &[DescriptorField] = &[define_field("uri", Must, OneOf(&SCHEMES))];
 
-static GENERAL: &[Field] = &[
-    field("id", Must, Name),
-    field("name", Strict, Text),
-    field("description", Strict, Text),
-    field("rank", May, COUNT),
-    field("nbmp-brand", May, BRAND),
-    field("published-time", May, TIME),
-    field("priority", May, Number),
-    field("location", May, Text),
-    field("task-group", May, List(&Object(&TASK_GROUP), 1)),
-    field("input-ports", Strict, List(&Object(&PORT), 1)),
-    field("output-ports", Strict, List(&Object(&PORT), 1)),
-    field("is-group", May, Truth),
-    field("nonessential", May, Truth),
-    field("state", Strict, OneOf(&STATES)),
+static GENERAL: &[DescriptorField] = &[
+    define_field("id", Must, Name),
+    define_field("name", Strict, Text),
+    define_field("description", Strict, Text),
+    define_field("rank", May, COUNT),
+    define_field("nbmp-brand", May, BRAND),
+    define_field("published-time", May, TIME),
+    define_field("priority", May, Number),
+    define_field("location", May, Text),
+    define_field("task-group", May, List(&Object(&TASK_GROUP), 1)),
+    define_field("input-ports", Strict, List(&Object(&PORT), 1)),
+    define_field("output-ports", Strict, List(&Object(&PORT), 1)),
+    define_field("is-group", May, Truth),
+    define_field("nonessential", May, Truth),
+    define_field("state", Strict, OneOf(&STATES)),
 ];
 
-/// What `general.state` may say.
+/// Values of `general.state`.
 pub(super) const STATES: [&str; 6] = [
     "null",
     "instantiated",
@@ -162,89 +196,89 @@ pub(super) const STATES: [&str; 6] = [
     "destroyed",
 ];
 
-static TASK_GROUP: &[Field] = &[
-    field("group-id", Must, Name),
-    field("task-id", Must, TEXTS),
-    field("group-type", May, OneOf(&["distance", "sync", "virtual"])),
-    field("group-mode", May, OneOf(&["synchronous", "asynchronous"])),
-    field("net-zero", May, Truth),
+static TASK_GROUP: &[DescriptorField] = &[
+    define_field("group-id", Must, Name),
+    define_field("task-id", Must, TEXTS),
+    define_field("group-type", May, OneOf(&["distance", "sync", "virtual"])),
+    define_field("group-mode", May, OneOf(&["synchronous", "asynchronous"])),
+    define_field("net-zero", May, Truth),
 ];
 
-static PORT: &[Field] = &[
-    field("port-name", Must, Name),
-    field("bind", Must, Object(&BIND)),
+static PORT: &[DescriptorField] = &[
+    define_field("port-name", Must, Name),
+    define_field("bind", Must, Object(&BIND)),
 ];
 
-static BIND: &[Field] = &[
-    field("stream-id", Strict, Name),
-    field("name", Strict, Text),
-    field("keywords", May, TEXTS),
+static BIND: &[DescriptorField] = &[
+    define_field("stream-id", Strict, Name),
+    define_field("name", Strict, Text),
+    define_field("keywords", May, TEXTS),
 ];
 
-static REPOSITORY: &[Field] = &[
-    field("mode", May, OneOf(&["strict", "preferred", "available"])),
-    field("location", Must, List(&Object(&LOCATION), 1)),
+static REPOSITORY: &[DescriptorField] = &[
+    define_field("mode", May, OneOf(&["strict", "preferred", "available"])),
+    define_field("location", Must, List(&Object(&LOCATION), 1)),
 ];
 
-static LOCATION: &[Field] = &[
-    field("url", Must, URI),
-    field("name", Strict, Text),
-    field("description", Strict, Text),
+static LOCATION: &[DescriptorField] = &[
+    define_field("url", Must, URI),
+    define_field("name", Strict, Text),
+    define_field("description", Strict, Text),
 ];
 
-static INPUT: &[Field] = &[
-    field("media-parameters", May, List(&Object(&MEDIA_IN), 0)),
-    field("metadata-parameters", May, List(&Object(&METADATA_IN), 0)),
+static INPUT: &[DescriptorField] = &[
+    define_field("media-parameters", May, List(&Object(&MEDIA_IN), 0)),
+    define_field("metadata-parameters", May, List(&Object(&METADATA_IN), 0)),
 ];
 
-static OUTPUT: &[Field] = &[
-    field("media-parameters", May, List(&Object(&MEDIA_OUT), 0)),
-    field("metadata-parameters", May, List(&Object(&METADATA_OUT), 0)),
+static OUTPUT: &[DescriptorField] = &[
+    define_field("media-parameters", May, List(&Object(&MEDIA_OUT), 0)),
+    define_field("metadata-parameters", May, List(&Object(&METADATA_OUT), 0)),
 ];
 
-const MODE: Field = field("mode", May, OneOf(&["push", "pull"]));
-const COMPLETION: Field = field("completion-timeout", May, COUNT);
+const MODE: DescriptorField = define_field("mode", May, OneOf(&["push", "pull"]));
+const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUNT);
 
-const MEDIA: [Field; 16] = [
-    // Of streams, `graph.rs` asks everybody; of restrictions, nobody writes it.
-    field("stream-id", Strict, Name),
-    field("name", Strict, Text),
-    field("keywords", Strict, TEXTS),
-    field("mime-type", Strict, MEDIA_TYPE),
-    field("protocol", Strict, Name),
-    field("caching-server-url", Strict, URI),
+const MEDIA: [DescriptorField; 16] = [
+    // `graph.rs` requires it of streams; restrictions do not have it.
+    define_field("stream-id", Strict, Name),
+    define_field("name", Strict, Text),
+    define_field("keywords", Strict, TEXTS),
+    define_field("mime-type", Strict, MEDIA_TYPE),
+    define_field("protocol", Strict, Name),
+    define_field("caching-server-url", Strict, URI),
     MODE,
-    field("throughput", May, COUNT),
-    field("buffersize", May, COUNT),
-    field("availability-duration", May, COUNT),
-    field("timeout", May, Count(1)),
-    field("codec-type", May, Text),
-    field("video-format", May, PARAMETERS),
-    field("audio-format", May, PARAMETERS),
-    field("image-format", May, PARAMETERS),
+    define_field("throughput", May, COUNT),
+    define_field("buffersize", May, COUNT),
+    define_field("availability-duration", May, COUNT),
+    define_field("timeout", May, Count(1)),
+    define_field("codec-type", May, Text),
+    define_field("video-format", May, PARAMETERS),
+    define_field("audio-format", May, PARAMETERS),
+    define_field("image-format", May, PARAMETERS),
     COMPLETION,
 ];
 
-const METADATA: [Field; 14] = [
-    // Of streams, `graph.rs` asks everybody; of restrictions, nobody writes it.
-    field("stream-id", Strict, Name),
-    field("name", Strict, Text),
-    field("keywords", Strict, TEXTS),
-    field("mime-type", Strict, MEDIA_TYPE),
-    field("protocol", Strict, Name),
-    field("caching-server-url", May, URI),
+const METADATA: [DescriptorField; 14] = [
+    // `graph.rs` requires it of streams; restrictions do not have it.
+    define_field("stream-id", Strict, Name),
+    define_field("name", Strict, Text),
+    define_field("keywords", Strict, TEXTS),
+    define_field("mime-type", Strict, MEDIA_TYPE),
+    define_field("protocol", Strict, Name),
+    define_field("caching-server-url", May, URI),
     MODE,
-    field("max-size", May, COUNT),
-    field("min-interval", May, COUNT),
-    field("availability-duration", May, COUNT),
-    field("timeout", May, Count(1)),
-    field("codec-type", May, Text),
-    field("scheme-uri", May, URI),
+    define_field("max-size", May, COUNT),
+    define_field("min-interval", May, COUNT),
+    define_field("availability-duration", May, COUNT),
+    define_field("timeout", May, Count(1)),
+    define_field("codec-type", May, Text),
+    define_field("scheme-uri", May, URI),
     COMPLETION,
 ];
 
-static MEDIA_IN: &[Field] = &MEDIA;
-static METADATA_IN: &[Field] = &METADATA;
-// Outputs know no completion, which stands last.
-static MEDIA_OUT: &[Field] = MEDIA_IN.split_at(15).0;
-static METADATA_OUT: &[Field] = METADATA_IN.split_at(13).0;
+static MEDIA_IN: &[DescriptorField] = &MEDIA;
+static METADATA_IN: &[DescriptorField] = &METADATA;
+// Outputs lack the last field, the completion timeout.
+static MEDIA_OUT: &[DescriptorField] = MEDIA_IN.split_at(15).0;
+static METADATA_OUT: &[DescriptorField] = METADATA_IN.split_at(13).0;

@@ -1,64 +1,69 @@
-//! What no schema can say: whether identifiers are there once, names lead somewhere, ports are
-//! joined, and nothing waits for itself.
+//! Checks that no schema can express: unique identifiers, resolvable names, connected ports, no
+//! cycles.
 //!
-//! Everything is looked up by name, so that the work grows with the document and not with its
-//! square: a description may come from anybody.
+//! Everything is looked up by name, so that the time grows linearly: a description may come from
+//! anyone.
 
 mod cycles;
 mod parts;
 
-use super::path::{Offence, Place};
-use super::words::{first, shortened};
-use super::{Kind, Level};
-use parts::{Connection, End, Function, Streams, connections, functions, items, text};
+use super::path::{JsonPath, NbmpFault};
+use super::text_forms::{list_first, shorten_text};
+use super::{ConformanceLevel, DescriptionKind};
+use parts::{
+    ConnectionEnd, GraphConnection, GraphFunction, StreamNames, descriptor_items, list_connections,
+    list_functions, text_member,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds what does not meet in a workflow or a task.
-pub(super) fn check(
+/// Reports unresolved references of a workflow or a task.
+pub(super) fn check_graph(
     document: &Value,
-    kind: Kind,
-    level: Level,
+    kind: DescriptionKind,
+    level: ConformanceLevel,
     known: &[&str],
-    found: &mut Vec<Offence>,
+    found: &mut Vec<NbmpFault>,
 ) {
-    let root = Place::root();
-    let streams = Streams::of(document, level, &root, found);
-    if kind == Kind::Function {
+    let root = JsonPath::root();
+    let streams = StreamNames::from_description(document, level, &root, found);
+    if kind == DescriptionKind::Function {
         return;
     }
-    let functions = functions(document, &root, found);
-    let connections = connections(document, &root, found);
-    let graph = Graph {
+    let functions = list_functions(document, &root, found);
+    let connections = list_connections(document, &root, found);
+    let graph = WorkflowGraph {
         level,
         known,
-        elsewhere: items(document, "repository", "location").next().is_some(),
+        elsewhere: descriptor_items(document, "repository", "location")
+            .next()
+            .is_some(),
         streams,
         functions,
-        joined: Joined::of(&connections),
+        joined: ConnectedPorts::from_connections(&connections),
         connections,
     };
-    graph.bound(document.get("general"), &root.at("general"), None, found);
-    graph.ends(found);
+    graph.check_bindings(document.get("general"), &root.at("general"), None, found);
+    graph.check_ends(found);
     let at = root.at("processing").at("function-restrictions");
-    for (n, function) in items(document, "processing", "function-restrictions") {
-        let name = text(function, "instance").unwrap_or_default();
-        let at = at.nth(n).at("general");
-        graph.bound(function.get("general"), &at, Some(name), found);
+    for (n, function) in descriptor_items(document, "processing", "function-restrictions") {
+        let name = text_member(function, "instance").unwrap_or_default();
+        let at = at.element(n).at("general");
+        graph.check_bindings(function.get("general"), &at, Some(name), found);
     }
-    cycles::check(&graph.connections, found);
+    cycles::check_cycles(&graph.connections, found);
 }
 
-/// The ports that connections lead to and from, by instance.
-struct Joined<'a> {
+/// Connected ports by instance.
+struct ConnectedPorts<'a> {
     inputs: BTreeSet<(&'a str, Option<&'a str>)>,
     outputs: BTreeSet<(&'a str, Option<&'a str>)>,
 }
 
-impl<'a> Joined<'a> {
-    fn of(connections: &[Connection<'a>]) -> Joined<'a> {
-        let port = |end: &End<'a>| Some((end.instance?, end.port));
-        Joined {
+impl<'a> ConnectedPorts<'a> {
+    fn from_connections(connections: &[GraphConnection<'a>]) -> ConnectedPorts<'a> {
+        let port = |end: &ConnectionEnd<'a>| Some((end.instance?, end.port));
+        ConnectedPorts {
             inputs: connections.iter().filter_map(|one| port(&one.to)).collect(),
             outputs: connections
                 .iter()
@@ -68,135 +73,143 @@ impl<'a> Joined<'a> {
     }
 }
 
-struct Graph<'a> {
-    level: Level,
+struct WorkflowGraph<'a> {
+    level: ConformanceLevel,
     known: &'a [&'a str],
-    /// A repository is named, which may know functions that are not described.
+    /// A repository is named, which may define other functions.
     elsewhere: bool,
-    streams: Streams<'a>,
-    functions: BTreeMap<&'a str, Function<'a>>,
-    joined: Joined<'a>,
-    connections: Vec<Connection<'a>>,
+    streams: StreamNames<'a>,
+    functions: BTreeMap<&'a str, GraphFunction<'a>>,
+    joined: ConnectedPorts<'a>,
+    connections: Vec<GraphConnection<'a>>,
 }
 
-/// Which of a function's ports are meant.
+/// One side of a function's ports.
 #[derive(Clone, Copy)]
-enum Side {
+enum PortSide {
     Inputs,
     Outputs,
 }
 
-impl Side {
-    fn field(self) -> &'static str {
+impl PortSide {
+    fn field_name(self) -> &'static str {
         match self {
-            Side::Inputs => "input-ports",
-            Side::Outputs => "output-ports",
+            PortSide::Inputs => "input-ports",
+            PortSide::Outputs => "output-ports",
         }
     }
 }
 
-impl Graph<'_> {
-    /// Whether both ends of every connection are there, and have these ports.
-    fn ends(&self, found: &mut Vec<Offence>) {
-        let at = Place::root().at("processing").at("connection-map");
+impl WorkflowGraph<'_> {
+    /// Checks that both ends of every connection exist and have these ports.
+    fn check_ends(&self, found: &mut Vec<NbmpFault>) {
+        let at = JsonPath::root().at("processing").at("connection-map");
         for connection in &self.connections {
-            let at = at.nth(connection.number);
-            self.end(connection.from, Side::Outputs, &at.at("from"), found);
-            self.end(connection.to, Side::Inputs, &at.at("to"), found);
+            let at = at.element(connection.number);
+            self.check_end(connection.from, PortSide::Outputs, &at.at("from"), found);
+            self.check_end(connection.to, PortSide::Inputs, &at.at("to"), found);
             if connection.from == connection.to && connection.from.instance.is_some() {
                 let what = "it joins a port to itself; name another";
-                found.push(at.at("to").offence(what));
+                found.push(at.at("to").fault_here(what));
             }
         }
     }
 
-    fn end(&self, end: End<'_>, side: Side, at: &Place, found: &mut Vec<Offence>) {
+    fn check_end(
+        &self,
+        end: ConnectionEnd<'_>,
+        side: PortSide,
+        at: &JsonPath,
+        found: &mut Vec<NbmpFault>,
+    ) {
         let Some(instance) = end.instance else {
-            return self.stream(end.id, side, at, found);
+            return self.check_stream(end.id, side, at, found);
         };
         let Some(function) = self.functions.get(instance) else {
             if !self.can_be_found(end.id) {
                 let what = format!(
                     "no function-restrictions has the instance {:?}, and {:?} is no known function; \
                      describe it, or name a repository",
-                    shortened(instance),
-                    shortened(end.id)
+                    shorten_text(instance),
+                    shorten_text(end.id)
                 );
-                found.push(at.at("instance").offence(what));
+                found.push(at.at("instance").fault_here(what));
             }
             return;
         };
-        if self.level == Level::Strict
+        if self.level == ConformanceLevel::Strict
             && let Some(id) = function.id.filter(|id| *id != end.id)
         {
             let what = format!(
                 "the instance {:?} is of another function; write {:?}",
-                shortened(instance),
-                shortened(id)
+                shorten_text(instance),
+                shorten_text(id)
             );
-            found.push(at.at("id").offence(what));
+            found.push(at.at("id").fault_here(what));
         }
         let ports = match side {
-            Side::Inputs => &function.inputs,
-            Side::Outputs => &function.outputs,
+            PortSide::Inputs => &function.inputs,
+            PortSide::Outputs => &function.outputs,
         };
         if let (Some(port), Some(ports)) = (end.port, ports)
             && !ports.known.contains(port)
         {
             let what = format!(
                 "{:?} has no such port; its {} are {}",
-                shortened(instance),
-                side.field(),
-                first(&ports.names)
+                shorten_text(instance),
+                side.field_name(),
+                list_first(&ports.names)
             );
-            found.push(at.at("port-name").offence(what));
+            found.push(at.at("port-name").fault_here(what));
         }
     }
 
-    /// The end of a workflow in use may be one of its streams.
-    fn stream(&self, id: &str, side: Side, at: &Place, found: &mut Vec<Offence>) {
+    /// In workflows in use, an end may be a stream.
+    fn check_stream(&self, id: &str, side: PortSide, at: &JsonPath, found: &mut Vec<NbmpFault>) {
         let streams = match side {
-            Side::Outputs => &self.streams.inputs,
-            Side::Inputs => &self.streams.outputs,
+            PortSide::Outputs => &self.streams.inputs,
+            PortSide::Inputs => &self.streams.outputs,
         };
         if !streams.contains(id) && !self.can_be_found(id) {
             let what = format!(
                 "{:?} is no stream of this side, nor a known function; name the instance of a function",
-                shortened(id)
+                shorten_text(id)
             );
-            found.push(at.at("id").offence(what));
+            found.push(at.at("id").fault_here(what));
         }
     }
 
-    /// Whether a function's description can be had from elsewhere.
+    /// Returns whether another source may describe the function.
     fn can_be_found(&self, id: &str) -> bool {
         self.elsewhere || self.known.contains(&id)
     }
 
-    /// Whether ports lead to a stream or a connection, and have their own names. Of the workflow
-    /// itself (`instance` none), connections do not count.
-    fn bound(
+    /// Checks that ports are bound to a stream or a connection, and have unique names. For the
+    /// workflow itself (`instance` is `None`), connections do not count.
+    fn check_bindings(
         &self,
         general: Option<&Value>,
-        at: &Place,
+        at: &JsonPath,
         instance: Option<&str>,
-        found: &mut Vec<Offence>,
+        found: &mut Vec<NbmpFault>,
     ) {
-        for side in [Side::Inputs, Side::Outputs] {
+        for side in [PortSide::Inputs, PortSide::Outputs] {
             let (streams, joined) = match side {
-                Side::Inputs => (&self.streams.inputs, &self.joined.inputs),
-                Side::Outputs => (&self.streams.outputs, &self.joined.outputs),
+                PortSide::Inputs => (&self.streams.inputs, &self.joined.inputs),
+                PortSide::Outputs => (&self.streams.outputs, &self.joined.outputs),
             };
             let mut seen = BTreeSet::new();
-            let ports = general.and_then(|general| general.get(side.field())?.as_array());
+            let ports = general.and_then(|general| general.get(side.field_name())?.as_array());
             for (n, port) in ports.into_iter().flatten().enumerate() {
-                let at = || at.at(side.field()).nth(n);
-                let name = text(port, "port-name");
+                let at = || at.at(side.field_name()).element(n);
+                let name = text_member(port, "port-name");
                 if name.is_some_and(|name| !seen.insert(name)) {
                     let what = "another port has this name; each has its own";
-                    found.push(at().at("port-name").offence(what));
+                    found.push(at().at("port-name").fault_here(what));
                 }
-                let stream = port.get("bind").and_then(|bind| text(bind, "stream-id"));
+                let stream = port
+                    .get("bind")
+                    .and_then(|bind| text_member(bind, "stream-id"));
                 let Some(stream) = stream else {
                     continue;
                 };
@@ -206,8 +219,8 @@ impl Graph<'_> {
                         Some(_) => ", and no connection has this port; join it, or name a stream",
                         None => "; name one",
                     };
-                    let what = format!("{:?} is no stream of this side{or}", shortened(stream));
-                    found.push(at().at("bind").at("stream-id").offence(what));
+                    let what = format!("{:?} is no stream of this side{or}", shorten_text(stream));
+                    found.push(at().at("bind").at("stream-id").fault_here(what));
                 }
             }
         }

@@ -1,53 +1,54 @@
-//! Descriptions of MPEG's Network-Based Media Processing (ISO/IEC 23090-8, second edition): read
-//! within bounds, and judged.
+//! Descriptions of MPEG's Network-Based Media Processing (ISO/IEC 23090-8, second edition): bounded
+//! parsing and validation.
 //!
-//! A text becomes JSON by [`read()`]; [`validate()`] holds it to the standard's field tables
-//! (`descriptors.rs`) and to what no schema can say (`graph.rs`): whether names, streams and ports
-//! meet. [`undone`] and [`without_effect`] say what of a right one the lab does not do. Every [`Offence`]
-//! has its place as a JSONPath (RFC 9535).
+//! [`parse_bounded`] parses a text as JSON. [`validate_description`] checks it against the
+//! standard's field tables (`descriptors.rs`), and checks names, streams and ports (`graph.rs`).
+//! [`find_unsupported`] and [`find_ignored`] list what the lab does not implement. Every
+//! [`NbmpFault`] has a JSONPath (RFC 9535).
 //!
-//! The published JSON schema is not used: ten of its references lead nowhere, so that it refuses
-//! or overlooks what the standard says otherwise.
+//! The published JSON schema is not used: ten of its references do not resolve, so that it rejects
+//! or accepts documents against the standard.
 
-mod among;
-mod beyond;
 mod convert;
+mod cross_field_checks;
 mod descriptors;
-pub mod functions;
+mod functions;
 mod graph;
 mod path;
 mod read;
 mod shape;
+mod text_forms;
+mod unsupported_features;
 mod validate;
-mod words;
 
-pub use beyond::{undone, without_effect};
-pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, place_of, to_experiment, to_workflow};
-pub use path::Offence;
-pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, read};
-pub use validate::{Level, OFFENCES_MAX, validate};
+pub use convert::{OWN_FUNCTIONS, REPOSITORY, REST, find_json_path, to_experiment, to_workflow};
+pub use functions::describe_function;
+pub use path::NbmpFault;
+pub use read::{BYTES_MAX, DEPTH_MAX, VALUES_MAX, parse_bounded};
+pub use unsupported_features::{find_ignored, find_unsupported};
+pub use validate::{ConformanceLevel, OFFENCES_MAX, validate_description};
 
-/// What a document describes, and its media type.
+/// Kind of a description, with its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A workflow (WDD).
+pub enum DescriptionKind {
+    /// Workflow (WDD).
     Workflow,
-    /// A task (TDD).
+    /// Task (TDD).
     Task,
-    /// A function (FDD).
+    /// Function (FDD).
     Function,
 }
 
-impl Kind {
-    /// As HTTP says it.
+impl DescriptionKind {
+    /// Returns the media type.
     pub const fn media_type(self) -> &'static str {
         match self {
-            Kind::Workflow => "application/mpeg-nbmp-wdd+json",
-            Kind::Task => "application/mpeg-nbmp-tdd+json",
-            Kind::Function => "application/mpeg-nbmp-fdd+json",
+            DescriptionKind::Workflow => "application/mpeg-nbmp-wdd+json",
+            DescriptionKind::Task => "application/mpeg-nbmp-tdd+json",
+            DescriptionKind::Function => "application/mpeg-nbmp-fdd+json",
         }
     }
 }
 
-/// What `scheme.uri` says: the first edition, and the second, which is written.
+/// Values of `scheme.uri`: the first edition, and the second, which this program writes.
 pub const SCHEMES: [&str; 2] = ["urn:mpeg:mpegi:nbmp:2020", "urn:mpeg:mpegi:nbmp:2023"];

@@ -1,54 +1,54 @@
-//! Places in a document.
+//! Paths in a JSON document.
 
 use std::fmt::{self, Write};
 
-/// Something wrong, with its place.
+/// A fault of a description with its path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Offence {
-    /// A JSONPath (RFC 9535), such as `$.processing['connection-map'][0].from.instance`; of a
-    /// field that is missing, where it should be.
+pub struct NbmpFault {
+    /// A JSONPath (RFC 9535), such as `$.processing['connection-map'][0].from.instance`; for a
+    /// missing field, its expected path.
     pub path: String,
-    /// What is wrong, and what to do.
+    /// The fault and its remedy.
     pub what: String,
 }
 
-impl fmt::Display for Offence {
+impl fmt::Display for NbmpFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.what)
     }
 }
 
-/// Where a walk is.
+/// A path during a walk.
 #[derive(Debug, Clone)]
-pub(super) struct Place(String);
+pub(super) struct JsonPath(String);
 
-impl Place {
-    pub(super) fn root() -> Place {
-        Place("$".into())
+impl JsonPath {
+    pub(super) fn root() -> JsonPath {
+        JsonPath("$".into())
     }
 
-    /// Of a member.
-    pub(super) fn at(&self, name: &str) -> Place {
-        Place(format!("{}{}", self.0, Member(name)))
+    /// Returns the path of a member.
+    pub(super) fn at(&self, name: &str) -> JsonPath {
+        JsonPath(format!("{}{}", self.0, PathMember(name)))
     }
 
-    /// Of an element.
-    pub(super) fn nth(&self, n: usize) -> Place {
-        Place(format!("{}[{n}]", self.0))
+    /// Returns the path of an element.
+    pub(super) fn element(&self, n: usize) -> JsonPath {
+        JsonPath(format!("{}[{n}]", self.0))
     }
 
-    pub(super) fn offence(&self, what: impl Into<String>) -> Offence {
-        Offence {
+    pub(super) fn fault_here(&self, what: impl Into<String>) -> NbmpFault {
+        NbmpFault {
             path: self.0.clone(),
             what: what.into(),
         }
     }
 }
 
-/// A member's name as a segment: short where RFC 9535 allows that, else quoted.
-pub(super) struct Member<'a>(pub(super) &'a str);
+/// A member's name as a path segment: short if RFC 9535 allows it, otherwise quoted.
+pub(super) struct PathMember<'a>(pub(super) &'a str);
 
-impl fmt::Display for Member<'_> {
+impl fmt::Display for PathMember<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
         let short =
@@ -74,17 +74,22 @@ mod tests {
 
     #[test]
     fn names_are_quoted_where_they_must_be() {
-        let place = Place::root()
+        let place = JsonPath::root()
             .at("general")
             .at("input-ports")
-            .nth(3)
+            .element(3)
             .at("it's");
         assert_eq!(
-            place.offence("").path,
+            place.fault_here("").path,
             r"$.general['input-ports'][3]['it\'s']"
         );
         assert_eq!(
-            Place::root().at("").at("1a").at("\n").offence("").path,
+            JsonPath::root()
+                .at("")
+                .at("1a")
+                .at("\n")
+                .fault_here("")
+                .path,
             r"$['']['1a']['\u000a']"
         );
     }

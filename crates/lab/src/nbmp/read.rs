@@ -1,87 +1,87 @@
-//! JSON within bounds: length, depth, number of values, and no name twice.
+//! Parses JSON with limits on length, depth and number of values; rejects duplicate names.
 
-use super::path::{Member, Offence};
+use super::path::{NbmpFault, PathMember};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write};
 
-/// A longer text is refused.
+/// Length limit.
 pub const BYTES_MAX: usize = 4 << 20;
-/// Objects and arrays within each other.
+/// Nesting limit of objects and arrays.
 pub const DEPTH_MAX: usize = 32;
-/// Values in all.
+/// Limit of all values.
 pub const VALUES_MAX: usize = 100_000;
 
-/// A document as JSON.
+/// Parses a document.
 ///
 /// # Errors
-/// Where it is no JSON, where a name stands twice, or which bound it is beyond.
-pub fn read(text: &[u8]) -> Result<Value, Offence> {
+/// The text is no JSON, has a duplicate name, or exceeds a limit.
+pub fn parse_bounded(text: &[u8]) -> Result<Value, NbmpFault> {
     if text.len() > BYTES_MAX {
         let what = format!("{} bytes; at most {BYTES_MAX}", text.len());
-        return Err(Offence {
+        return Err(NbmpFault {
             path: "$".into(),
             what,
         });
     }
-    let walk = Walk::default();
+    let walk = ReadPosition::default();
     let mut from = serde_json::Deserializer::from_slice(text);
-    let seed = Seed {
+    let seed = BoundedSeed {
         walk: &walk,
         depth: 0,
     };
     let read = seed.deserialize(&mut from);
     let read = read.and_then(|value| from.end().map(|()| value));
-    read.map_err(|error| Offence {
+    read.map_err(|error| NbmpFault {
         path: walk.place.take(),
         what: error.to_string(),
     })
 }
 
-/// Where the reading is, and how much it has read.
-struct Walk {
+/// Position of the parser, and the number of values so far.
+struct ReadPosition {
     place: RefCell<String>,
     values: Cell<usize>,
 }
 
-impl Default for Walk {
-    fn default() -> Walk {
-        Walk {
+impl Default for ReadPosition {
+    fn default() -> ReadPosition {
+        ReadPosition {
             place: RefCell::new("$".into()),
             values: Cell::new(0),
         }
     }
 }
 
-impl Walk {
-    /// Goes one down; gives back how to come up again.
-    fn enter(&self, segment: impl fmt::Display) -> usize {
+impl ReadPosition {
+    /// Appends a segment; returns the length to restore.
+    fn enter_segment(&self, segment: impl fmt::Display) -> usize {
         let mut place = self.place.borrow_mut();
         let before = place.len();
         let _ = write!(place, "{segment}");
         before
     }
 
-    fn leave(&self, before: usize) {
+    fn leave_segment(&self, before: usize) {
         self.place.borrow_mut().truncate(before);
     }
 }
 
-struct Seed<'a> {
-    walk: &'a Walk,
+struct BoundedSeed<'a> {
+    walk: &'a ReadPosition,
     depth: usize,
 }
 
-impl Seed<'_> {
-    fn inner(&self) -> Seed<'_> {
-        Seed {
+impl BoundedSeed<'_> {
+    fn nested_seed(&self) -> BoundedSeed<'_> {
+        BoundedSeed {
             walk: self.walk,
             depth: self.depth + 1,
         }
     }
 
-    fn deep<E: Error>(&self) -> Result<(), E> {
+    fn check_depth<E: Error>(&self) -> Result<(), E> {
         if self.depth < DEPTH_MAX {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Seed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for BoundedSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -106,7 +106,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for BoundedSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,12 +141,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
-        self.deep()?;
+        self.check_depth()?;
         let mut list = Vec::new();
         loop {
-            let before = self.walk.enter(format_args!("[{}]", list.len()));
-            let next = from.next_element_seed(self.inner())?;
-            self.walk.leave(before);
+            let before = self.walk.enter_segment(format_args!("[{}]", list.len()));
+            let next = from.next_element_seed(self.nested_seed())?;
+            self.walk.leave_segment(before);
             match next {
                 Some(value) => list.push(value),
                 None => return Ok(Value::Array(list)),
@@ -155,15 +155,15 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
-        self.deep()?;
+        self.check_depth()?;
         let mut map = Map::new();
         while let Some(name) = from.next_key::<String>()? {
-            let before = self.walk.enter(Member(&name));
+            let before = self.walk.enter_segment(PathMember(&name));
             if map.contains_key(&name) {
                 return Err(A::Error::custom("this name stands twice: leave one"));
             }
-            let value = from.next_value_seed(self.inner())?;
-            self.walk.leave(before);
+            let value = from.next_value_seed(self.nested_seed())?;
+            self.walk.leave_segment(before);
             map.insert(name, value);
         }
         Ok(Value::Object(map))
@@ -178,7 +178,7 @@ mod tests {
     fn it_reads_what_serde_json_reads() {
         let text = r#"{"a":[1,-2,3.5,true,null,"x\u00e9"],"b":{"c":{}},"d":18446744073709551615}"#;
         let expected: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(read(text.as_bytes()), Ok(expected));
+        assert_eq!(parse_bounded(text.as_bytes()), Ok(expected));
     }
 
     #[test]
@@ -197,12 +197,12 @@ mod tests {
             (&many, "$[99999]", "more than 100000"),
             (&long, "$", "at most 4194304"),
         ] {
-            let offence = read(text.as_bytes()).unwrap_err();
+            let offence = parse_bounded(text.as_bytes()).unwrap_err();
             assert!(offence.path.ends_with(path), "{offence}");
             assert!(offence.what.contains(what), "{offence}");
         }
         let at_most = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
-        assert!(read(at_most.as_bytes()).is_ok());
-        assert!(read(b"\"\xff\"").is_err());
+        assert!(parse_bounded(at_most.as_bytes()).is_ok());
+        assert!(parse_bounded(b"\"\xff\"").is_err());
     }
 }

@@ -1,137 +1,154 @@
-//! What a field may hold, said as data, and one walk that holds documents to it.
+//! Types of fields as data, and the walk that checks documents against them.
 
-use super::Level;
-use super::path::{Offence, Place};
-use super::words::{closest, kind_of, list};
+use super::ConformanceLevel;
+use super::path::{JsonPath, NbmpFault};
+use super::text_forms::{describe_value, join_names};
+use crate::closest_name::find_closest_name;
 use serde_json::{Map, Value};
 
 /// A field of an object.
-pub(super) struct Field {
+pub(super) struct DescriptorField {
     pub(super) name: &'static str,
-    pub(super) need: Need,
-    pub(super) shape: Shape,
+    pub(super) need: FieldNeed,
+    pub(super) shape: FieldShape,
 }
 
-/// Who must write a field.
+/// Requirement level of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Everybody.
+pub(super) enum FieldNeed {
+    /// Always required.
     Must,
-    /// Whoever keeps to the standard; documents that are in use do without.
+    /// Required by the standard, but missing in documents in use.
     Strict,
-    /// Nobody.
+    /// Optional.
     May,
 }
 
-/// Adds what is wrong among a value's members.
-pub(super) type Among = fn(&Value, &Place, &mut Vec<Offence>);
+/// A check of several members.
+pub(super) type MemberCheck = fn(&Value, &JsonPath, &mut Vec<NbmpFault>);
 
-/// What a field may hold.
-pub(super) enum Shape {
+/// Type of a field.
+pub(super) enum FieldShape {
     Text,
     /// A text that is not empty.
     Name,
     OneOf(&'static [&'static str]),
-    /// A text of a form, at either level: the test, and its words.
+    /// A text with a test and its description, at either level.
     Form(fn(&str) -> bool, &'static str),
-    /// The same, of whoever keeps to the standard.
+    /// A text that is only tested at the strict level.
     StrictForm(fn(&str) -> bool, &'static str),
-    /// A whole number that is not less.
+    /// An integer of at least this value.
     Count(i64),
     Whole,
     Number,
     Truth,
-    /// An array; the standard's least length, which documents in use do not keep to.
-    List(&'static Shape, usize),
-    /// Behind two references, so that descriptors may hold each other.
-    Object(&'static &'static [Field]),
+    /// An array with the standard's minimum length, which documents in use do not observe.
+    List(&'static FieldShape, usize),
+    /// Two references, so that descriptors may be recursive.
+    Object(&'static &'static [DescriptorField]),
     /// Any object.
     Free,
     Any,
-    /// A shape, and what must hold among its members besides.
-    And(&'static Shape, Among),
+    /// A type with an additional check.
+    And(&'static FieldShape, MemberCheck),
 }
 
-impl Shape {
-    /// What is expected, in words.
-    fn words(&self) -> String {
+impl FieldShape {
+    /// Describes the expected value.
+    fn describe_expected(&self) -> String {
         match self {
-            Shape::Text => "a text".into(),
-            Shape::Name => "a text that is not empty".into(),
-            Shape::OneOf(all) => format!("one of {}", list(all)),
-            Shape::Form(_, words) | Shape::StrictForm(_, words) => (*words).into(),
-            Shape::And(shape, _) => shape.words(),
-            Shape::Count(least) => format!("a whole number from {least}"),
-            Shape::Whole => "a whole number".into(),
-            Shape::Number => "a number".into(),
-            Shape::Truth => "true or false".into(),
-            Shape::List(shape, _) => format!("an array, each of it {}", shape.words()),
-            Shape::Object(fields) => {
-                let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
-                format!("an object of {}", list(&names))
+            FieldShape::Text => "a text".into(),
+            FieldShape::Name => "a text that is not empty".into(),
+            FieldShape::OneOf(all) => format!("one of {}", join_names(all)),
+            FieldShape::Form(_, words) | FieldShape::StrictForm(_, words) => (*words).into(),
+            FieldShape::And(shape, _) => shape.describe_expected(),
+            FieldShape::Count(least) => format!("a whole number from {least}"),
+            FieldShape::Whole => "a whole number".into(),
+            FieldShape::Number => "a number".into(),
+            FieldShape::Truth => "true or false".into(),
+            FieldShape::List(shape, _) => {
+                format!("an array, each of it {}", shape.describe_expected())
             }
-            Shape::Free => "an object".into(),
-            Shape::Any => "a value".into(),
+            FieldShape::Object(fields) => {
+                let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+                format!("an object of {}", join_names(&names))
+            }
+            FieldShape::Free => "an object".into(),
+            FieldShape::Any => "a value".into(),
         }
     }
 
-    /// Adds what is wrong in a value.
-    pub(super) fn hold(&self, value: &Value, level: Level, at: &Place, found: &mut Vec<Offence>) {
+    /// Reports the faults of a value.
+    pub(super) fn hold(
+        &self,
+        value: &Value,
+        level: ConformanceLevel,
+        at: &JsonPath,
+        found: &mut Vec<NbmpFault>,
+    ) {
         let fits = match (self, value) {
-            (Shape::Object(fields), Value::Object(map)) => {
-                return members(fields, map, level, at, found);
+            (FieldShape::Object(fields), Value::Object(map)) => {
+                return check_members(fields, map, level, at, found);
             }
-            (Shape::List(shape, least), Value::Array(values)) => {
-                if level == Level::Strict && values.len() < *least {
-                    found.push(at.offence(format!("it is empty; add {}", shape.words())));
+            (FieldShape::List(shape, least), Value::Array(values)) => {
+                if level == ConformanceLevel::Strict && values.len() < *least {
+                    found.push(
+                        at.fault_here(format!("it is empty; add {}", shape.describe_expected())),
+                    );
                 }
                 let each = values.iter().enumerate();
-                return each.for_each(|(n, value)| shape.hold(value, level, &at.nth(n), found));
+                return each.for_each(|(n, value)| shape.hold(value, level, &at.element(n), found));
             }
-            (Shape::And(shape, among), value) => {
+            (FieldShape::And(shape, among), value) => {
                 shape.hold(value, level, at, found);
                 return among(value, at, found);
             }
-            (Shape::Text, Value::String(_))
-            | (Shape::Number, Value::Number(_))
-            | (Shape::Truth, Value::Bool(_))
-            | (Shape::Free, Value::Object(_))
-            | (Shape::Any, _) => true,
-            (Shape::Name, Value::String(text)) => !text.trim().is_empty(),
-            (Shape::OneOf(all), Value::String(text)) => all.contains(&text.as_str()),
-            (Shape::Form(test, _), Value::String(text)) => test(text),
-            (Shape::StrictForm(test, _), Value::String(text)) => level == Level::Lax || test(text),
-            (Shape::Count(least), value) => match (value.as_i64(), value.as_u64()) {
+            (FieldShape::Text, Value::String(_))
+            | (FieldShape::Number, Value::Number(_))
+            | (FieldShape::Truth, Value::Bool(_))
+            | (FieldShape::Free, Value::Object(_))
+            | (FieldShape::Any, _) => true,
+            (FieldShape::Name, Value::String(text)) => !text.trim().is_empty(),
+            (FieldShape::OneOf(all), Value::String(text)) => all.contains(&text.as_str()),
+            (FieldShape::Form(test, _), Value::String(text)) => test(text),
+            (FieldShape::StrictForm(test, _), Value::String(text)) => {
+                level == ConformanceLevel::Lax || test(text)
+            }
+            (FieldShape::Count(least), value) => match (value.as_i64(), value.as_u64()) {
                 (Some(number), _) => number >= *least,
                 (None, beyond) => beyond.is_some(),
             },
-            (Shape::Whole, value) => value.is_i64() || value.is_u64(),
+            (FieldShape::Whole, value) => value.is_i64() || value.is_u64(),
             _ => false,
         };
         if !fits {
-            found.push(at.offence(format!("{}; write {}", kind_of(value), self.words())));
+            found.push(at.fault_here(format!(
+                "{}; write {}",
+                describe_value(value),
+                self.describe_expected()
+            )));
         }
     }
 }
 
-fn members(
-    fields: &[Field],
+fn check_members(
+    fields: &[DescriptorField],
     map: &Map<String, Value>,
-    level: Level,
-    at: &Place,
-    found: &mut Vec<Offence>,
+    level: ConformanceLevel,
+    at: &JsonPath,
+    found: &mut Vec<NbmpFault>,
 ) {
     for field in fields {
         let needed = match field.need {
-            Need::Must => true,
-            Need::Strict => level == Level::Strict,
-            Need::May => false,
+            FieldNeed::Must => true,
+            FieldNeed::Strict => level == ConformanceLevel::Strict,
+            FieldNeed::May => false,
         };
         match map.get(field.name) {
             Some(value) => field.shape.hold(value, level, &at.at(field.name), found),
             None if needed => {
-                let what = format!("it is missing; add {}", field.shape.words());
-                found.push(at.at(field.name).offence(what));
+                let what = format!("it is missing; add {}", field.shape.describe_expected());
+                found.push(at.at(field.name).fault_here(what));
             }
             None => {}
         }
@@ -141,10 +158,13 @@ fn members(
             continue;
         }
         let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-        let what = match closest(name, &known) {
+        let what = match find_closest_name(name, &known) {
             Some(close) => format!("NBMP has no such field here; write {close}, or remove it"),
-            None => format!("NBMP has no such field here; there are {}", list(&known)),
+            None => format!(
+                "NBMP has no such field here; there are {}",
+                join_names(&known)
+            ),
         };
-        found.push(at.at(name).offence(what));
+        found.push(at.at(name).fault_here(what));
     }
 }

@@ -1,28 +1,33 @@
-//! All judgements together.
+//! Runs all checks of a description.
 
-use super::path::{Offence, Place};
-use super::{Kind, descriptors, graph};
+use super::path::{JsonPath, NbmpFault};
+use super::{DescriptionKind, descriptors, graph};
 use serde_json::Value;
 
-/// How much of the standard is held to.
+/// Strictness of validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// All that it asks for.
+pub enum ConformanceLevel {
+    /// Everything that the standard requires.
     Strict,
-    /// What documents in use keep to: types, choices, references and identifiers, but ports of
-    /// workflows, keywords, images, and whole descriptors may be missing or empty.
+    /// Types, choices, references and identifiers. Ports of workflows, keywords, images and whole
+    /// descriptors may be missing or empty, as in documents in use.
     Lax,
 }
 
-/// No more offences are told.
+/// Maximum number of reported faults.
 pub const OFFENCES_MAX: usize = 1000;
 
-/// All that is wrong in a document, in the order of its fields. `known` are the functions, by
-/// identifier, that documents may name without describing them.
-pub fn validate(document: &Value, kind: Kind, level: Level, known: &[&str]) -> Vec<Offence> {
+/// Returns all faults of a document in the order of its fields. `known` lists functions that
+/// documents may name without describing them.
+pub fn validate_description(
+    document: &Value,
+    kind: DescriptionKind,
+    level: ConformanceLevel,
+    known: &[&str],
+) -> Vec<NbmpFault> {
     let mut found = Vec::new();
-    descriptors::of(kind).hold(document, level, &Place::root(), &mut found);
-    graph::check(document, kind, level, known, &mut found);
+    descriptors::shape_of(kind).hold(document, level, &JsonPath::root(), &mut found);
+    graph::check_graph(document, kind, level, known, &mut found);
     found.dedup();
     found.truncate(OFFENCES_MAX);
     found

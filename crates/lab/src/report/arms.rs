@@ -1,53 +1,53 @@
-//! Each arm by itself.
+//! Statistics of each arm.
 
-use super::runs::Runs;
+use super::runs::RunIndex;
 use crate::experiment::Arm;
-use serde::Serialize;
-use stats::Interval;
+use serde::{Deserialize, Serialize};
+use stats::ConfidenceInterval;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Means of runs that scatter more than this, as a share of their mean, call an arm unstable.
+/// Relative standard deviation above which an arm is called unstable.
 pub(super) const SPREAD_MAX: f64 = 0.1;
 
-/// One arm.
-#[derive(Debug, Clone, Serialize)]
-pub struct OfArm {
-    /// The variables' values.
+/// Results of an arm.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ArmReport {
+    /// Values of the variables.
     pub arm: Arm,
     /// Runs that count.
     pub runs: usize,
-    /// By quantity.
-    pub values: BTreeMap<String, Sample>,
+    /// Statistics by quantity.
+    pub values: BTreeMap<String, QuantitySummary>,
 }
 
 /// A quantity of an arm over its rounds.
-#[derive(Debug, Clone, Serialize)]
-pub struct Sample {
-    /// Rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QuantitySummary {
+    /// Number of rounds.
     pub n: usize,
-    /// Arithmetic.
+    /// Arithmetic mean.
     pub mean: f64,
     /// 95 % bootstrap interval of the mean.
     pub interval: Option<[f64; 2]>,
-    /// The middle one.
+    /// Median.
     pub median: f64,
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
-    /// The standard deviation of the runs' values by their mean; none of one run, or around 0.
+    /// Standard deviation divided by the mean; `None` for a single run or a mean of 0.
     pub spread: Option<f64>,
 }
 
-impl Sample {
-    /// None of nothing.
-    pub(super) fn of(values: &[f64], seed: u64) -> Option<Sample> {
-        let found = stats::Summary::of(values, seed)?;
+impl QuantitySummary {
+    /// Returns `None` without values.
+    pub(super) fn from_values(values: &[f64], seed: u64) -> Option<QuantitySummary> {
+        let found = stats::SampleSummary::from_values(values, seed)?;
         let spread = found.deviation / found.mean.abs();
-        Some(Sample {
+        Some(QuantitySummary {
             n: found.n,
             mean: found.mean,
-            interval: found.interval.map(pair),
+            interval: found.interval.map(as_pair),
             median: found.median,
             min: found.min,
             max: found.max,
@@ -55,20 +55,20 @@ impl Sample {
         })
     }
 
-    /// Whether its runs scatter so much that the arm is called unstable.
-    pub fn unstable(&self) -> bool {
+    /// Returns whether the arm is unstable.
+    pub fn is_unstable(&self) -> bool {
         self.spread.is_some_and(|spread| spread > SPREAD_MAX)
     }
 }
 
-impl OfArm {
-    pub(super) fn of(arm: &Arm, runs: &Runs<'_>, seed: u64) -> OfArm {
+impl ArmReport {
+    pub(super) fn from_runs(arm: &Arm, runs: &RunIndex<'_>, seed: u64) -> ArmReport {
         let names: BTreeSet<&String> = runs.of(arm).flat_map(|(_, r)| r.values.keys()).collect();
         let sample = |name: &String| {
-            let sample = Sample::of(&runs.values(arm, name), seed)?;
+            let sample = QuantitySummary::from_values(&runs.values(arm, name), seed)?;
             Some((name.clone(), sample))
         };
-        OfArm {
+        ArmReport {
             arm: arm.clone(),
             runs: runs.of(arm).count(),
             values: names.into_iter().filter_map(sample).collect(),
@@ -76,12 +76,12 @@ impl OfArm {
     }
 }
 
-pub(super) fn pair(interval: Interval) -> [f64; 2] {
+pub(super) fn as_pair(interval: ConfidenceInterval) -> [f64; 2] {
     [interval.low, interval.high]
 }
 
-/// An arm in words.
-pub(super) fn words(arm: &Arm) -> String {
+/// Describes an arm.
+pub(super) fn describe_arm(arm: &Arm) -> String {
     let each = arm.iter().map(|(name, value)| format!("{name} {value}"));
     let text = each.collect::<Vec<_>>().join(", ");
     if text.is_empty() { "–".into() } else { text }

@@ -1,59 +1,59 @@
-//! What was expected, and what came.
+//! Evaluates the expectations of a document.
 
-use super::arms::{Sample, pair};
-use super::runs::{Runs, has, texts};
-use crate::experiment::document::Expect;
-use crate::experiment::{Arm, Plan};
-use serde::Serialize;
+use super::arms::{QuantitySummary, as_pair};
+use super::runs::{RunIndex, has_values, value_texts};
+use crate::experiment::document::Expectation;
+use crate::experiment::{Arm, RunPlan};
+use serde::{Deserialize, Serialize};
 
-/// An expectation in one cell: where all other variables have these values.
-#[derive(Debug, Clone, Serialize)]
-pub struct Claim {
-    /// In words.
+/// An expectation for one combination of the other variables.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// The claim as a sentence.
     pub that: String,
-    /// What of.
+    /// The quantity.
     pub quantity: String,
-    /// The other variables' values.
+    /// Values of the other variables.
     pub cell: Arm,
-    /// Rounds that could be used.
+    /// Number of usable rounds.
     pub n: usize,
-    /// Whether it is a ratio.
+    /// Whether the value is a ratio.
     pub ratio: bool,
-    /// The ratio's geometric mean, or the mean.
+    /// Geometric mean of the ratio, or mean.
     pub value: f64,
     /// Its 95 % bootstrap interval over rounds.
     pub interval: Option<[f64; 2]>,
-    /// Of ratios: the middle one, and the ratio of means.
+    /// For ratios: the median, and the ratio of means.
     pub median_and_of_means: Option<[f64; 2]>,
-    /// The bounds of what is expected.
+    /// Lower bound.
     pub at_least: Option<f64>,
-    /// See `at_least`.
+    /// Upper bound.
     pub at_most: Option<f64>,
-    /// What the source found of it.
+    /// Finding of the source.
     pub found: Option<String>,
-    /// Why it does not hold, as the document says.
+    /// Reason why it does not hold, from the document.
     pub because: Option<String>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// All of the interval is within the bounds.
+    /// The whole interval is within the bounds.
     Holds,
-    /// All of it is outside.
+    /// The whole interval is outside.
     Fails,
     /// Neither, or too few rounds for an interval.
     Undecided,
-    /// It has no bounds: nothing is claimed.
+    /// There are no bounds.
     Told,
 }
 
 impl Verdict {
-    /// In a word.
-    pub(super) fn word(self) -> &'static str {
+    /// Returns the verdict as one word.
+    pub(super) fn as_word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::Fails => "fails",
@@ -63,36 +63,44 @@ impl Verdict {
     }
 }
 
-/// All expectations in all cells that have been measured.
-pub(super) fn claims(plan: &Plan, runs: &Runs<'_>) -> Vec<Claim> {
+/// Evaluates all expectations for all measured combinations.
+pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let mut claims = Vec::new();
     for expect in &plan.document.expect {
         let expect = expect.get_ref();
-        let (of, only) = (texts(&expect.of), texts(&expect.only));
-        for arm in runs.arms().filter(|arm| has(arm, &of) && has(arm, &only)) {
-            claims.extend(claim(expect, arm, runs, plan.document.seed));
+        let (of, only) = (value_texts(&expect.of), value_texts(&expect.only));
+        for arm in runs
+            .arms()
+            .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
+        {
+            claims.extend(evaluate_claim(expect, arm, runs, plan.document.seed));
         }
     }
     claims
 }
 
-/// None where nothing was measured of it.
-fn claim(expect: &Expect, arm: &Arm, runs: &Runs<'_>, seed: u64) -> Option<Claim> {
-    let to = texts(&expect.to);
+/// Returns `None` if nothing was measured.
+fn evaluate_claim(
+    expect: &Expectation,
+    arm: &Arm,
+    runs: &RunIndex<'_>,
+    seed: u64,
+) -> Option<ClaimResult> {
+    let to = value_texts(&expect.to);
     let quantity = expect.quantity.get_ref();
     let (n, value, interval, beside) = if to.is_empty() {
-        let found = Sample::of(&runs.values(arm, quantity), seed)?;
+        let found = QuantitySummary::from_values(&runs.values(arm, quantity), seed)?;
         (found.n, found.mean, found.interval, None)
     } else {
         let mut other = arm.clone();
         other.extend(to.clone());
         let (n, ratio) = runs.ratio(arm, &other, quantity)?;
         let beside = Some([ratio.median, ratio.of_means]);
-        (n, ratio.geometric, ratio.interval.map(pair), beside)
+        (n, ratio.geometric, ratio.interval.map(as_pair), beside)
     };
     let mut cell = arm.clone();
     cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
-    Some(Claim {
+    Some(ClaimResult {
         that: expect.that.clone(),
         quantity: quantity.clone(),
         cell,
@@ -105,11 +113,11 @@ fn claim(expect: &Expect, arm: &Arm, runs: &Runs<'_>, seed: u64) -> Option<Claim
         at_most: expect.at_most,
         found: expect.found.clone(),
         because: expect.because.clone(),
-        verdict: verdict(expect, interval),
+        verdict: decide_verdict(expect, interval),
     })
 }
 
-fn verdict(expect: &Expect, interval: Option<[f64; 2]>) -> Verdict {
+fn decide_verdict(expect: &Expectation, interval: Option<[f64; 2]>) -> Verdict {
     let least = expect.at_least.unwrap_or(f64::NEG_INFINITY);
     let most = expect.at_most.unwrap_or(f64::INFINITY);
     match interval {

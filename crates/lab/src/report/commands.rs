@@ -1,49 +1,49 @@
-//! What was run, exactly, as far as it does not lie in this machine's folders.
+//! The commands of an experiment, without paths of this machine.
 
-use super::arms::words;
-use crate::experiment::document::Document;
-use crate::experiment::{Plan, command_line};
-use serde::Serialize;
+use super::arms::describe_arm;
+use crate::experiment::document::ExperimentDocument;
+use crate::experiment::{RunPlan, command_line};
+use serde::{Deserialize, Serialize};
 
-/// A command line, variables, addresses and ports filled in; sources and folders as written.
-#[derive(Debug, Clone, Serialize)]
-pub struct Command {
+/// A command with variables, addresses and ports filled in; sources and folders stay placeholders.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReportedCommand {
     /// `function origin`, `sink viewers`, `source film`.
     pub of: String,
-    /// Its place, where links make places.
+    /// Its place, if links define places.
     pub at: Option<String>,
-    /// By the shell.
+    /// The shell command.
     pub run: String,
-    /// The arms that it is of, where it is not of all.
+    /// The arms that use it; empty if all do.
     pub arms: Vec<String>,
 }
 
-/// Each different one once.
-pub(super) fn commands(plan: &Plan) -> Vec<Command> {
+/// Lists each distinct command once.
+pub(super) fn list_commands(plan: &RunPlan) -> Vec<ReportedCommand> {
     let document = &plan.document;
     let mut all = Vec::new();
     for (name, source) in &document.source {
         let made = source.make.as_ref().or(source.media.as_ref());
-        all.extend(made.map(|run| Command {
+        all.extend(made.map(|run| ReportedCommand {
             of: format!("source {}", name.get_ref()),
             at: None,
             run: run.get_ref().clone(),
             arms: Vec::new(),
         }));
     }
-    for (kind, name) in parts(document) {
-        let mut of_part: Vec<Command> = Vec::new();
+    for (kind, name) in list_components(document) {
+        let mut of_part: Vec<ReportedCommand> = Vec::new();
         for arm in &plan.arms {
             let Some((at, run)) = command_line(document, arm, kind, name) else {
                 continue;
             };
             match of_part.iter_mut().find(|known| known.run == run) {
-                Some(known) => known.arms.push(words(arm)),
-                None => of_part.push(Command {
+                Some(known) => known.arms.push(describe_arm(arm)),
+                None => of_part.push(ReportedCommand {
                     of: format!("{kind} {name}"),
                     at,
                     run,
-                    arms: vec![words(arm)],
+                    arms: vec![describe_arm(arm)],
                 }),
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn commands(plan: &Plan) -> Vec<Command> {
     all
 }
 
-fn parts(document: &Document) -> impl Iterator<Item = (&'static str, &str)> {
+fn list_components(document: &ExperimentDocument) -> impl Iterator<Item = (&'static str, &str)> {
     let functions = document.function.keys();
     let functions = functions.map(|name| ("function", name.get_ref().as_str()));
     let sinks = document

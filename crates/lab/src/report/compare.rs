@@ -1,79 +1,80 @@
-//! Runs of one experiment beside each other: two days, two machines, before and after a change.
+//! Compares several result folders of one experiment: two days, two machines, before and after a
+//! change.
 
-use super::arms::{Sample, pair, words};
-use super::beside::beside;
-use super::html::illustrated;
-use super::markdown::{line, machine_table};
-use super::runs::Runs;
-use super::table::{Table, escape, number, range};
-use crate::experiment::{Arm, Machine, Plan, Record};
+use super::arms::{QuantitySummary, as_pair, describe_arm};
+use super::comparison_plots::plot_comparison;
+use super::html::render_with_plots;
+use super::markdown::{escape_line, machine_table};
+use super::runs::RunIndex;
+use super::table::{ReportTable, escape_html, format_interval, format_number};
+use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a run's folder holds.
-pub struct Folder {
-    /// How it is called.
+/// The contents of a result folder.
+pub struct ResultSet {
+    /// Name of the folder.
     pub name: String,
-    /// Its document, in the size that was run.
-    pub plan: Plan,
+    /// The document at the scale that was run.
+    pub plan: RunPlan,
     /// Its runs.
-    pub records: Vec<Record>,
-    /// What it ran on.
-    pub machines: Vec<Machine>,
+    pub records: Vec<RunRecord>,
+    /// Machines of the runs.
+    pub machines: Vec<MachineDescription>,
 }
 
-/// Folders beside each other; each is compared with the first.
+/// Folders, each compared with the first.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The experiment's name.
     pub name: String,
     /// The folders.
     pub folders: Vec<String>,
-    /// What is not alike in machines, programs and sizes: of what, and each folder's.
-    pub differs: Vec<Differs>,
+    /// Differences of machines, programs and scales.
+    pub differs: Vec<MachineDifference>,
     /// Every quantity of every arm that two folders have.
-    pub rows: Vec<Compared>,
+    pub rows: Vec<ComparedQuantity>,
 }
 
-/// Something that is not alike.
+/// A property that differs.
 #[derive(Debug, Clone, Serialize)]
-pub struct Differs {
-    /// Such as `kernel`.
+pub struct MachineDifference {
+    /// The property, such as `kernel`.
     pub what: String,
-    /// Of each folder.
+    /// Value in each folder.
     pub values: Vec<String>,
 }
 
 /// A quantity of an arm.
 #[derive(Debug, Clone, Serialize)]
-pub struct Compared {
+pub struct ComparedQuantity {
     /// The variables' values.
     pub arm: Arm,
-    /// What.
+    /// The quantity.
     pub quantity: String,
-    /// Of each folder; none where it was not measured.
-    pub samples: Vec<Option<Sample>>,
-    /// Of each folder but the first, to the first.
-    pub changes: Vec<Option<Change>>,
+    /// Statistics in each folder; `None` if it was not measured.
+    pub samples: Vec<Option<QuantitySummary>>,
+    /// Change of each other folder relative to the first.
+    pub changes: Vec<Option<MeanChange>>,
 }
 
 /// A ratio of means.
 #[derive(Debug, Clone, Serialize)]
-pub struct Change {
-    /// Geometric mean by geometric mean.
+pub struct MeanChange {
+    /// Ratio of geometric means.
     pub ratio: f64,
-    /// Its 95 % bootstrap interval over rounds, which are not paired.
+    /// 95 % bootstrap interval over rounds, which are not paired.
     pub interval: Option<[f64; 2]>,
-    /// Whether the interval is beside 1.
+    /// Whether the interval excludes 1.
     pub beyond_noise: bool,
 }
 
 impl Comparison {
-    /// Of at least one folder.
-    pub fn new(folders: &[Folder]) -> Comparison {
-        let all: Vec<Runs<'_>> = folders
+    /// Compares one or more folders.
+    pub fn new(folders: &[ResultSet]) -> Comparison {
+        let all: Vec<RunIndex<'_>> = folders
             .iter()
-            .map(|f| Runs::new(&f.plan, &f.records))
+            .map(|f| RunIndex::new(&f.plan, &f.records))
             .collect();
         let seed = folders
             .first()
@@ -92,7 +93,7 @@ impl Comparison {
                 let values: Vec<Vec<f64>> =
                     all.iter().map(|runs| runs.values(arm, quantity)).collect();
                 if values.iter().filter(|values| !values.is_empty()).count() > 1 {
-                    rows.push(compared(arm, quantity, &values, seed));
+                    rows.push(compare_quantity(arm, quantity, &values, seed));
                 }
             }
         }
@@ -101,40 +102,40 @@ impl Comparison {
                 .first()
                 .map_or(String::new(), |f| f.plan.document.name.clone()),
             folders: folders.iter().map(|folder| folder.name.clone()).collect(),
-            differs: differs(folders),
+            differs: find_differences(folders),
             rows,
         }
     }
 
-    /// As Markdown.
+    /// Returns the comparison as Markdown.
     pub fn markdown(&self) -> String {
         format!(
             "# {}: {}\n\n{}\n\n## What differs\n{}\n## Quantities\n{}",
-            line(&self.name),
-            line(&self.folders.join(", ")),
-            line(&self.says()),
+            escape_line(&self.name),
+            escape_line(&self.folders.join(", ")),
+            escape_line(&self.summarize()),
             self.differs_table().markdown(),
-            self.table().markdown()
+            self.quantity_table().markdown()
         )
     }
 
-    /// As a page.
+    /// Returns the comparison as a page.
     pub fn html(&self) -> String {
         let before = format!(
             "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>What differs</h2>{}</section>",
-            escape(&self.name),
-            escape(&self.folders.join(", ")),
-            escape(&self.says()),
+            escape_html(&self.name),
+            escape_html(&self.folders.join(", ")),
+            escape_html(&self.summarize()),
             self.differs_table().html()
         );
         let after = format!(
             "<section><h2>Quantities</h2>{}</section>",
-            self.table().html()
+            self.quantity_table().html()
         );
-        illustrated(&self.name, &before, &[beside(self)], &after)
+        render_with_plots(&self.name, &before, &[plot_comparison(self)], &after)
     }
 
-    fn says(&self) -> String {
+    fn summarize(&self) -> String {
         let changes = || {
             self.rows
                 .iter()
@@ -150,10 +151,10 @@ impl Comparison {
         )
     }
 
-    fn differs_table(&self) -> Table {
-        let mut table = Table::new([""]);
+    fn differs_table(&self) -> ReportTable {
+        let mut table = ReportTable::new([""]);
         table.head.extend(self.folders.iter().cloned());
-        let row = |differs: &Differs| {
+        let row = |differs: &MachineDifference| {
             let what = [differs.what.clone()];
             what.into_iter()
                 .chain(differs.values.iter().cloned())
@@ -168,8 +169,8 @@ impl Comparison {
         table
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new(["arm", "quantity"]);
+    fn quantity_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(["arm", "quantity"]);
         for (number, folder) in self.folders.iter().enumerate() {
             table.head.extend([folder.clone(), "95 %".into()]);
             if number > 0 {
@@ -179,21 +180,21 @@ impl Comparison {
             }
         }
         for row in &self.rows {
-            let mut cells = vec![words(&row.arm), row.quantity.clone()];
+            let mut cells = vec![describe_arm(&row.arm), row.quantity.clone()];
             for (place, sample) in row.samples.iter().enumerate() {
                 let mean = sample
                     .as_ref()
-                    .map_or("–".into(), |sample| number(sample.mean));
+                    .map_or("–".into(), |sample| format_number(sample.mean));
                 cells.extend([
                     mean,
-                    range(sample.as_ref().and_then(|sample| sample.interval)),
+                    format_interval(sample.as_ref().and_then(|sample| sample.interval)),
                 ]);
                 let Some(place) = place.checked_sub(1) else {
                     continue;
                 };
                 let change = row.changes.get(place).and_then(Option::as_ref);
-                cells.push(change.map_or("–".into(), |change| number(change.ratio)));
-                cells.push(range(change.and_then(|change| change.interval)));
+                cells.push(change.map_or("–".into(), |change| format_number(change.ratio)));
+                cells.push(format_interval(change.and_then(|change| change.interval)));
                 let word = match change {
                     Some(change) if change.beyond_noise && change.ratio > 1.0 => "more",
                     Some(change) if change.beyond_noise => "less",
@@ -207,40 +208,40 @@ impl Comparison {
     }
 }
 
-fn compared(arm: &Arm, quantity: &str, values: &[Vec<f64>], seed: u64) -> Compared {
+fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>], seed: u64) -> ComparedQuantity {
     let first = values.first().map_or(&[][..], Vec::as_slice);
     let others = values.get(1..).unwrap_or_default();
-    Compared {
+    ComparedQuantity {
         arm: arm.clone(),
         quantity: quantity.to_owned(),
         samples: values
             .iter()
-            .map(|values| Sample::of(values, seed))
+            .map(|values| QuantitySummary::from_values(values, seed))
             .collect(),
         changes: others
             .iter()
-            .map(|other| change(first, other, seed))
+            .map(|other| mean_change(first, other, seed))
             .collect(),
     }
 }
 
-/// None where a value is not above zero.
-fn change(first: &[f64], other: &[f64], seed: u64) -> Option<Change> {
-    let (ratio, interval) = stats::unpaired(other, first, seed)?;
-    let interval = interval.map(pair);
-    Some(Change {
+/// Returns `None` unless all values are positive.
+fn mean_change(first: &[f64], other: &[f64], seed: u64) -> Option<MeanChange> {
+    let (ratio, interval) = stats::unpaired_ratio(other, first, seed)?;
+    let interval = interval.map(as_pair);
+    Some(MeanChange {
         ratio,
         interval,
         beyond_noise: interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0),
     })
 }
 
-/// What was run on at last: the machine of whoever ran it, and each agent's under its name.
-fn machines(all: &[Machine]) -> Vec<Vec<String>> {
+/// Lists the last machines: that of the controller, and those of the agents by name.
+fn machine_rows(all: &[MachineDescription]) -> Vec<Vec<String>> {
     let by_agent = all
         .iter()
         .map(|machine| (machine.agent.as_deref(), machine));
-    let last: BTreeMap<Option<&str>, &Machine> = by_agent.collect();
+    let last: BTreeMap<Option<&str>, &MachineDescription> = by_agent.collect();
     let rows = last.into_iter().flat_map(|(agent, machine)| {
         let mut rows = machine_table(machine).rows;
         if let Some(agent) = agent {
@@ -254,10 +255,10 @@ fn machines(all: &[Machine]) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// What is not alike: machines with their programs, and the size.
-fn differs(folders: &[Folder]) -> Vec<Differs> {
+/// Finds differing machines, programs and scales.
+fn find_differences(folders: &[ResultSet]) -> Vec<MachineDifference> {
     let tables = folders.iter().map(|folder| {
-        let mut rows = machines(&folder.machines);
+        let mut rows = machine_rows(&folder.machines);
         rows.push(vec![
             "scale".into(),
             folder.plan.scale.clone().unwrap_or("as written".into()),
@@ -278,11 +279,11 @@ fn differs(folders: &[Folder]) -> Vec<Differs> {
             .cloned()
             .unwrap_or("–".into())
     };
-    let each = names.into_iter().map(|name| Differs {
+    let each = names.into_iter().map(|name| MachineDifference {
         what: name.clone(),
         values: tables.iter().map(|rows| of(name, rows)).collect(),
     });
-    let apart = |differs: &Differs| {
+    let apart = |differs: &MachineDifference| {
         differs
             .values
             .iter()

@@ -1,43 +1,46 @@
-//! The first lines: whether the source's finding was repeated, by how much, and if not, why.
+//! The verdict at the head of a report: whether the source's finding was reproduced.
 
-use super::arms::words;
-use super::claims::{Claim, Verdict};
-use super::table::{number, range};
-use serde::Serialize;
+use super::arms::describe_arm;
+use super::claims::{ClaimResult, Verdict};
+use super::table::{format_interval, format_number};
+use serde::{Deserialize, Serialize};
 
-/// What became of the source's finding.
-#[derive(Debug, Clone, Serialize)]
-pub struct Finding {
-    /// In a word.
-    pub outcome: Outcome,
-    /// For people.
+/// The overall result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SourceFinding {
+    /// The outcome.
+    pub outcome: FindingOutcome,
+    /// The outcome as a sentence.
     pub says: String,
-    /// Each claim that it rests on: what came, what the source found, why not.
+    /// One line for each decisive claim: result, the source's finding, and the reason for a
+    /// difference.
     pub lines: Vec<String>,
 }
 
 /// Whether a finding was repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum FindingOutcome {
     /// All of its claims hold.
     Reproduced,
-    /// Some hold, some do not.
+    /// Some claims hold, some fail.
     Partly,
-    /// None holds, and one fails.
+    /// No claim holds, and at least one fails.
     NotReproduced,
-    /// Too few rounds, or too much scatter, to say.
+    /// Too few rounds, or too much scatter.
     Undecided,
-    /// Nothing is claimed.
+    /// There are no claims.
     NoClaim,
 }
 
-impl Finding {
-    /// Of the claims that say what the source found; where none does, of all that have bounds.
-    pub(super) fn of(claims: &[Claim]) -> Finding {
-        let bounded = |claim: &&Claim| claim.verdict != Verdict::Told;
-        let of_source = |claim: &&Claim| claim.found.is_some();
-        let mut rests: Vec<&Claim> = claims.iter().filter(bounded).filter(of_source).collect();
+impl SourceFinding {
+    /// Evaluates the claims that state a finding of the source; without any, all claims with
+    /// bounds.
+    pub(super) fn from_claims(claims: &[ClaimResult]) -> SourceFinding {
+        let bounded = |claim: &&ClaimResult| claim.verdict != Verdict::Told;
+        let of_source = |claim: &&ClaimResult| claim.found.is_some();
+        let mut rests: Vec<&ClaimResult> =
+            claims.iter().filter(bounded).filter(of_source).collect();
         let from_source = !rests.is_empty();
         if !from_source {
             rests = claims.iter().filter(bounded).collect();
@@ -50,11 +53,11 @@ impl Finding {
         };
         let (all, hold, fail) = (rests.len(), count(Verdict::Holds), count(Verdict::Fails));
         let outcome = match () {
-            () if all == 0 => Outcome::NoClaim,
-            () if hold == all => Outcome::Reproduced,
-            () if hold > 0 && fail > 0 => Outcome::Partly,
-            () if fail > 0 => Outcome::NotReproduced,
-            () => Outcome::Undecided,
+            () if all == 0 => FindingOutcome::NoClaim,
+            () if hold == all => FindingOutcome::Reproduced,
+            () if hold > 0 && fail > 0 => FindingOutcome::Partly,
+            () if fail > 0 => FindingOutcome::NotReproduced,
+            () => FindingOutcome::Undecided,
         };
         let what = if from_source {
             "of what the source found"
@@ -64,34 +67,34 @@ impl Finding {
         let left = all - hold - fail;
         let counts = format!("{hold} {what} hold, {fail} fail, {left} undecided");
         let says = match outcome {
-            Outcome::Reproduced => format!("Reproduced: all {all} {what} hold."),
-            Outcome::Partly => format!("Partly reproduced: {counts}."),
-            Outcome::NotReproduced => format!("Not reproduced: {counts}."),
-            Outcome::Undecided => format!("Undecided: {counts}; more rounds would tell."),
-            Outcome::NoClaim => "Nothing is claimed.".into(),
+            FindingOutcome::Reproduced => format!("Reproduced: all {all} {what} hold."),
+            FindingOutcome::Partly => format!("Partly reproduced: {counts}."),
+            FindingOutcome::NotReproduced => format!("Not reproduced: {counts}."),
+            FindingOutcome::Undecided => format!("Undecided: {counts}; more rounds would tell."),
+            FindingOutcome::NoClaim => "Nothing is claimed.".into(),
         };
-        Finding {
+        SourceFinding {
             outcome,
             says,
-            lines: rests.into_iter().map(line).collect(),
+            lines: rests.into_iter().map(format_claim).collect(),
         }
     }
 }
 
-/// A claim in a sentence.
-fn line(claim: &Claim) -> String {
+/// Formats a claim as a sentence.
+fn format_claim(claim: &ClaimResult) -> String {
     let cell = match claim.cell.is_empty() {
         true => String::new(),
-        false => format!(" ({})", words(&claim.cell)),
+        false => format!(" ({})", describe_arm(&claim.cell)),
     };
     let times = if claim.ratio { " times" } else { "" };
     let mut line = format!(
         "{}{cell}: {}{times} ({} in 95 %, {} rounds): {}.",
         claim.that,
-        number(claim.value),
-        range(claim.interval),
+        format_number(claim.value),
+        format_interval(claim.interval),
         claim.n,
-        claim.verdict.word()
+        claim.verdict.as_word()
     );
     if let Some(found) = &claim.found {
         line += &format!(" The source: {found}.");

@@ -1,31 +1,34 @@
-//! The report as one file that needs no other: words and tables are there without any script; plots
-//! (uPlot, MIT) are drawn from data inside.
+//! The report as a self-contained HTML page. Texts and tables work without scripts; uPlot (MIT)
+//! draws the plots from embedded data.
 
 use super::markdown::machine_table;
-use super::plots::{Drawn, Shape};
-use super::table::{escape, number, range};
-use super::{Outcome, Report};
+use super::plots::{PanelShape, PlotPanel, ReportPlot};
+use super::svg::draw_single_panel;
+use super::table::{escape_html, format_interval, format_number};
+use super::{ExperimentReport, FindingOutcome};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
-const PLOTS: &str = include_str!("../../../../vendor/uPlot/uPlot.iife.min.js");
-const PLOTS_STYLE: &str = include_str!("../../../../vendor/uPlot/uPlot.min.css");
 
-/// A whole page. `body` is HTML, `data` is what the script draws.
-fn page(title: &str, body: &str, data: &str) -> String {
-    // Text that would end the script element is written otherwise.
+// `UPLOT`: script and style of uPlot, if vendor/fetch.sh has fetched it before the build.
+include!(concat!(env!("OUT_DIR"), "/uplot.rs"));
+
+/// Fills in the page. `body` is HTML, `data` is the input of the script.
+fn render_page(title: &str, body: &str, data: &str) -> String {
+    let (library, library_style) = UPLOT.unwrap_or_default();
+    // Escapes text that would end the script element.
     let data = data.replace('<', "\\u003c");
     let parts = [
-        ("title", escape(title)),
-        ("style", format!("{PLOTS_STYLE}\n{STYLE}")),
-        ("plots", PLOTS.to_owned()),
+        ("title", escape_html(title)),
+        ("style", format!("{library_style}\n{STYLE}")),
+        ("plots", library.to_owned()),
         ("script", SCRIPT.to_owned()),
         ("body", body.to_owned()),
         ("data", data),
     ];
-    // Piece by piece: what a part says is not looked at for further places.
+    // Replaces one placeholder after the other, so that inserted text is not searched.
     let mut out = String::new();
     let mut rest = PAGE;
     while let Some((before, from)) = rest.split_once("{{") {
@@ -38,74 +41,79 @@ fn page(title: &str, body: &str, data: &str) -> String {
     out + rest
 }
 
-/// A page with plots between what stands above and below them, both HTML.
-pub(super) fn illustrated(title: &str, above: &str, plots: &[Drawn], below: &str) -> String {
+/// Returns a page with plots between two HTML fragments.
+pub(super) fn render_with_plots(
+    title: &str,
+    above: &str,
+    plots: &[ReportPlot],
+    below: &str,
+) -> String {
     let mut body = above.to_owned();
     for (number, plot) in plots.iter().enumerate() {
-        // Writing to a string does not fail.
-        let _ = plotted(&mut body, number, plot);
+        // Writing to a string cannot fail.
+        let _ = write_plot(&mut body, number, plot);
     }
     body += below;
-    let shapes = |plot: &Drawn| {
+    let shapes = |plot: &ReportPlot| {
         plot.panels
             .iter()
             .map(|panel| panel.shape.clone())
             .collect()
     };
-    let shapes: Vec<Vec<Shape>> = plots.iter().map(shapes).collect();
-    page(
+    let shapes: Vec<Vec<PanelShape>> = plots.iter().map(shapes).collect();
+    render_page(
         title,
         &body,
         &serde_json::to_string(&shapes).unwrap_or_default(),
     )
 }
 
-impl Report {
-    /// As a page.
+impl ExperimentReport {
+    /// Returns the report as a page.
     pub fn html(&self) -> String {
         let (mut above, mut below) = (String::new(), String::new());
-        // Writing to a string does not fail.
-        let _ = self.before(&mut above);
-        let _ = self.after(&mut below);
-        illustrated(&self.name, &above, &self.plots, &below)
+        // Writing to a string cannot fail.
+        let _ = self.write_above_plots(&mut above);
+        let _ = self.write_below_plots(&mut below);
+        render_with_plots(&self.name, &above, &self.plots, &below)
     }
 
-    /// What stands above the plots.
-    fn before(&self, out: &mut String) -> std::fmt::Result {
+    /// Writes the part above the plots.
+    fn write_above_plots(&self, out: &mut String) -> std::fmt::Result {
         let class = match self.finding.outcome {
-            Outcome::Reproduced => "good",
-            Outcome::NotReproduced => "bad",
-            Outcome::Partly | Outcome::Undecided | Outcome::NoClaim => "open",
+            FindingOutcome::Reproduced => "good",
+            FindingOutcome::NotReproduced => "bad",
+            FindingOutcome::Partly | FindingOutcome::Undecided | FindingOutcome::NoClaim => "open",
         };
-        writeln!(out, "<header><h1>{}</h1>", escape(&self.name))?;
+        writeln!(out, "<header><h1>{}</h1>", escape_html(&self.name))?;
         writeln!(
             out,
             "<div class=\"finding {class}\"><p>{}</p><ul>",
-            escape(&self.finding.says)
+            escape_html(&self.finding.says)
         )?;
         for line in &self.finding.lines {
-            writeln!(out, "<li>{}</li>", escape(line))?;
+            writeln!(out, "<li>{}</li>", escape_html(line))?;
         }
         writeln!(out, "</ul></div>")?;
         writeln!(
             out,
             "<dl><dt>The question</dt><dd>{}</dd>",
-            escape(&self.question)
+            escape_html(&self.question)
         )?;
         if !self.found.is_empty() {
             writeln!(
                 out,
                 "<dt>The source found</dt><dd>{}</dd>",
-                escape(&self.found)
+                escape_html(&self.found)
             )?;
         }
         writeln!(
             out,
             "<dt>Measured</dt><dd>{}</dd></dl></header>",
-            escape(&self.conduct())
+            escape_html(&self.describe_conduct())
         )?;
         if !self.claims.is_empty() {
-            section(
+            write_section(
                 out,
                 "expected",
                 "Expected and measured",
@@ -115,26 +123,26 @@ impl Report {
         Ok(())
     }
 
-    /// What stands below the plots.
-    fn after(&self, out: &mut String) -> std::fmt::Result {
+    /// Writes the part below the plots.
+    fn write_below_plots(&self, out: &mut String) -> std::fmt::Result {
         let arms = format!(
             "<p>{}</p>{}",
-            escape(&Report::spread_words()),
+            escape_html(&ExperimentReport::spread_words()),
             self.arms_table().html()
         );
-        section(out, "arms", "Arms", &arms)?;
+        write_section(out, "arms", "Arms", &arms)?;
         let thrown = match self.thrown.is_empty() {
             true => "<p>No run.</p>".into(),
             false => self.thrown_table().html(),
         };
-        section(out, "thrown", "Thrown away", &thrown)?;
+        write_section(out, "thrown", "Thrown away", &thrown)?;
         let machines: String = self
             .machines
             .iter()
             .map(|machine| machine_table(machine).html())
             .collect();
         let none = "<p>Nothing was written down.</p>".to_owned();
-        section(
+        write_section(
             out,
             "machine",
             "Machine and programs",
@@ -152,28 +160,32 @@ impl Report {
         let commands = format!(
             "<p>Again: <code>{again}{}</code>, with the document below. Names in braces stand for folders of \
              the run.</p>{}<details><summary>The document</summary><pre>{}</pre></details>",
-            escape(&scale),
+            escape_html(&scale),
             self.commands_table().html(),
-            escape(&self.text)
+            escape_html(&self.text)
         );
-        section(out, "commands", "Commands", &commands)
+        write_section(out, "commands", "Commands", &commands)
     }
 }
 
-fn section(out: &mut String, id: &str, title: &str, inside: &str) -> std::fmt::Result {
+fn write_section(out: &mut String, id: &str, title: &str, inside: &str) -> std::fmt::Result {
     writeln!(
         out,
         "<section aria-labelledby=\"h-{id}\"><h2 id=\"h-{id}\">{title}</h2>{inside}</section>"
     )
 }
 
-fn plotted(out: &mut String, number: usize, plot: &Drawn) -> std::fmt::Result {
-    let title = escape(&plot.title);
+fn write_plot(out: &mut String, number: usize, plot: &ReportPlot) -> std::fmt::Result {
+    let title = escape_html(&plot.title);
     writeln!(
         out,
         "<section class=\"plot\" aria-labelledby=\"p-{number}\"><h2 id=\"p-{number}\">{title}</h2>"
     )?;
-    writeln!(out, "<p>{}</p><div class=\"panels\">", escape(&plot.about))?;
+    writeln!(
+        out,
+        "<p>{}</p><div class=\"panels\">",
+        escape_html(&plot.about)
+    )?;
     for (panel_number, panel) in plot.panels.iter().enumerate() {
         let name = if panel.title.is_empty() {
             &plot.title
@@ -183,22 +195,23 @@ fn plotted(out: &mut String, number: usize, plot: &Drawn) -> std::fmt::Result {
         writeln!(
             out,
             "<figure><figcaption>{}</figcaption>",
-            escape(&panel.title)
+            escape_html(&panel.title)
         )?;
         match &panel.shape {
-            Shape::Cells {
+            PanelShape::Cells {
                 x,
                 y,
                 columns,
                 rows,
             } => {
-                cells(out, x, y, columns, rows)?;
+                write_cells(out, x, y, columns, rows)?;
             }
             _ => writeln!(
                 out,
                 "<div class=\"canvas\" role=\"img\" data-plot=\"{number}\" data-panel=\"{panel_number}\" \
-                 aria-label=\"{}\"></div>",
-                escape(name)
+                 aria-label=\"{}\">{}</div>",
+                escape_html(name),
+                static_plot(panel)
             )?,
         }
         if !panel.table.rows.is_empty() {
@@ -213,32 +226,43 @@ fn plotted(out: &mut String, number: usize, plot: &Drawn) -> std::fmt::Result {
     writeln!(out, "</div></section>")
 }
 
-/// A heat map is a table with colours: it can be read aloud, copied and printed.
-fn cells(
+/// Returns a static image if the plotting library is missing.
+fn static_plot(panel: &PlotPanel) -> String {
+    match UPLOT {
+        Some(_) => String::new(),
+        None => draw_single_panel(&PlotPanel {
+            title: String::new(),
+            ..panel.clone()
+        }),
+    }
+}
+
+/// Writes a heat map as a coloured table, which can be copied, printed and read aloud.
+fn write_cells(
     out: &mut String,
     x: &str,
     y: &str,
     columns: &[String],
-    rows: &[super::plots::Row],
+    rows: &[super::plots::MapRow],
 ) -> std::fmt::Result {
     writeln!(
         out,
         "<div class=\"wide\"><table class=\"map\"><thead><tr><td>{} ↓ {} →</td>",
-        escape(y),
-        escape(x)
+        escape_html(y),
+        escape_html(x)
     )?;
     for column in columns {
-        writeln!(out, "<th scope=\"col\">{}</th>", escape(column))?;
+        writeln!(out, "<th scope=\"col\">{}</th>", escape_html(column))?;
     }
     writeln!(out, "</tr></thead><tbody>")?;
     for row in rows {
-        writeln!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.name))?;
+        writeln!(out, "<tr><th scope=\"row\">{}</th>", escape_html(&row.name))?;
         for cell in &row.cells {
             let Some(cell) = cell else {
                 writeln!(out, "<td>–</td>")?;
                 continue;
             };
-            // Eightfold, or an eighth, has the full colour.
+            // A ratio of 8 or 1/8 has the full colour.
             let strength = (cell.ratio.ln() / 8f64.ln()).clamp(-1.0, 1.0);
             let side = if strength < 0.0 { "below" } else { "above" };
             let unsure = cell
@@ -249,8 +273,8 @@ fn cells(
                 out,
                 "<td class=\"{side}{faint}\" style=\"--strength:{:.0}%\"><b>{}</b><span>{}</span></td>",
                 strength.abs() * 100.0,
-                number(cell.ratio),
-                range(cell.interval)
+                format_number(cell.ratio),
+                format_interval(cell.interval)
             )?;
         }
         writeln!(out, "</tr>")?;

@@ -1,19 +1,18 @@
-//! All reports of a folder, each with what became of its source's finding.
+//! Lists all reports of a folder with their outcome.
 
-use super::Table;
-use super::markdown::line;
+use super::ReportTable;
+use super::markdown::escape_line;
+use super::stored::{ReportFileError, read_report_as};
+use crate::experiment::FileError;
 use std::path::Path;
 
-/// Longest report that is read, in bytes.
-const BYTES_MAX: u64 = 64 << 20;
-
-/// `FOLDER/*/report.json` as Markdown, in order of their names.
+/// Returns a Markdown page about the reports in the folder's subfolders, sorted by name.
 ///
 /// # Errors
-/// A folder or a report that cannot be read.
-pub fn index(folder: &Path) -> Result<String, String> {
-    let failed = |path: &Path, what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
+/// The folder or a report cannot be read.
+pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
+    let failed = |path: &Path, source| FileError::new(path, source);
+    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, error))?;
     let mut paths: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
@@ -26,19 +25,12 @@ pub fn index(folder: &Path) -> Result<String, String> {
         "thrown away",
         "machine",
     ];
-    let mut table = Table::new(head);
+    let mut table = ReportTable::new(head);
     let mut links = Vec::new();
     for path in paths {
-        let report = path.join("report.json");
-        let Ok(known) = report.metadata() else {
+        let Some(json) = read_report_as::<serde_json::Value>(&path)? else {
             continue;
         };
-        if known.len() > BYTES_MAX {
-            return Err(failed(&report, &"too long for a report"));
-        }
-        let text = std::fs::read(&report).map_err(|error| failed(&report, &error))?;
-        let json: serde_json::Value =
-            serde_json::from_slice(&text).map_err(|error| failed(&report, &error))?;
         let word = |pointer: &str| {
             let found = json.pointer(pointer).and_then(serde_json::Value::as_str);
             found.unwrap_or("–").to_owned()
@@ -54,8 +46,8 @@ pub fn index(folder: &Path) -> Result<String, String> {
         let count = json.pointer("/runs").and_then(serde_json::Value::as_u64);
         let machine = [word("/machines/0/cpu"), word("/machines/0/kernel")].join(", ");
         links.push(format!(
-            "- [{}]({id}/report.md) ([page]({id}/report.html), [JSON]({id}/report.json))",
-            line(&word("/name"))
+            "- [{}]({id}/report.md)",
+            escape_line(&word("/name"))
         ));
         table.rows.push(vec![
             id,
@@ -68,8 +60,9 @@ pub fn index(folder: &Path) -> Result<String, String> {
     }
     let links = links.join("\n");
     Ok(format!(
-        "# Results\n\nMade by `headwater lab index` from the reports beside this file. The size is what \
-         `--scale` named; figures are of one interleaved run on one machine.\n\n{links}\n{}",
+        "# Results\n\n`headwater lab index` writes this page from the reports below. The size is the `--scale` of \
+         the run. Figures are from one interleaved run on one machine. Each folder also contains the data of its \
+         report, compressed: `headwater lab report FOLDER` regenerates the page from it.\n\n{links}\n{}",
         table.markdown()
     ))
 }

@@ -1,34 +1,48 @@
-//! The report as Markdown: everything but what must be seen.
+//! The report as Markdown.
 
-use super::arms::{SPREAD_MAX, words};
-use super::claims::Claim;
-use super::plots::Shape;
-use super::table::{Table, moment, number, percent, range};
-use super::{Machine, Report};
+use super::arms::{SPREAD_MAX, describe_arm};
+use super::claims::ClaimResult;
+use super::plots::{PanelShape, ReportPlot};
+use super::svg::draw_plot;
+use super::table::{ReportTable, format_interval, format_number, format_percent, format_time};
+use super::{ExperimentReport, MachineDescription};
 use std::fmt::Write;
 
-impl Report {
-    /// As Markdown.
+impl ExperimentReport {
+    /// Returns the report as Markdown, without images.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write(&mut out);
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut out, false);
         out
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
+    /// Returns the report as Markdown that shows the images of [`ExperimentReport::images`].
+    pub fn illustrated_markdown(&self) -> String {
+        let mut out = String::new();
+        let _ = self.write(&mut out, true);
+        out
+    }
+
+    /// Returns an SVG image for each plot, with its path relative to the report.
+    pub fn images(&self) -> impl Iterator<Item = (String, String)> {
+        let plots = self.plots.iter().enumerate();
+        plots.map(|(number, plot)| (image_path(number, plot), draw_plot(plot)))
+    }
+
+    fn write(&self, out: &mut String, images: bool) -> std::fmt::Result {
         writeln!(
             out,
             "# {}\n\n**{}**\n",
-            line(&self.name),
-            line(&self.finding.says)
+            escape_line(&self.name),
+            escape_line(&self.finding.says)
         )?;
         for one in &self.finding.lines {
-            writeln!(out, "- {}", line(one))?;
+            writeln!(out, "- {}", escape_line(one))?;
         }
-        writeln!(out, "\nThe question: {}", line(&self.question))?;
+        writeln!(out, "\nThe question: {}", escape_line(&self.question))?;
         if !self.found.is_empty() {
-            writeln!(out, "\nThe source found: {}", line(&self.found))?;
+            writeln!(out, "\nThe source found: {}", escape_line(&self.found))?;
         }
         if !self.claims.is_empty() {
             writeln!(
@@ -37,27 +51,42 @@ impl Report {
                 self.claims_table().markdown()
             )?;
         }
-        for plot in &self.plots {
+        for (number, plot) in self.plots.iter().enumerate() {
+            if images {
+                let (title, path) = (escape_line(&plot.title), image_path(number, plot));
+                writeln!(
+                    out,
+                    "\n## {title}\n\n{}\n\n![{title}]({path})",
+                    escape_line(&plot.about)
+                )?;
+            }
             for panel in &plot.panels {
-                // What the arms' table says already is not said twice.
-                let told = matches!(panel.shape, Shape::Bars { .. } | Shape::Boxes { .. });
-                if !told && !panel.table.rows.is_empty() {
-                    writeln!(out, "\n## {}\n", line(&plot.title))?;
+                // The table of the arms contains the figures of bars and boxes.
+                let repeated = matches!(
+                    panel.shape,
+                    PanelShape::Bars { .. } | PanelShape::Boxes { .. }
+                );
+                if !repeated && !panel.table.rows.is_empty() {
+                    if !images {
+                        writeln!(out, "\n## {}\n", escape_line(&plot.title))?;
+                    }
                     if !panel.title.is_empty() {
-                        writeln!(out, "{}", line(&panel.title))?;
+                        writeln!(out, "\n{}", escape_line(&panel.title))?;
                     }
                     write!(out, "{}", panel.table.markdown())?;
                 }
             }
         }
         writeln!(out, "\n## Arms\n{}", self.arms_table().markdown())?;
-        writeln!(out, "{}", self.conduct())?;
+        writeln!(out, "{}", self.describe_conduct())?;
         if !self.thrown.is_empty() {
             writeln!(out, "\n## Thrown away\n{}", self.thrown_table().markdown())?;
         }
         for machine in &self.machines {
             let of = machine.agent.as_ref();
-            let of = of.map_or(String::new(), |name| format!(" of agent {}", line(name)));
+            let of = of.map_or(String::new(), |name| {
+                format!(" of agent {}", escape_line(name))
+            });
             writeln!(
                 out,
                 "\n## Machine{of}\n{}",
@@ -67,8 +96,8 @@ impl Report {
         writeln!(out, "\n## Commands\n{}", self.commands_table().markdown())
     }
 
-    /// How much was run, and how undisturbed.
-    pub(super) fn conduct(&self) -> String {
+    /// Summarizes the number of runs and their disturbance.
+    pub(super) fn describe_conduct(&self) -> String {
         let size = self
             .scale
             .as_ref()
@@ -79,15 +108,15 @@ impl Report {
             self.runs,
             self.rounds,
             self.thrown.len(),
-            moment(self.began_unix_s),
-            moment(self.ended_unix_s),
+            format_time(self.began_unix_s),
+            format_time(self.ended_unix_s),
             self.link_late_us,
-            percent(self.steal),
-            number(self.load),
+            format_percent(self.steal),
+            format_number(self.load),
         )
     }
 
-    pub(super) fn claims_table(&self) -> Table {
+    pub(super) fn claims_table(&self) -> ReportTable {
         let head = [
             "expected",
             "where",
@@ -100,29 +129,29 @@ impl Report {
             "verdict",
             "why",
         ];
-        let mut table = Table::new(head);
+        let mut table = ReportTable::new(head);
         table.rows.extend(self.claims.iter().map(claim_row));
         table
     }
 
-    pub(super) fn arms_table(&self) -> Table {
+    pub(super) fn arms_table(&self) -> ReportTable {
         let head = [
             "arm", "quantity", "n", "mean", "95 %", "median", "least", "greatest", "spread",
         ];
-        let mut table = Table::new(head);
+        let mut table = ReportTable::new(head);
         for of in &self.arms {
             for (name, sample) in &of.values {
-                let spread = sample.spread.map_or("–".into(), percent);
+                let spread = sample.spread.map_or("–".into(), format_percent);
                 table.rows.push(vec![
-                    words(&of.arm),
+                    describe_arm(&of.arm),
                     name.clone(),
                     sample.n.to_string(),
-                    number(sample.mean),
-                    range(sample.interval),
-                    number(sample.median),
-                    number(sample.min),
-                    number(sample.max),
-                    if sample.unstable() {
+                    format_number(sample.mean),
+                    format_interval(sample.interval),
+                    format_number(sample.median),
+                    format_number(sample.min),
+                    format_number(sample.max),
+                    if sample.is_unstable() {
                         format!("{spread} unstable")
                     } else {
                         spread
@@ -130,7 +159,7 @@ impl Report {
                 ]);
             }
             if of.runs == 0 {
-                let mut row = vec![words(&of.arm), "no run counts".into(), "0".into()];
+                let mut row = vec![describe_arm(&of.arm), "no run counts".into(), "0".into()];
                 row.resize(head.len(), "–".into());
                 table.rows.push(row);
             }
@@ -142,15 +171,15 @@ impl Report {
         format!(
             "Spread is the standard deviation of the rounds' values by their mean; above {} an arm is called \
              unstable.",
-            percent(SPREAD_MAX)
+            format_percent(SPREAD_MAX)
         )
     }
 
-    pub(super) fn thrown_table(&self) -> Table {
-        let mut table = Table::new(["arm", "round", "try", "why"]);
+    pub(super) fn thrown_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(["arm", "round", "try", "why"]);
         table.rows.extend(self.thrown.iter().map(|thrown| {
             vec![
-                words(&thrown.arm),
+                describe_arm(&thrown.arm),
                 (thrown.round + 1).to_string(),
                 (thrown.attempt + 1).to_string(),
                 thrown.why.clone(),
@@ -159,8 +188,8 @@ impl Report {
         table
     }
 
-    pub(super) fn commands_table(&self) -> Table {
-        let mut table = Table::new(["of", "at", "command", "in"]);
+    pub(super) fn commands_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(["of", "at", "command", "in"]);
         table.rows.extend(self.commands.iter().map(|command| {
             vec![
                 command.of.clone(),
@@ -177,7 +206,7 @@ impl Report {
     }
 }
 
-fn claim_row(claim: &Claim) -> Vec<String> {
+fn claim_row(claim: &ClaimResult) -> Vec<String> {
     let bounds = match (claim.at_least, claim.at_most) {
         (None, None) => "–".into(),
         (Some(least), None) => format!("≥ {least}"),
@@ -187,23 +216,36 @@ fn claim_row(claim: &Claim) -> Vec<String> {
     let beside = claim.median_and_of_means;
     vec![
         claim.that.clone(),
-        words(&claim.cell),
+        describe_arm(&claim.cell),
         claim.found.clone().unwrap_or("–".into()),
         claim.n.to_string(),
-        number(claim.value),
-        range(claim.interval),
+        format_number(claim.value),
+        format_interval(claim.interval),
         beside.map_or("–".into(), |[median, means]| {
-            format!("{}, {}", number(median), number(means))
+            format!("{}, {}", format_number(median), format_number(means))
         }),
         bounds,
-        claim.verdict.word().into(),
+        claim.verdict.as_word().into(),
         claim.because.clone().unwrap_or("–".into()),
     ]
 }
 
-/// What is known of a machine.
-pub(super) fn machine_table(machine: &Machine) -> Table {
-    let mut table = Table::new(["since", &moment(machine.unix_s)]);
+/// Returns the path of a plot's image: its number and title.
+fn image_path(number: usize, plot: &ReportPlot) -> String {
+    let mut name = String::new();
+    for c in plot.title.chars().take(40) {
+        match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            _ if name.ends_with('-') || name.is_empty() => {}
+            _ => name.push('-'),
+        }
+    }
+    format!("plots/{:02}-{}.svg", number + 1, name.trim_end_matches('-'))
+}
+
+/// Returns the known properties of a machine.
+pub(super) fn machine_table(machine: &MachineDescription) -> ReportTable {
+    let mut table = ReportTable::new(["since", &format_time(machine.unix_s)]);
     let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
     let cores = machine.cores.to_string();
     if let Some(agent) = &machine.agent {
@@ -225,7 +267,7 @@ pub(super) fn machine_table(machine: &Machine) -> Table {
     table
 }
 
-/// Text that stays text: no element, no line of its own.
-pub(super) fn line(text: &str) -> String {
-    super::table::escape(text).replace(['\n', '\r'], " ")
+/// Escapes a text so that it stays on one line.
+pub(super) fn escape_line(text: &str) -> String {
+    super::table::escape_html(text).replace(['\n', '\r'], " ")
 }

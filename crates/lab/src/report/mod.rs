@@ -1,103 +1,111 @@
-//! What records show: one page, the same as Markdown, and as JSON; made from what a run's folder
-//! holds, never from memory, so that a new question needs no new run.
+//! Reports of experiments: HTML, Markdown with SVG plots, and JSON. They are made from the records
+//! of a result folder, so that a new question needs no new run.
 //!
-//! [`Report`] is made once of a plan, its records and its machines; [`Report::html`],
-//! [`Report::markdown`] and JSON are three forms of it. [`Comparison`] sets several folders of one
-//! experiment beside each other, [`index`](fn@index) lists reports.
+//! [`ExperimentReport`] is computed once; HTML, Markdown and JSON are three forms of it.
+//! [`Comparison`] compares several folders, [`index_reports`] lists reports, and [`read_report`]
+//! reads a stored report (`report.json` or `report.json.gz`).
 
 mod arms;
-mod beside;
 mod claims;
 mod commands;
 mod compare;
+mod comparison_plots;
 mod finding;
 mod html;
 mod index;
 mod markdown;
 mod plots;
 mod runs;
+mod stored;
+mod svg;
 mod table;
 
-pub use arms::{OfArm, Sample};
-pub use claims::{Claim, Verdict};
-pub use commands::Command;
-pub use compare::{Comparison, Folder};
-pub use finding::{Finding, Outcome};
-pub use index::index;
-pub use plots::Drawn;
-pub use table::Table;
+pub use arms::{ArmReport, QuantitySummary};
+pub use claims::{ClaimResult, Verdict};
+pub use commands::ReportedCommand;
+pub use compare::{Comparison, ResultSet};
+pub use finding::{FindingOutcome, SourceFinding};
+pub use index::index_reports;
+pub use plots::ReportPlot;
+pub use stored::{ReportFileError, read_report};
+pub use table::ReportTable;
 
-use crate::experiment::{Arm, Machine, Plan, Record};
-use runs::Runs;
-use serde::Serialize;
+use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
+use runs::RunIndex;
+use serde::{Deserialize, Serialize};
 
-/// Everything that is said of an experiment.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// The document's name.
+/// The results of an experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExperimentReport {
+    /// Title of the document.
     pub name: String,
-    /// What it asks.
+    /// Question of the document.
     pub question: String,
-    /// What its source found.
+    /// Finding of the source.
     pub found: String,
-    /// The document's size that was run.
+    /// Scale of the run.
     pub scale: Option<String>,
-    /// Whether the source's finding was repeated.
-    pub finding: Finding,
-    /// What was expected, cell by cell.
-    pub claims: Vec<Claim>,
-    /// Every arm's quantities.
-    pub arms: Vec<OfArm>,
+    /// Whether the source's finding was reproduced.
+    pub finding: SourceFinding,
+    /// Evaluated expectations.
+    pub claims: Vec<ClaimResult>,
+    /// Statistics of every arm.
+    pub arms: Vec<ArmReport>,
     /// Runs that count.
     pub runs: usize,
-    /// Rounds that they are of.
+    /// Number of rounds.
     pub rounds: usize,
-    /// When the first of them began: seconds since 1970.
+    /// Start of the first run: seconds since 1970.
     pub began_unix_s: f64,
-    /// When the last of them was over.
+    /// End of the last run.
     pub ended_unix_s: f64,
-    /// Runs that were thrown away.
-    pub thrown: Vec<Thrown>,
-    /// The highest of all runs that count: 99th percentile of a link's lateness, in microseconds.
+    /// Discarded runs.
+    pub thrown: Vec<DiscardedRun>,
+    /// Maximum over counted runs of the 99th percentile of link lateness, in microseconds.
     pub link_late_us: u64,
-    /// The highest share of stolen processor time.
+    /// Maximum share of stolen processor time.
     pub steal: f64,
-    /// Processes that ran or wanted to, at most.
+    /// Maximum number of running and runnable processes.
     pub load: f64,
-    /// What it ran on.
-    pub machines: Vec<Machine>,
-    /// What was run.
-    pub commands: Vec<Command>,
-    /// What is drawn.
-    pub plots: Vec<Drawn>,
+    /// Machines of the runs.
+    pub machines: Vec<MachineDescription>,
+    /// Commands of the runs.
+    pub commands: Vec<ReportedCommand>,
+    /// Plots.
+    pub plots: Vec<ReportPlot>,
     #[serde(skip)]
     text: String,
 }
 
-/// A run that does not count.
-#[derive(Debug, Clone, Serialize)]
-pub struct Thrown {
-    /// The variables' values.
+/// A discarded run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DiscardedRun {
+    /// Values of the variables.
     pub arm: Arm,
-    /// From 0.
+    /// Round, from 0.
     pub round: u32,
-    /// Which try, from 0.
+    /// Attempt, from 0.
     pub attempt: u32,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-impl Report {
-    /// What the records of a plan say. `text` is the document as it was run.
-    pub fn new(plan: &Plan, text: &str, records: &[Record], machines: Vec<Machine>) -> Report {
+impl ExperimentReport {
+    /// Computes the report of a plan's records. `text` is the document as it was run.
+    pub fn new(
+        plan: &RunPlan,
+        text: &str,
+        records: &[RunRecord],
+        machines: Vec<MachineDescription>,
+    ) -> ExperimentReport {
         let document = &plan.document;
-        let runs = Runs::new(plan, records);
+        let runs = RunIndex::new(plan, records);
         let counted = || records.iter().filter(|record| record.thrown.is_none());
-        let most = |of: fn(&Record) -> f64| counted().map(of).fold(0.0, f64::max);
-        let claims = claims::claims(plan, &runs);
+        let most = |of: fn(&RunRecord) -> f64| counted().map(of).fold(0.0, f64::max);
+        let claims = claims::evaluate_claims(plan, &runs);
         let late = counted().flat_map(|record| record.link_late_us.values().copied());
         let thrown = records.iter().filter_map(|record| {
-            Some(Thrown {
+            Some(DiscardedRun {
                 arm: record.arm.clone(),
                 round: record.round,
                 attempt: record.attempt,
@@ -105,15 +113,15 @@ impl Report {
             })
         });
         let rounds: std::collections::BTreeSet<u32> = counted().map(|r| r.round).collect();
-        Report {
+        ExperimentReport {
             name: document.name.clone(),
             question: document.question.clone(),
             found: document.found.clone(),
             scale: plan.scale.clone(),
-            finding: Finding::of(&claims),
+            finding: SourceFinding::from_claims(&claims),
             arms: runs
                 .arms()
-                .map(|arm| OfArm::of(arm, &runs, document.seed))
+                .map(|arm| ArmReport::from_runs(arm, &runs, document.seed))
                 .collect(),
             claims,
             runs: counted().count(),
@@ -125,24 +133,24 @@ impl Report {
             steal: most(|record| record.noise.steal),
             load: most(|record| record.noise.load),
             machines,
-            commands: commands::commands(plan),
-            plots: plots::plots(plan, &runs),
+            commands: commands::list_commands(plan),
+            plots: plots::draw_plots(plan, &runs),
             text: text.to_owned(),
         }
     }
 
-    /// Whether a claim fails, or an arm could not be measured at all.
+    /// Returns whether a claim fails or an arm could not be measured.
     pub fn failed(&self) -> bool {
-        let fails = |claim: &Claim| claim.verdict == Verdict::Fails;
+        let fails = |claim: &ClaimResult| claim.verdict == Verdict::Fails;
         self.claims.iter().any(fails) || self.arms.iter().any(|of| of.runs == 0)
     }
 
-    /// As JSON, with its last line ended.
+    /// Returns the report as JSON with a final line break.
     ///
     /// # Errors
-    /// Never, as far as is known: what cannot be written.
-    pub fn json(&self) -> Result<String, String> {
-        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+    /// A value cannot be encoded; none is known.
+    pub fn json(&self) -> Result<String, serde_json::Error> {
+        let text = serde_json::to_string_pretty(self)?;
         Ok(text + "\n")
     }
 }

@@ -1,4 +1,4 @@
-//! What is drawn: every plot as panels, each with what a script draws and the table behind it.
+//! Plots as data: panels with shapes for drawing and tables of the same figures.
 
 mod bars;
 mod distributions;
@@ -7,184 +7,184 @@ mod map;
 mod series;
 mod wanted;
 
-use super::arms::words;
-use super::runs::{Runs, has};
-use super::table::Table;
-use crate::experiment::document::Kind;
-use crate::experiment::{Arm, Plan};
-use serde::Serialize;
-use wanted::Wanted;
+use super::arms::describe_arm;
+use super::runs::{RunIndex, has_values};
+use super::table::ReportTable;
+use crate::experiment::document::PlotKind;
+use crate::experiment::{Arm, RunPlan};
+use serde::{Deserialize, Serialize};
+use wanted::PlotRequest;
 
-/// Most panels of a plot.
+/// Maximum number of panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
-/// Most points of a curve; more cannot be seen.
+/// Maximum number of points of a curve.
 const POINTS_MAX: usize = 200;
 
 /// A plot.
-#[derive(Debug, Clone, Serialize)]
-pub struct Drawn {
-    /// Above it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReportPlot {
+    /// Title.
     pub title: String,
-    /// How it is read.
+    /// Explanation.
     pub about: String,
-    /// Beside or below each other.
-    pub panels: Vec<Panel>,
+    /// Panels.
+    pub panels: Vec<PlotPanel>,
 }
 
-/// A part of a plot with axes of its own.
-#[derive(Debug, Clone, Serialize)]
-pub struct Panel {
-    /// The values of variables that it is of.
+/// A panel with its own axes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlotPanel {
+    /// Values of the variables that its arms share.
     pub title: String,
-    /// What is drawn.
-    pub shape: Shape,
-    /// The same in numbers.
-    pub table: Table,
+    /// Shape to draw.
+    pub shape: PanelShape,
+    /// The same figures as a table.
+    pub table: ReportTable,
 }
 
-/// What is drawn.
-#[derive(Debug, Clone, Serialize)]
+/// The shape of a panel.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "snake_case")]
-pub enum Shape {
-    /// Points, joined or not.
+pub enum PanelShape {
+    /// Curves or points.
     Curves {
-        /// Across.
-        x: Axis,
-        /// Up.
-        y: Axis,
+        /// Horizontal axis.
+        x: PlotAxis,
+        /// Vertical axis.
+        y: PlotAxis,
         /// The curves.
-        curves: Vec<Curve>,
+        curves: Vec<PlotCurve>,
     },
-    /// Bars with whiskers.
+    /// Bars with error bars.
     Bars {
-        /// Up.
-        y: Axis,
-        /// Across.
+        /// Vertical axis.
+        y: PlotAxis,
+        /// Names below the bars.
         names: Vec<String>,
-        /// One colour each.
-        groups: Vec<Group>,
+        /// Groups; each has its own colour.
+        groups: Vec<BarGroup>,
     },
-    /// Boxes with every value.
+    /// Box plots with every value.
     Boxes {
-        /// Up.
-        y: Axis,
-        /// Across.
-        boxes: Vec<OneBox>,
+        /// Vertical axis.
+        y: PlotAxis,
+        /// Boxes from left to right.
+        boxes: Vec<QuartileBox>,
     },
-    /// Ratios by two variables.
+    /// A heat map of ratios.
     Cells {
-        /// The variable across.
+        /// Horizontal variable.
         x: String,
-        /// The variable down.
+        /// Vertical variable.
         y: String,
-        /// Its values.
+        /// Values of the horizontal variable.
         columns: Vec<String>,
-        /// A row for each value of the variable down.
-        rows: Vec<Row>,
+        /// Rows, one per value of the vertical variable.
+        rows: Vec<MapRow>,
     },
 }
 
 /// An axis.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Axis {
-    /// Beside it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct PlotAxis {
+    /// Label.
     pub label: String,
-    /// Logarithmic.
+    /// Whether the axis is logarithmic.
     pub log: bool,
-    /// Values are powers of ten of 1 / (1 - share).
+    /// Whether values are -log10(1 - share).
     pub nines: bool,
 }
 
-/// Points in order.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Curve {
-    /// In the legend.
+/// A curve.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct PlotCurve {
+    /// Name in the legend.
     pub name: String,
-    /// x, y.
+    /// Points x, y.
     pub points: Vec<[f64; 2]>,
-    /// The least and greatest y of each point.
+    /// Minimum and maximum y of each point.
     pub band: Vec<[f64; 2]>,
-    /// How points are joined.
-    pub join: Join,
-    /// The number of its colour, where it is not its own number.
+    /// How the points are joined.
+    pub join: CurveJoin,
+    /// Colour number [default: the curve's own number].
     pub colour: Option<usize>,
 }
 
-/// How points are joined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// How the points of a curve are joined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Join {
-    /// By lines.
+pub enum CurveJoin {
+    /// Lines.
     #[default]
     Lines,
-    /// By steps.
+    /// Steps.
     Steps,
-    /// Not at all.
+    /// Separate dots.
     Dots,
-    /// By a thin broken line.
+    /// A dashed line.
     Dashes,
-    /// Marked as the knee.
+    /// The mark of the knee.
     Knee,
 }
 
 /// Bars of one colour.
-#[derive(Debug, Clone, Serialize)]
-pub struct Group {
-    /// In the legend.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BarGroup {
+    /// Name in the legend.
     pub name: String,
-    /// For each name: mean, and its interval or twice the mean.
+    /// Mean and interval for each name; without an interval, the mean three times.
     pub values: Vec<Option<[f64; 3]>>,
 }
 
-/// A box.
-#[derive(Debug, Clone, Serialize)]
-pub struct OneBox {
-    /// Below it.
+/// A box plot of one arm.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QuartileBox {
+    /// Name below the box.
     pub name: String,
-    /// Every value, by round.
+    /// All values by round.
     pub values: Vec<f64>,
-    /// Least, quartiles, greatest.
+    /// Minimum, quartiles, maximum.
     pub quartiles: [f64; 5],
 }
 
-/// A row of cells.
-#[derive(Debug, Clone, Serialize)]
-pub struct Row {
-    /// The value of the variable down.
+/// A row of a heat map.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MapRow {
+    /// Value of the vertical variable.
     pub name: String,
-    /// None where nothing was measured.
-    pub cells: Vec<Option<Cell>>,
+    /// Cells; `None` if nothing was measured.
+    pub cells: Vec<Option<MapCell>>,
 }
 
-/// A ratio.
-#[derive(Debug, Clone, Serialize)]
-pub struct Cell {
-    /// Geometric mean.
+/// A cell of a heat map.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MapCell {
+    /// Geometric mean of the ratio.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// 95 % interval.
     pub interval: Option<[f64; 2]>,
-    /// Rounds.
+    /// Number of rounds.
     pub n: usize,
 }
 
-/// What the document asks for, or else what its quantities suggest.
-pub(super) fn plots(plan: &Plan, runs: &Runs<'_>) -> Vec<Drawn> {
-    let all = wanted::wanted(plan, runs);
+/// Draws the plots of the document, or those that its quantities suggest.
+pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
+    let all = wanted::list_requests(plan, runs);
     let drawn = all
         .iter()
-        .map(|wanted| drawn(wanted, runs, plan.document.seed));
+        .map(|wanted| draw_request(wanted, runs, plan.document.seed));
     drawn.filter(|drawn| !drawn.panels.is_empty()).collect()
 }
 
-fn drawn(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> Drawn {
+fn draw_request(wanted: &PlotRequest, runs: &RunIndex<'_>, seed: u64) -> ReportPlot {
     let (about, mut panels) = match wanted.kind {
-        Kind::Time => series::time(wanted, runs),
-        Kind::Ecdf => distributions::ecdf(wanted, runs),
-        Kind::Percentiles => distributions::percentiles(wanted, runs),
-        Kind::Bars => bars::bars(wanted, runs, seed),
-        Kind::Box => bars::boxes(wanted, runs),
-        Kind::Map => map::map(wanted, runs),
-        Kind::Fit => fit::fit(wanted, runs, seed),
+        PlotKind::Time => series::time_panels(wanted, runs),
+        PlotKind::Ecdf => distributions::ecdf_panels(wanted, runs),
+        PlotKind::Percentiles => distributions::percentile_panels(wanted, runs),
+        PlotKind::Bars => bars::bar_panels(wanted, runs, seed),
+        PlotKind::Box => bars::box_panels(wanted, runs),
+        PlotKind::Map => map::map_panels(wanted, runs),
+        PlotKind::Fit => fit::fit_panels(wanted, runs, seed),
     };
     let mut about = about.to_owned();
     if panels.len() > PANELS_MAX {
@@ -192,34 +192,34 @@ fn drawn(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> Drawn {
         about += &format!(" {more} more panels are left out; `where` and `by` choose others.");
         panels.truncate(PANELS_MAX);
     }
-    Drawn {
+    ReportPlot {
         title: wanted.title.clone(),
         about,
         panels,
     }
 }
 
-/// Arms that stand in one panel, each with its name there.
-struct Together<'a> {
-    /// The values that they share.
+/// The arms of one panel with their names.
+struct PanelArms<'a> {
+    /// Values that they share.
     cell: Arm,
     arms: Vec<(String, &'a Arm)>,
 }
 
-/// The arms that a plot is of, by the values of all variables but `by`.
-fn panels<'a>(wanted: &Wanted, runs: &'a Runs<'_>) -> Vec<Together<'a>> {
-    let mut found: Vec<Together<'a>> = Vec::new();
-    for arm in runs.arms().filter(|arm| has(arm, &wanted.only)) {
+/// Groups the arms of a plot by all variables except `by`.
+fn group_panels<'a>(wanted: &PlotRequest, runs: &'a RunIndex<'_>) -> Vec<PanelArms<'a>> {
+    let mut found: Vec<PanelArms<'a>> = Vec::new();
+    for arm in runs.arms().filter(|arm| has_values(arm, &wanted.only)) {
         let (mut cell, mut own) = (arm.clone(), arm.clone());
         cell.retain(|name, _| !wanted.by.contains(name));
         own.retain(|name, _| wanted.by.contains(name));
         let name = match own.len() {
             1 => own.values().cloned().collect(),
-            _ => words(&own),
+            _ => describe_arm(&own),
         };
         match found.iter_mut().find(|panel| panel.cell == cell) {
             Some(panel) => panel.arms.push((name, arm)),
-            None => found.push(Together {
+            None => found.push(PanelArms {
                 cell,
                 arms: vec![(name, arm)],
             }),
@@ -228,12 +228,12 @@ fn panels<'a>(wanted: &Wanted, runs: &'a Runs<'_>) -> Vec<Together<'a>> {
     found
 }
 
-/// A panel's title: what its arms share, and the quantity where there are several.
-fn title(cell: &Arm, quantity: Option<&str>) -> String {
+/// Returns the title of a panel: shared values, and the quantity if there are several.
+fn panel_title(cell: &Arm, quantity: Option<&str>) -> String {
     let shared = if cell.is_empty() {
         String::new()
     } else {
-        words(cell)
+        describe_arm(cell)
     };
     match quantity {
         Some(quantity) if shared.is_empty() => quantity.to_owned(),
@@ -242,8 +242,8 @@ fn title(cell: &Arm, quantity: Option<&str>) -> String {
     }
 }
 
-/// Five digits: more cannot be seen.
-pub(super) fn neat(value: f64) -> f64 {
+/// Rounds to five digits to keep pages small.
+pub(super) fn round_to_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

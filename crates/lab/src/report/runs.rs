@@ -1,28 +1,28 @@
-//! Records by arm and round.
+//! Counted records by arm and round.
 
-use crate::experiment::document::{Document, Quantity, Sink};
-use crate::experiment::{Arm, Plan, Record};
-use stats::Ratio;
+use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
+use crate::experiment::{Arm, RunPlan, RunRecord};
+use stats::PairedRatio;
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// The records that count, to be asked.
-pub(super) struct Runs<'a> {
-    /// In the plan's order, then those that only records have.
+/// An index of the records that count.
+pub(super) struct RunIndex<'a> {
+    /// Arms in the plan's order, then those that only records have.
     arms: Vec<Arm>,
-    by_arm: BTreeMap<&'a Arm, BTreeMap<u32, &'a Record>>,
-    document: &'a Document,
+    by_arm: BTreeMap<&'a Arm, BTreeMap<u32, &'a RunRecord>>,
+    document: &'a ExperimentDocument,
 }
 
-impl<'a> Runs<'a> {
-    pub(super) fn new(plan: &'a Plan, records: &'a [Record]) -> Runs<'a> {
-        let mut by_arm: BTreeMap<&Arm, BTreeMap<u32, &Record>> = BTreeMap::new();
+impl<'a> RunIndex<'a> {
+    pub(super) fn new(plan: &'a RunPlan, records: &'a [RunRecord]) -> RunIndex<'a> {
+        let mut by_arm: BTreeMap<&Arm, BTreeMap<u32, &RunRecord>> = BTreeMap::new();
         for record in records.iter().filter(|record| record.thrown.is_none()) {
             let rounds = by_arm.entry(&record.arm).or_default();
             rounds.insert(record.round, record);
         }
         let more = by_arm.keys().filter(|arm| !plan.arms.contains(arm));
-        Runs {
+        RunIndex {
             arms: plan.arms.iter().chain(more.copied()).cloned().collect(),
             by_arm,
             document: &plan.document,
@@ -33,21 +33,26 @@ impl<'a> Runs<'a> {
         self.arms.iter()
     }
 
-    /// An arm's records, by round.
-    pub(super) fn of(&self, arm: &Arm) -> impl Iterator<Item = (u32, &'a Record)> + use<'a> {
+    /// Returns the records of an arm by round.
+    pub(super) fn of(&self, arm: &Arm) -> impl Iterator<Item = (u32, &'a RunRecord)> + use<'a> {
         let rounds = self.by_arm.get(arm).cloned().unwrap_or_default();
         rounds.into_iter()
     }
 
-    /// An arm's values of a quantity, by round.
+    /// Returns the values of a quantity by round.
     pub(super) fn values(&self, arm: &Arm, quantity: &str) -> Vec<f64> {
         let of = self.of(arm);
         of.filter_map(|(_, record)| record.values.get(quantity).copied())
             .collect()
     }
 
-    /// One arm's quantity to another's, in the rounds that have both; with how many these are.
-    pub(super) fn ratio(&self, arm: &Arm, to: &Arm, quantity: &str) -> Option<(usize, Ratio)> {
+    /// Returns the ratio of two arms over the rounds that both have, and their number.
+    pub(super) fn ratio(
+        &self,
+        arm: &Arm,
+        to: &Arm,
+        quantity: &str,
+    ) -> Option<(usize, PairedRatio)> {
         let own = self.by_arm.get(arm)?;
         let other = self.by_arm.get(to)?;
         let both = own.iter().filter_map(|(round, record)| {
@@ -55,48 +60,57 @@ impl<'a> Runs<'a> {
             Some((*value, *other.get(round)?.values.get(quantity)?))
         });
         let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-        Some((a.len(), Ratio::of(&a, &b, self.document.seed)?))
+        Some((
+            a.len(),
+            PairedRatio::from_pairs(&a, &b, self.document.seed)?,
+        ))
     }
 
-    /// A quantity's name for people.
+    /// Returns the label of a quantity.
     pub(super) fn label(&self, name: &str) -> String {
-        let words = self.words(name);
+        let words = self.quantity_label(name);
         words
             .and_then(|words| words.label.clone())
             .unwrap_or_else(|| name.to_owned())
     }
 
-    /// The same with its unit.
+    /// Returns the label of a quantity with its unit.
     pub(super) fn with_unit(&self, name: &str) -> String {
-        match self.words(name).and_then(|words| words.unit.as_ref()) {
+        match self
+            .quantity_label(name)
+            .and_then(|words| words.unit.as_ref())
+        {
             Some(unit) => format!("{}, {unit}", self.label(name)),
             None => self.label(name),
         }
     }
 
-    fn words(&self, name: &str) -> Option<&'a Quantity> {
+    fn quantity_label(&self, name: &str) -> Option<&'a QuantityLabel> {
         self.document.quantity.get(name)
     }
 
-    /// All names that sinks measure in one way.
-    pub(super) fn named<T>(&self, of: fn(&Sink) -> &BTreeMap<Spanned<String>, T>) -> Vec<String> {
+    /// Returns the names of one kind of measurement of all sinks.
+    pub(super) fn named<T>(
+        &self,
+        of: fn(&SinkSpec) -> &BTreeMap<Spanned<String>, T>,
+    ) -> Vec<String> {
         let sinks = self.document.sink.values();
         let all = sinks.flat_map(|sink| of(sink).keys());
         all.map(|name| name.get_ref().clone()).collect()
     }
 }
 
-/// Values of variables as an arm has them.
-pub(super) fn texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
+/// Returns values of variables as in an arm.
+pub(super) fn value_texts(values: &BTreeMap<Spanned<String>, Spanned<Value>>) -> Arm {
     let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
-        let text = crate::experiment::plain(value.get_ref())?;
+        let text = crate::experiment::scalar_text(value.get_ref())?;
         Some((name.get_ref().clone(), text))
     };
     values.iter().filter_map(text).collect()
 }
 
-/// Whether an arm has all of these values.
-pub(super) fn has(arm: &Arm, values: &Arm) -> bool {
+/// Returns whether an arm has all these values.
+pub(super) fn has_values(arm: &Arm, values: &Arm) -> bool {
     let same = |(name, value): (&String, &String)| arm.get(name) == Some(value);
     values.iter().all(same)
 }

@@ -1,29 +1,29 @@
-//! Tables, and how numbers are written.
+//! Tables and formatted numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// What stands behind a plot, or by itself.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Table {
-    /// Names of columns.
+/// A table of texts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReportTable {
+    /// Column names.
     pub head: Vec<String>,
-    /// As many cells each.
+    /// Rows of as many cells.
     pub rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    pub(super) fn new<const N: usize>(head: [&str; N]) -> Table {
-        Table {
+impl ReportTable {
+    pub(super) fn new<const N: usize>(head: [&str; N]) -> ReportTable {
+        ReportTable {
             head: head.map(str::to_owned).into(),
             rows: Vec::new(),
         }
     }
 
-    /// As Markdown, an empty line around it.
+    /// Returns the table as Markdown between empty lines.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| in_cell(cell)).collect();
+            let cells: Vec<String> = cells.iter().map(|cell| escape_cell(cell)).collect();
             format!("| {} |\n", cells.join(" | "))
         };
         let under = "---|".repeat(self.head.len());
@@ -31,12 +31,12 @@ impl Table {
         format!("\n{}|{under}\n{rows}\n", line(&self.head))
     }
 
-    /// As HTML.
+    /// Returns the table as HTML.
     pub fn html(&self) -> String {
         let mut out = String::from("<div class=\"wide\"><table><thead><tr>");
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         for cell in &self.head {
-            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape_html(cell));
         }
         out += "</tr></thead><tbody>";
         for row in &self.rows {
@@ -44,7 +44,7 @@ impl Table {
             for cell in row {
                 let plain = cell.starts_with(|c: char| c.is_ascii_digit() || "-–".contains(c));
                 let class = if plain { "" } else { " class=\"text\"" };
-                let _ = write!(out, "<td{class}>{}</td>", escape(cell));
+                let _ = write!(out, "<td{class}>{}</td>", escape_html(cell));
             }
             out += "</tr>\n";
         }
@@ -52,22 +52,23 @@ impl Table {
     }
 }
 
-/// A cell's text, which may come from anywhere: neither a column nor a line nor an element of its
-/// own.
-fn in_cell(text: &str) -> String {
-    escape(text).replace('|', "\\|").replace(['\n', '\r'], " ")
+/// Escapes a cell, so that it cannot start a column, a line or an element.
+fn escape_cell(text: &str) -> String {
+    escape_html(text)
+        .replace('|', "\\|")
+        .replace(['\n', '\r'], " ")
 }
 
-/// Text between tags, and in quotes.
-pub(super) fn escape(text: &str) -> String {
+/// Escapes text for HTML elements and attributes.
+pub(super) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
 
-/// Four digits that count.
-pub(super) fn number(value: f64) -> String {
+/// Formats a number with four significant digits.
+pub(super) fn format_number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
         size if size >= 1000.0 => 0,
@@ -80,26 +81,26 @@ pub(super) fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// An interval.
-pub(super) fn range(interval: Option<[f64; 2]>) -> String {
+/// Formats an interval.
+pub(super) fn format_interval(interval: Option<[f64; 2]>) -> String {
     interval.map_or("–".into(), |[low, high]| {
-        format!("{} – {}", number(low), number(high))
+        format!("{} – {}", format_number(low), format_number(high))
     })
 }
 
-/// A share in percent.
-pub(super) fn percent(share: f64) -> String {
+/// Formats a share in percent.
+pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A moment, to the minute, in UTC.
-pub(super) fn moment(unix_s: f64) -> String {
+/// Formats a time in UTC, to the minute.
+pub(super) fn format_time(unix_s: f64) -> String {
     if !(0.0..1e11).contains(&unix_s) || unix_s == 0.0 {
         return "–".into();
     }
     let minutes = (unix_s / 60.0) as i64;
     let (days, minute) = (minutes / 1440, minutes % 1440);
-    // Days to dates: Howard Hinnant's civil_from_days, for years after 1970.
+    // Converts days to dates by Howard Hinnant's civil_from_days, for years after 1970.
     let z = days + 719_468;
     let (era, of_era) = (z / 146_097, z % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -135,7 +136,7 @@ mod tests {
             (0.012346, "0.01235"),
             (1e-9, "1.000e-9"),
         ] {
-            assert_eq!(number(value), text, "{value}");
+            assert_eq!(format_number(value), text, "{value}");
         }
         for (unix_s, text) in [
             (0.0, "–"),
@@ -143,13 +144,13 @@ mod tests {
             (1_700_000_000.0, "2023-11-14 22:13 UTC"),
             (f64::NAN, "–"),
         ] {
-            assert_eq!(moment(unix_s), text);
+            assert_eq!(format_time(unix_s), text);
         }
     }
 
     #[test]
     fn cells_stay_cells() {
-        let mut table = Table::new(["a|b"]);
+        let mut table = ReportTable::new(["a|b"]);
         table.rows.push(vec!["<i>x</i>|\ny".into()]);
         assert_eq!(
             table.markdown(),

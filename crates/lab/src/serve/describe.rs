@@ -1,11 +1,11 @@
-//! How it stands, as NBMP says it.
+//! Describes workflows in NBMP.
 
-use super::book::{Entry, State};
-use super::prepare::Refused;
+use super::prepare::RefusedDescription;
+use super::workflow_registry::{WorkflowEntry, WorkflowState};
 use serde_json::{Value, json};
 
-/// A description as it was posted, with its state, what was acknowledged, and its figures.
-pub(super) fn entry(entry: &Entry) -> Value {
+/// Returns the posted description with its state, acknowledgement and figures.
+pub(super) fn describe_entry(entry: &WorkflowEntry) -> Value {
     let prepared = &entry.prepared;
     let mut said = prepared.description.clone();
     said["general"]["state"] = entry.state.name().into();
@@ -13,7 +13,7 @@ pub(super) fn entry(entry: &Entry) -> Value {
         [] => json!({"status": "fulfilled"}),
         partial => json!({"status": "partially-fulfilled", "partial": partial}),
     };
-    let mut variables = variables(entry);
+    let mut variables = list_variables(entry);
     let own = said
         .pointer("/monitoring/variable")
         .and_then(Value::as_array);
@@ -23,8 +23,8 @@ pub(super) fn entry(entry: &Entry) -> Value {
     said
 }
 
-/// What is known of its runs.
-pub(super) fn variables(entry: &Entry) -> Vec<Value> {
+/// Returns the figures of a workflow's runs.
+pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
     let figures = &entry.figures;
     let whole = |name: &str, definition: &str, value: usize| {
         json!({
@@ -48,7 +48,7 @@ pub(super) fn variables(entry: &Entry) -> Vec<Value> {
             "unit": "1", "var-type": "number", "value": value.to_string(),
         })
     }));
-    if let (State::InError, Some(why)) = (entry.state, &entry.why) {
+    if let (WorkflowState::InError, Some(why)) = (entry.state, &entry.why) {
         all.push(json!({
             "name": "lab.why", "definition": "why it is in error", "unit": "1",
             "var-type": "string", "value": why,
@@ -57,8 +57,8 @@ pub(super) fn variables(entry: &Entry) -> Vec<Value> {
     all
 }
 
-/// A description that was not taken, with the places why.
-pub(super) fn refused(refused: &Refused) -> Value {
+/// Returns a refused description with the paths of its faults.
+pub(super) fn describe_refusal(refused: &RefusedDescription) -> Value {
     let mut said = match &refused.description {
         Value::Object(map) => Value::Object(map.clone()),
         _ => json!({}),

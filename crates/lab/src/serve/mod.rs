@@ -1,70 +1,79 @@
-//! The Workflow Manager of NBMP over HTTP: workflows and tasks are posted, run one after the other
-//! as `lab run` would, looked at, changed and taken away.
+//! The Workflow Manager of NBMP over HTTP. It accepts workflows and tasks, and runs one after the
+//! other as `lab run` would.
 //!
-//! A request's journey: [`answer`](answer::answer) lets nobody in but whom `door.rs` knows, and says
-//! what it is about; `change.rs` hands bodies to `prepare.rs`, which makes runs of them or says with
-//! JSONPaths why not; `book.rs` keeps them and their states; `runner.rs` is the one thread that
-//! runs; `report.rs` tells others while it does; `describe.rs` says how it stands, `discover.rs`
-//! what functions there are.
+//! Path of a request: `authorization.rs` admits it, and `router.rs` finds its route.
+//! `change_requests.rs` passes bodies to `prepare.rs`, which turns them into runs or reports faults
+//! with JSONPaths. `workflow_registry.rs` stores workflows and their states. `workflow_runner.rs`
+//! is the only thread that runs them; `reporter.rs` posts reports meanwhile. `describe.rs`
+//! describes workflows, and `function_discovery.rs` lists functions.
 //!
-//! It runs command lines for whoever may post. So it listens on loopback, or asks for a token; it
-//! answers to no name but its own, and to no page from elsewhere.
+//! The manager runs commands for everyone who may post. It therefore listens on loopback or
+//! requires a token, and rejects other host names and other sites.
 
-mod answer;
-mod book;
-mod change;
+mod authorization;
+mod change_requests;
 mod describe;
-mod discover;
-mod door;
+mod function_discovery;
+mod manager;
 mod prepare;
-mod report;
-mod runner;
+mod reporter;
+mod reporting_target;
+mod response;
+mod router;
+mod settings;
+mod workflow_key;
+mod workflow_registry;
+mod workflow_runner;
 
-use crate::config::serve::Settings;
-use answer::Manager;
-use book::Book;
-use net::program::MAIN;
-use net::{Failed, Limits, Listen, Running, Server, Shutdown};
+pub(crate) use settings::ManagerSettings;
+
+use manager::WorkflowManager;
+use net::lifecycle::MAIN;
+use net::{Limits, ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
 use std::sync::Arc;
+use workflow_registry::WorkflowRegistry;
 
-/// Connections at a time.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Serves from now on on threads of its own, until `shutdown` drains; what runs is ended then.
+/// Serves on its own threads until `shutdown` drains, then stops the running workflow.
 ///
 /// # Errors
-/// [`Failed`] when an address or a thread cannot be had.
-pub(crate) fn start(settings: Settings, shutdown: Shutdown) -> Result<Running, Failed> {
-    let listen = Listen {
+/// [`ProgramError`] if an address or a thread is unavailable.
+pub(crate) fn start_manager(
+    settings: ManagerSettings,
+    shutdown: Shutdown,
+) -> Result<RunningProgram, ProgramError> {
+    let listen = ListenOptions {
         addresses: settings.listen.clone(),
         workers: 1,
         limits: Limits {
             connections_max: CONNECTIONS_MAX,
             ..Limits::default()
         },
-        ..Listen::default()
+        ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(Failed::cannot(settings.listen.join(", ")))?;
-    door::loopback_or_token(&settings, server.addresses())?;
-    let book = Arc::new(Book::new(settings.workflows_max));
-    let manager = Arc::new(Manager { settings, book });
-    let mut running = Running::new(shutdown);
+    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    authorization::loopback_or_token(&settings, server.addresses())?;
+    let registry = Arc::new(WorkflowRegistry::new(settings.workflows_max));
+    let manager = Arc::new(WorkflowManager { settings, registry });
+    let mut running = RunningProgram::new(shutdown);
     let works = manager.clone();
-    running.work("runner", move || {
-        runner::work(&works);
+    running.spawn_thread("runner", move || {
+        workflow_runner::run_workflows(&works);
         Ok(())
     })?;
     let told = manager.clone();
     running.until_drained("end", {
         let shutdown = running.shutdown().clone();
         move || async move {
-            shutdown.draining().await;
-            told.book.end();
+            shutdown.wait_until_draining().await;
+            told.registry.stop_all();
         }
     })?;
     running.serve(MAIN, server, move |_| {
         let manager = manager.clone();
-        move |request, _| answer::answer(manager.clone(), request)
+        move |request, _| router::handle_request(manager.clone(), request)
     })?;
     Ok(running)
 }

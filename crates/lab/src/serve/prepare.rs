@@ -1,58 +1,70 @@
-//! From a body to what can be run, or why it cannot.
+//! Turns a request body into a runnable workflow.
 
-use super::book::{Name, name};
-use super::report;
-use crate::config::serve::Settings;
-use crate::experiment::{Plan, Written, known};
-use crate::nbmp::{Kind, Level, Offence, read, undone, validate, without_effect};
+use super::reporting_target::{ReportingTarget, read_target};
+use super::settings::ManagerSettings;
+use super::workflow_key::WorkflowKey;
+use crate::document_format::{ParsedDocument, known_functions};
+use crate::experiment::RunPlan;
+use crate::nbmp::{
+    ConformanceLevel, DescriptionKind, NbmpFault, find_ignored, find_unsupported, parse_bounded,
+    validate_description,
+};
 use serde_json::{Value, json};
 
-/// What can be run.
+/// A workflow that can be run.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) kind: Kind,
+pub(super) struct PreparedWorkflow {
+    pub(super) kind: DescriptionKind,
     pub(super) id: String,
-    /// As it was posted.
+    /// The posted description.
     pub(super) description: Value,
-    pub(super) plan: Plan,
+    pub(super) plan: RunPlan,
     /// The experiment as TOML.
     pub(super) text: String,
-    /// Whether it is to be run at once.
+    /// Whether it runs immediately.
     pub(super) starts: bool,
-    /// What is carried along without effect, as JSONPaths.
+    /// JSONPaths of ignored members.
     pub(super) partial: Vec<String>,
-    /// Where reports go, and how often.
-    pub(super) report: Option<report::Target>,
+    /// Target of reports.
+    pub(super) report: Option<ReportingTarget>,
 }
 
-impl Prepared {
-    pub(super) fn name(&self) -> Name {
-        name(self.kind, &self.id)
+impl PreparedWorkflow {
+    pub(super) fn key(&self) -> WorkflowKey {
+        WorkflowKey::new(self.kind, &self.id)
     }
 }
 
-/// Why a description is not taken.
+/// A description that is refused.
 #[derive(Debug)]
-pub(super) struct Refused {
-    /// The description, as far as it is one.
+pub(super) struct RefusedDescription {
+    /// The description, as far as it could be parsed.
     pub(super) description: Value,
-    /// `failed`: it is wrong. Else it is right, but nothing that can be done here.
+    /// True if the description is invalid; false if it is valid but unsupported.
     pub(super) failed: bool,
-    pub(super) offences: Vec<Offence>,
+    pub(super) offences: Vec<NbmpFault>,
 }
 
-/// A body as a description of this kind, as far as documents in use keep to the standard.
-pub(super) fn described(kind: Kind, body: &[u8]) -> Result<Value, Refused> {
-    let refuse = |description: Value, offences| Refused {
+/// Parses and validates a body leniently.
+pub(super) fn parse_description(
+    kind: DescriptionKind,
+    body: &[u8],
+) -> Result<Value, RefusedDescription> {
+    let refuse = |description: Value, offences| RefusedDescription {
         description,
         failed: true,
         offences,
     };
-    let description = read(body).map_err(|offence| refuse(json!({}), vec![offence]))?;
-    let mut offences = validate(&description, kind, Level::Lax, &known());
+    let description = parse_bounded(body).map_err(|offence| refuse(json!({}), vec![offence]))?;
+    let mut offences = validate_description(
+        &description,
+        kind,
+        ConformanceLevel::Lax,
+        &known_functions(),
+    );
     let id = description.pointer("/general/id").and_then(Value::as_str);
     if id.is_some_and(|id| !is_identifier(id)) {
-        offences.push(Offence {
+        offences.push(NbmpFault {
             path: "$.general.id".into(),
             what: "here, an id is up to 64 letters, digits, dots, dashes and underscores, no dot first".into(),
         });
@@ -63,70 +75,73 @@ pub(super) fn described(kind: Kind, body: &[u8]) -> Result<Value, Refused> {
     }
 }
 
-/// It becomes part of URLs and a folder's name.
+/// The identifier becomes part of URLs and folder names.
 fn is_identifier(id: &str) -> bool {
     let of = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !id.is_empty() && id.len() <= 64 && !id.starts_with('.') && id.chars().all(of)
 }
 
-/// What can be run of a description.
-pub(super) fn prepared(
-    kind: Kind,
+/// Prepares a description for running.
+pub(super) fn prepare_workflow(
+    kind: DescriptionKind,
     description: Value,
     scale: Option<&str>,
-    settings: &Settings,
-) -> Result<Prepared, Refused> {
-    let refuse = |description: &Value, offences| Refused {
+    settings: &ManagerSettings,
+) -> Result<PreparedWorkflow, RefusedDescription> {
+    let refuse = |description: &Value, offences| RefusedDescription {
         description: description.clone(),
         failed: false,
         offences,
     };
     let workflow = match kind {
-        Kind::Task => of_task(&description),
+        DescriptionKind::Task => workflow_of_task(&description),
         _ => description.clone(),
     };
-    let report = report::target(&description, &settings.report_to);
-    let mut offences = undone(&description);
+    let report = read_target(&description, &settings.report_to);
+    let mut offences = find_unsupported(&description);
     offences.extend(report.as_ref().err().cloned());
     if !offences.is_empty() {
         return Err(refuse(&description, offences));
     }
-    let written = Written::of(&workflow).map_err(|faults| {
-        let offence = |fault: crate::experiment::Fault| Offence {
+    let written = ParsedDocument::from_workflow(&workflow).map_err(|faults| {
+        let offence = |fault: crate::experiment::DocumentFault| NbmpFault {
             path: match kind {
-                Kind::Task => fault.path.replacen(TASK_PREFIX, "$", 1),
+                DescriptionKind::Task => fault.path.replacen(TASK_PREFIX, "$", 1),
                 _ => fault.path,
             },
             what: fault.what,
         };
         refuse(&description, faults.into_iter().map(offence).collect())
     })?;
-    let plan = Plan::new(written.document, scale).map_err(|what| {
-        let path = "$".into();
-        refuse(&description, vec![Offence { path, what }])
+    let plan = RunPlan::new(written.document, scale).map_err(|error| {
+        let offence = NbmpFault {
+            path: "$".into(),
+            what: error.to_string(),
+        };
+        refuse(&description, vec![offence])
     })?;
     let state = description
         .pointer("/general/state")
         .and_then(Value::as_str);
     let id = description.pointer("/general/id").and_then(Value::as_str);
-    Ok(Prepared {
+    Ok(PreparedWorkflow {
         kind,
         id: id.unwrap_or_default().to_owned(),
         plan,
         text: written.text,
         starts: !matches!(state, Some("idle")),
-        partial: without_effect(&description),
+        partial: find_ignored(&description),
         report: report.ok().flatten(),
         description,
     })
 }
 
-/// Where a task's own members stand in the workflow that is made of it.
+/// Path of a task's members in the workflow made of it.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
-/// A task as a workflow of one client: its parameters are the client's, its variables what is
-/// measured.
-fn of_task(task: &Value) -> Value {
+/// Converts a task to a workflow of one client: the task's parameters configure it, its variables
+/// are measured.
+fn workflow_of_task(task: &Value) -> Value {
     let general = task.get("general").cloned().unwrap_or_default();
     let text = |name: &str| {
         general

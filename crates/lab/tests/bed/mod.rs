@@ -1,38 +1,44 @@
 //! Two namespaces with a link between them, in this process: sockets keep their namespace.
 #![allow(clippy::unwrap_used, dead_code)] // Each that includes it uses a part.
 
-use lab::link::{Link, Loss, Namespace, Queue, Rate, Shape, Way, available};
+use lab::link::{
+    DirectionShape, LinkRate, LinkShape, LossModel, NetworkNamespace, QueueSize, TunLink,
+    check_links_available,
+};
 use rustix::net::sockopt::set_tcp_congestion;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Two namespaces with a link between them.
-pub struct Bed {
-    pub client: Namespace,
-    pub server: Namespace,
-    pub link: Link,
+pub struct TestLink {
+    pub client: NetworkNamespace,
+    pub server: NetworkNamespace,
+    pub link: TunLink,
 }
 
-impl Bed {
-    /// None, said aloud, where this machine makes no links.
-    pub fn new(test: &str, way: Way, seed: u64) -> Option<Bed> {
-        if let Err(why) = available() {
+impl TestLink {
+    /// Returns `None` with a notice if this machine cannot emulate links.
+    pub fn new(test: &str, way: DirectionShape, seed: u64) -> Option<TestLink> {
+        if let Err(why) = check_links_available() {
             println!("SKIPPED {test}: {why}");
             return None;
         }
-        let (client, server) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        let (client, server) = (
+            NetworkNamespace::new().unwrap(),
+            NetworkNamespace::new().unwrap(),
+        );
         let (down, up) = (way.clone(), way);
-        let link = Link::start(&client, &server, 3, Shape { down, up, seed }).unwrap();
-        Some(Bed {
+        let link = TunLink::start(&client, &server, 3, LinkShape { down, up, seed }).unwrap();
+        Some(TestLink {
             client,
             server,
             link,
         })
     }
 
-    /// A socket at either end, that speak to each other.
-    pub fn udp(&self) -> (UdpSocket, UdpSocket) {
+    /// Returns two connected UDP sockets, one at each end.
+    pub fn connect_udp(&self) -> (UdpSocket, UdpSocket) {
         let [at_client, at_server] = self.link.addresses();
         let here = self.client.within(|| UdpSocket::bind((at_client, 4000)));
         let there = self.server.within(|| UdpSocket::bind((at_server, 4000)));
@@ -46,9 +52,10 @@ impl Bed {
         (here, there)
     }
 
-    /// How long the server needs to send this many bytes to the client, connecting included, with
-    /// these congestion controls, each set after the other, or the kernel's own.
-    pub fn download(&self, bytes: usize, congestion: &[&str]) -> Duration {
+    /// Returns the time that the server needs to send this many bytes to the client, including the
+    /// connection. Sets the congestion controls one after the other; without any, the default is
+    /// used.
+    pub fn time_download(&self, bytes: usize, congestion: &[&str]) -> Duration {
         let [_, at_server] = self.link.addresses();
         let listener = self.server.within(|| TcpListener::bind((at_server, 0)));
         let listener = listener.unwrap();
@@ -76,13 +83,13 @@ impl Bed {
     }
 }
 
-/// Both directions alike: a rate, a delay, a queue of 1 MiB.
-pub fn way(rate_bits_per_s: Option<u64>, delay_ms: u64) -> Way {
-    Way {
-        rate: rate_bits_per_s.map_or(Rate::Unlimited, Rate::Constant),
+/// Returns symmetric settings: a rate, a delay, a queue of 1 MiB.
+pub fn direction_shape(rate_bits_per_s: Option<u64>, delay_ms: u64) -> DirectionShape {
+    DirectionShape {
+        rate: rate_bits_per_s.map_or(LinkRate::Unlimited, LinkRate::Constant),
         delay: Duration::from_millis(delay_ms),
         jitter: Duration::ZERO,
-        queue: Queue::Bytes(1 << 20),
-        loss: Loss::None,
+        queue: QueueSize::Bytes(1 << 20),
+        loss: LossModel::None,
     }
 }

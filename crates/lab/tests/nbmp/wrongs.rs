@@ -1,6 +1,6 @@
 //! Wrong values, each with its place.
 
-/// Where (RFC 6901), what is written there in JSON, and the place of the offence.
+/// Pointer (RFC 6901), JSON value to insert, and path of the fault.
 pub const WRONGS: &[(&str, &str, &str)] = &[
     (
         "/scheme/uri",

@@ -1,18 +1,18 @@
-//! Whether what is expected speaks of what is measured.
+//! Checks that expectations refer to measured quantities.
 
-use super::{Faults, plans};
-use crate::experiment::arms::plain;
-use crate::experiment::document::{Document, Expect};
+use super::{FaultCollector, all_plans};
+use crate::experiment::arms::scalar_text;
+use crate::experiment::document::{Expectation, ExperimentDocument};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// What is measured of every link.
+/// Quantities of every link.
 pub(in crate::experiment) const OF_LINKS: [&str; 4] = ["lost", "dropped", "down-bytes", "up-bytes"];
 
 pub(super) type Values = BTreeMap<Spanned<String>, Spanned<Value>>;
 
-pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
-    let known = quantities(document);
+pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
+    let known = list_quantities(document);
     for (number, expect) in document.expect.iter().enumerate() {
         let path = format!("expect[{number}]");
         let at = expect.span();
@@ -20,54 +20,59 @@ pub(super) fn check(document: &Document, faults: &mut Faults<'_>) {
         let quantity = &expect.quantity;
         if !known.contains(quantity.get_ref()) {
             let what = format!("nothing measures this; there are {}", known.join(", "));
-            faults.add(quantity.span(), &format!("{path}.quantity"), what);
+            faults.add_fault(quantity.span(), &format!("{path}.quantity"), what);
         }
         for (key, values) in [
             ("of", &expect.of),
             ("to", &expect.to),
             ("where", &expect.only),
         ] {
-            variables(document, &format!("{path}.{key}"), values, faults);
+            check_variables(document, &format!("{path}.{key}"), values, faults);
         }
         if !expect.to.is_empty() {
-            alike(&expect.of, &expect.to, at.clone(), &path, faults);
+            check_same_variables(&expect.of, &expect.to, at.clone(), &path, faults);
         }
-        bounds(expect, at, &path, faults);
+        check_claim_bounds(expect, at, &path, faults);
     }
 }
 
-/// What is compared differs in these variables.
-pub(super) fn alike(
+/// Checks that both sides of a comparison name the same variables.
+pub(super) fn check_same_variables(
     of: &Values,
     to: &Values,
     at: std::ops::Range<usize>,
     path: &str,
-    faults: &mut Faults<'_>,
+    faults: &mut FaultCollector<'_>,
 ) {
     let names = |values: &Values| -> Vec<String> {
         values.keys().map(|name| name.get_ref().clone()).collect()
     };
     if names(of) != names(to) {
         let what = "of and to name the same variables, with other values";
-        faults.add(at, &format!("{path}.to"), what);
+        faults.add_fault(at, &format!("{path}.to"), what);
     }
 }
 
-fn bounds(expect: &Expect, at: std::ops::Range<usize>, path: &str, faults: &mut Faults<'_>) {
+fn check_claim_bounds(
+    expect: &Expectation,
+    at: std::ops::Range<usize>,
+    path: &str,
+    faults: &mut FaultCollector<'_>,
+) {
     let (least, most) = (expect.at_least, expect.at_most);
     if [least, most]
         .into_iter()
         .flatten()
         .any(|bound| !bound.is_finite())
     {
-        faults.add(at, path, "bounds are numbers");
+        faults.add_fault(at, path, "bounds are numbers");
     } else if matches!((least, most), (Some(least), Some(most)) if least > most) {
-        faults.add(at, path, "at-least is above at-most: nothing could hold");
+        faults.add_fault(at, path, "at-least is above at-most: nothing could hold");
     }
 }
 
-/// All that a run's record will have.
-pub(super) fn quantities(document: &Document) -> Vec<String> {
+/// Lists all quantities of a run's record.
+pub(super) fn list_quantities(document: &ExperimentDocument) -> Vec<String> {
     let sinks = document.sink.values().flat_map(|sink| sink.measure.keys());
     let of_sinks = sinks.map(|name| name.get_ref().clone());
     let of_link =
@@ -77,22 +82,29 @@ pub(super) fn quantities(document: &Document) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn variables(document: &Document, path: &str, values: &Values, faults: &mut Faults<'_>) {
+pub(super) fn check_variables(
+    document: &ExperimentDocument,
+    path: &str,
+    values: &Values,
+    faults: &mut FaultCollector<'_>,
+) {
     for (name, value) in values {
         let path = format!("{path}.{}", name.get_ref());
         let Some(known) = document.sweep.get(name.get_ref().as_str()) else {
-            faults.add(name.span(), &path, "there is no such variable in sweep");
+            faults.add_fault(name.span(), &path, "there is no such variable in sweep");
             continue;
         };
-        let wanted = plain(value.get_ref());
-        let in_sweep = known.iter().any(|value| plain(value.get_ref()) == wanted);
-        let in_arms = |plan: crate::experiment::Plan| {
+        let wanted = scalar_text(value.get_ref());
+        let in_sweep = known
+            .iter()
+            .any(|value| scalar_text(value.get_ref()) == wanted);
+        let in_arms = |plan: crate::experiment::RunPlan| {
             plan.arms
                 .iter()
                 .any(|arm| arm.get(name.get_ref()) == wanted.as_ref())
         };
-        if !in_sweep && !plans(document).into_iter().any(in_arms) {
-            faults.add(value.span(), &path, "the variable never has this value");
+        if !in_sweep && !all_plans(document).into_iter().any(in_arms) {
+            faults.add_fault(value.span(), &path, "the variable never has this value");
         }
     }
 }

@@ -1,46 +1,54 @@
-//! Values over time.
+//! Reads series over time.
 
-use super::Said;
-use crate::experiment::document::Series;
+use super::{ResultFault, SinkFiles};
+use crate::experiment::document::SeriesSource;
 use serde_json::Value;
 
-/// Most points of a series.
-const POINTS_MAX: usize = 20_000;
+/// Maximum number of points of a series.
+pub(super) const POINTS_MAX: usize = 20_000;
 
-pub(super) fn read(said: &Said<'_>, series: &Series) -> Result<Vec<[f64; 2]>, String> {
+pub(super) fn read(
+    said: &SinkFiles<'_>,
+    series: &SeriesSource,
+) -> Result<Vec<[f64; 2]>, ResultFault> {
     let place = series.from.get_ref();
-    let items = match super::parts(place) {
-        (Some(_), None) => lines(&said.text(place)?.0)?,
-        _ => match said.json(place)? {
+    let items = match super::split_place(place) {
+        (Some(_), None) => parse_lines(&said.text(place)?.0)?,
+        _ => match said.read_json(place)? {
             Value::Array(items) => items,
-            _ => return Err(format!("no array at {place}")),
+            _ => return Err(ResultFault::NoArray(place.clone())),
         },
     };
     if items.len() > POINTS_MAX {
-        let n = items.len();
-        return Err(format!("{n} points; at most {POINTS_MAX}"));
+        return Err(ResultFault::TooManyPoints(items.len()));
     }
     let points = items.iter().enumerate().map(|(number, item)| {
-        point(number, item, series)
-            .ok_or_else(|| format!("item {number} of {place} is no point: {item:.80}"))
+        parse_point(number, item, series).ok_or_else(|| ResultFault::NoPoint {
+            number,
+            place: place.clone(),
+            item: format!("{item:.80}"),
+        })
     });
     points.collect()
 }
 
-/// A JSON array, or a value a line.
-fn lines(text: &str) -> Result<Vec<Value>, String> {
+/// Parses a JSON array, or one value per line.
+fn parse_lines(text: &str) -> Result<Vec<Value>, ResultFault> {
     if let Ok(Value::Array(items)) = serde_json::from_str(text) {
         return Ok(items);
     }
     let filled = text.lines().enumerate();
     let filled = filled.filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))
+        serde_json::from_str(line).map_err(|source| ResultFault::Line {
+            number: number + 1,
+            source,
+        })
     };
     filled.map(read).collect()
 }
 
-fn point(number: usize, item: &Value, series: &Series) -> Option<[f64; 2]> {
+fn parse_point(number: usize, item: &Value, series: &SeriesSource) -> Option<[f64; 2]> {
     let at = |pointer: &str| item.pointer(pointer)?.as_f64();
     let pair = item.as_array().filter(|pair| pair.len() == 2);
     let t = match &series.t {

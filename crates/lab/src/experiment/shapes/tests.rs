@@ -1,26 +1,30 @@
-//! What a sink of known words leaves behind.
+//! Tests with sinks of known output.
 
 use super::*;
-use crate::experiment::Document;
+use crate::experiment::ExperimentDocument;
 use std::path::PathBuf;
 
-/// A folder of its own for each test, made anew.
-fn folder(test: &str) -> PathBuf {
+/// Creates an empty folder for a test.
+fn create_folder(test: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("lab-collect-{test}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).unwrap();
     path
 }
 
-fn collected(test: &str, words: &str, files: &[(&str, &str)]) -> Result<Shapes, String> {
-    let folder = folder(test);
+fn collect_from(
+    test: &str,
+    words: &str,
+    files: &[(&str, &str)],
+) -> Result<SinkResults, ResultError> {
+    let folder = create_folder(test);
     for (name, text) in files {
         std::fs::write(folder.join(name), text).unwrap();
     }
     let text = format!("name='x'\nquestion='x'\nrounds=1\n[sink.s]\nrun='x'\n{words}");
-    let document = Document::read(&text).unwrap();
+    let document = ExperimentDocument::parse_toml(&text).unwrap();
     let sink = document.sink.get("s").unwrap();
-    let found = Shapes::find(sink, &folder.join("s.out"));
+    let found = SinkResults::read_results(sink, &folder.join("s.out"));
     std::fs::remove_dir_all(&folder).unwrap();
     found
 }
@@ -46,7 +50,7 @@ fn series_of_every_form() {
             "{\"t\": 1, \"value\": 2}\n\n{\"t\": 3, \"value\": 4}\n",
         ),
     ];
-    let record = collected("forms", words, &files).unwrap();
+    let record = collect_from("forms", words, &files).unwrap();
     assert_eq!(record.series["pairs"], [[0.0, 1.0], [2.0, 3.0]]);
     assert_eq!(record.series["plain"], [[0.0, 8.0], [1.0, 10.0]]);
     assert_eq!(record.series["named"], [[1.0, 2.0], [3.0, 4.0]]);
@@ -57,7 +61,7 @@ fn series_of_every_form() {
 fn histograms_of_logs_are_added_by_tag() {
     let mut one = hdrhistogram::Histogram::<u64>::new(3).unwrap();
     (1..=100).for_each(|n| one.record(n).unwrap());
-    let encoded = encode(&one).unwrap();
+    let encoded = encode_histogram(&one).unwrap();
     let log = format!(
         "#[a log]\nTag=due,0.0,1.0,0.1,{encoded}\nTag=due,1.0,1.0,0.1,{encoded}\nTag=sent,0.0,1.0,0.1,{encoded}\n"
     );
@@ -68,18 +72,23 @@ fn histograms_of_logs_are_added_by_tag() {
     ];
     let words = "histogram.due = { from = 'l.hdr', tag = 'd*' }\nhistogram.all = { from = 'l.hdr', tag = '*' }\n\
                  histogram.alone = { from = 'b.hdr', times = 0.5 }";
-    let record = collected("hdr", words, &files).unwrap();
+    let record = collect_from("hdr", words, &files).unwrap();
     let counts = ["due", "all", "alone"].map(|name| {
         let counted = &record.histograms[name];
-        (decode(&counted.v2).unwrap().len(), counted.times)
+        (decode_histogram(&counted.v2).unwrap().len(), counted.times)
     });
     assert_eq!(counts, [(200, 1.0), (300, 1.0), (100, 0.5)]);
     for (words, said) in [
         ("histogram.h = { from = 'l.hdr' }", "several tags"),
-        ("histogram.h = { from = 'l.hdr', tag = 'x' }", "no such tag"),
-        ("histogram.h = { from = 's.out' }", "no histogram"),
+        (
+            "histogram.h = { from = 'l.hdr', tag = 'x' }",
+            "no histogram with the tag x",
+        ),
+        ("histogram.h = { from = 's.out' }", "invalid histogram"),
     ] {
-        let wrong = collected("hdr-wrong", words, &files).unwrap_err();
+        let wrong = collect_from("hdr-wrong", words, &files)
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains(said), "{words}: {wrong}");
     }
 }
@@ -106,10 +115,12 @@ fn what_is_not_there_is_said_with_its_place() {
         (
             "histogram.a = { from = '/a' }",
             "{\"a\": \"AAAA\"}",
-            "no histogram",
+            "invalid histogram",
         ),
     ] {
-        let wrong = collected("missing", words, &[("s.out", printed)]).unwrap_err();
+        let wrong = collect_from("missing", words, &[("s.out", printed)])
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains(said), "{words}: {wrong}");
     }
 }

@@ -1,15 +1,15 @@
-//! A workflow description from an experiment's table.
+//! Builds a workflow description from an experiment's table.
 
-use super::super::{SCHEMES, read};
-use super::flow::FLOWS;
-use super::names::{Names, joined, media, named};
-use super::parameters::parameters;
+use super::super::{SCHEMES, parse_bounded};
+use super::link_values::FLOWS;
+use super::names::{ExperimentNames, known_inputs, media_url_parts, used_function};
+use super::parameters::to_parameters;
 use super::{EXPERIMENT, REPOSITORY};
 use serde_json::{Map, Value, json};
 use toml::Table;
 
-/// Any table: what does not have an experiment's form goes into parameters as it is.
-pub(super) fn build(experiment: &Table) -> Value {
+/// Accepts any table: everything without the form of an experiment becomes a parameter.
+pub(super) fn build_workflow(experiment: &Table) -> Value {
     let mut left = experiment.clone();
     let mut take_text = |key: &str| match left.get(key) {
         Some(toml::Value::String(text)) => {
@@ -20,22 +20,24 @@ pub(super) fn build(experiment: &Table) -> Value {
         _ => None,
     };
     let (name, question) = (take_text("name"), take_text("question"));
-    let mut made = Made::default();
-    let names = Names::of(experiment);
-    tables(&mut left, "source", |name, table| made.source(name, table));
+    let mut made = WorkflowBuilder::default();
+    let names = ExperimentNames::from_experiment(experiment);
+    take_tables(&mut left, "source", |name, table| {
+        made.add_source(name, table)
+    });
     for (kind, role) in [("function", "command"), ("sink", "measure")] {
-        tables(&mut left, kind, |name, table| {
-            made.function(role, name, table, &names)
+        take_tables(&mut left, kind, |name, table| {
+            made.add_function(role, name, table, &names)
         });
     }
-    tables(&mut left, "link", |name, table| made.link(name, table));
-    made.bounds(&mut left);
-    made.expect(&mut left);
-    made.into_workflow(name, question, parameters(&left))
+    take_tables(&mut left, "link", |name, table| made.add_link(name, table));
+    made.add_bounds(&mut left);
+    made.add_expectations(&mut left);
+    made.into_workflow(name, question, to_parameters(&left))
 }
 
-/// Hands on each table of tables, and keeps those that are not taken.
-fn tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
+/// Passes on each table of tables; keeps those that are not taken.
+fn take_tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bool) {
     let Some(toml::Value::Table(all)) = left.get_mut(kind) else {
         return;
     };
@@ -48,9 +50,9 @@ fn tables(left: &mut Table, kind: &str, mut take: impl FnMut(&str, &Table) -> bo
     }
 }
 
-/// What is made so far.
+/// The description so far.
 #[derive(Default)]
-struct Made {
+struct WorkflowBuilder {
     streams: Vec<Value>,
     results: Vec<Value>,
     in_ports: Vec<Value>,
@@ -60,35 +62,44 @@ struct Made {
     assertions: Vec<Value>,
 }
 
-fn port(name: &str, stream: &str) -> Value {
+fn format_port(name: &str, stream: &str) -> Value {
     json!({"port-name": name, "bind": {"stream-id": stream, "name": name}})
 }
 
-impl Made {
-    fn source(&mut self, name: &str, table: &Table) -> bool {
-        let Some((scheme, text)) = media(table) else {
+impl WorkflowBuilder {
+    fn add_source(&mut self, name: &str, table: &Table) -> bool {
+        let Some((scheme, text)) = media_url_parts(table) else {
             return false;
         };
-        self.in_ports.push(port(name, name));
+        self.in_ports.push(format_port(name, name));
         self.streams.push(json!({
             "stream-id": name, "name": name, "keywords": ["source"],
             "mime-type": "application/octet-stream", "protocol": "file", "mode": "pull",
-            "caching-server-url": format!("{scheme}{}", percent(text)),
+            "caching-server-url": format!("{scheme}{}", percent_encode(text)),
         }));
         true
     }
 
-    fn function(&mut self, role: &str, name: &str, table: &Table, names: &Names<'_>) -> bool {
+    fn add_function(
+        &mut self,
+        role: &str,
+        name: &str,
+        table: &Table,
+        names: &ExperimentNames<'_>,
+    ) -> bool {
         if name == EXPERIMENT {
             return false;
         }
         let mut left = table.clone();
-        let inputs = inputs(&mut left, names);
-        let id = used(&mut left, role).unwrap_or_else(|| role.to_owned());
+        let inputs = take_inputs(&mut left, names);
+        let id = take_used_function(&mut left, role).unwrap_or_else(|| role.to_owned());
         let mut general = json!({
             "id": id, "name": name, "description": "", "state": "instantiated",
         });
-        let ports: Vec<Value> = inputs.iter().map(|input| port(input, input)).collect();
+        let ports: Vec<Value> = inputs
+            .iter()
+            .map(|input| format_port(input, input))
+            .collect();
         general["input-ports"] = ports.into();
         for input in &inputs {
             if names.functions.contains(input) {
@@ -102,17 +113,17 @@ impl Made {
         let mut variables = Vec::new();
         let out = match role {
             "measure" => {
-                variables = measured(&mut left);
+                variables = take_quantities(&mut left);
                 let stream = format!("{name}.results");
-                self.out_ports.push(port(name, &stream));
+                self.out_ports.push(format_port(name, &stream));
                 self.results.push(json!({
                     "stream-id": stream, "name": name, "keywords": ["results"],
                     "mime-type": "application/json", "protocol": "file", "mode": "push",
                     "caching-server-url": "file:runs.jsonl",
                 }));
-                vec![port("results", &stream)]
+                vec![format_port("results", &stream)]
             }
-            _ if names.consumed.contains(name) => vec![port("out", name)],
+            _ if names.consumed.contains(name) => vec![format_port("out", name)],
             _ => Vec::new(),
         };
         general["output-ports"] = out.into();
@@ -120,7 +131,7 @@ impl Made {
         if !variables.is_empty() {
             made["monitoring"] = json!({"variable": variables});
         }
-        let parameters = parameters(&left);
+        let parameters = to_parameters(&left);
         if !parameters.is_empty() {
             made["configuration"] = json!({"parameters": parameters});
         }
@@ -128,8 +139,8 @@ impl Made {
         true
     }
 
-    /// From the server's place to the client's, whichever way its data go most.
-    fn link(&mut self, name: &str, table: &Table) -> bool {
+    /// Adds a link from the server's place to the client's place.
+    fn add_link(&mut self, name: &str, table: &Table) -> bool {
         let between = table.get("between").and_then(toml::Value::as_array);
         let ends: Vec<&str> = between
             .into_iter()
@@ -154,7 +165,7 @@ impl Made {
         if !flow.is_empty() {
             made["flowcontrol"] = flow.into();
         }
-        let parameters = parameters(&left);
+        let parameters = to_parameters(&left);
         if !parameters.is_empty() {
             made["other-parameters"] = parameters.into();
         }
@@ -162,22 +173,22 @@ impl Made {
         true
     }
 
-    /// A run beyond these is thrown away and repeated: restarted.
-    fn bounds(&mut self, left: &mut Table) {
+    /// Adds bounds: a run beyond them is discarded and repeated (restarted).
+    fn add_bounds(&mut self, left: &mut Table) {
         if let Some(toml::Value::Table(bounds)) = left.get("bounds") {
             if bounds.values().any(|bound| !bound.is_str()) || bounds.is_empty() {
                 return;
             }
             for (name, bound) in bounds {
-                let check = json!({"at-most": super::rest::decode(bound)});
+                let check = json!({"at-most": super::overlay::toml_to_json(bound)});
                 self.assertions
-                    .push(assertion(name, "computational", check, "restart"));
+                    .push(format_assertion(name, "computational", check, "restart"));
             }
             left.remove("bounds");
         }
     }
 
-    fn expect(&mut self, left: &mut Table) {
+    fn add_expectations(&mut self, left: &mut Table) {
         let Some(toml::Value::Array(all)) = left.get("expect") else {
             return;
         };
@@ -192,14 +203,15 @@ impl Made {
             let Some(toml::Value::String(that)) = table.remove("that") else {
                 return;
             };
-            // JSON must be able to say it again.
-            let check = super::rest::decode(&table.clone().into());
-            let again = read(check.to_string().as_bytes()).map(|again| super::rest::encode(&again));
+            // Only if the value survives JSON.
+            let check = super::overlay::toml_to_json(&table.clone().into());
+            let again = parse_bounded(check.to_string().as_bytes())
+                .map(|again| super::overlay::json_to_toml(&again));
             let quantity = table.get("quantity").is_some_and(toml::Value::is_str);
             if that.is_empty() || !quantity || again != Ok(table.into()) {
                 return;
             }
-            made.push(assertion(&that, "quality", check, "wait"));
+            made.push(format_assertion(&that, "quality", check, "wait"));
         }
         self.assertions.append(&mut made);
         left.remove("expect");
@@ -217,7 +229,7 @@ impl Made {
             }));
         }
         let mut general = json!({
-            "id": identifier(name.as_deref().unwrap_or_default()),
+            "id": to_identifier(name.as_deref().unwrap_or_default()),
             "input-ports": self.in_ports, "output-ports": self.out_ports, "state": "instantiated",
         });
         for (field, text) in [("name", name), ("description", question)] {
@@ -253,24 +265,24 @@ impl Made {
     }
 }
 
-/// Takes it.
-fn used(left: &mut Table, role: &str) -> Option<String> {
-    let name = named(left, role)?;
+/// Takes the name of a built-in function.
+fn take_used_function(left: &mut Table, role: &str) -> Option<String> {
+    let name = used_function(left, role)?;
     left.remove("use");
     Some(name)
 }
 
-/// Takes them: they become ports.
-fn inputs(left: &mut Table, names: &Names<'_>) -> Vec<String> {
-    let inputs = joined(left, names);
+/// Takes the inputs, which become ports.
+fn take_inputs(left: &mut Table, names: &ExperimentNames<'_>) -> Vec<String> {
+    let inputs = known_inputs(left, names);
     if !inputs.is_empty() {
         left.remove("input");
     }
     inputs
 }
 
-/// Takes a sink's quantities: they become variables.
-fn measured(left: &mut Table) -> Vec<Value> {
+/// Takes the quantities of a sink, which become variables.
+fn take_quantities(left: &mut Table) -> Vec<Value> {
     let Some(toml::Value::Table(table)) = left.get("measure") else {
         return Vec::new();
     };
@@ -286,7 +298,7 @@ fn measured(left: &mut Table) -> Vec<Value> {
     Vec::new()
 }
 
-fn assertion(name: &str, condition: &str, check: Value, action: &str) -> Value {
+fn format_assertion(name: &str, condition: &str, check: Value, action: &str) -> Value {
     json!({
         "name": name,
         "value-predicate": {
@@ -296,8 +308,8 @@ fn assertion(name: &str, condition: &str, check: Value, action: &str) -> Value {
     })
 }
 
-/// A name as an identifier: lower case and dashes.
-fn identifier(name: &str) -> String {
+/// Converts a name to an identifier: lower case and dashes.
+fn to_identifier(name: &str) -> String {
     let mut id = String::new();
     for c in name.chars() {
         match c.to_ascii_lowercase() {
@@ -312,8 +324,8 @@ fn identifier(name: &str) -> String {
     }
 }
 
-/// All that a URI cannot hold, escaped (RFC 3986, section 2.1).
-pub(super) fn percent(text: &str) -> String {
+/// Percent-encodes a text (RFC 3986, section 2.1).
+pub(super) fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

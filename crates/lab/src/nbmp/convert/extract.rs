@@ -1,51 +1,52 @@
-//! An experiment's table from a workflow description: all of it that an experiment has words for.
+//! Extracts an experiment's table from a workflow description, as far as the table has a key for
+//! it.
 
-use super::super::functions;
-use super::flow::{FLOWS, quantity};
-use super::parameters::{insert, take};
-use super::{EXPERIMENT, rest};
+use super::link_values::{FLOWS, format_in_unit};
+use super::parameters::{insert_dotted, read_parameters};
+use super::{EXPERIMENT, overlay};
+use crate::experiment::built_in_functions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
 
-/// Any JSON: what is not understood is left.
-pub(super) fn extract(workflow: &Value) -> Table {
+/// Accepts any JSON: unknown members are left out.
+pub(super) fn extract_experiment(workflow: &Value) -> Table {
     let mut table = Table::new();
     for (key, field) in [("name", "name"), ("question", "description")] {
-        if let Some(text) = at(workflow, "general", field).and_then(Value::as_str) {
+        if let Some(text) = nested_member(workflow, "general", field).and_then(Value::as_str) {
             table.insert(key.into(), text.into());
         }
     }
-    for stream in list(workflow, "input", "media-parameters") {
-        source(stream, &mut table);
+    for stream in list_members(workflow, "input", "media-parameters") {
+        extract_source(stream, &mut table);
     }
-    let joins = Joins::of(workflow);
-    for function in list(workflow, "processing", "function-restrictions") {
+    let joins = PortSources::from_workflow(workflow);
+    for function in list_members(workflow, "processing", "function-restrictions") {
         match function.get("instance").and_then(Value::as_str) {
             Some(EXPERIMENT) => {
                 let parameters = function
                     .get("configuration")
                     .and_then(|c| c.get("parameters"));
-                for (name, value) in take(parameters) {
-                    insert(&mut table, &name, value);
+                for (name, value) in read_parameters(parameters) {
+                    insert_dotted(&mut table, &name, value);
                 }
             }
             Some(name) => {
-                restriction(name, function, &joins, &mut table);
+                extract_function(name, function, &joins, &mut table);
             }
             None => {}
         }
     }
-    for connection in list(workflow, "processing", "connection-map") {
-        link(connection, &mut table);
+    for connection in list_members(workflow, "processing", "connection-map") {
+        extract_link(connection, &mut table);
     }
-    for asserted in list(workflow, "assertion", "assertion") {
-        assertion(asserted, &mut table);
+    for asserted in list_members(workflow, "assertion", "assertion") {
+        extract_assertion(asserted, &mut table);
     }
     table
 }
 
-fn source(stream: &Value, table: &mut Table) -> Option<()> {
+fn extract_source(stream: &Value, table: &mut Table) -> Option<()> {
     let name = stream.get("stream-id")?.as_str()?;
     let url = stream.get("caching-server-url")?.as_str()?;
     let (key, text) = match url.split_once(':')? {
@@ -53,8 +54,8 @@ fn source(stream: &Value, table: &mut Table) -> Option<()> {
         ("make", command) => ("make", command),
         _ => return None,
     };
-    let text = unescaped(text)?;
-    add(
+    let text = percent_decode(text)?;
+    insert_table(
         table,
         "source",
         name,
@@ -62,25 +63,25 @@ fn source(stream: &Value, table: &mut Table) -> Option<()> {
     )
 }
 
-/// `NAME` of `KIND`, if there is none yet.
-fn add(table: &mut Table, kind: &str, name: &str, made: Table) -> Option<()> {
+/// Inserts `NAME` of `KIND`, if there is none yet.
+fn insert_table(table: &mut Table, kind: &str, name: &str, made: Table) -> Option<()> {
     let empty = || toml::Value::Table(Table::new());
     let all = table.entry(kind).or_insert_with(empty).as_table_mut()?;
     (!all.contains_key(name)).then(|| all.insert(name.into(), made.into()))?;
     Some(())
 }
 
-/// What ports may be joined to.
-struct Joins<'a> {
-    /// The workflow's own.
+/// Sources of ports.
+struct PortSources<'a> {
+    /// Streams of the workflow.
     streams: BTreeSet<&'a str>,
-    /// What function comes in, by the function and the port that it comes to.
+    /// Function that feeds a port, by the instance and the port.
     functions: BTreeMap<(&'a str, &'a str), &'a str>,
 }
 
-impl<'a> Joins<'a> {
-    fn of(workflow: &'a Value) -> Joins<'a> {
-        let streams = list(workflow, "input", "media-parameters");
+impl<'a> PortSources<'a> {
+    fn from_workflow(workflow: &'a Value) -> PortSources<'a> {
+        let streams = list_members(workflow, "input", "media-parameters");
         let one = |connection: &'a Value| {
             let (from, to) = (connection.get("from")?, connection.get("to")?);
             let text = |end: &'a Value, field: &str| end.get(field)?.as_str();
@@ -88,10 +89,10 @@ impl<'a> Joins<'a> {
             Some((into, text(from, "instance")?)).filter(|_| !is_place(from))
         };
         let mut functions = BTreeMap::new();
-        for (into, from) in list(workflow, "processing", "connection-map").filter_map(one) {
+        for (into, from) in list_members(workflow, "processing", "connection-map").filter_map(one) {
             functions.entry(into).or_insert(from);
         }
-        Joins {
+        PortSources {
             streams: streams
                 .filter_map(|stream| stream.get("stream-id")?.as_str())
                 .collect(),
@@ -100,10 +101,15 @@ impl<'a> Joins<'a> {
     }
 }
 
-fn restriction(name: &str, function: &Value, joins: &Joins<'_>, table: &mut Table) -> Option<()> {
+fn extract_function(
+    name: &str,
+    function: &Value,
+    joins: &PortSources<'_>,
+    table: &mut Table,
+) -> Option<()> {
     let mut made = Table::new();
-    let id = at(function, "general", "id").and_then(Value::as_str)?;
-    let role = match functions::built_in().get(id) {
+    let id = nested_member(function, "general", "id").and_then(Value::as_str)?;
+    let role = match built_in_functions().get(id) {
         Some(used) => {
             made.insert("use".into(), id.into());
             used.role.as_str()
@@ -115,12 +121,12 @@ fn restriction(name: &str, function: &Value, joins: &Joins<'_>, table: &mut Tabl
         "measure" => "sink",
         _ => return None,
     };
-    let inputs = inputs(name, function, joins);
+    let inputs = list_inputs(name, function, joins);
     if !inputs.is_empty() {
         made.insert("input".into(), inputs.into());
     }
     let mut measure = Table::new();
-    for variable in list(function, "monitoring", "variable") {
+    for variable in list_members(function, "monitoring", "variable") {
         let text = |field| variable.get(field).and_then(Value::as_str);
         if let (Some(name), Some(definition)) = (text("name"), text("definition")) {
             measure.insert(name.into(), definition.into());
@@ -132,32 +138,32 @@ fn restriction(name: &str, function: &Value, joins: &Joins<'_>, table: &mut Tabl
     let parameters = function
         .get("configuration")
         .and_then(|c| c.get("parameters"));
-    for (name, value) in take(parameters) {
-        insert(&mut made, &name, value);
+    for (name, value) in read_parameters(parameters) {
+        insert_dotted(&mut made, &name, value);
     }
-    add(table, kind, name, made)
+    insert_table(table, kind, name, made)
 }
 
-/// What a function's ports are joined to: functions, or the workflow's own streams.
-fn inputs(name: &str, function: &Value, joins: &Joins<'_>) -> Vec<toml::Value> {
+/// Returns the sources of a function's ports: functions, or streams of the workflow.
+fn list_inputs(name: &str, function: &Value, joins: &PortSources<'_>) -> Vec<toml::Value> {
     let one = |port: &Value| -> Option<toml::Value> {
         let own = port.get("port-name")?.as_str()?;
         let joined = joins.functions.get(&(name, own)).copied();
-        let bound = at(port, "bind", "stream-id").and_then(Value::as_str);
+        let bound = nested_member(port, "bind", "stream-id").and_then(Value::as_str);
         let bound = bound.filter(|stream| joins.streams.contains(stream));
         joined.or(bound).map(toml::Value::from)
     };
-    list(function, "general", "input-ports")
+    list_members(function, "general", "input-ports")
         .filter_map(one)
         .collect()
 }
 
-/// The end of a link, and of no function.
+/// Returns whether the end of a connection is a place.
 pub(in super::super) fn is_place(end: &Value) -> bool {
     end.get("id").and_then(Value::as_str) == Some("place")
 }
 
-fn link(connection: &Value, table: &mut Table) -> Option<()> {
+fn extract_link(connection: &Value, table: &mut Table) -> Option<()> {
     let name = connection.get("connection-id")?.as_str()?;
     let place = |end| {
         let end = connection.get(end)?;
@@ -168,22 +174,24 @@ fn link(connection: &Value, table: &mut Table) -> Option<()> {
     let between = vec![place("to")?, place("from")?];
     made.insert("between".into(), between.into());
     for known in &FLOWS {
-        if let Some(number) = at(connection, "flowcontrol", known.field).and_then(Value::as_u64) {
-            made.insert(known.key.into(), quantity(number, known.units).into());
+        if let Some(number) =
+            nested_member(connection, "flowcontrol", known.field).and_then(Value::as_u64)
+        {
+            made.insert(known.key.into(), format_in_unit(number, known.units).into());
         }
     }
-    for (name, value) in take(connection.get("other-parameters")) {
-        insert(&mut made, &name, value);
+    for (name, value) in read_parameters(connection.get("other-parameters")) {
+        insert_dotted(&mut made, &name, value);
     }
-    add(table, "link", name, made)
+    insert_table(table, "link", name, made)
 }
 
-/// Whether an assertion is a bound or an expectation of ours.
+/// Returns whether an assertion is a bound or an expectation of an experiment.
 pub(in super::super) fn is_understood(asserted: &Value) -> bool {
-    assertion(asserted, &mut Table::new()).is_some()
+    extract_assertion(asserted, &mut Table::new()).is_some()
 }
 
-fn assertion(asserted: &Value, table: &mut Table) -> Option<()> {
+fn extract_assertion(asserted: &Value, table: &mut Table) -> Option<()> {
     let name = asserted.get("name")?.as_str()?;
     let predicate = asserted.get("value-predicate")?;
     let check = predicate.get("check-value")?;
@@ -195,9 +203,9 @@ fn assertion(asserted: &Value, table: &mut Table) -> Option<()> {
             bounds.entry(name).or_insert_with(|| bound.into());
         }
         "quality" => {
-            // Ours speak of a quantity.
+            // Expectations of an experiment have a quantity.
             check.get("quantity")?.as_str()?;
-            let mut made = rest::encode(check).as_table()?.clone();
+            let mut made = overlay::json_to_toml(check).as_table()?.clone();
             made.insert("that".into(), name.into());
             let empty = || toml::Value::Array(Vec::new());
             let all = table.entry("expect").or_insert_with(empty).as_array_mut()?;
@@ -208,19 +216,23 @@ fn assertion(asserted: &Value, table: &mut Table) -> Option<()> {
     Some(())
 }
 
-fn at<'a>(value: &'a Value, first: &str, second: &str) -> Option<&'a Value> {
+fn nested_member<'a>(value: &'a Value, first: &str, second: &str) -> Option<&'a Value> {
     value.get(first)?.get(second)
 }
 
-fn list<'a>(value: &'a Value, first: &str, second: &str) -> impl Iterator<Item = &'a Value> {
-    at(value, first, second)
+fn list_members<'a>(
+    value: &'a Value,
+    first: &str,
+    second: &str,
+) -> impl Iterator<Item = &'a Value> {
+    nested_member(value, first, second)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
 }
 
-/// A URI's text; none where it is no text.
-fn unescaped(text: &str) -> Option<String> {
+/// Decodes a percent-encoded text; `None` if it is invalid.
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -1,51 +1,50 @@
-//! Between an experiment's TOML and a workflow description: whatever either can say, the other
-//! carries.
+//! Converts between an experiment's TOML and a workflow description without loss.
 //!
-//! A TOML table becomes a workflow by `build.rs`, where there is a field of NBMP's in it
-//! (`names.rs` says what is named where), and else in parameters (`parameters.rs`). A workflow
-//! becomes a table by `extract.rs`; then the table is built again, and what differs from the
-//! workflow is kept in the table's `nbmp` (`rest.rs`). So nothing can be lost on the way there and
-//! back, whatever `extract.rs` does not understand.
+//! `build.rs` turns a TOML table into a workflow: into a field of NBMP where there is one,
+//! otherwise into parameters (`parameters.rs`). `extract.rs` turns a workflow into a table. The
+//! table is then built again, and its differences from the workflow are stored in the key `nbmp`
+//! (`overlay.rs`). Therefore nothing is lost in a round trip, even members that `extract.rs` does
+//! not know.
 
 mod build;
 mod extract;
-mod flow;
+mod link_values;
 mod names;
+mod overlay;
 mod parameters;
 mod places;
-mod rest;
 
 pub(super) use extract::{is_place, is_understood};
-pub use places::place_of;
+pub use places::find_json_path;
 use serde_json::Value;
 use toml::Table;
 
-/// The key of what only NBMP can say.
+/// The key of the members that only NBMP has.
 pub const REST: &str = "nbmp";
-/// The instance whose parameters are the experiment's own.
+/// The instance whose parameters belong to the experiment.
 const EXPERIMENT: &str = "lab.experiment";
-/// The functions that the lab itself stands for, by `general.id`.
+/// Functions that the lab implements itself, by `general.id`.
 pub const OWN_FUNCTIONS: [&str; 4] = ["experiment", "command", "measure", "place"];
-/// Where documents find the functions that are built in.
+/// Repository of the built-in functions.
 pub const REPOSITORY: &str = "headwater:functions";
 
-/// An experiment as a workflow description. It takes any table: what is no experiment is carried
-/// along, for `check` to find.
+/// Converts an experiment to a workflow description. Accepts any table; the document check finds
+/// its faults.
 pub fn to_workflow(experiment: &Table) -> Value {
     let mut own = experiment.clone();
     let rest = own.remove(REST);
-    let built = build::build(&own);
+    let built = build::build_workflow(&own);
     match rest {
-        Some(rest) => rest::apply(built, &rest),
+        Some(rest) => overlay::apply_overlay(built, &rest),
         None => built,
     }
 }
 
-/// A workflow description as an experiment's table, such that [`to_workflow`] of it is the same
-/// again.
+/// Converts a workflow description to an experiment's table. [`to_workflow`] restores the same
+/// description.
 pub fn to_experiment(workflow: &Value) -> Table {
-    let mut table = extract::extract(workflow);
-    if let Some(rest) = rest::difference(&build::build(&table), workflow) {
+    let mut table = extract::extract_experiment(workflow);
+    if let Some(rest) = overlay::find_difference(&build::build_workflow(&table), workflow) {
         table.insert(REST.into(), rest);
     }
     table

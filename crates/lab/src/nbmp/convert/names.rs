@@ -1,20 +1,20 @@
-//! What an experiment's tables name, and by which names.
+//! Names in an experiment's tables.
 
-use super::super::functions;
+use crate::experiment::find_built_in_function;
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// What inputs may name.
-pub(super) struct Names<'a> {
+/// Names that inputs may refer to.
+pub(super) struct ExperimentNames<'a> {
     experiment: &'a Table,
     sources: BTreeSet<String>,
     pub(super) functions: BTreeSet<String>,
-    /// Functions that are some other's input.
+    /// Functions that feed another function or sink.
     pub(super) consumed: BTreeSet<String>,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn of(experiment: &'a Table) -> Names<'a> {
+impl<'a> ExperimentNames<'a> {
+    pub(super) fn from_experiment(experiment: &'a Table) -> ExperimentNames<'a> {
         let names = |kind| {
             let table = experiment.get(kind).and_then(toml::Value::as_table);
             let names = table.into_iter().flatten().map(|(name, _)| name.clone());
@@ -22,9 +22,12 @@ impl<'a> Names<'a> {
         };
         let table = experiment.get("source").and_then(toml::Value::as_table);
         let streams = table.into_iter().flatten();
-        let streams =
-            streams.filter(|(_, source)| source.as_table().is_some_and(|s| media(s).is_some()));
-        let mut all = Names {
+        let streams = streams.filter(|(_, source)| {
+            source
+                .as_table()
+                .is_some_and(|s| media_url_parts(s).is_some())
+        });
+        let mut all = ExperimentNames {
             experiment,
             sources: streams.map(|(name, _)| name.clone()).collect(),
             functions: names("function"),
@@ -34,14 +37,14 @@ impl<'a> Names<'a> {
             let table = experiment.get(kind).and_then(toml::Value::as_table);
             for (_, consumer) in table.into_iter().flatten() {
                 if let Some(consumer) = consumer.as_table() {
-                    all.consumed.extend(joined(consumer, &all));
+                    all.consumed.extend(known_inputs(consumer, &all));
                 }
             }
         }
         all
     }
 
-    /// Which function an instance is of.
+    /// Returns the function of an instance.
     pub(super) fn id_of(&self, function: &str) -> String {
         let table = self
             .experiment
@@ -49,20 +52,20 @@ impl<'a> Names<'a> {
             .and_then(|all| all.get(function));
         let used = table
             .and_then(toml::Value::as_table)
-            .and_then(|table| named(table, "command"));
+            .and_then(|table| used_function(table, "command"));
         used.unwrap_or_else(|| "command".into())
     }
 }
 
-/// The name of a function that is built in, of this role.
-pub(super) fn named(table: &Table, role: &str) -> Option<String> {
+/// Returns the name of the built-in function that a table uses, if it has this role.
+pub(super) fn used_function(table: &Table, role: &str) -> Option<String> {
     let name = table.get("use")?.as_str()?;
-    functions::find(name, role).ok()?;
+    find_built_in_function(name, role).ok()?;
     Some(name.to_owned())
 }
 
-/// `media = PATH` or `make = COMMAND`, and nothing else: a URI's scheme, and what it says.
-pub(super) fn media(table: &Table) -> Option<(&'static str, &str)> {
+/// Returns the URI scheme and text of a table with only `media = PATH` or `make = COMMAND`.
+pub(super) fn media_url_parts(table: &Table) -> Option<(&'static str, &str)> {
     let (key, text) = table.iter().next().filter(|_| table.len() == 1)?;
     let scheme = match key.as_str() {
         "media" => "file:",
@@ -72,8 +75,8 @@ pub(super) fn media(table: &Table) -> Option<(&'static str, &str)> {
     Some((scheme, text.as_str()?)).filter(|(_, text)| !text.is_empty())
 }
 
-/// Inputs that are known, each once; none where not all are so.
-pub(super) fn joined(table: &Table, names: &Names<'_>) -> Vec<String> {
+/// Returns the inputs, if all are known and unique; otherwise nothing.
+pub(super) fn known_inputs(table: &Table, names: &ExperimentNames<'_>) -> Vec<String> {
     let list = table.get("input").and_then(toml::Value::as_array);
     let texts: Vec<String> = list
         .into_iter()

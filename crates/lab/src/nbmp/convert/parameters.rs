@@ -1,40 +1,39 @@
-//! TOML's values as NBMP's parameters, which have no plain value: a value is the only one that is
-//! admitted.
+//! Converts TOML values to NBMP parameters. NBMP parameters have no plain value, so a value is
+//! stored as the only permitted one.
 //!
-//! A text is a `restrictions` of one text, a number a range of one number; of a list, all its
-//! values are admitted. The `name` of what is admitted says which it is: `value`, `values`, or
-//! `toml` for what has no such form, and stands there as TOML. A table's entries have its name and
-//! a dot before theirs.
+//! A text becomes a `restrictions` with one text, a number a range of one number, a list all its
+//! values. The `name` of the restriction states the form: `value`, `values`, or `toml` for
+//! everything else, stored as TOML. Entries of a table are named `TABLE.KEY`.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Of a table's names: a dot in a name, and what escapes it.
+/// Escapes for keys that contain a dot or a percent sign.
 const ESCAPES: [(char, &str); 2] = [('%', "%25"), ('.', "%2E")];
-/// Tables within each other that a name may make. Readers of TOML end at 80, and whoever walks the
-/// tables goes into each.
+/// Maximum nesting that a dotted name may create. TOML parsers stop at 80, and every walk is
+/// recursive.
 const DEPTH_MAX: usize = 64;
 
-/// All of a table.
-pub(super) fn parameters(table: &Table) -> Vec<Value> {
+/// Converts all entries of a table.
+pub(super) fn to_parameters(table: &Table) -> Vec<Value> {
     let mut list = Vec::new();
     for (key, value) in table {
-        put(&mut list, &escaped(key), value);
+        push_parameter(&mut list, &escape_key(key), value);
     }
     list
 }
 
-/// Adds what `name` is, as one parameter or, of a table, several.
-fn put(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
+/// Adds a value as one parameter, or a table as several.
+fn push_parameter(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
     match value {
         toml::Value::Table(table) if !table.is_empty() => {
             for (key, value) in table {
-                put(list, &format!("{name}.{}", escaped(key)), value);
+                push_parameter(list, &format!("{name}.{}", escape_key(key)), value);
             }
         }
         value => {
-            let (datatype, marker, restrictions) = admitted(value);
+            let (datatype, marker, restrictions) = to_restrictions(value);
             let restrictions = restrictions.into_iter().zip(1..);
             let values: Vec<Value> = restrictions
                 .map(|(admitted, id)| json!({"name": marker, "id": id, "restrictions": admitted}))
@@ -45,19 +44,19 @@ fn put(list: &mut Vec<Value>, name: &str, value: &toml::Value) {
     }
 }
 
-/// A value's datatype, how it is marked, and what is admitted.
-fn admitted(value: &toml::Value) -> (&'static str, &'static str, Vec<Value>) {
-    if let Some((datatype, restrictions)) = scalar(value) {
+/// Returns a value's datatype, form and restrictions.
+fn to_restrictions(value: &toml::Value) -> (&'static str, &'static str, Vec<Value>) {
+    if let Some((datatype, restrictions)) = scalar_restriction(value) {
         return (datatype, "value", vec![restrictions]);
     }
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    let scalars: Option<Vec<_>> = list.iter().map(scalar).collect();
+    let scalars: Option<Vec<_>> = list.iter().map(scalar_restriction).collect();
     if let Some(scalars) = scalars.filter(|all| !all.is_empty()) {
         let types: BTreeSet<_> = scalars.iter().map(|(datatype, _)| *datatype).collect();
         let texts: BTreeSet<_> = list.iter().filter_map(toml::Value::as_str).collect();
         let single = types.first().copied().filter(|_| types.len() == 1);
         match single {
-            // All in one, and then each once.
+            // Unique texts fit one restriction.
             Some("string") if texts.len() == list.len() => {
                 let texts: Vec<_> = list.iter().filter_map(toml::Value::as_str).collect();
                 return ("string", "values", vec![json!(texts)]);
@@ -72,11 +71,11 @@ fn admitted(value: &toml::Value) -> (&'static str, &'static str, Vec<Value>) {
     ("string", "toml", vec![json!([value.to_string()])])
 }
 
-fn scalar(value: &toml::Value) -> Option<(&'static str, Value)> {
+fn scalar_restriction(value: &toml::Value) -> Option<(&'static str, Value)> {
     Some(match value {
         toml::Value::String(text) => ("string", json!([text])),
         toml::Value::Integer(n) => ("integer", json!({"min-value": n, "max-value": n})),
-        toml::Value::Float(n) if survives(*n) => {
+        toml::Value::Float(n) if survives_json(*n) => {
             ("number", json!({"min-value": n, "max-value": n}))
         }
         toml::Value::Boolean(truth) => ("boolean", json!(truth)),
@@ -84,28 +83,28 @@ fn scalar(value: &toml::Value) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Whether JSON's text of a number is read as the same again, to the last bit.
-fn survives(number: f64) -> bool {
+/// Returns whether a number survives JSON exactly.
+fn survives_json(number: f64) -> bool {
     serde_json::from_str(&json!(number).to_string()).is_ok_and(|again: f64| again == number)
 }
 
-/// What parameters say, by name; what they do not say in one of the forms above is left out.
-pub(super) fn take(parameters: Option<&Value>) -> Vec<(String, toml::Value)> {
+/// Reads parameters by name; ignores those of another form.
+pub(super) fn read_parameters(parameters: Option<&Value>) -> Vec<(String, toml::Value)> {
     let list = parameters.and_then(Value::as_array).into_iter().flatten();
     let one = |parameter: &Value| {
         let name = parameter.get("name")?.as_str()?.to_owned();
-        Some((name, value(parameter)?))
+        Some((name, parameter_value(parameter)?))
     };
     list.filter_map(one).collect()
 }
 
-fn value(parameter: &Value) -> Option<toml::Value> {
+fn parameter_value(parameter: &Value) -> Option<toml::Value> {
     let datatype = parameter.get("datatype")?.as_str()?;
     let values = parameter.get("values")?.as_array()?;
     let marker = values.first()?.get("name").and_then(Value::as_str);
     let mut all = Vec::new();
     for value in values {
-        all.extend(single(datatype, value.get("restrictions")?)?);
+        all.extend(admitted_values(datatype, value.get("restrictions")?)?);
     }
     match marker {
         Some("toml") => {
@@ -119,8 +118,8 @@ fn value(parameter: &Value) -> Option<toml::Value> {
     }
 }
 
-/// What these restrictions admit; none where that is more than can be listed.
-fn single(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
+/// Returns the permitted values; `None` if they cannot be listed.
+fn admitted_values(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
     let bounds = || -> Option<&Value> {
         let (least, most) = (
             restrictions.get("min-value")?,
@@ -141,13 +140,13 @@ fn single(datatype: &str, restrictions: &Value) -> Option<Vec<toml::Value>> {
     })
 }
 
-/// Puts a value where its dotted name says; false where something else is in the way, or where that
-/// is too deep.
-pub(super) fn insert(table: &mut Table, name: &str, value: toml::Value) -> bool {
-    name.matches('.').count() < DEPTH_MAX && within(table, name, value)
+/// Inserts a value at its dotted name; returns false if another value is in the way, or the name is
+/// too deep.
+pub(super) fn insert_dotted(table: &mut Table, name: &str, value: toml::Value) -> bool {
+    name.matches('.').count() < DEPTH_MAX && insert_nested(table, name, value)
 }
 
-fn within(table: &mut Table, name: &str, value: toml::Value) -> bool {
+fn insert_nested(table: &mut Table, name: &str, value: toml::Value) -> bool {
     match name.split_once('.') {
         None => {
             let key = plain(name);
@@ -162,12 +161,12 @@ fn within(table: &mut Table, name: &str, value: toml::Value) -> bool {
             let inner = table.entry(plain(first)).or_insert_with(empty);
             inner
                 .as_table_mut()
-                .is_some_and(|inner| within(inner, rest, value))
+                .is_some_and(|inner| insert_nested(inner, rest, value))
         }
     }
 }
 
-fn escaped(key: &str) -> String {
+fn escape_key(key: &str) -> String {
     ESCAPES
         .iter()
         .fold(key.to_owned(), |key, (plain, escaped)| {
@@ -196,12 +195,12 @@ mod tests {
         .unwrap();
         let mut list = Vec::new();
         for (key, value) in &table {
-            put(&mut list, &escaped(key), value);
+            push_parameter(&mut list, &escape_key(key), value);
         }
         let list = Value::Array(list);
         let mut again = Table::new();
-        for (name, value) in take(Some(&list)) {
-            assert!(insert(&mut again, &name, value), "{name}");
+        for (name, value) in read_parameters(Some(&list)) {
+            assert!(insert_dotted(&mut again, &name, value), "{name}");
         }
         assert_eq!(again, table);
     }
@@ -209,8 +208,16 @@ mod tests {
     #[test]
     fn a_name_of_many_dots_is_left_alone() {
         let mut table = Table::new();
-        assert!(!insert(&mut table, &".".repeat(1 << 20), true.into()));
+        assert!(!insert_dotted(
+            &mut table,
+            &".".repeat(1 << 20),
+            true.into()
+        ));
         assert!(table.is_empty());
-        assert!(insert(&mut table, &".".repeat(DEPTH_MAX - 1), true.into()));
+        assert!(insert_dotted(
+            &mut table,
+            &".".repeat(DEPTH_MAX - 1),
+            true.into()
+        ));
     }
 }

@@ -1,36 +1,40 @@
-//! Where a workflow description says what a key of an experiment does.
+//! Locates the keys of an experiment in a workflow description.
 
-use super::super::path::Place;
+use super::super::path::JsonPath;
 use super::EXPERIMENT;
 use serde_json::Value;
 
-/// The JSONPath of what becomes this key, such as `link.access.rate` or `expect[0].of.loss`; as
-/// near to it as the workflow has a word, and its root where it has none.
-pub fn place_of(workflow: &Value, key: &str) -> String {
+/// Returns the JSONPath for a key such as `link.access.rate` or `expect[0].of.loss`: the closest
+/// member that exists, or the root.
+pub fn find_json_path(workflow: &Value, key: &str) -> String {
     let parts: Vec<&str> = key.split('.').collect();
     let place = match parts.as_slice() {
-        ["name"] => Some(Place::root().at("general").at("name")),
-        ["question"] => Some(Place::root().at("general").at("description")),
-        ["source", name, ..] => source(workflow, name),
-        ["function" | "sink", name, rest @ ..] => function(workflow, name, rest),
-        ["link", name, rest @ ..] => link(workflow, name, rest),
-        ["bounds", name] => assertion(workflow, "computational", |_, found| found == *name),
+        ["name"] => Some(JsonPath::root().at("general").at("name")),
+        ["question"] => Some(JsonPath::root().at("general").at("description")),
+        ["source", name, ..] => source_path(workflow, name),
+        ["function" | "sink", name, rest @ ..] => function_path(workflow, name, rest),
+        ["link", name, rest @ ..] => link_path(workflow, name, rest),
+        ["bounds", name] => assertion_path(workflow, "computational", |_, found| found == *name),
         [first, ..] => match first
             .strip_prefix("expect[")
             .and_then(|n| n.strip_suffix(']'))
         {
             Some(number) => {
                 let number = number.parse().unwrap_or(usize::MAX);
-                assertion(workflow, "quality", |n, _| n == number)
+                assertion_path(workflow, "quality", |n, _| n == number)
             }
-            None => function(workflow, EXPERIMENT, &parts),
+            None => function_path(workflow, EXPERIMENT, &parts),
         },
         [] => None,
     };
-    place.unwrap_or_else(Place::root).offence("").path
+    place.unwrap_or_else(JsonPath::root).fault_here("").path
 }
 
-fn list<'a>(of: &'a Value, first: &str, second: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+fn list_members<'a>(
+    of: &'a Value,
+    first: &str,
+    second: &str,
+) -> impl Iterator<Item = (usize, &'a Value)> {
     let list = of.get(first).and_then(|of| of.get(second));
     list.and_then(Value::as_array)
         .into_iter()
@@ -38,24 +42,27 @@ fn list<'a>(of: &'a Value, first: &str, second: &str) -> impl Iterator<Item = (u
         .enumerate()
 }
 
-fn is(value: &Value, field: &str, text: &str) -> bool {
+fn has_text(value: &Value, field: &str, text: &str) -> bool {
     value.get(field).and_then(Value::as_str) == Some(text)
 }
 
-fn source(workflow: &Value, name: &str) -> Option<Place> {
-    let mut streams = list(workflow, "input", "media-parameters");
-    let (n, _) = streams.find(|(_, stream)| is(stream, "stream-id", name))?;
-    let at = Place::root().at("input").at("media-parameters").nth(n);
+fn source_path(workflow: &Value, name: &str) -> Option<JsonPath> {
+    let mut streams = list_members(workflow, "input", "media-parameters");
+    let (n, _) = streams.find(|(_, stream)| has_text(stream, "stream-id", name))?;
+    let at = JsonPath::root()
+        .at("input")
+        .at("media-parameters")
+        .element(n);
     Some(at.at("caching-server-url"))
 }
 
-fn function(workflow: &Value, name: &str, rest: &[&str]) -> Option<Place> {
-    let mut all = list(workflow, "processing", "function-restrictions");
-    let (n, found) = all.find(|(_, function)| is(function, "instance", name))?;
-    let at = Place::root()
+fn function_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
+    let mut all = list_members(workflow, "processing", "function-restrictions");
+    let (n, found) = all.find(|(_, function)| has_text(function, "instance", name))?;
+    let at = JsonPath::root()
         .at("processing")
         .at("function-restrictions")
-        .nth(n);
+        .element(n);
     let Some(first) = rest.first() else {
         return Some(at);
     };
@@ -66,13 +73,13 @@ fn function(workflow: &Value, name: &str, rest: &[&str]) -> Option<Place> {
         _ => {
             let parameters = found.get("configuration").and_then(|c| c.get("parameters"));
             let within = at.at("configuration").at("parameters");
-            parameter(parameters, &within, rest).unwrap_or(at)
+            parameter_path(parameters, &within, rest).unwrap_or(at)
         }
     })
 }
 
-/// The parameter of this name, or the first whose name begins with it.
-fn parameter(parameters: Option<&Value>, at: &Place, key: &[&str]) -> Option<Place> {
+/// Returns the parameter of this name, or the first one below it.
+fn parameter_path(parameters: Option<&Value>, at: &JsonPath, key: &[&str]) -> Option<JsonPath> {
     let all = parameters.and_then(Value::as_array)?;
     let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
     let names: Vec<String> = all
@@ -85,14 +92,17 @@ fn parameter(parameters: Option<&Value>, at: &Place, key: &[&str]) -> Option<Pla
         let n = names
             .iter()
             .position(|name| *name == wanted || name.starts_with(&within))?;
-        Some(at.nth(n))
+        Some(at.element(n))
     })
 }
 
-fn link(workflow: &Value, name: &str, rest: &[&str]) -> Option<Place> {
-    let mut all = list(workflow, "processing", "connection-map");
-    let (n, found) = all.find(|(_, connection)| is(connection, "connection-id", name))?;
-    let at = Place::root().at("processing").at("connection-map").nth(n);
+fn link_path(workflow: &Value, name: &str, rest: &[&str]) -> Option<JsonPath> {
+    let mut all = list_members(workflow, "processing", "connection-map");
+    let (n, found) = all.find(|(_, connection)| has_text(connection, "connection-id", name))?;
+    let at = JsonPath::root()
+        .at("processing")
+        .at("connection-map")
+        .element(n);
     let flow = found.get("flowcontrol");
     let field = match rest.first() {
         Some(&"delay") => "min-delay",
@@ -103,16 +113,20 @@ fn link(workflow: &Value, name: &str, rest: &[&str]) -> Option<Place> {
         return Some(at.at("flowcontrol").at(field));
     }
     let within = at.at("other-parameters");
-    Some(parameter(found.get("other-parameters"), &within, rest).unwrap_or(at))
+    Some(parameter_path(found.get("other-parameters"), &within, rest).unwrap_or(at))
 }
 
-fn assertion(workflow: &Value, of: &str, wanted: impl Fn(usize, &str) -> bool) -> Option<Place> {
+fn assertion_path(
+    workflow: &Value,
+    of: &str,
+    wanted: impl Fn(usize, &str) -> bool,
+) -> Option<JsonPath> {
     let condition = |asserted: &Value| {
         let predicate = asserted.get("value-predicate");
-        predicate.is_some_and(|predicate| is(predicate, "evaluation-condition", of))
+        predicate.is_some_and(|predicate| has_text(predicate, "evaluation-condition", of))
     };
-    let mut all =
-        list(workflow, "assertion", "assertion").filter(|(_, asserted)| condition(asserted));
+    let mut all = list_members(workflow, "assertion", "assertion")
+        .filter(|(_, asserted)| condition(asserted));
     let found = all
         .by_ref()
         .enumerate()
@@ -123,6 +137,9 @@ fn assertion(workflow: &Value, of: &str, wanted: impl Fn(usize, &str) -> bool) -
                 .unwrap_or_default();
             wanted(number, name).then_some(n)
         })?;
-    let at = Place::root().at("assertion").at("assertion").nth(found);
+    let at = JsonPath::root()
+        .at("assertion")
+        .at("assertion")
+        .element(found);
     Some(at.at("value-predicate").at("check-value"))
 }

@@ -1,80 +1,91 @@
-//! Descriptors of what a workflow does, and of what that needs.
+//! Descriptors of the processing and its requirements.
 
-use super::super::among;
-use super::super::shape::Need::{May, Must, Strict};
-use super::super::shape::Shape::{
+use super::super::cross_field_checks;
+use super::super::shape::FieldNeed::{May, Must, Strict};
+use super::super::shape::FieldShape::{
     And, Any, Count, Free, List, Name, Object, OneOf, Text, Truth, Whole,
 };
-use super::super::shape::{Field, Shape};
+use super::super::shape::{DescriptorField, FieldShape};
 use super::running::{
     CLIENT_ASSISTANT, FAILOVER, MONITORING, NOTIFICATION, REPORTING, SECURITY, STEP, VARIABLE,
 };
-use super::{COUNT, GENERAL, INPUT, OUTPUT, PLACEMENT, TEXTS, TIME, URI, field};
+use super::{COUNT, GENERAL, INPUT, OUTPUT, PLACEMENT, TEXTS, TIME, URI, define_field};
 
-pub(super) static PROCESSING: &[Field] = &[
-    field("keywords", Strict, TEXTS),
-    field("image", Strict, List(&Object(&IMAGE), 1)),
-    field("start-time", May, TIME),
-    field("connection-map", May, List(&Object(&CONNECTION), 1)),
-    field("function-restrictions", May, List(&Object(&RESTRICTION), 0)),
+pub(super) static PROCESSING: &[DescriptorField] = &[
+    define_field("keywords", Strict, TEXTS),
+    define_field("image", Strict, List(&Object(&IMAGE), 1)),
+    define_field("start-time", May, TIME),
+    define_field("connection-map", May, List(&Object(&CONNECTION), 1)),
+    define_field("function-restrictions", May, List(&Object(&RESTRICTION), 0)),
 ];
 
-static IMAGE: &[Field] = &[
-    field("url", Strict, URI),
-    field("is-dynamic", May, Truth),
-    field("static-image-info", May, Object(&STATIC_IMAGE)),
-    field("dynamic-image-info", May, Object(&DYNAMIC_IMAGE)),
+static IMAGE: &[DescriptorField] = &[
+    define_field("url", Strict, URI),
+    define_field("is-dynamic", May, Truth),
+    define_field("static-image-info", May, Object(&STATIC_IMAGE)),
+    define_field("dynamic-image-info", May, Object(&DYNAMIC_IMAGE)),
 ];
 
-static STATIC_IMAGE: &[Field] = &[
-    field("os", Strict, Text),
-    field("version", Strict, Text),
-    field("architecture", Strict, Text),
-    field("environment", Strict, Text),
-    field("patch-url", May, URI),
-    field("patch-script", May, Free),
+static STATIC_IMAGE: &[DescriptorField] = &[
+    define_field("os", Strict, Text),
+    define_field("version", Strict, Text),
+    define_field("architecture", Strict, Text),
+    define_field("environment", Strict, Text),
+    define_field("patch-url", May, URI),
+    define_field("patch-script", May, Free),
 ];
 
-static DYNAMIC_IMAGE: &[Field] = &[field("scheme", Must, URI), field("information", Must, Free)];
-
-static CONNECTION: &[Field] = &[
-    field("connection-id", Must, Name),
-    field("from", Must, Object(&FROM)),
-    field("to", Must, Object(&TO)),
-    field("flowcontrol", May, FLOWCONTROL),
-    field("co-located", May, Truth),
-    field("breakable", May, Truth),
-    field("other-parameters", May, PARAMETERS),
+static DYNAMIC_IMAGE: &[DescriptorField] = &[
+    define_field("scheme", Must, URI),
+    define_field("information", Must, Free),
 ];
 
-static FROM: &[Field] = &[
-    field("id", Must, Name),
-    field("instance", Strict, Name),
-    field("port-name", Strict, Name),
-    field("output-restrictions", May, Object(&OUTPUT)),
+static CONNECTION: &[DescriptorField] = &[
+    define_field("connection-id", Must, Name),
+    define_field("from", Must, Object(&FROM)),
+    define_field("to", Must, Object(&TO)),
+    define_field("flowcontrol", May, FLOWCONTROL),
+    define_field("co-located", May, Truth),
+    define_field("breakable", May, Truth),
+    define_field("other-parameters", May, PARAMETERS),
 ];
 
-static TO: &[Field] = &[
-    field("id", Must, Name),
-    field("instance", Strict, Name),
-    field("port-name", Strict, Name),
-    field("input-restrictions", May, Object(&INPUT)),
+static FROM: &[DescriptorField] = &[
+    define_field("id", Must, Name),
+    define_field("instance", Strict, Name),
+    define_field("port-name", Strict, Name),
+    define_field("output-restrictions", May, Object(&OUTPUT)),
 ];
 
-static RESTRICTION: &[Field] = &[
-    field("instance", Must, Name),
-    field("general", May, Object(&GENERAL)),
-    field("processing", May, Object(&PROCESSING)),
-    field("requirements", May, Object(&REQUIREMENT)),
-    field("configuration", May, CONFIGURATION),
-    field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
-    field("failover", May, And(&Object(&FAILOVER), among::failover)),
-    field("monitoring", May, Object(&MONITORING)),
-    field("reporting", May, And(&Object(&REPORTING), among::reporting)),
-    field("notification", May, Object(&NOTIFICATION)),
-    field("step", May, Object(&STEP)),
-    field("security", May, Object(&SECURITY)),
-    field("blacklist", May, List(&OneOf(&BLACKLIST), 1)),
+static TO: &[DescriptorField] = &[
+    define_field("id", Must, Name),
+    define_field("instance", Strict, Name),
+    define_field("port-name", Strict, Name),
+    define_field("input-restrictions", May, Object(&INPUT)),
+];
+
+static RESTRICTION: &[DescriptorField] = &[
+    define_field("instance", Must, Name),
+    define_field("general", May, Object(&GENERAL)),
+    define_field("processing", May, Object(&PROCESSING)),
+    define_field("requirements", May, Object(&REQUIREMENT)),
+    define_field("configuration", May, CONFIGURATION),
+    define_field("client-assistant", May, Object(&CLIENT_ASSISTANT)),
+    define_field(
+        "failover",
+        May,
+        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+    ),
+    define_field("monitoring", May, Object(&MONITORING)),
+    define_field(
+        "reporting",
+        May,
+        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+    ),
+    define_field("notification", May, Object(&NOTIFICATION)),
+    define_field("step", May, Object(&STEP)),
+    define_field("security", May, Object(&SECURITY)),
+    define_field("blacklist", May, List(&OneOf(&BLACKLIST), 1)),
 ];
 
 const BLACKLIST: [&str; 7] = [
@@ -87,102 +98,108 @@ const BLACKLIST: [&str; 7] = [
     "security",
 ];
 
-pub(super) static REQUIREMENT: &[Field] = &[
-    field("flowcontrol", May, FLOWCONTROL),
-    field("hardware", May, Object(&HARDWARE)),
-    field("security", May, Object(&PROTECTION)),
-    field("workflow-task", May, Object(&WORKFLOW_TASK)),
-    field("resource-estimators", May, Object(&ESTIMATORS)),
+pub(super) static REQUIREMENT: &[DescriptorField] = &[
+    define_field("flowcontrol", May, FLOWCONTROL),
+    define_field("hardware", May, Object(&HARDWARE)),
+    define_field("security", May, Object(&PROTECTION)),
+    define_field("workflow-task", May, Object(&WORKFLOW_TASK)),
+    define_field("resource-estimators", May, Object(&ESTIMATORS)),
 ];
 
-const FLOWCONTROL: Shape = And(&Object(&FLOW), among::flowcontrol);
+const FLOWCONTROL: FieldShape = And(&Object(&FLOW), cross_field_checks::check_flow_control);
 
-static FLOW: &[Field] = &[
-    field("typical-delay", May, COUNT),
-    field("min-delay", May, COUNT),
-    field("max-delay", May, COUNT),
-    field("min-throughput", May, COUNT),
-    field("max-throughput", May, COUNT),
-    field("averaging-window", May, COUNT),
+static FLOW: &[DescriptorField] = &[
+    define_field("typical-delay", May, COUNT),
+    define_field("min-delay", May, COUNT),
+    define_field("max-delay", May, COUNT),
+    define_field("min-throughput", May, COUNT),
+    define_field("max-throughput", May, COUNT),
+    define_field("averaging-window", May, COUNT),
 ];
 
-static HARDWARE: &[Field] = &[
-    field("vcpu", May, COUNT),
-    field("vgpu", May, COUNT),
-    field("ram", May, COUNT),
-    field("disk", May, COUNT),
-    field("placement", May, PLACEMENT),
+static HARDWARE: &[DescriptorField] = &[
+    define_field("vcpu", May, COUNT),
+    define_field("vgpu", May, COUNT),
+    define_field("ram", May, COUNT),
+    define_field("disk", May, COUNT),
+    define_field("placement", May, PLACEMENT),
 ];
 
-static PROTECTION: &[Field] = &[
-    field("tls", May, Truth),
-    field("ipsec", May, Truth),
-    field("cenc", May, Truth),
+static PROTECTION: &[DescriptorField] = &[
+    define_field("tls", May, Truth),
+    define_field("ipsec", May, Truth),
+    define_field("cenc", May, Truth),
 ];
 
-static WORKFLOW_TASK: &[Field] = &[
-    field("function-fusible", May, Truth),
-    field("function-enhancable", May, Truth),
-    field(
+static WORKFLOW_TASK: &[DescriptorField] = &[
+    define_field("function-fusible", May, Truth),
+    define_field("function-enhancable", May, Truth),
+    define_field(
         "execution-mode",
         May,
         OneOf(&["streaming", "step", "hybrid"]),
     ),
-    field("proximity", May, List(&Object(&PROXIMITY), 1)),
-    field("proximity-equation", May, Object(&EQUATION)),
-    field("split-efficiency", May, Object(&SPLIT)),
+    define_field("proximity", May, List(&Object(&PROXIMITY), 1)),
+    define_field("proximity-equation", May, Object(&EQUATION)),
+    define_field("split-efficiency", May, Object(&SPLIT)),
 ];
 
-static PROXIMITY: &[Field] = &[
-    field("other-task-id", Must, Name),
-    field("distance", Must, Count(-1)),
+static PROXIMITY: &[DescriptorField] = &[
+    define_field("other-task-id", Must, Name),
+    define_field("distance", Must, Count(-1)),
 ];
 
-static EQUATION: &[Field] = &[
-    field("distance-parameters", Must, List(&VARIABLE, 1)),
-    field("distance-equation", Must, Text),
+static EQUATION: &[DescriptorField] = &[
+    define_field("distance-parameters", Must, List(&VARIABLE, 1)),
+    define_field("distance-equation", Must, Text),
 ];
 
-static SPLIT: &[Field] = &[
-    field("split-norm", May, OneOf(&["pnorm", "custom"])),
-    field("split-equation", May, Text),
-    field("split-result", May, COUNT),
+static SPLIT: &[DescriptorField] = &[
+    define_field("split-norm", May, OneOf(&["pnorm", "custom"])),
+    define_field("split-equation", May, Text),
+    define_field("split-result", May, COUNT),
 ];
 
-static ESTIMATORS: &[Field] = &[
-    field("default-values", Must, List(&Object(&DEFAULT_VALUE), 1)),
-    field("computational-estimator", May, Text),
-    field("memory-estimator", May, Text),
-    field("bandwidth-estimator", May, Text),
+static ESTIMATORS: &[DescriptorField] = &[
+    define_field("default-values", Must, List(&Object(&DEFAULT_VALUE), 1)),
+    define_field("computational-estimator", May, Text),
+    define_field("memory-estimator", May, Text),
+    define_field("bandwidth-estimator", May, Text),
 ];
 
-static DEFAULT_VALUE: &[Field] = &[field("name", Must, Name), field("value", Must, Text)];
+static DEFAULT_VALUE: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("value", Must, Text),
+];
 
-pub(super) const CONFIGURATION: Shape = Object(&CONFIGURED);
-static CONFIGURED: &[Field] = &[field("parameters", Must, PARAMETERS)];
+pub(super) const CONFIGURATION: FieldShape = Object(&CONFIGURED);
+static CONFIGURED: &[DescriptorField] = &[define_field("parameters", Must, PARAMETERS)];
 
-pub(super) const PARAMETERS: Shape = And(
-    &List(&And(&Object(&PARAMETER), among::parameter), 1),
-    among::parameters,
+pub(super) const PARAMETERS: FieldShape = And(
+    &List(
+        &And(&Object(&PARAMETER), cross_field_checks::check_parameter),
+        1,
+    ),
+    cross_field_checks::check_parameter_ids,
 );
 
-static PARAMETER: &[Field] = &[
-    field("name", Must, Name),
-    field("id", Strict, Whole),
-    field("datatype", Must, OneOf(&DATATYPES)),
-    field("discription", May, Text),
-    field("description", May, Text),
-    field("conditions", May, List(&Whole, 0)),
-    field("exclusions", May, List(&Whole, 0)),
-    // By the datatype: `among::parameter`.
-    field("values", May, List(&Object(&VALUE), 1)),
-    field("schema", May, List(&Any, 0)),
+static PARAMETER: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("id", Strict, Whole),
+    define_field("datatype", Must, OneOf(&DATATYPES)),
+    define_field("discription", May, Text),
+    define_field("description", May, Text),
+    define_field("conditions", May, List(&Whole, 0)),
+    define_field("exclusions", May, List(&Whole, 0)),
+    // Checked by datatype: `cross_field_checks::check_parameter`.
+    define_field("values", May, List(&Object(&VALUE), 1)),
+    define_field("schema", May, List(&Any, 0)),
 ];
 
 const DATATYPES: [&str; 5] = ["boolean", "integer", "number", "string", "array"];
 
-static VALUE: &[Field] = &[
-    field("name", Strict, Text),
-    field("id", Strict, Whole),
-    field("restrictions", Must, Any),
+static VALUE: &[DescriptorField] = &[
+    define_field("name", Strict, Text),
+    define_field("id", Strict, Whole),
+    define_field("restrictions", Must, Any),
 ];

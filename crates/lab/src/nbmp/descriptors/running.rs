@@ -1,33 +1,34 @@
-//! Descriptors of what happens while a workflow runs.
+//! Descriptors that apply while a workflow runs.
 
-use super::super::among;
-use super::super::shape::Need::{May, Must, Strict};
-use super::super::shape::Shape::{
+use super::super::cross_field_checks;
+use super::super::shape::FieldNeed::{May, Must, Strict};
+use super::super::shape::FieldShape::{
     And, Any, Count, Free, List, Name, Object, OneOf, Text, Truth, Whole,
 };
-use super::super::shape::{Field, Shape};
-use super::{COUNT, TEXTS, TIME, URI, field};
+use super::super::shape::{DescriptorField, FieldShape};
+use super::{COUNT, TEXTS, TIME, URI, define_field};
 
-pub(super) static STARTUP_DELAY: &[Field] = &[field("startup-delay-value", Must, COUNT)];
+pub(super) static STARTUP_DELAY: &[DescriptorField] =
+    &[define_field("startup-delay-value", Must, COUNT)];
 
-pub(super) static REQUEST: &[Field] = &[
-    field("request-id", Must, COUNT),
-    field("priority", May, COUNT),
-    field("task-id", Must, Name),
+pub(super) static REQUEST: &[DescriptorField] = &[
+    define_field("request-id", Must, COUNT),
+    define_field("priority", May, COUNT),
+    define_field("task-id", Must, Name),
 ];
 
-pub(super) static CLIENT_ASSISTANT: &[Field] = &[
-    field("client-assistance-flag", Must, Truth),
-    field("measurement-collection-list", May, Free),
-    field("source-assistance-information", May, Free),
+pub(super) static CLIENT_ASSISTANT: &[DescriptorField] = &[
+    define_field("client-assistance-flag", Must, Truth),
+    define_field("measurement-collection-list", May, Free),
+    define_field("source-assistance-information", May, Free),
 ];
 
-pub(super) static FAILOVER: &[Field] = &[
-    field("failover-mode", Must, OneOf(&FAILOVERS)),
-    field("failover-delay", Must, COUNT),
-    field("backup-deployment-url", May, URI),
-    field("persistence-url", May, URI),
-    field("persistence-interval", May, COUNT),
+pub(super) static FAILOVER: &[DescriptorField] = &[
+    define_field("failover-mode", Must, OneOf(&FAILOVERS)),
+    define_field("failover-delay", Must, COUNT),
+    define_field("backup-deployment-url", May, URI),
+    define_field("persistence-url", May, URI),
+    define_field("persistence-interval", May, COUNT),
 ];
 
 const FAILOVERS: [&str; 5] = [
@@ -38,100 +39,103 @@ const FAILOVERS: [&str; 5] = [
     "exit",
 ];
 
-pub(super) static EVENT: &[Field] = &[
-    field("name", Must, Name),
-    field("definition", Must, Text),
-    field("url", May, URI),
+pub(super) static EVENT: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("definition", Must, Text),
+    define_field("url", May, URI),
 ];
 
-pub(super) const VARIABLE: Shape = And(&Object(&VARIABLE_FIELDS), among::variable);
+pub(super) const VARIABLE: FieldShape = And(
+    &Object(&VARIABLE_FIELDS),
+    cross_field_checks::check_variable,
+);
 
-static VARIABLE_FIELDS: &[Field] = &[
-    field("name", Must, Name),
-    field("definition", Must, Text),
-    field("unit", Must, Text),
-    field(
+static VARIABLE_FIELDS: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("definition", Must, Text),
+    define_field("unit", Must, Text),
+    define_field(
         "var-type",
         Must,
         OneOf(&["string", "integer", "float", "boolean", "number"]),
     ),
-    field("value", May, Text),
-    field("min", May, Whole),
-    field("max", May, Whole),
-    field("url", May, URI),
-    // Not themselves again, so that no document is deeper than the standard's own.
-    field("children", May, List(&Free, 0)),
+    define_field("value", May, Text),
+    define_field("min", May, Whole),
+    define_field("max", May, Whole),
+    define_field("url", May, URI),
+    // Not recursive, so that documents are no deeper than the standard's own.
+    define_field("children", May, List(&Free, 0)),
 ];
 
-pub(super) static MONITORING: &[Field] = &[
-    field("event", May, List(&Object(&EVENT), 1)),
-    field("variable", May, List(&VARIABLE, 1)),
-    field("system-events", May, List(&Free, 1)),
-    field("system-variables", May, List(&Free, 1)),
+pub(super) static MONITORING: &[DescriptorField] = &[
+    define_field("event", May, List(&Object(&EVENT), 1)),
+    define_field("variable", May, List(&VARIABLE, 1)),
+    define_field("system-events", May, List(&Free, 1)),
+    define_field("system-variables", May, List(&Free, 1)),
 ];
 
-pub(super) static REPORTING: &[Field] = &[
-    field("event", May, List(&Object(&EVENT), 1)),
-    field("variable", May, List(&VARIABLE, 1)),
-    field("system-events", May, List(&Free, 1)),
-    field("system-variables", May, List(&Free, 1)),
-    field("report-type", May, Text),
-    field("reporting-type", Strict, Name),
-    field("reporting-interval", Strict, COUNT),
-    field("report-start-time", Strict, TIME),
-    field("url", Must, URI),
-    field("delivery-method", Strict, OneOf(&["HTTP POST"])),
+pub(super) static REPORTING: &[DescriptorField] = &[
+    define_field("event", May, List(&Object(&EVENT), 1)),
+    define_field("variable", May, List(&VARIABLE, 1)),
+    define_field("system-events", May, List(&Free, 1)),
+    define_field("system-variables", May, List(&Free, 1)),
+    define_field("report-type", May, Text),
+    define_field("reporting-type", Strict, Name),
+    define_field("reporting-interval", Strict, COUNT),
+    define_field("report-start-time", Strict, TIME),
+    define_field("url", Must, URI),
+    define_field("delivery-method", Strict, OneOf(&["HTTP POST"])),
 ];
 
-pub(super) static NOTIFICATION: &[Field] = &[
-    field("event", May, List(&Object(&EVENT), 1)),
-    field("variable", May, List(&VARIABLE, 1)),
-    field("system-events", May, List(&Free, 1)),
-    field("system-variables", May, List(&Free, 1)),
-    field("notification-time", Strict, TIME),
-    field("severity-level", Strict, Name),
-    field(
+pub(super) static NOTIFICATION: &[DescriptorField] = &[
+    define_field("event", May, List(&Object(&EVENT), 1)),
+    define_field("variable", May, List(&VARIABLE, 1)),
+    define_field("system-events", May, List(&Free, 1)),
+    define_field("system-variables", May, List(&Free, 1)),
+    define_field("notification-time", Strict, TIME),
+    define_field("severity-level", Strict, Name),
+    define_field(
         "notification-type",
         Must,
         List(&OneOf(&["congestion", "application", "system"]), 1),
     ),
-    field("urls", Must, List(&URI, 1)),
-    field("notification-interval", May, COUNT),
+    define_field("urls", Must, List(&URI, 1)),
+    define_field("notification-interval", May, COUNT),
 ];
 
-pub(super) static ASSERTION: &[Field] = &[
-    field("min-priority", Must, COUNT),
-    field("min-priority-action", Must, Text),
-    field("support-verification", May, Truth),
-    field("verification-acknowledgement", May, Text),
-    field("certificate", May, Text),
-    field("assertion", Must, List(&Object(&ASSERTED), 1)),
+pub(super) static ASSERTION: &[DescriptorField] = &[
+    define_field("min-priority", Must, COUNT),
+    define_field("min-priority-action", Must, Text),
+    define_field("support-verification", May, Truth),
+    define_field("verification-acknowledgement", May, Text),
+    define_field("certificate", May, Text),
+    define_field("assertion", Must, List(&Object(&ASSERTED), 1)),
 ];
 
-static ASSERTED: &[Field] = &[
-    field("name", Must, Name),
-    field("value-predicate", Must, Object(&PREDICATE)),
+static ASSERTED: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("value-predicate", Must, Object(&PREDICATE)),
 ];
 
-static PREDICATE: &[Field] = &[
-    field(
+static PREDICATE: &[DescriptorField] = &[
+    define_field(
         "evaluation-condition",
         Must,
         OneOf(&["quality", "computational", "input", "output"]),
     ),
-    field("check-value", Must, Free),
-    field("aggregation", Must, OneOf(&["sum", "min", "max", "avg"])),
-    field("offset", May, Text),
-    field("priority", Must, COUNT),
-    field("action", Must, OneOf(&["rebuild", "restart", "wait"])),
-    field("action-parameters", May, TEXTS),
+    define_field("check-value", Must, Free),
+    define_field("aggregation", Must, OneOf(&["sum", "min", "max", "avg"])),
+    define_field("offset", May, Text),
+    define_field("priority", Must, COUNT),
+    define_field("action", Must, OneOf(&["rebuild", "restart", "wait"])),
+    define_field("action-parameters", May, TEXTS),
 ];
 
-pub(super) static ACKNOWLEDGE: &[Field] = &[
-    field("status", Must, OneOf(&STATUSES)),
-    field("unsupported", May, TEXTS),
-    field("failed", May, TEXTS),
-    field("partial", May, TEXTS),
+pub(super) static ACKNOWLEDGE: &[DescriptorField] = &[
+    define_field("status", Must, OneOf(&STATUSES)),
+    define_field("unsupported", May, TEXTS),
+    define_field("failed", May, TEXTS),
+    define_field("partial", May, TEXTS),
 ];
 
 const STATUSES: [&str; 4] = [
@@ -141,64 +145,64 @@ const STATUSES: [&str; 4] = [
     "partially-fulfilled",
 ];
 
-pub(super) static SECURITY: &[Field] = &[
-    field("name", Must, Name),
-    field("scope", May, OneOf(&["data", "function", "task"])),
-    field("authentication-method", Must, Text),
-    field("authority-url", May, URI),
-    field("certificate", May, Text),
-    field("auth-token", May, Text),
-    field("client-grants", May, Text),
-    field("auth-token-expires", May, TIME),
-    field("auth-token-renew", May, Any),
-    field("auth-token-rotation", May, Truth),
+pub(super) static SECURITY: &[DescriptorField] = &[
+    define_field("name", Must, Name),
+    define_field("scope", May, OneOf(&["data", "function", "task"])),
+    define_field("authentication-method", Must, Text),
+    define_field("authority-url", May, URI),
+    define_field("certificate", May, Text),
+    define_field("auth-token", May, Text),
+    define_field("client-grants", May, Text),
+    define_field("auth-token-expires", May, TIME),
+    define_field("auth-token-renew", May, Any),
+    define_field("auth-token-rotation", May, Truth),
 ];
 
-pub(super) static SCALE: &[Field] = &[
-    field("id", Must, Name),
-    field("description", May, Text),
-    field("scaling-type", May, OneOf(&["MPE", "split-merge"])),
-    field("scaling-factor", May, Count(1)),
-    field("status", Must, OneOf(&REQUESTED)),
-    field("target-id", May, Text),
+pub(super) static SCALE: &[DescriptorField] = &[
+    define_field("id", Must, Name),
+    define_field("description", May, Text),
+    define_field("scaling-type", May, OneOf(&["MPE", "split-merge"])),
+    define_field("scaling-factor", May, Count(1)),
+    define_field("status", Must, OneOf(&REQUESTED)),
+    define_field("target-id", May, Text),
 ];
 
 const REQUESTED: [&str; 5] = ["capabilities", "consider", "request", "passed", "failed"];
 
-pub(super) static SCHEDULE: &[Field] = &[
-    field("id", Must, Name),
-    field("description", May, Text),
-    field("schedule-type", May, OneOf(&["duration", "segment"])),
-    field("schedule-table", May, List(&Object(&SCHEDULED), 1)),
-    field("number-of-segments", May, Count(1)),
-    field("loop", May, Truth),
-    field("status", Must, OneOf(&REQUESTED)),
+pub(super) static SCHEDULE: &[DescriptorField] = &[
+    define_field("id", Must, Name),
+    define_field("description", May, Text),
+    define_field("schedule-type", May, OneOf(&["duration", "segment"])),
+    define_field("schedule-table", May, List(&Object(&SCHEDULED), 1)),
+    define_field("number-of-segments", May, Count(1)),
+    define_field("loop", May, Truth),
+    define_field("status", Must, OneOf(&REQUESTED)),
 ];
 
-static SCHEDULED: &[Field] = &[
-    field("task-id", May, Text),
-    field("start-time", May, Text),
-    field("duration", May, COUNT),
-    field("timescale", May, COUNT),
+static SCHEDULED: &[DescriptorField] = &[
+    define_field("task-id", May, Text),
+    define_field("start-time", May, Text),
+    define_field("duration", May, COUNT),
+    define_field("timescale", May, COUNT),
 ];
 
-pub(super) static STEP: &[Field] = &[
-    field(
+pub(super) static STEP: &[DescriptorField] = &[
+    define_field(
         "step-mode",
         May,
         OneOf(&["stream", "stateful", "stateless"]),
     ),
-    field("variable-duration", May, Truth),
-    field("segment-duration", May, COUNT),
-    field("segment-location", May, Truth),
-    field("segment-sequence", May, Truth),
-    field("segment-metadata-supported-formats", May, TEXTS),
-    field("operating-units", May, COUNT),
-    field("temporal-overlap", May, COUNT),
-    field("number-of-dimensions", May, COUNT),
-    field("higher-dimension-segment-divisors", May, List(&Count(1), 1)),
-    field("higher-dimensions-descriptions", May, TEXTS),
-    field("higher-dimensions-segment-order", May, List(&COUNT, 1)),
-    field("higher-dimension-overlap", May, List(&COUNT, 1)),
-    field("higher-dimension-operation-units", May, List(&Count(1), 1)),
+    define_field("variable-duration", May, Truth),
+    define_field("segment-duration", May, COUNT),
+    define_field("segment-location", May, Truth),
+    define_field("segment-sequence", May, Truth),
+    define_field("segment-metadata-supported-formats", May, TEXTS),
+    define_field("operating-units", May, COUNT),
+    define_field("temporal-overlap", May, COUNT),
+    define_field("number-of-dimensions", May, COUNT),
+    define_field("higher-dimension-segment-divisors", May, List(&Count(1), 1)),
+    define_field("higher-dimensions-descriptions", May, TEXTS),
+    define_field("higher-dimensions-segment-order", May, List(&COUNT, 1)),
+    define_field("higher-dimension-overlap", May, List(&COUNT, 1)),
+    define_field("higher-dimension-operation-units", May, List(&Count(1), 1)),
 ];

@@ -1,37 +1,37 @@
-//! Whether data goes in a circle that may nowhere be broken.
+//! Finds cycles of connections that may not be broken.
 
-use super::super::path::{Offence, Place};
-use super::parts::Connection;
+use super::super::path::{JsonPath, NbmpFault};
+use super::parts::GraphConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Adds each connection of such a circle.
-pub(super) fn check(connections: &[Connection<'_>], found: &mut Vec<Offence>) {
+/// Reports each connection of such a cycle.
+pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<NbmpFault>) {
     let firm = connections
         .iter()
         .filter(|connection| !connection.breakable);
     let edges: Vec<(usize, &str, &str)> = firm
         .filter_map(|one| Some((one.number, one.from.instance?, one.to.instance?)))
         .collect();
-    let circling = circling(&edges);
-    let at = Place::root().at("processing").at("connection-map");
+    let circling = find_circular(&edges);
+    let at = JsonPath::root().at("processing").at("connection-map");
     for (number, from, to) in edges {
         if circling.contains(from) && circling.contains(to) {
             let what =
                 "the connections go in a circle; make one of them breakable, or take one away";
-            found.push(at.nth(number).offence(what));
+            found.push(at.element(number).fault_here(what));
         }
     }
 }
 
-/// What lies on circles, or between two of them: all that stays when ends are taken away until
-/// there are none (Kahn), from both sides.
-fn circling<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
+/// Returns the nodes on cycles or between two of them: those that remain after removing ends
+/// repeatedly (Kahn), in both directions.
+fn find_circular<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
     let forth = without_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
     let back = without_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
     forth.intersection(&back).copied().collect()
 }
 
-/// The nodes that cannot be ordered by these edges.
+/// Returns the nodes that these edges cannot order.
 fn without_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

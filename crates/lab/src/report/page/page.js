@@ -199,13 +199,16 @@ function draw() {
   }
 }
 
-draw();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-matchMedia("print").addEventListener("change", draw);
+// Without the library the page contains static images.
+if (typeof uPlot !== "undefined") {
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  matchMedia("print").addEventListener("change", draw);
+}
 let resized;
 let width = innerWidth;
 addEventListener("resize", () => {
-  if (innerWidth === width) return;
+  if (innerWidth === width || typeof uPlot === "undefined") return;
   width = innerWidth;
   clearTimeout(resized);
   resized = setTimeout(draw, 150);

@@ -1,32 +1,39 @@
-//! Means with intervals, and boxes with every value.
+//! Bars of means, and boxes of all values.
 
-use super::super::arms::Sample;
-use super::super::runs::Runs;
-use super::super::table::{Table, number, percent, range};
-use super::wanted::Wanted;
-use super::{Axis, Group, OneBox, Panel, Shape, Together, neat, panels, title};
+use super::super::arms::QuantitySummary;
+use super::super::runs::RunIndex;
+use super::super::table::{ReportTable, format_interval, format_number, format_percent};
+use super::wanted::PlotRequest;
+use super::{
+    BarGroup, PanelArms, PanelShape, PlotAxis, PlotPanel, QuartileBox, group_panels, panel_title,
+    round_to_digits,
+};
 
-/// Bars of several quantities stand beside each other.
-pub(super) fn bars(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> (&'static str, Vec<Panel>) {
-    let panel = |together: Together<'_>| {
-        let mut table = Table::new(["arm", "quantity", "rounds", "mean", "95 %", "spread"]);
+/// Draws bars; several quantities share a panel.
+pub(super) fn bar_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+    seed: u64,
+) -> (&'static str, Vec<PlotPanel>) {
+    let panel = |together: PanelArms<'_>| {
+        let mut table = ReportTable::new(["arm", "quantity", "rounds", "mean", "95 %", "spread"]);
         let mut any = false;
         let groups = wanted.quantities.iter().map(|quantity| {
             let values = together.arms.iter().map(|(name, arm)| {
-                let sample = Sample::of(&runs.values(arm, quantity), seed)?;
+                let sample = QuantitySummary::from_values(&runs.values(arm, quantity), seed)?;
                 table.rows.push(vec![
                     name.clone(),
                     runs.with_unit(quantity),
                     sample.n.to_string(),
-                    number(sample.mean),
-                    range(sample.interval),
-                    sample.spread.map_or("–".into(), percent),
+                    format_number(sample.mean),
+                    format_interval(sample.interval),
+                    sample.spread.map_or("–".into(), format_percent),
                 ]);
                 any = true;
                 let [low, high] = sample.interval.unwrap_or([sample.mean; 2]);
-                Some([sample.mean, low, high].map(neat))
+                Some([sample.mean, low, high].map(round_to_digits))
             });
-            Group {
+            BarGroup {
                 values: values.collect(),
                 name: runs.label(quantity),
             }
@@ -35,17 +42,17 @@ pub(super) fn bars(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> (&'static str
         let [first, ..] = wanted.quantities.as_slice() else {
             return None;
         };
-        let shape = Shape::Bars {
-            y: Axis {
+        let shape = PanelShape::Bars {
+            y: PlotAxis {
                 label: runs.with_unit(first),
                 log: wanted.log,
-                ..Axis::default()
+                ..PlotAxis::default()
             },
             names: together.arms.iter().map(|(name, _)| name.clone()).collect(),
             groups,
         };
-        any.then(|| Panel {
-            title: title(&together.cell, None),
+        any.then(|| PlotPanel {
+            title: panel_title(&together.cell, None),
             shape,
             table,
         })
@@ -53,20 +60,26 @@ pub(super) fn bars(wanted: &Wanted, runs: &Runs<'_>, seed: u64) -> (&'static str
     let about = "Means of the rounds with their 95 % bootstrap intervals.";
     (
         about,
-        panels(wanted, runs).into_iter().filter_map(panel).collect(),
+        group_panels(wanted, runs)
+            .into_iter()
+            .filter_map(panel)
+            .collect(),
     )
 }
 
-/// A panel for each quantity.
-pub(super) fn boxes(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
+/// Draws boxes, one panel per quantity.
+pub(super) fn box_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+) -> (&'static str, Vec<PlotPanel>) {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in panels(wanted, runs) {
+        for together in group_panels(wanted, runs) {
             let head = [
                 "arm", "rounds", "least", "25 %", "median", "75 %", "greatest",
             ];
-            let mut table = Table::new(head);
+            let mut table = ReportTable::new(head);
             let each = together.arms.iter().filter_map(|(name, arm)| {
                 let values = runs.values(arm, quantity);
                 if values.is_empty() {
@@ -74,25 +87,28 @@ pub(super) fn boxes(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Pane
                 }
                 let quartiles = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| stats::quantile(&values, q));
                 let cells = [name.clone(), values.len().to_string()];
-                table
-                    .rows
-                    .push(cells.into_iter().chain(quartiles.map(number)).collect());
-                Some(OneBox {
+                table.rows.push(
+                    cells
+                        .into_iter()
+                        .chain(quartiles.map(format_number))
+                        .collect(),
+                );
+                Some(QuartileBox {
                     name: name.clone(),
-                    values: values.into_iter().map(neat).collect(),
-                    quartiles: quartiles.map(neat),
+                    values: values.into_iter().map(round_to_digits).collect(),
+                    quartiles: quartiles.map(round_to_digits),
                 })
             });
-            let boxes: Vec<OneBox> = each.collect();
+            let boxes: Vec<QuartileBox> = each.collect();
             let label = runs.with_unit(quantity);
             if !boxes.is_empty() {
-                found.push(Panel {
-                    title: title(&together.cell, several.then_some(label.as_str())),
-                    shape: Shape::Boxes {
-                        y: Axis {
+                found.push(PlotPanel {
+                    title: panel_title(&together.cell, several.then_some(label.as_str())),
+                    shape: PanelShape::Boxes {
+                        y: PlotAxis {
                             label,
                             log: wanted.log,
-                            ..Axis::default()
+                            ..PlotAxis::default()
                         },
                         boxes,
                     },

@@ -1,9 +1,12 @@
-//! Distributions: shares of values, and percentiles.
+//! Distributions as ECDF and by percentile.
 
-use super::super::runs::Runs;
-use super::super::table::{Table, number};
-use super::wanted::Wanted;
-use super::{Axis, Curve, Join, POINTS_MAX, Panel, Shape, neat, panels, title};
+use super::super::runs::RunIndex;
+use super::super::table::{ReportTable, format_number};
+use super::wanted::PlotRequest;
+use super::{
+    CurveJoin, POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
+    round_to_digits,
+};
 use crate::experiment::{Arm, add_counts, counts};
 use hdrhistogram::Histogram;
 
@@ -16,15 +19,18 @@ const QUANTILES: [(&str, f64); 6] = [
     ("greatest", 1.0),
 ];
 
-/// A panel for each quantity, number or histogram.
-pub(super) fn ecdf(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
-    let curve = |values: &Values| match values {
-        Values::Merged(merged) => {
-            let points = thinned(merged);
+/// Draws the ECDF of each quantity, number or histogram.
+pub(super) fn ecdf_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+) -> (&'static str, Vec<PlotPanel>) {
+    let curve = |values: &ArmValues| match values {
+        ArmValues::MergedHistogram(merged) => {
+            let points = thin_points(merged);
             let start = points.first().map(|[first, _]| [*first, 0.0]);
             start.into_iter().chain(points).collect()
         }
-        Values::Numbers(sorted) => {
+        ArmValues::Numbers(sorted) => {
             let n = sorted.len() as f64;
             let steps = sorted.iter().zip(1u32..);
             let steps = steps.map(|(value, k)| [*value, f64::from(k) / n]);
@@ -33,103 +39,106 @@ pub(super) fn ecdf(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel
         }
     };
     let axes = |label: String| {
-        let x = Axis {
+        let x = PlotAxis {
             label,
             log: wanted.log,
-            ..Axis::default()
+            ..PlotAxis::default()
         };
-        let y = Axis {
+        let y = PlotAxis {
             label: "share".into(),
-            ..Axis::default()
+            ..PlotAxis::default()
         };
         (x, y)
     };
     let about = "The share of values that are not above a value: higher and further left is less.";
     (
         about,
-        distributions(wanted, runs, Join::Steps, &curve, &axes),
+        distribution_panels(wanted, runs, CurveJoin::Steps, &curve, &axes),
     )
 }
 
-/// A panel for each histogram, by nines.
-pub(super) fn percentiles(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
-    let curve = |values: &Values| match values {
-        Values::Merged(merged) => {
-            let points = thinned(merged).into_iter();
+/// Draws each histogram on an axis of nines.
+pub(super) fn percentile_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+) -> (&'static str, Vec<PlotPanel>) {
+    let curve = |values: &ArmValues| match values {
+        ArmValues::MergedHistogram(merged) => {
+            let points = thin_points(merged).into_iter();
             let nines = points.filter(|[_, share]| *share < 1.0);
             nines
                 .map(|[value, share]| [-(1.0 - share).log10(), value])
                 .collect()
         }
-        Values::Numbers(_) => Vec::new(),
+        ArmValues::Numbers(_) => Vec::new(),
     };
     let axes = |label: String| {
-        let x = Axis {
+        let x = PlotAxis {
             label: "percentile".into(),
             nines: true,
-            ..Axis::default()
+            ..PlotAxis::default()
         };
-        let y = Axis {
+        let y = PlotAxis {
             label,
             log: wanted.log,
-            ..Axis::default()
+            ..PlotAxis::default()
         };
         (x, y)
     };
     let about = "All rounds together; each step to the right is a tenth of what is left.";
     (
         about,
-        distributions(wanted, runs, Join::Lines, &curve, &axes),
+        distribution_panels(wanted, runs, CurveJoin::Lines, &curve, &axes),
     )
 }
 
-fn distributions(
-    wanted: &Wanted,
-    runs: &Runs<'_>,
-    join: Join,
-    curve: &dyn Fn(&Values) -> Vec<[f64; 2]>,
-    axes: &dyn Fn(String) -> (Axis, Axis),
-) -> Vec<Panel> {
+fn distribution_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+    join: CurveJoin,
+    curve: &dyn Fn(&ArmValues) -> Vec<[f64; 2]>,
+    axes: &dyn Fn(String) -> (PlotAxis, PlotAxis),
+) -> Vec<PlotPanel> {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in panels(wanted, runs) {
-            let of = |(name, arm): (String, &Arm)| (name, Values::of(arm, quantity, runs));
-            let arms: Vec<(String, Values)> = together.arms.into_iter().map(of).collect();
-            let curves = arms.iter().map(|(name, values)| Curve {
+        for together in group_panels(wanted, runs) {
+            let of = |(name, arm): (String, &Arm)| (name, ArmValues::from_arm(arm, quantity, runs));
+            let arms: Vec<(String, ArmValues)> = together.arms.into_iter().map(of).collect();
+            let curves = arms.iter().map(|(name, values)| PlotCurve {
                 name: name.clone(),
                 points: curve(values)
                     .into_iter()
-                    .map(|point| point.map(neat))
+                    .map(|point| point.map(round_to_digits))
                     .collect(),
                 join,
-                ..Curve::default()
+                ..PlotCurve::default()
             });
-            let curves: Vec<Curve> = curves.filter(|curve| curve.points.len() > 1).collect();
+            let curves: Vec<PlotCurve> = curves.filter(|curve| curve.points.len() > 1).collect();
             if curves.is_empty() {
                 continue;
             }
             let label = runs.with_unit(quantity);
             let (x, y) = axes(label.clone());
-            found.push(Panel {
-                title: title(&together.cell, several.then_some(label.as_str())),
-                shape: Shape::Curves { x, y, curves },
-                table: quantiles(&arms),
+            found.push(PlotPanel {
+                title: panel_title(&together.cell, several.then_some(label.as_str())),
+                shape: PanelShape::Curves { x, y, curves },
+                table: quantile_table(&arms),
             });
         }
     }
     found
 }
 
-fn quantiles(arms: &[(String, Values)]) -> Table {
-    let mut table = Table::new(["arm", "values"]);
+fn quantile_table(arms: &[(String, ArmValues)]) -> ReportTable {
+    let mut table = ReportTable::new(["arm", "values"]);
     table
         .head
         .extend(QUANTILES.map(|(name, _)| name.to_owned()));
     for (name, values) in arms {
         let cells = [name.clone(), values.count().to_string()];
         let figures = QUANTILES.map(|(_, q)| match values.quantile(q) {
-            figure if figure.is_finite() => number(figure),
+            figure if figure.is_finite() => format_number(figure),
             _ => "–".into(),
         });
         table.rows.push(cells.into_iter().chain(figures).collect());
@@ -137,65 +146,67 @@ fn quantiles(arms: &[(String, Values)]) -> Table {
     table
 }
 
-/// What all rounds of an arm have measured of a quantity.
-enum Values {
-    Merged(Merged),
-    /// In order.
+/// All values of a quantity in an arm.
+enum ArmValues {
+    MergedHistogram(MergedHistogram),
+    /// Sorted numbers.
     Numbers(Vec<f64>),
 }
 
-impl Values {
-    fn of(arm: &Arm, quantity: &str, runs: &Runs<'_>) -> Values {
-        match merged(arm, quantity, runs) {
-            Some(merged) => Values::Merged(merged),
+impl ArmValues {
+    fn from_arm(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> ArmValues {
+        match merge_rounds(arm, quantity, runs) {
+            Some(merged) => ArmValues::MergedHistogram(merged),
             None => {
                 let mut values = runs.values(arm, quantity);
                 values.sort_by(f64::total_cmp);
-                Values::Numbers(values)
+                ArmValues::Numbers(values)
             }
         }
     }
 
     fn count(&self) -> u64 {
         match self {
-            Values::Merged(merged) => merged.all.len(),
-            Values::Numbers(values) => values.len() as u64,
+            ArmValues::MergedHistogram(merged) => merged.all.len(),
+            ArmValues::Numbers(values) => values.len() as u64,
         }
     }
 
     fn quantile(&self, q: f64) -> f64 {
         match self {
-            Values::Merged(merged) => merged.all.value_at_quantile(q) as f64 * merged.times,
-            Values::Numbers(values) => stats::quantile(values, q),
+            ArmValues::MergedHistogram(merged) => {
+                merged.all.value_at_quantile(q) as f64 * merged.times
+            }
+            ArmValues::Numbers(values) => stats::quantile(values, q),
         }
     }
 }
 
-/// A histogram of all rounds.
-struct Merged {
+/// The merged histogram of all rounds.
+struct MergedHistogram {
     all: Histogram<u64>,
     times: f64,
 }
 
-/// None where no round has one.
-fn merged(arm: &Arm, quantity: &str, runs: &Runs<'_>) -> Option<Merged> {
+/// Returns `None` if no round has a histogram.
+fn merge_rounds(arm: &Arm, quantity: &str, runs: &RunIndex<'_>) -> Option<MergedHistogram> {
     let (mut all, mut times) = (None, 1.0);
     for (_, record) in runs.of(arm) {
         let Some(counted) = record.histograms.get(quantity) else {
             continue;
         };
-        // What this program has written it can read.
+        // Skips histograms that cannot be decoded.
         if let Ok(one) = counts(&counted.v2) {
             add_counts(&mut all, one).ok()?;
             times = counted.times;
         }
     }
     let all = all.filter(|all| !all.is_empty())?;
-    Some(Merged { all, times })
+    Some(MergedHistogram { all, times })
 }
 
-/// Values and the shares within them: all of the tail, and of the rest evenly chosen ones.
-fn thinned(merged: &Merged) -> Vec<[f64; 2]> {
+/// Returns values and their cumulative shares: the whole tail, and an even selection of the rest.
+fn thin_points(merged: &MergedHistogram) -> Vec<[f64; 2]> {
     let total = merged.all.len() as f64;
     let mut seen = 0;
     let all = merged.all.iter_recorded().map(|step| {

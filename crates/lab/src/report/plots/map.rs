@@ -1,19 +1,22 @@
-//! A ratio over two variables.
+//! Heat maps: ratios over two variables.
 
-use super::super::arms::words;
-use super::super::runs::{Runs, has};
-use super::super::table::{Table, number, range};
-use super::wanted::Wanted;
-use super::{Cell, Panel, Row, Shape, title};
+use super::super::arms::describe_arm;
+use super::super::runs::{RunIndex, has_values};
+use super::super::table::{ReportTable, format_interval, format_number};
+use super::wanted::PlotRequest;
+use super::{MapCell, MapRow, PanelShape, PlotPanel, panel_title};
 use crate::experiment::Arm;
 
-pub(super) fn map(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
-    let mut found: Vec<Panel> = Vec::new();
+pub(super) fn map_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+) -> (&'static str, Vec<PlotPanel>) {
+    let mut found: Vec<PlotPanel> = Vec::new();
     let Some(x) = wanted.x.first() else {
         return ("", found);
     };
     let several = wanted.quantities.len() > 1;
-    let of = |arm: &&Arm| has(arm, &wanted.of) && has(arm, &wanted.only);
+    let of = |arm: &&Arm| has_values(arm, &wanted.of) && has_values(arm, &wanted.only);
     let arms: Vec<&Arm> = runs.arms().filter(of).collect();
     let rest = |arm: &Arm| -> Arm {
         let mut rest = arm.clone();
@@ -36,8 +39,8 @@ pub(super) fn map(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>
                 .filter(|arm| rest(arm) == *cell)
                 .collect();
             let label = runs.label(quantity);
-            let title = title(cell, several.then_some(label.as_str()));
-            found.extend(panel(wanted, runs, quantity, x, &inside, title));
+            let title = panel_title(cell, several.then_some(label.as_str()));
+            found.extend(map_panel(wanted, runs, quantity, x, &inside, title));
         }
     }
     (
@@ -46,14 +49,14 @@ pub(super) fn map(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>
     )
 }
 
-fn panel(
-    wanted: &Wanted,
-    runs: &Runs<'_>,
+fn map_panel(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
     quantity: &str,
     x: &str,
     arms: &[&Arm],
     title: String,
-) -> Option<Panel> {
+) -> Option<PlotPanel> {
     let values = |name: &str| {
         let mut all: Vec<String> = Vec::new();
         for value in arms.iter().filter_map(|arm| arm.get(name)) {
@@ -64,42 +67,46 @@ fn panel(
         all
     };
     let (columns, downs) = (values(x), values(&wanted.y));
-    let mut table = Table::new(["", "ratio", "95 %", "median", "of means", "rounds"]);
+    let mut table = ReportTable::new(["", "ratio", "95 %", "median", "of means", "rounds"]);
     let mut cell = |across: &String, down: &String| {
         let at = |arm: &&&Arm| arm.get(x) == Some(across) && arm.get(&wanted.y) == Some(down);
         let arm = arms.iter().find(at)?;
         let mut other = (*arm).clone();
         other.extend(wanted.to.clone());
         let (n, ratio) = runs.ratio(arm, &other, quantity)?;
-        let interval = ratio.interval.map(super::super::arms::pair);
+        let interval = ratio.interval.map(super::super::arms::as_pair);
         table.rows.push(vec![
-            words(arm),
-            number(ratio.geometric),
-            range(interval),
-            number(ratio.median),
-            number(ratio.of_means),
+            describe_arm(arm),
+            format_number(ratio.geometric),
+            format_interval(interval),
+            format_number(ratio.median),
+            format_number(ratio.of_means),
             n.to_string(),
         ]);
-        Some(Cell {
+        Some(MapCell {
             ratio: ratio.geometric,
             interval,
             n,
         })
     };
-    let rows = downs.iter().map(|down| Row {
+    let rows = downs.iter().map(|down| MapRow {
         name: down.clone(),
         cells: columns.iter().map(|across| cell(across, down)).collect(),
     });
-    let rows: Vec<Row> = rows.collect();
+    let rows: Vec<MapRow> = rows.collect();
     let any = rows.iter().any(|row| row.cells.iter().any(Option::is_some));
-    let titled = format!("{} ÷ {}", words(&wanted.of), words(&wanted.to));
-    any.then(|| Panel {
+    let titled = format!(
+        "{} ÷ {}",
+        describe_arm(&wanted.of),
+        describe_arm(&wanted.to)
+    );
+    any.then(|| PlotPanel {
         title: if title.is_empty() {
             titled
         } else {
             format!("{titled} · {title}")
         },
-        shape: Shape::Cells {
+        shape: PanelShape::Cells {
             x: x.to_owned(),
             y: wanted.y.clone(),
             columns,

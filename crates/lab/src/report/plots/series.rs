@@ -1,18 +1,24 @@
 //! Series over time.
 
-use super::super::runs::Runs;
-use super::super::table::{Table, number};
-use super::wanted::Wanted;
-use super::{Axis, Curve, POINTS_MAX, Panel, Shape, neat, panels, title};
+use super::super::runs::RunIndex;
+use super::super::table::{ReportTable, format_number};
+use super::wanted::PlotRequest;
+use super::{
+    POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
+    round_to_digits,
+};
 use std::collections::BTreeMap;
 
-/// A panel for each series: the mean of rounds, and how far they lie apart.
-pub(super) fn time(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel>) {
+/// Draws a panel for each series: the mean of the rounds and their range.
+pub(super) fn time_panels(
+    wanted: &PlotRequest,
+    runs: &RunIndex<'_>,
+) -> (&'static str, Vec<PlotPanel>) {
     let several = wanted.quantities.len() > 1;
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
-        for together in panels(wanted, runs) {
-            let mut table = Table::new([
+        for together in group_panels(wanted, runs) {
+            let mut table = ReportTable::new([
                 "arm", "rounds", "points", "first", "mean", "last", "greatest",
             ]);
             let curves = together.arms.iter().filter_map(|(name, arm)| {
@@ -20,7 +26,7 @@ pub(super) fn time(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel
                 let rounds: Vec<&[[f64; 2]]> = all
                     .filter_map(|(_, r)| r.series.get(quantity).map(Vec::as_slice))
                     .collect();
-                let (points, band) = over_rounds(&rounds);
+                let (points, band) = average_rounds(&rounds);
                 let values: Vec<f64> = points.iter().map(|[_, value]| *value).collect();
                 let (first, last) = (*values.first()?, *values.last()?);
                 table.rows.push(vec![
@@ -31,32 +37,32 @@ pub(super) fn time(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel
                         .map(|round| round.len())
                         .sum::<usize>()
                         .to_string(),
-                    number(first),
-                    number(stats::mean(&values)),
-                    number(last),
-                    number(band.iter().map(|[_, high]| *high).fold(f64::MIN, f64::max)),
+                    format_number(first),
+                    format_number(stats::mean(&values)),
+                    format_number(last),
+                    format_number(band.iter().map(|[_, high]| *high).fold(f64::MIN, f64::max)),
                 ]);
-                Some(Curve {
+                Some(PlotCurve {
                     name: name.clone(),
                     points,
                     band,
-                    ..Curve::default()
+                    ..PlotCurve::default()
                 })
             });
-            let curves: Vec<Curve> = curves.collect();
+            let curves: Vec<PlotCurve> = curves.collect();
             let label = runs.with_unit(quantity);
             if !curves.is_empty() {
-                found.push(Panel {
-                    title: title(&together.cell, several.then_some(label.as_str())),
-                    shape: Shape::Curves {
-                        x: Axis {
+                found.push(PlotPanel {
+                    title: panel_title(&together.cell, several.then_some(label.as_str())),
+                    shape: PanelShape::Curves {
+                        x: PlotAxis {
                             label: "time or step".into(),
-                            ..Axis::default()
+                            ..PlotAxis::default()
                         },
-                        y: Axis {
+                        y: PlotAxis {
                             label,
                             log: wanted.log,
-                            ..Axis::default()
+                            ..PlotAxis::default()
                         },
                         curves,
                     },
@@ -71,12 +77,12 @@ pub(super) fn time(wanted: &Wanted, runs: &Runs<'_>) -> (&'static str, Vec<Panel
     )
 }
 
-/// A place on the axis: where its points lie, and each round's values.
-type Place = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
+/// A position on the axis: its times, and the values of each round.
+type BinnedPoint = (Vec<f64>, BTreeMap<usize, Vec<f64>>);
 
-/// Means, and least and greatest, at each place on the axis; of places in bins, where rounds have
-/// different ones or too many.
-fn over_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
+/// Returns the mean, minimum and maximum at each position. Positions are binned if the rounds have
+/// different or too many ones.
+fn average_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
     let all = || rounds.iter().flat_map(|round| round.iter().copied());
     let low = all().map(|[t, _]| t).fold(f64::INFINITY, f64::min);
     let high = all().map(|[t, _]| t).fold(f64::NEG_INFINITY, f64::max);
@@ -92,7 +98,7 @@ fn over_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
         true => number,
         false => (((t - low) / width) as usize).min(bins - 1),
     };
-    let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+    let mut places: BTreeMap<usize, BinnedPoint> = BTreeMap::new();
     for (round, points) in rounds.iter().enumerate() {
         for (number, [t, value]) in points.iter().enumerate() {
             let place = places.entry(bin(number, *t)).or_default();
@@ -108,7 +114,10 @@ fn over_rounds(rounds: &[&[[f64; 2]]]) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
         let least = means.iter().copied().fold(f64::INFINITY, f64::min);
         let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let point = [stats::mean(&ts), stats::mean(&means)];
-        (point.map(neat), [least, most].map(neat))
+        (
+            point.map(round_to_digits),
+            [least, most].map(round_to_digits),
+        )
     });
     each.unzip()
 }

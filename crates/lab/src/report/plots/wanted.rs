@@ -1,16 +1,16 @@
-//! Which plots there are.
+//! The plots of a report: those of the document, or a default selection.
 
-use super::super::runs::{Runs, texts};
-use crate::experiment::document::{Kind, Plot, names};
-use crate::experiment::{Arm, Plan};
+use super::super::runs::{RunIndex, value_texts};
+use crate::experiment::document::{PlotKind, PlotSpec, list_names};
+use crate::experiment::{Arm, RunPlan};
 use std::collections::BTreeSet;
 
-/// Arms that can still be told apart in one panel.
+/// Maximum number of arms in a panel.
 const TOGETHER_MAX: usize = 8;
 
-/// A plot, with everything said.
-pub(super) struct Wanted {
-    pub(super) kind: Kind,
+/// A plot to draw, with all defaults resolved.
+pub(super) struct PlotRequest {
+    pub(super) kind: PlotKind,
     pub(super) title: String,
     pub(super) quantities: Vec<String>,
     pub(super) by: Vec<String>,
@@ -24,45 +24,45 @@ pub(super) struct Wanted {
     pub(super) log: bool,
 }
 
-pub(super) fn wanted(plan: &Plan, runs: &Runs<'_>) -> Vec<Wanted> {
+pub(super) fn list_requests(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let asked = &plan.document.plot;
     match asked.is_empty() {
-        true => suggested(plan, runs),
+        true => suggest_plots(plan, runs),
         false => asked
             .iter()
-            .map(|plot| written(plot.get_ref(), plan, runs))
+            .map(|plot| read_request(plot.get_ref(), plan, runs))
             .collect(),
     }
 }
 
-fn written(plot: &Plot, plan: &Plan, runs: &Runs<'_>) -> Wanted {
+fn read_request(plot: &PlotSpec, plan: &RunPlan, runs: &RunIndex<'_>) -> PlotRequest {
     let list = |value: &toml::Spanned<toml::Value>| {
-        let names = names(value.get_ref()).unwrap_or_default();
+        let names = list_names(value.get_ref()).unwrap_or_default();
         names.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let kind = *plot.kind.get_ref();
     let by = match (&plot.by, kind) {
         (Some(by), _) => list(by),
-        (None, Kind::Fit) => Vec::new(),
-        (None, _) => variables(plan),
+        (None, PlotKind::Fit) => Vec::new(),
+        (None, _) => list_variables(plan),
     };
-    let wanted = Wanted {
+    let wanted = PlotRequest {
         x: plot.x.as_ref().map(list).unwrap_or_default(),
         y: plot
             .y
             .as_ref()
             .map(|y| y.get_ref().clone())
             .unwrap_or_default(),
-        of: texts(&plot.of),
-        to: texts(&plot.to),
-        only: texts(&plot.only),
+        of: value_texts(&plot.of),
+        to: value_texts(&plot.to),
+        only: value_texts(&plot.only),
         knee: plot.knee,
         tail: plot.tail.as_ref().map(|tail| tail.get_ref().clone()),
         log: plot.log,
-        ..Wanted::new(kind, list(&plot.quantity), by, runs)
+        ..PlotRequest::new(kind, list(&plot.quantity), by, runs)
     };
     match &plot.title {
-        Some(title) => Wanted {
+        Some(title) => PlotRequest {
             title: title.clone(),
             ..wanted
         },
@@ -70,26 +70,31 @@ fn written(plot: &Plot, plan: &Plan, runs: &Runs<'_>) -> Wanted {
     }
 }
 
-fn variables(plan: &Plan) -> Vec<String> {
+fn list_variables(plan: &RunPlan) -> Vec<String> {
     let sweep = plan.document.sweep.keys();
     sweep.map(|name| name.get_ref().clone()).collect()
 }
 
-impl Wanted {
-    fn new(kind: Kind, quantities: Vec<String>, by: Vec<String>, runs: &Runs<'_>) -> Wanted {
+impl PlotRequest {
+    fn new(
+        kind: PlotKind,
+        quantities: Vec<String>,
+        by: Vec<String>,
+        runs: &RunIndex<'_>,
+    ) -> PlotRequest {
         let labels: Vec<String> = quantities.iter().map(|name| runs.label(name)).collect();
         let what = labels.join(", ");
         let title = match kind {
-            // Some are called so.
-            Kind::Time => format!("{} over time", what.trim_end_matches("-over-time")),
-            Kind::Bars => what,
-            Kind::Box => format!("{what}: every run"),
-            Kind::Ecdf => format!("{what}: share of values within a value (ECDF)"),
-            Kind::Percentiles => format!("{what} by percentile"),
-            Kind::Map => format!("{what}: ratio"),
-            Kind::Fit => format!("{what}: straight line"),
+            // Some quantities already have this suffix.
+            PlotKind::Time => format!("{} over time", what.trim_end_matches("-over-time")),
+            PlotKind::Bars => what,
+            PlotKind::Box => format!("{what}: every run"),
+            PlotKind::Ecdf => format!("{what}: share of values within a value (ECDF)"),
+            PlotKind::Percentiles => format!("{what} by percentile"),
+            PlotKind::Map => format!("{what}: ratio"),
+            PlotKind::Fit => format!("{what}: straight line"),
         };
-        Wanted {
+        PlotRequest {
             kind,
             title,
             quantities,
@@ -106,10 +111,10 @@ impl Wanted {
     }
 }
 
-/// What is compared stands beside each other; every quantity of a sink is shown.
-fn suggested(plan: &Plan, runs: &Runs<'_>) -> Vec<Wanted> {
-    let by = compared(plan);
-    let one = |kind, name: &String| Wanted::new(kind, vec![name.clone()], by.clone(), runs);
+/// Suggests plots: compared arms share a panel, and every quantity is shown.
+fn suggest_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<PlotRequest> {
+    let by = compared_variables(plan);
+    let one = |kind, name: &String| PlotRequest::new(kind, vec![name.clone()], by.clone(), runs);
     let series = runs.named(|sink| &sink.series);
     let histograms = runs.named(|sink| &sink.histogram);
     let numbers = runs.named(|sink| &sink.measure);
@@ -119,21 +124,25 @@ fn suggested(plan: &Plan, runs: &Runs<'_>) -> Vec<Wanted> {
         .iter()
         .map(|e| e.get_ref().quantity.get_ref())
         .collect();
-    let mut all = maps(plan, &by, runs);
-    all.extend(series.iter().map(|name| one(Kind::Time, name)));
-    all.extend(histograms.iter().map(|name| one(Kind::Percentiles, name)));
+    let mut all = suggest_maps(plan, &by, runs);
+    all.extend(series.iter().map(|name| one(PlotKind::Time, name)));
+    all.extend(
+        histograms
+            .iter()
+            .map(|name| one(PlotKind::Percentiles, name)),
+    );
     for name in &numbers {
-        all.push(one(Kind::Bars, name));
+        all.push(one(PlotKind::Bars, name));
         if claimed.contains(name) && plan.rounds > 2 {
-            all.extend([Kind::Box, Kind::Ecdf].map(|kind| one(kind, name)));
+            all.extend([PlotKind::Box, PlotKind::Ecdf].map(|kind| one(kind, name)));
         }
     }
     all
 }
 
-/// The variables that expectations compare; where there are none, all, or the first of too many.
-fn compared(plan: &Plan) -> Vec<String> {
-    let compare = |e: &&crate::experiment::document::Expect| !e.to.is_empty();
+/// Returns the variables that expectations compare; without any, all, or the first of too many.
+fn compared_variables(plan: &RunPlan) -> Vec<String> {
+    let compare = |e: &&crate::experiment::document::Expectation| !e.to.is_empty();
     let expect = plan
         .document
         .expect
@@ -141,22 +150,22 @@ fn compared(plan: &Plan) -> Vec<String> {
         .map(|e| e.get_ref())
         .find(compare);
     if let Some(expect) = expect {
-        return texts(&expect.of).into_keys().collect();
+        return value_texts(&expect.of).into_keys().collect();
     }
-    let mut all = variables(plan);
+    let mut all = list_variables(plan);
     if plan.arms.len() > TOGETHER_MAX {
         all.truncate(1);
     }
     all
 }
 
-/// A map for every ratio over two variables with several values.
-fn maps(plan: &Plan, by: &[String], runs: &Runs<'_>) -> Vec<Wanted> {
+/// Suggests a map for every ratio that depends on two other variables.
+fn suggest_maps(plan: &RunPlan, by: &[String], runs: &RunIndex<'_>) -> Vec<PlotRequest> {
     let several = |name: &String| {
         let values: BTreeSet<_> = plan.arms.iter().filter_map(|arm| arm.get(name)).collect();
         values.len() > 1 && !by.contains(name)
     };
-    let across: Vec<String> = variables(plan).into_iter().filter(several).collect();
+    let across: Vec<String> = list_variables(plan).into_iter().filter(several).collect();
     let [x, y, ..] = across.as_slice() else {
         return Vec::new();
     };
@@ -170,18 +179,18 @@ fn maps(plan: &Plan, by: &[String], runs: &Runs<'_>) -> Vec<Wanted> {
         .filter(|e| !e.to.is_empty())
     {
         let quantity = expect.quantity.get_ref();
-        let (of, to) = (texts(&expect.of), texts(&expect.to));
+        let (of, to) = (value_texts(&expect.of), value_texts(&expect.to));
         let same = (of.clone(), to.clone(), quantity);
         if of.contains_key(x) || of.contains_key(y) || seen.contains(&same) {
             continue;
         }
         seen.push(same);
-        all.push(Wanted {
+        all.push(PlotRequest {
             x: vec![x.clone()],
             y: y.clone(),
             of,
             to,
-            ..Wanted::new(Kind::Map, vec![quantity.clone()], Vec::new(), runs)
+            ..PlotRequest::new(PlotKind::Map, vec![quantity.clone()], Vec::new(), runs)
         });
     }
     all

@@ -1,0 +1,288 @@
+//! An agent: answers roll calls, serves one session at a time, and cleans up after it.
+
+use super::errors::{AgentError, BusError};
+use super::nats_connection::{NatsConnection, NatsSettings};
+use super::protocol::{
+    AgentIdentity, AgentOrder, AgentReply, BEAT, LOST, OrderMessage, decode_message,
+    encode_message, now_ns,
+};
+use super::session_worker::{QueuedOrder, SessionWorker};
+use crate::experiment::FileError;
+use crate::link::ProcessGuard;
+use async_nats::{Message, Subscriber};
+use futures_util::StreamExt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::interval;
+
+/// Orders that may queue while another is executed.
+const WAITING: usize = 16;
+
+/// Settings of an agent.
+pub(crate) struct AgentSettings {
+    pub(crate) name: String,
+    pub(crate) labels: Vec<String>,
+    /// Host name or address for other agents.
+    pub(crate) address: String,
+    /// Base folder of media paths in documents.
+    pub(crate) base: PathBuf,
+}
+
+/// A running agent.
+struct AgentServer {
+    bus: NatsConnection,
+    who: AgentIdentity,
+    base: PathBuf,
+    folder: PathBuf,
+    session: Option<AgentSession>,
+    /// Thread of a finished session that is still cleaning up.
+    leaving: Option<JoinHandle<()>>,
+    answers: UnboundedSender<(String, AgentReply)>,
+}
+
+/// A session and the thread that executes its orders.
+struct AgentSession {
+    id: String,
+    orders: SyncSender<QueuedOrder>,
+    stop: Arc<AtomicBool>,
+    heard: Instant,
+    thread: JoinHandle<()>,
+}
+
+/// Serves until SIGTERM or Ctrl-C. Calls `ready` when it can receive orders.
+///
+/// # Errors
+/// The server is unreachable, or the folder cannot be created.
+pub(crate) fn serve_agent(
+    meeting: &NatsSettings,
+    myself: AgentSettings,
+    ready: &dyn Fn(&str),
+) -> Result<(), AgentError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(BusError::Runtime)?;
+    let bus = runtime.block_on(meeting.connect(&format!("headwater lab agent {}", myself.name)))?;
+    let id = bus.client.new_inbox().replace(['.', '_'], "");
+    let folder = std::env::temp_dir().join(format!("headwater-agent-{id}"));
+    let _guard = create_private_folder(&folder).map_err(|error| FileError::new(&folder, error))?;
+    let (answers, mut outbox) = unbounded_channel();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let (name, labels, address) = (myself.name, myself.labels, myself.address);
+    let who = AgentIdentity {
+        id,
+        name,
+        labels,
+        address,
+        version,
+    };
+    let mut agent = AgentServer {
+        bus,
+        who,
+        base: myself.base,
+        folder,
+        session: None,
+        leaving: None,
+        answers,
+    };
+    let ended = runtime.block_on(async {
+        let (roll, orders) = (
+            agent.bus.roll_call_subject(),
+            agent.bus.order_subject(&agent.who.id),
+        );
+        let mut ears = AgentSubscriptions {
+            roll: agent.bus.subscribe(roll).await?,
+            orders: agent.bus.subscribe(orders).await?,
+            pulse: agent.bus.subscribe(agent.bus.pulse_subject()).await?,
+        };
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signals)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signals)?;
+        agent.bus.client.flush().await.map_err(BusError::Flush)?;
+        ready(&agent.who.name);
+        let mut beat = interval(BEAT);
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => return Ok(()),
+                _ = terminate.recv() => return Ok(()),
+                Some(message) = ears.roll.next() => agent.answer_roll_call(message).await,
+                Some(message) = ears.orders.next() => agent.receive_order(&message).await,
+                Some(message) = ears.pulse.next() => agent.receive_pulse(&message),
+                Some((reply, answer)) = outbox.recv() => agent.send_reply(reply, &answer).await,
+                _ = beat.tick() => agent.send_heartbeat().await,
+            }
+        }
+    });
+    agent.end_session();
+    if let Some(leaving) = agent.leaving.take() {
+        let _ = leaving.join();
+    }
+    ended
+}
+
+/// Subscriptions of an agent.
+struct AgentSubscriptions {
+    roll: Subscriber,
+    orders: Subscriber,
+    pulse: Subscriber,
+}
+
+/// Creates a folder that only this user can read; the guard removes it however the process ends.
+fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
+    let mut guard = ProcessGuard::start()?;
+    guard.remove(folder)?;
+    DirBuilder::new().mode(0o700).create(folder)?;
+    Ok(guard)
+}
+
+impl AgentServer {
+    /// Answers a roll call.
+    async fn answer_roll_call(&self, message: Message) {
+        if let (Some(reply), Ok(bytes)) = (message.reply, encode_message(&self.who)) {
+            self.bus
+                .publish_unacknowledged(reply.to_string(), bytes)
+                .await;
+        }
+    }
+
+    async fn receive_order(&mut self, message: &Message) {
+        let letter = decode_message::<OrderMessage>(&message.payload);
+        let reply = message
+            .reply
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let answer = match letter {
+            Err(error) => Some(AgentReply::Failed(error.to_string())),
+            Ok(letter) => self.handle_order(letter, &reply),
+        };
+        if let Some(answer) = answer {
+            self.send_reply(reply, &answer).await;
+        }
+    }
+
+    /// Answers immediate orders; returns `None` for orders that the session's thread will answer.
+    fn handle_order(&mut self, letter: OrderMessage, reply: &str) -> Option<AgentReply> {
+        let known = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.id == letter.session);
+        match letter.order {
+            AgentOrder::Clock => return Some(AgentReply::Clock(now_ns())),
+            AgentOrder::Join if known => {
+                self.reset_session();
+                return Some(AgentReply::Done);
+            }
+            AgentOrder::Join => return Some(self.join_session(letter.session)),
+            AgentOrder::Leave if known => {
+                self.end_session();
+                return Some(AgentReply::Done);
+            }
+            _ => {}
+        }
+        let Some(session) = self.session.as_mut().filter(|_| known) else {
+            return Some(AgentReply::Failed(
+                "it serves another session, or none".into(),
+            ));
+        };
+        session.heard = Instant::now();
+        if let AgentOrder::TakeAway = letter.order {
+            // Interrupts the current work, whatever it is.
+            session.stop.store(true, Ordering::Relaxed);
+        }
+        let order = letter.order;
+        let errand = QueuedOrder {
+            order,
+            reply: reply.to_owned(),
+        };
+        let full = session.orders.try_send(errand).is_err();
+        full.then(|| AgentReply::Failed(format!("more than {WAITING} orders wait")))
+    }
+
+    /// A session joins before each run; this removes the remains of the previous one.
+    fn reset_session(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.heard = Instant::now();
+            session.stop.store(true, Ordering::Relaxed);
+            let (order, reply) = (AgentOrder::TakeAway, String::new());
+            let _ = session.orders.try_send(QueuedOrder { order, reply });
+        }
+    }
+
+    fn join_session(&mut self, id: String) -> AgentReply {
+        let busy = self
+            .leaving
+            .as_ref()
+            .is_some_and(|leaving| !leaving.is_finished());
+        if busy || self.session.is_some() {
+            return AgentReply::Busy;
+        }
+        let (orders, inbox) = sync_channel(WAITING);
+        let (stop, answers) = (Arc::new(AtomicBool::new(false)), self.answers.clone());
+        let work = SessionWorker {
+            base: self.base.clone(),
+            folder: self.folder.join("session"),
+            stop: Arc::clone(&stop),
+            answer: Box::new(move |reply, answer| {
+                let _ = answers.send((reply, answer));
+            }),
+        };
+        let thread = std::thread::spawn(move || work.process_orders(&inbox));
+        let heard = Instant::now();
+        self.session = Some(AgentSession {
+            id,
+            orders,
+            stop,
+            heard,
+            thread,
+        });
+        AgentReply::Done
+    }
+
+    fn end_session(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.stop.store(true, Ordering::Relaxed);
+            drop(session.orders);
+            self.leaving = Some(session.thread);
+        }
+    }
+
+    /// Records that the controller is alive.
+    fn receive_pulse(&mut self, message: &Message) {
+        if let Some(session) = &mut self.session
+            && session.id.as_bytes() == message.payload.as_ref()
+        {
+            session.heard = Instant::now();
+        }
+    }
+
+    /// Sends a heartbeat; ends the session if its controller has been silent for too long.
+    async fn send_heartbeat(&mut self) {
+        let Some(session) = &self.session else {
+            return;
+        };
+        if session.heard.elapsed() > LOST {
+            self.end_session();
+            return;
+        }
+        let subject = self.bus.heartbeat_subject(&session.id);
+        self.bus
+            .publish_unacknowledged(subject, self.who.id.as_bytes().to_vec())
+            .await;
+    }
+
+    async fn send_reply(&self, reply: String, answer: &AgentReply) {
+        let bytes = encode_message(answer)
+            .or_else(|error| encode_message(&AgentReply::Failed(error.to_string())));
+        if let (false, Ok(bytes)) = (reply.is_empty(), bytes) {
+            self.bus.publish_unacknowledged(reply, bytes).await;
+        }
+    }
+}

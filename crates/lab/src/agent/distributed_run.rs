@@ -1,0 +1,283 @@
+//! Executes one run on several hosts: sends each agent its orders.
+
+use super::clock::ClockOffset;
+use super::errors::{FleetError, OrderError};
+use super::fleet::{AgentFleet, SOON};
+use super::placement::{AgentPlacement, place_on_agents};
+use super::protocol::{AgentIdentity, AgentOrder, AgentReply, DeployOrder, now_ns};
+use crate::experiment::distributed::{
+    Measurement, RemoteExecutor, collect_results, place_of, sink_timeout, starting_order,
+};
+use crate::experiment::{
+    AgentRecord, ExperimentJob, MachineDescription, RunError, RunPlan, RunRecord,
+};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Time limit of preparing the sources.
+const MAKING: Duration = Duration::from_secs(3600);
+/// Time limit of orders that start or stop processes.
+const WORK: Duration = Duration::from_secs(90);
+/// Delay between the order to measure and the common start: the order must reach all agents before.
+const LEAD: Duration = Duration::from_millis(200);
+
+/// A run in progress.
+struct DistributedRun<'a> {
+    fleet: &'a AgentFleet,
+    plan: &'a RunPlan,
+    text: &'a str,
+    agents: Vec<(AgentIdentity, ClockOffset)>,
+    spread: AgentPlacement,
+    stop: &'a AtomicBool,
+}
+
+/// Executes a run and fills in its record and the agents that took part. When this returns,
+/// everything that the run started has been stopped, or lost agents stop it themselves.
+///
+/// # Errors
+/// The reason why the run does not count.
+fn execute_run(
+    fleet: &AgentFleet,
+    (plan, text): (&RunPlan, &str),
+    record: &mut RunRecord,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<(), RunError> {
+    let agents = fleet.gather_agents(stop).map_err(not_executed)?;
+    let whos: Vec<AgentIdentity> = agents.iter().map(|(who, _)| who.clone()).collect();
+    let spread =
+        place_on_agents(&plan.document, &whos).map_err(|error| not_executed(error.into()))?;
+    let run = DistributedRun {
+        fleet,
+        plan,
+        text,
+        agents,
+        spread,
+        stop,
+    };
+    run.record_agents(record);
+    let measured = run.run_phases(record, seed);
+    // Also after a failure; lost agents clean up by themselves.
+    let calm = AtomicBool::new(false);
+    let noise = run.send_orders(|_, _| Some(AgentOrder::TakeAway), WORK, &calm);
+    let mut parts = measured.map_err(|error| not_executed(error.into()))?;
+    for answer in noise {
+        if let AgentReply::MachineNoise(noise) =
+            answer.1.map_err(|error| not_executed(error.into()))?
+        {
+            parts.push(Measurement::from_noise(noise));
+        }
+    }
+    collect_results(&plan.document, &parts, record)
+}
+
+impl DistributedRun<'_> {
+    fn run_phases(
+        &self,
+        record: &mut RunRecord,
+        seed: u64,
+    ) -> Result<Vec<Measurement>, OrderError> {
+        let document = &self.plan.document;
+        let shares = self.spread.shares.keys();
+        let whos: Vec<&AgentIdentity> = shares
+            .filter_map(|agent| Some(&self.agents.get(*agent)?.0))
+            .collect();
+        let wanted = (self.plan.scale.as_deref(), &document.versions);
+        self.fleet.describe_machines(&whos, wanted, self.stop)?;
+        require_success(self.send_orders(|agent, _| self.source_order(agent), MAKING, self.stop))?;
+        let deploy = |agent: usize, _: &AgentIdentity| {
+            let share = self.spread.shares.get(&agent)?.clone();
+            let (arm, round) = (record.arm.clone(), record.round);
+            let text = self.text.to_owned();
+            Some(AgentOrder::Deploy(Box::new(DeployOrder {
+                text,
+                arm,
+                round,
+                seed,
+                share,
+            })))
+        };
+        require_success(self.send_orders(deploy, WORK, self.stop))?;
+        for name in starting_order(document).unwrap_or_default() {
+            let function = document.function.get(name);
+            let at = function.and_then(|function| place_of(function.at.as_ref()));
+            let there = self.spread.agents_at(at);
+            let order = |agent, _: &AgentIdentity| {
+                let here = there.contains(&agent);
+                here.then(|| AgentOrder::Function {
+                    name: name.to_owned(),
+                })
+            };
+            require_success(self.send_orders(order, WORK, self.stop))?;
+        }
+        for (name, sink) in document.sink.iter().filter(|(_, sink)| sink.warm_up > 0) {
+            let there = self.spread.agents_at(place_of(sink.at.as_ref()));
+            let order = |agent, _: &AgentIdentity| {
+                let sinks = vec![name.get_ref().clone()];
+                there
+                    .contains(&agent)
+                    .then_some(AgentOrder::WarmUp { sinks })
+            };
+            let within = sink_timeout(sink).saturating_mul(sink.warm_up) + SOON;
+            require_success(self.send_orders(order, within, self.stop))?;
+        }
+        self.measure_sinks(record)
+    }
+
+    /// Starts all sinks at a common time and collects their measurements.
+    fn measure_sinks(&self, record: &mut RunRecord) -> Result<Vec<Measurement>, OrderError> {
+        let at_ns = now_ns() + LEAD.as_nanos() as u64;
+        let order = |agent: usize, _: &AgentIdentity| {
+            let sinks = self.sinks_of_agent(agent);
+            let (_, offset) = self.agents.get(agent)?;
+            let at_ns = offset.to_remote_time(at_ns);
+            (!sinks.is_empty()).then_some(AgentOrder::Measure { sinks, at_ns })
+        };
+        let sinks = self.plan.document.sink.values();
+        let within = sinks.map(sink_timeout).max().unwrap_or_default() + SOON;
+        let mut parts = Vec::new();
+        for (agent, answer) in require_success(self.send_orders(order, within, self.stop))? {
+            if let AgentReply::Measurement(measured, late_ns) = answer {
+                parts.push(*measured);
+                let name = self
+                    .agents
+                    .get(agent)
+                    .map_or("", |(who, _)| who.name.as_str());
+                if let Some(part) = record.agents.get_mut(name) {
+                    part.began_late_us = late_ns as f64 / 1e3;
+                }
+            }
+        }
+        // Agents that only run functions have not been checked during the measurement.
+        require_success(self.send_orders(|_, _| Some(AgentOrder::Look), SOON, self.stop))?;
+        Ok(parts)
+    }
+
+    /// Sends an order to each agent for which there is one, and returns the replies.
+    fn send_orders(
+        &self,
+        order: impl Fn(usize, &AgentIdentity) -> Option<AgentOrder>,
+        within: Duration,
+        stop: &AtomicBool,
+    ) -> Vec<(usize, Result<AgentReply, OrderError>)> {
+        let shares = self.spread.shares.keys();
+        let (mut numbers, mut orders) = (Vec::new(), Vec::new());
+        for number in shares {
+            let Some((who, _)) = self.agents.get(*number) else {
+                continue;
+            };
+            if let Some(order) = order(*number, who) {
+                numbers.push(*number);
+                orders.push((who, order));
+            }
+        }
+        let answers = self.fleet.send_all(orders, within, stop);
+        numbers.into_iter().zip(answers).collect()
+    }
+
+    /// Orders the sources that a command at this agent refers to.
+    fn source_order(&self, agent: usize) -> Option<AgentOrder> {
+        let document = &self.plan.document;
+        let functions = document.function.values().map(|f| (&f.at, &f.run));
+        let runs = functions.chain(document.sink.values().map(|s| (&s.at, &s.run)));
+        let here = runs.filter(|(at, _)| {
+            self.spread
+                .agents_at(place_of(at.as_ref()))
+                .contains(&agent)
+        });
+        let texts: Vec<&str> = here.map(|(_, run)| run.get_ref().as_str()).collect();
+        let names = document.source.keys().map(|name| name.get_ref());
+        let spoken = |name: &&String| {
+            texts
+                .iter()
+                .any(|text| text.contains(&format!("{{{name}}}")))
+        };
+        let names: Vec<String> = names.filter(spoken).cloned().collect();
+        let text = self.text.to_owned();
+        (!names.is_empty()).then_some(AgentOrder::Sources { text, names })
+    }
+
+    fn sinks_of_agent(&self, agent: usize) -> Vec<String> {
+        let sinks = self.plan.document.sink.iter();
+        let here = sinks.filter(|(_, sink)| {
+            self.spread
+                .agents_at(place_of(sink.at.as_ref()))
+                .contains(&agent)
+        });
+        here.map(|(name, _)| name.get_ref().clone()).collect()
+    }
+
+    /// Records the agents that take part and the offsets of their clocks.
+    fn record_agents(&self, record: &mut RunRecord) {
+        for (agent, share) in &self.spread.shares {
+            let Some((who, offset)) = self.agents.get(*agent) else {
+                continue;
+            };
+            let part = AgentRecord {
+                places: share.places.keys().cloned().collect(),
+                clock_us: offset.ns as f64 / 1e3,
+                clock_error_us: offset.error_ns as f64 / 1e3,
+                began_late_us: 0.0,
+            };
+            record.agents.insert(who.name.clone(), part);
+        }
+    }
+}
+
+/// Returns the replies if all orders succeeded. The loss of an agent takes precedence over other
+/// errors, which it may have caused.
+fn require_success(
+    answers: Vec<(usize, Result<AgentReply, OrderError>)>,
+) -> Result<Vec<(usize, AgentReply)>, OrderError> {
+    let (mut well, mut troubles) = (Vec::new(), Vec::new());
+    for (agent, answer) in answers {
+        match answer {
+            Ok(answer) => well.push((agent, answer)),
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
+    troubles.sort_by_key(|trouble| !matches!(trouble, OrderError::Lost(_)));
+    troubles.into_iter().next().map_or(Ok(well), Err)
+}
+
+fn not_executed(error: FleetError) -> RunError {
+    RunError::Agents(Box::new(error))
+}
+
+impl RemoteExecutor for AgentFleet {
+    fn execute(
+        &self,
+        job: &ExperimentJob,
+        record: &mut RunRecord,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError> {
+        execute_run(self, (&job.plan, &job.text), record, seed, stop)
+    }
+
+    fn take_machines(&self) -> Vec<MachineDescription> {
+        self.new_machines()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_lost_is_said_before_what_others_say() {
+        let failed = || {
+            Err(OrderError::Failed {
+                agent: "one".into(),
+                reason: "sink s: exit status: 7".into(),
+            })
+        };
+        let lost = OrderError::Lost("two".into());
+        let answers = vec![(0, failed()), (1, Ok(AgentReply::Done)), (2, Err(lost))];
+        let error = require_success(answers).unwrap_err();
+        assert!(matches!(error, OrderError::Lost(_)), "{error}");
+        let well = require_success(vec![(3, Ok(AgentReply::Clock(7)))]).unwrap();
+        assert!(matches!(well[..], [(3, AgentReply::Clock(7))]), "{well:?}");
+        assert!(require_success(vec![(0, failed())]).is_err());
+    }
+}

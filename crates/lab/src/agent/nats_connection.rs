@@ -1,0 +1,117 @@
+//! The connection to the NATS server that agents and their controller share.
+
+use super::errors::BusError;
+use async_nats::{Client, ConnectOptions, ServerAddr, Subscriber};
+use net::config::mask_secrets;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Messages that may queue for each subscription.
+const WAITING: usize = 1024;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How to reach the NATS server, and which agents to use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NatsSettings {
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, with `USER:PASSWORD@` before the host if the server
+    /// requires it; several servers of a cluster are separated by commas.
+    pub(crate) url: String,
+    /// A credentials file (JWT and key), as `nsc` writes it.
+    pub(crate) creds: Option<PathBuf>,
+    /// Certificates that replace the system's authorities.
+    pub(crate) ca: Option<PathBuf>,
+    /// Only agents of this fleet are used.
+    pub(crate) fleet: String,
+    /// Minimum number of agents.
+    pub(crate) agents: usize,
+}
+
+/// A connection to the server.
+#[derive(Clone)]
+pub(super) struct NatsConnection {
+    pub(super) client: Client,
+    fleet: String,
+}
+
+impl NatsSettings {
+    /// Returns the host and port of the first server.
+    pub(crate) fn server_address(&self) -> Option<(String, u16)> {
+        let first = self.first_server()?;
+        Some((first.host().to_owned(), first.port()))
+    }
+
+    fn first_server(&self) -> Option<ServerAddr> {
+        self.url.split(',').next()?.trim().parse().ok()
+    }
+
+    /// Connects. The client reconnects by itself if the connection breaks later.
+    ///
+    /// # Errors
+    /// The server is unreachable or refuses the credentials.
+    pub(super) async fn connect(&self, name: &str) -> Result<NatsConnection, BusError> {
+        let mut options = ConnectOptions::new()
+            .name(name)
+            .connection_timeout(PATIENCE)
+            .subscription_capacity(WAITING);
+        if let Some(creds) = &self.creds {
+            let read = options.credentials_file(creds).await;
+            options = read.map_err(|source| BusError::Credentials {
+                path: creds.clone(),
+                source,
+            })?;
+        }
+        if let Some(ca) = &self.ca {
+            options = options.add_root_certificates(ca.clone());
+        }
+        let urls: Vec<&str> = self.url.split(',').map(str::trim).collect();
+        if let Some((user, password)) = self
+            .first_server()
+            .and_then(|at| Some((at.username()?.to_owned(), at.password()?.to_owned())))
+        {
+            options = options.user_and_password(user, password);
+        }
+        let client = options
+            .connect(urls)
+            .await
+            .map_err(|source| BusError::Connect {
+                url: mask_secrets(&self.url).to_string(),
+                source,
+            })?;
+        Ok(NatsConnection {
+            client,
+            fleet: self.fleet.clone(),
+        })
+    }
+}
+
+impl NatsConnection {
+    /// Subject on which the controller lists the agents.
+    pub(super) fn roll_call_subject(&self) -> String {
+        format!("headwater.{}.roll", self.fleet)
+    }
+
+    /// Subject on which an agent receives orders.
+    pub(super) fn order_subject(&self, id: &str) -> String {
+        format!("headwater.{}.agent.{id}", self.fleet)
+    }
+
+    /// Subject on which controllers announce that they are alive.
+    pub(super) fn pulse_subject(&self) -> String {
+        format!("headwater.{}.pulse", self.fleet)
+    }
+
+    /// Subject on which the agents of a session announce that they are alive.
+    pub(super) fn heartbeat_subject(&self, session: &str) -> String {
+        format!("headwater.{}.beats.{session}", self.fleet)
+    }
+
+    pub(super) async fn subscribe(&self, subject: String) -> Result<Subscriber, BusError> {
+        let subscriber = self.client.subscribe(subject.clone()).await;
+        subscriber.map_err(|source| BusError::Subscribe { subject, source })
+    }
+
+    /// Publishes without acknowledgement: messages are lost while the connection is down.
+    pub(super) async fn publish_unacknowledged(&self, subject: String, bytes: Vec<u8>) {
+        let _ = self.client.publish(subject, bytes.into()).await;
+    }
+}

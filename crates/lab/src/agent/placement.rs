@@ -1,0 +1,228 @@
+//! Assigns the places of a document to agents.
+
+use super::errors::PlacementError;
+use super::protocol::AgentIdentity;
+use crate::experiment::ExperimentDocument;
+use crate::experiment::distributed::{AgentShare, ONLY, link_end, place_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The share of each agent, by its index in the list.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct AgentPlacement {
+    pub(super) shares: BTreeMap<usize, AgentShare>,
+}
+
+/// Places that must be on one agent: those that links join, or a single place.
+#[derive(Debug, Default)]
+struct PlacementGroup {
+    places: BTreeSet<String>,
+    on: Option<String>,
+    agents: usize,
+}
+
+/// Assigns every place to an agent: by the name or label in the document, otherwise to the agent
+/// with the fewest places.
+///
+/// # Errors
+/// No agent has the name or label, or links join places with different ones.
+pub(super) fn place_on_agents(
+    document: &ExperimentDocument,
+    agents: &[AgentIdentity],
+) -> Result<AgentPlacement, PlacementError> {
+    let mut units = group_places(document)?;
+    // Groups with a condition first.
+    units.sort_by_key(|unit| unit.on.is_none());
+    let mut spread = AgentPlacement::default();
+    for unit in units {
+        let fits = |who: &AgentIdentity| match &unit.on {
+            Some(on) => who.name == *on || who.labels.contains(on),
+            None => true,
+        };
+        let mut fit: Vec<usize> = (0..agents.len())
+            .filter(|n| agents.get(*n).is_some_and(fits))
+            .collect();
+        if fit.is_empty() {
+            return Err(PlacementError::NoAgent {
+                wanted: unit.on.unwrap_or_default(),
+                available: agents.iter().map(|who| who.name.clone()).collect(),
+            });
+        }
+        fit.sort_by_key(|n| spread.shares.get(n).map_or(0, |share| share.places.len()));
+        fit.truncate(unit.agents);
+        let parts = fit.len() as u32;
+        for (part, agent) in (0..).zip(fit) {
+            let share = spread.shares.entry(agent).or_default();
+            for place in &unit.places {
+                share.places.insert(place.clone(), (part, parts));
+            }
+        }
+    }
+    spread.assign_addresses(document, agents);
+    Ok(spread)
+}
+
+impl AgentPlacement {
+    /// Returns the agents that have a place.
+    pub(super) fn agents_at(&self, place: Option<&str>) -> Vec<usize> {
+        let place = place.unwrap_or(ONLY);
+        let shares = self.shares.iter();
+        let there = shares.filter(|(_, share)| share.places.contains_key(place));
+        there.map(|(agent, _)| *agent).collect()
+    }
+
+    /// Determines the addresses of functions that no link reaches.
+    fn assign_addresses(&mut self, document: &ExperimentDocument, agents: &[AgentIdentity]) {
+        for (name, function) in &document.function {
+            let place = place_of(function.at.as_ref());
+            if link_end(document, place) != ONLY {
+                continue;
+            }
+            let at = self.agents_at(place).first().copied();
+            let who = at.and_then(|at| agents.get(at));
+            for (agent, share) in &mut self.shares {
+                let host = match (at == Some(*agent), who) {
+                    (false, Some(who)) => who.address.as_str(),
+                    _ => "127.0.0.1",
+                };
+                let port = function.port.get_ref();
+                let address = match host.contains(':') && !host.starts_with('[') {
+                    // RFC 3986, section 3.2.2.
+                    true => format!("[{host}]:{port}"),
+                    false => format!("{host}:{port}"),
+                };
+                share.addresses.insert(name.get_ref().clone(), address);
+            }
+        }
+    }
+}
+
+/// Groups all used places; links join places into one group.
+fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, PlacementError> {
+    let mut groups: Vec<BTreeSet<String>> = Vec::new();
+    for link in document.link.values() {
+        let ends = link.between.get_ref();
+        let mut group: BTreeSet<String> = ends.iter().cloned().collect();
+        groups.retain(|other| {
+            let apart = other.is_disjoint(&group);
+            if !apart {
+                group.extend(other.iter().cloned());
+            }
+            apart
+        });
+        groups.push(group);
+    }
+    let functions = document.function.values().map(|function| &function.at);
+    let used = functions.chain(document.sink.values().map(|sink| &sink.at));
+    for place in used.map(|at| place_of(at.as_ref()).unwrap_or(ONLY)) {
+        if !groups.iter().any(|group| group.contains(place)) {
+            groups.push(BTreeSet::from([place.to_owned()]));
+        }
+    }
+    groups.sort();
+    groups
+        .into_iter()
+        .map(|places| read_group(document, places))
+        .collect()
+}
+
+fn read_group(
+    document: &ExperimentDocument,
+    places: BTreeSet<String>,
+) -> Result<PlacementGroup, PlacementError> {
+    let tables = places
+        .iter()
+        .filter_map(|place| document.place.get(place.as_str()));
+    let (mut on, mut agents) = (None, 1);
+    for table in tables {
+        agents = agents.max(table.agents.as_ref().map_or(1, |n| *n.get_ref() as usize));
+        let asked = table.on.as_ref().map(|on| on.get_ref().clone());
+        if on.is_some() && asked.is_some() && on != asked {
+            return Err(PlacementError::Conflict(places.into_iter().collect()));
+        }
+        on = on.or(asked);
+    }
+    Ok(PlacementGroup { places, on, agents })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str, labels: &[&str]) -> AgentIdentity {
+        AgentIdentity {
+            id: format!("id-{name}"),
+            name: name.into(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            address: format!("10.0.0.{}", name.len()),
+            version: "1".into(),
+        }
+    }
+
+    fn parse_document(tables: &str) -> ExperimentDocument {
+        let head = "name='x'\nquestion='x'\nrounds=1\n";
+        let sinks = "[sink.s]\nrun='x'\nat='viewers'\nmeasure.x='sum /x'\n";
+        let functions = "[function.f]\nrun='x'\nport=80\nat='origin'\n";
+        ExperimentDocument::parse_toml(&format!("{head}{functions}{sinks}{tables}")).unwrap()
+    }
+
+    fn places_of(spread: &AgentPlacement, agent: usize) -> Vec<(&str, (u32, u32))> {
+        let share = spread.shares.get(&agent);
+        let places = share.into_iter().flat_map(|share| &share.places);
+        places.map(|(name, part)| (name.as_str(), *part)).collect()
+    }
+
+    #[test]
+    fn places_go_by_label_and_then_evenly() {
+        let agents = [
+            identity("a", &[]),
+            identity("bb", &["load"]),
+            identity("ccc", &["load"]),
+        ];
+        let document = parse_document("[place.origin]\n[place.viewers]\non='load'\nagents=9\n");
+        let spread = place_on_agents(&document, &agents).unwrap();
+        assert_eq!(places_of(&spread, 0), [("origin", (0, 1))]);
+        assert_eq!(places_of(&spread, 1), [("viewers", (0, 2))]);
+        assert_eq!(places_of(&spread, 2), [("viewers", (1, 2))]);
+        assert_eq!(spread.shares[&0].addresses["f"], "127.0.0.1:80");
+        assert_eq!(spread.shares[&2].addresses["f"], "10.0.0.1:80");
+    }
+
+    #[test]
+    fn an_address_of_version_6_stands_in_brackets() {
+        let six = |address: &str, name| AgentIdentity {
+            address: address.to_owned(),
+            ..identity(name, &[name])
+        };
+        let apart = parse_document("[place.origin]\non='a'\n[place.viewers]\non='b'\n");
+        for address in ["fd00::1", "[fd00::1]"] {
+            let spread = place_on_agents(&apart, &[six(address, "a"), identity("b", &[])]).unwrap();
+            assert_eq!(spread.shares[&1].addresses["f"], "[fd00::1]:80");
+        }
+    }
+
+    #[test]
+    fn what_links_join_stays_together_and_alone_it_all_does() {
+        let agents = [identity("a", &[]), identity("bb", &[])];
+        let linked = parse_document("[link.l]\nbetween=['viewers', 'origin']\n");
+        let spread_out = place_on_agents(&linked, &agents).unwrap();
+        let together = [("origin", (0, 1)), ("viewers", (0, 1))];
+        assert_eq!(places_of(&spread_out, 0), together);
+        assert!(places_of(&spread_out, 1).is_empty() && spread_out.shares[&0].addresses.is_empty());
+        let apart = parse_document("[place.origin]\n[place.viewers]\n");
+        let alone = place_on_agents(&apart, &agents[..1]).unwrap();
+        assert_eq!(places_of(&alone, 0), together);
+        assert_eq!(alone.shares[&0].addresses["f"], "127.0.0.1:80");
+    }
+
+    #[test]
+    fn who_is_not_there_is_missed() {
+        let agents = [identity("a", &[])];
+        let choosy = parse_document("[place.origin]\non='z'\n[place.viewers]\n");
+        let error = |document| place_on_agents(document, &agents).unwrap_err().to_string();
+        assert!(error(&choosy).contains("\"z\""));
+        let torn = parse_document(
+            "[place.origin]\non='a'\n[place.viewers]\non='b'\n[link.l]\nbetween=['viewers', 'origin']\n",
+        );
+        assert!(error(&torn).contains("different agents"));
+    }
+}

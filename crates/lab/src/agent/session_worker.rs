@@ -1,0 +1,185 @@
+//! Executes the orders of a session, one after the other, on its own thread.
+
+use super::errors::WorkError;
+use super::protocol::{AgentOrder, AgentReply, DeployOrder, now_ns};
+use crate::experiment::distributed::{
+    CpuTicks, DeployedRun, ExperimentFolders, RunContext, prepare_sources,
+};
+use crate::experiment::{ExperimentDocument, MachineDescription, RunError, check_document};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// A start further ahead indicates a wrong clock.
+const AHEAD_MAX: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// An order and the subject of its reply.
+pub(super) struct QueuedOrder {
+    pub(super) order: AgentOrder,
+    pub(super) reply: String,
+}
+
+/// Executes orders for one session.
+pub(super) struct SessionWorker {
+    /// Base folder of media paths in documents.
+    pub(super) base: PathBuf,
+    /// Private folder, removed with the session.
+    pub(super) folder: PathBuf,
+    /// Interrupts the current work.
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) answer: Box<dyn Fn(String, AgentReply) + Send>,
+}
+
+impl SessionWorker {
+    /// Processes orders until the session ends.
+    pub(super) fn process_orders(self, orders: &Receiver<QueuedOrder>) {
+        let mut found = BTreeMap::new();
+        while let Ok(QueuedOrder { order, reply }) = orders.recv() {
+            let result = match order {
+                AgentOrder::Machine { versions } => {
+                    let here = MachineDescription::describe_local(None, &versions);
+                    Ok(Some(AgentReply::Machine(Box::new(here))))
+                }
+                AgentOrder::Sources { text, names } => {
+                    self.prepare_sources(&text, &names, &mut found)
+                }
+                AgentOrder::Deploy(deploy) => {
+                    self.execute_deployment(&deploy, &found, reply.clone(), orders)
+                }
+                AgentOrder::TakeAway => {
+                    self.stop.store(false, Ordering::Relaxed);
+                    Ok(Some(AgentReply::Done))
+                }
+                _ => Err(WorkError::NotDeployed),
+            };
+            if let Some(answer) =
+                result.unwrap_or_else(|error| Some(AgentReply::Failed(error.to_string())))
+            {
+                (self.answer)(reply, answer);
+            }
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
+    fn prepare_sources(
+        &self,
+        text: &str,
+        names: &[String],
+        found: &mut BTreeMap<String, PathBuf>,
+    ) -> Result<Option<AgentReply>, WorkError> {
+        let folders = ExperimentFolders {
+            base: self.base.clone(),
+            out: self.folder.clone(),
+        };
+        let wanted = |name: &str| names.iter().any(|wanted| wanted == name);
+        found.extend(prepare_sources(
+            &parse_checked(text)?,
+            &wanted,
+            &folders,
+            &self.stop,
+        )?);
+        Ok(Some(AgentReply::Done))
+    }
+
+    /// Executes one run from its deployment until it is removed or the session ends. Sends the
+    /// replies itself.
+    fn execute_deployment(
+        &self,
+        deploy: &DeployOrder,
+        sources: &BTreeMap<String, PathBuf>,
+        reply: String,
+        orders: &Receiver<QueuedOrder>,
+    ) -> Result<Option<AgentReply>, WorkError> {
+        let document = parse_checked(&deploy.text)?;
+        let at = RunContext {
+            folder: self.folder.join("scratch"),
+            sources: sources.clone(),
+            round: deploy.round,
+            seed: deploy.seed,
+            share: Some(deploy.share.clone()),
+            ..RunContext::default()
+        };
+        let ticks = CpuTicks::now();
+        let deployed = DeployedRun::deploy(&document, &deploy.arm, at)?;
+        (self.answer)(reply, AgentReply::Done);
+        while let Ok(QueuedOrder { order, reply }) = orders.recv() {
+            if let AgentOrder::TakeAway = order {
+                drop(deployed);
+                self.stop.store(false, Ordering::Relaxed);
+                (self.answer)(reply, AgentReply::MachineNoise(ticks.since()));
+                return Ok(None);
+            }
+            let answer = self.execute_order(&deployed, order);
+            (self.answer)(
+                reply,
+                answer.unwrap_or_else(|error| AgentReply::Failed(error.to_string())),
+            );
+        }
+        Ok(None)
+    }
+
+    fn execute_order(
+        &self,
+        deployed: &DeployedRun<'_>,
+        order: AgentOrder,
+    ) -> Result<AgentReply, WorkError> {
+        let stop = &self.stop;
+        match order {
+            AgentOrder::Function { name } => {
+                deployed.start_function(&name, stop)?;
+                Ok(AgentReply::Done)
+            }
+            AgentOrder::WarmUp { sinks } => {
+                let sinks: Vec<&str> = sinks.iter().map(String::as_str).collect();
+                deployed.warm_up(&sinks, stop)?;
+                Ok(AgentReply::Done)
+            }
+            AgentOrder::Measure { sinks, at_ns } => {
+                let late_ns = self.wait_until(at_ns)?;
+                let sinks: Vec<&str> = sinks.iter().map(String::as_str).collect();
+                let measured = deployed.measure_sinks(&sinks, stop)?;
+                Ok(AgentReply::Measurement(Box::new(measured), late_ns))
+            }
+            AgentOrder::Look => {
+                deployed.check_functions()?;
+                Ok(AgentReply::Done)
+            }
+            _ => Err(WorkError::AlreadyDeployed),
+        }
+    }
+
+    /// Waits for a time of this machine's clock. Returns the delay in nanoseconds.
+    fn wait_until(&self, at_ns: u64) -> Result<u64, WorkError> {
+        let ahead = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
+        if ahead > AHEAD_MAX {
+            return Err(WorkError::StartTooFar {
+                ahead,
+                limit: AHEAD_MAX,
+            });
+        }
+        loop {
+            let left = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
+            if left.is_zero() {
+                return Ok(now_ns().saturating_sub(at_ns));
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(RunError::Stopped.into());
+            }
+            std::thread::sleep(left.min(PAUSE));
+        }
+    }
+}
+
+/// Parses and checks a document again: an agent does not trust its controller.
+fn parse_checked(text: &str) -> Result<ExperimentDocument, WorkError> {
+    let document = ExperimentDocument::parse_toml(text).map_err(WorkError::Document)?;
+    match check_document(text, &document).first() {
+        Some(fault) => Err(WorkError::Document(fault.clone())),
+        None => Ok(document),
+    }
+}

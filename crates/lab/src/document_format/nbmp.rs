@@ -1,0 +1,100 @@
+//! Reads NBMP workflow descriptions as experiments.
+
+use super::ParsedDocument;
+use crate::experiment::{DocumentFault, built_in_functions};
+use crate::nbmp::{
+    ConformanceLevel, DescriptionKind, NbmpFault, OWN_FUNCTIONS, find_ignored, find_json_path,
+    find_unsupported, parse_bounded, to_experiment, to_workflow, validate_description,
+};
+use serde_json::Value;
+
+pub(super) fn parse_json(text: &str) -> Result<ParsedDocument, Vec<DocumentFault>> {
+    let workflow = parse_workflow(text).map_err(|offences| {
+        offences
+            .into_iter()
+            .map(DocumentFault::from)
+            .collect::<Vec<_>>()
+    })?;
+    ParsedDocument::from_workflow(&workflow)
+}
+
+pub(super) fn check_nbmp_table(
+    parsed: ParsedDocument,
+) -> Result<ParsedDocument, Vec<DocumentFault>> {
+    // The text has been parsed as TOML before.
+    let table = toml::from_str(&parsed.text).unwrap_or_default();
+    parsed.with_ignored_members(&to_workflow(&table))
+}
+
+impl ParsedDocument {
+    /// Converts a valid workflow description.
+    ///
+    /// # Errors
+    /// The reasons, with JSONPaths, why it cannot be run as an experiment.
+    pub fn from_workflow(workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
+        let table = to_experiment(workflow);
+        let text = toml::to_string_pretty(&table)
+            .map_err(|error| vec![fault_at(workflow, "", error.to_string())])?;
+        let place = |fault: DocumentFault| fault_at(workflow, &fault.path, fault.what);
+        let parsed = ParsedDocument::parse_toml(&text)
+            .map_err(|faults| faults.into_iter().map(place).collect::<Vec<_>>())?;
+        parsed.with_ignored_members(workflow)
+    }
+
+    fn with_ignored_members(self, workflow: &Value) -> Result<ParsedDocument, Vec<DocumentFault>> {
+        let unsupported = find_unsupported(workflow);
+        if !unsupported.is_empty() {
+            return Err(unsupported.into_iter().map(DocumentFault::from).collect());
+        }
+        let mut ignored_members = find_ignored(workflow);
+        if workflow.get("reporting").is_some() {
+            ignored_members.push("$.reporting".into());
+        }
+        Ok(ParsedDocument {
+            ignored_members,
+            ..self
+        })
+    }
+}
+
+/// Parses a workflow description and validates it leniently, as documents in use require.
+///
+/// # Errors
+/// Everything that is invalid.
+pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
+    let workflow = parse_bounded(text.as_bytes()).map_err(|offence| vec![offence])?;
+    let offences = validate_description(
+        &workflow,
+        DescriptionKind::Workflow,
+        ConformanceLevel::Lax,
+        &known_functions(),
+    );
+    match offences.is_empty() {
+        true => Ok(workflow),
+        false => Err(offences),
+    }
+}
+
+/// Returns the functions that a document may name without describing them.
+pub(crate) fn known_functions() -> Vec<&'static str> {
+    let built_in = built_in_functions().keys().map(String::as_str);
+    built_in.chain(OWN_FUNCTIONS).collect()
+}
+
+fn fault_at(workflow: &Value, path: &str, what: String) -> DocumentFault {
+    DocumentFault::from(NbmpFault {
+        path: find_json_path(workflow, path),
+        what,
+    })
+}
+
+impl From<NbmpFault> for DocumentFault {
+    fn from(offence: NbmpFault) -> DocumentFault {
+        DocumentFault {
+            line: 0,
+            column: 0,
+            path: offence.path,
+            what: offence.what,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! An error with the file that it concerns.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file or folder that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot access {}: {source}", path.display())]
+pub struct FileError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl FileError {
+    pub(crate) fn new(path: &Path, source: io::Error) -> FileError {
+        FileError {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

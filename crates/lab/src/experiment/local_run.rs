@@ -1,0 +1,31 @@
+//! Executes one run on this machine: deploys, warms up, measures, collects.
+
+use super::check::starting_order;
+use super::collect::collect_results;
+use super::deploy::DeployedRun;
+use super::placeholders::RunContext;
+use super::run_error::RunError;
+use super::{ExperimentDocument, RunRecord};
+use std::sync::atomic::AtomicBool;
+
+/// Fills in the record. Everything that was started is gone when this returns.
+///
+/// # Errors
+/// The reason why the run does not count.
+pub(super) fn execute_locally(
+    document: &ExperimentDocument,
+    at: RunContext<'_>,
+    record: &mut RunRecord,
+    stop: &AtomicBool,
+) -> Result<(), RunError> {
+    let arm = record.arm.clone();
+    let deployed = DeployedRun::deploy(document, &arm, at)?;
+    for name in starting_order(document).unwrap_or_default() {
+        deployed.start_function(name, stop)?;
+    }
+    let sinks: Vec<&str> = document.sink.keys().map(|n| n.get_ref().as_str()).collect();
+    deployed.warm_up(&sinks, stop)?;
+    let measured = deployed.measure_sinks(&sinks, stop)?;
+    drop(deployed);
+    collect_results(document, &[measured], record)
+}

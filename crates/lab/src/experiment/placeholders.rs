@@ -1,0 +1,135 @@
+//! Resolves the placeholders in a document's commands.
+
+use super::arms::Arm;
+use super::document::{ExperimentDocument, FunctionSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// The place of everything that no link joins.
+pub(crate) const ONLY: &str = "here";
+
+/// Context of a command besides the document and the arm.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunContext<'a> {
+    /// The place, if it is the end of a link.
+    pub(crate) place: Option<&'a str>,
+    /// Port of the function.
+    pub(crate) port: Option<u16>,
+    /// Folder of the run.
+    pub(crate) folder: PathBuf,
+    /// Paths of the sources.
+    pub(crate) sources: BTreeMap<String, PathBuf>,
+    pub(crate) round: u32,
+    pub(crate) seed: u64,
+    /// The share of this agent; `None` without agents.
+    pub(crate) share: Option<AgentShare>,
+}
+
+/// The share of one agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AgentShare {
+    /// Places on this agent, with the part number and the number of parts.
+    pub(crate) places: BTreeMap<String, (u32, u32)>,
+    /// `ADDRESS:PORT` of functions that no link reaches, as seen from this agent.
+    pub(crate) addresses: BTreeMap<String, String>,
+}
+
+impl<'a> RunContext<'a> {
+    /// Context for checks before the deployment.
+    pub(super) fn before_deployment(place: Option<&'a str>, port: Option<u16>) -> RunContext<'a> {
+        RunContext {
+            place,
+            port,
+            ..RunContext::default()
+        }
+    }
+
+    /// Returns whether a place is on this machine.
+    pub(super) fn holds(&self, place: &str) -> bool {
+        let share = self.share.as_ref();
+        share.is_none_or(|share| share.places.contains_key(place))
+    }
+
+    /// Part number from 0, and the number of parts.
+    fn part_number(&self) -> (u32, u32) {
+        let place = self.place.unwrap_or(ONLY);
+        let share = self.share.as_ref();
+        let part = share.and_then(|share| share.places.get(place).copied());
+        part.unwrap_or((0, 1))
+    }
+}
+
+/// Returns the value of a placeholder.
+pub(super) fn resolve_placeholder(
+    name: &str,
+    document: &ExperimentDocument,
+    arm: &Arm,
+    at: &RunContext<'_>,
+) -> Option<String> {
+    if let Some(value) = arm.get(name) {
+        return Some(value.clone());
+    }
+    if document.source.contains_key(name) {
+        let path = at.sources.get(name).cloned().unwrap_or_default();
+        return Some(path.display().to_string());
+    }
+    if let Some(function) = document.function.get(name) {
+        let told = at
+            .share
+            .as_ref()
+            .and_then(|share| share.addresses.get(name));
+        if let (Some(told), ONLY) = (told, link_end(document, at.place)) {
+            return Some(told.clone());
+        }
+        let address = function_address(document, at.place, function)?;
+        return Some(format!("{address}:{}", function.port.get_ref()));
+    }
+    match name {
+        "port" => at.port.map(|port| port.to_string()),
+        "folder" => Some(at.folder.display().to_string()),
+        "round" => Some(at.round.to_string()),
+        "seed" => Some(at.seed.to_string()),
+        "part" => Some(at.part_number().0.to_string()),
+        "parts" => Some(at.part_number().1.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns a function's address as seen from a place; `None` if no link joins them.
+fn function_address(
+    document: &ExperimentDocument,
+    from: Option<&str>,
+    function: &FunctionSpec,
+) -> Option<Ipv4Addr> {
+    let to = link_end(document, place_of(function.at.as_ref()));
+    let from = link_end(document, from);
+    if from == to {
+        return Some(Ipv4Addr::LOCALHOST);
+    }
+    let mut numbered = (0u8..).zip(document.link.values());
+    numbered.find_map(|(number, link)| {
+        let [first, second] = link.between.get_ref();
+        match () {
+            () if first == from && second == to => Some(Ipv4Addr::new(10, 77, number, 2)),
+            () if first == to && second == from => Some(Ipv4Addr::new(10, 77, number, 1)),
+            () => None,
+        }
+    })
+}
+
+/// Returns the place if it is the end of a link; all other places are one.
+pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>) -> &'a str {
+    let mut ends = document
+        .link
+        .values()
+        .flat_map(|link| link.between.get_ref());
+    ends.find(|end| Some(end.as_str()) == place)
+        .map_or(ONLY, String::as_str)
+}
+
+/// Returns the name of a place as written.
+pub(crate) fn place_of(at: Option<&toml::Spanned<String>>) -> Option<&str> {
+    at.map(|at| at.get_ref().as_str())
+}

@@ -1,0 +1,37 @@
+//! The standard output of a sink.
+
+use serde_json::Value;
+use std::cell::OnceCell;
+
+/// An output that is parsed as JSON on first use.
+pub(super) struct SinkOutput {
+    text: String,
+    json: OnceCell<Result<Value, NoJson>>,
+}
+
+/// An output that is no JSON; holds the beginning of its last line.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the output is no JSON; its last line starts with: {0}")]
+pub(crate) struct NoJson(String);
+
+impl SinkOutput {
+    /// Wraps the standard output of a sink.
+    pub(super) fn new(text: String) -> SinkOutput {
+        let json = OnceCell::new();
+        SinkOutput { text, json }
+    }
+
+    /// Parses the whole output, or its last line.
+    ///
+    /// # Errors
+    /// Neither is JSON.
+    pub(super) fn json(&self) -> Result<&Value, NoJson> {
+        let read = || {
+            let last = self.text.trim_end().lines().next_back().unwrap_or_default();
+            let read = serde_json::from_str(&self.text).or_else(|_| serde_json::from_str(last));
+            let begins: String = last.chars().take(200).collect();
+            read.map_err(|_| NoJson(begins))
+        };
+        self.json.get_or_init(read).as_ref().map_err(NoJson::clone)
+    }
+}

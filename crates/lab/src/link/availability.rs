@@ -1,0 +1,22 @@
+//! Why this machine cannot run links.
+
+use std::io;
+
+/// What this machine does not permit or lacks.
+#[derive(Debug, thiserror::Error)]
+pub enum UnavailableError {
+    /// Namespaces or TUN devices.
+    #[error(
+        "cannot emulate links: {0}; run as root or under `unshare -Ur`, with a readable /dev/net/tun"
+    )]
+    Links(io::Error),
+    /// Namespaces that mark the processes of an agent.
+    #[error("cannot track the processes to be started: {0}; run as root or under `unshare -Ur`")]
+    Marks(io::Error),
+    /// The kernel's emulator or its tools.
+    #[error(
+        "netem unavailable: {0}; install iproute2 and the kernel modules sch_netem and sch_tbf, \
+         or leave out by = \"netem\""
+    )]
+    NetemLink(io::Error),
+}

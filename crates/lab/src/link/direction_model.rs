@@ -1,0 +1,270 @@
+//! A pure model of one direction of a link: when, and whether, each packet arrives.
+//!
+//! Time is an argument, in nanoseconds since any moment, so that tests need no clock.
+
+use super::packet_chance::PacketChance;
+use super::{DirectionShape, LinkRate, LinkShape};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// One direction.
+#[derive(Debug)]
+pub struct DirectionModel {
+    way: DirectionShape,
+    queue_bytes: u64,
+    chance: PacketChance,
+    jitter: PacketChance,
+    /// Due time of the previous packet.
+    last_ns: u64,
+    /// Time when the bottleneck has sent all accepted packets.
+    free_ns: u64,
+    /// Packets before the bottleneck: the time when each has passed, and its length.
+    waiting: VecDeque<(u64, u64)>,
+    waiting_bytes: u64,
+    /// Packets in flight: arrival time of each.
+    flying: VecDeque<(u64, Vec<u8>)>,
+    counts: PacketCounts,
+}
+
+/// Packet counters of a direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PacketCounts {
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets dropped by the full queue.
+    pub dropped: u64,
+    /// Packets lost after the bottleneck.
+    pub lost: u64,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Longest queue in bytes.
+    pub queue_max_bytes: u64,
+}
+
+impl DirectionModel {
+    /// Creates a direction of a link; `number` separates its random stream from the other
+    /// direction's.
+    pub fn new(shape: &LinkShape, way: &DirectionShape, number: u64) -> DirectionModel {
+        DirectionModel {
+            way: way.clone(),
+            queue_bytes: shape.queue_bytes(way),
+            chance: PacketChance::new(shape.seed, number),
+            jitter: PacketChance::new(!shape.seed, number),
+            last_ns: 0,
+            free_ns: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            flying: VecDeque::new(),
+            counts: PacketCounts::default(),
+        }
+    }
+
+    /// Accepts a packet at this time.
+    pub fn take(&mut self, now_ns: u64, packet: &[u8]) {
+        let len = packet.len() as u64;
+        self.counts.packets += 1;
+        self.counts.bytes += len;
+        self.forget_sent(now_ns);
+        // An idle bottleneck takes any packet: the queue is behind it.
+        if self.waiting_bytes > 0 && self.waiting_bytes + len > self.queue_bytes {
+            self.counts.dropped += 1;
+            return;
+        }
+        let start_ns = now_ns.max(self.free_ns);
+        let sent_ns = self.way.rate.through_ns(start_ns, len);
+        if self.way.rate != LinkRate::Unlimited {
+            self.free_ns = sent_ns;
+            self.waiting.push_back((sent_ns, len));
+            self.waiting_bytes += len;
+            self.counts.queue_max_bytes = self.counts.queue_max_bytes.max(self.waiting_bytes);
+        }
+        let due_ns = sent_ns + self.delay_ns();
+        if self.chance.loses_packet(&self.way.loss) {
+            self.counts.lost += 1;
+            return;
+        }
+        // Jitter never reorders packets.
+        self.last_ns = self.last_ns.max(due_ns);
+        let due_ns = self.last_ns;
+        self.flying.push_back((due_ns, packet.to_vec()));
+    }
+
+    /// Returns the arrival time of the next packet.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.flying.front().map(|(due_ns, _)| *due_ns)
+    }
+
+    /// Returns the next packet that has arrived, with its due time.
+    pub fn pop_arrived(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
+        self.next_ns().filter(|due_ns| *due_ns <= now_ns)?;
+        let (due_ns, packet) = self.flying.pop_front()?;
+        self.counts.delivered += 1;
+        self.counts.delivered_bytes += packet.len() as u64;
+        Some((due_ns, packet))
+    }
+
+    /// Returns the counters so far.
+    pub fn counts(&self) -> PacketCounts {
+        self.counts
+    }
+
+    fn forget_sent(&mut self, now_ns: u64) {
+        while let Some((sent_ns, len)) = self.waiting.front().copied() {
+            if sent_ns > now_ns {
+                break;
+            }
+            self.waiting.pop_front();
+            self.waiting_bytes -= len;
+        }
+    }
+
+    fn delay_ns(&mut self) -> u64 {
+        let (delay, jitter) = (
+            self.way.delay.as_nanos() as f64,
+            self.way.jitter.as_nanos() as f64,
+        );
+        if jitter == 0.0 {
+            return delay as u64;
+        }
+        (delay + (2.0 * self.jitter.next_unit() - 1.0) * jitter).max(0.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{LossModel, QueueSize};
+    use std::time::Duration;
+
+    const MS: u64 = 1_000_000;
+
+    fn direction_shape(
+        rate_bits_per_s: Option<u64>,
+        queue: u64,
+        loss: LossModel,
+    ) -> DirectionShape {
+        DirectionShape {
+            rate: rate_bits_per_s.map_or(LinkRate::Unlimited, LinkRate::Constant),
+            delay: Duration::from_millis(20),
+            jitter: Duration::ZERO,
+            queue: QueueSize::Bytes(queue),
+            loss,
+        }
+    }
+
+    fn create_model(way: DirectionShape) -> DirectionModel {
+        let shape = LinkShape {
+            down: way.clone(),
+            up: way.clone(),
+            seed: 7,
+        };
+        DirectionModel::new(&shape, &way, 0)
+    }
+
+    fn drain_all(pipe: &mut DirectionModel) -> Vec<u64> {
+        std::iter::from_fn(|| pipe.pop_arrived(u64::MAX).map(|(due, _)| due)).collect()
+    }
+
+    #[test]
+    fn packets_take_their_air_time_and_the_delay() {
+        // 1500 bytes at 12 Mbit/s take one millisecond.
+        let mut pipe = create_model(direction_shape(Some(12_000_000), 1 << 20, LossModel::None));
+        for _ in 0..3 {
+            pipe.take(5 * MS, &[0; 1500]);
+        }
+        pipe.take(100 * MS, &[0; 750]);
+        assert_eq!(pipe.next_ns(), Some(26 * MS));
+        assert_eq!(pipe.pop_arrived(26 * MS - 1), None);
+        let due = [26 * MS, 27 * MS, 28 * MS, 120 * MS + MS / 2];
+        assert_eq!(drain_all(&mut pipe), due);
+    }
+
+    #[test]
+    fn without_a_rate_only_the_delay_counts() {
+        let mut pipe = create_model(direction_shape(None, 0, LossModel::None));
+        for _ in 0..1000 {
+            pipe.take(0, &[0; 1500]);
+        }
+        assert_eq!(drain_all(&mut pipe), vec![20 * MS; 1000]);
+        assert_eq!(pipe.counts().dropped, 0);
+    }
+
+    #[test]
+    fn the_queue_drops_what_finds_no_room_and_empties_at_the_rate() {
+        let mut pipe = create_model(direction_shape(Some(12_000_000), 6000, LossModel::None));
+        for _ in 0..10 {
+            pipe.take(0, &[0; 1500]);
+        }
+        assert_eq!(pipe.counts().dropped, 6);
+        assert_eq!(pipe.counts().queue_max_bytes, 6000);
+        // After two packets' time there is room for two more.
+        for _ in 0..10 {
+            pipe.take(2 * MS, &[0; 1500]);
+        }
+        assert_eq!(pipe.counts().dropped, 14);
+        assert_eq!(drain_all(&mut pipe).len(), 6);
+    }
+
+    #[test]
+    fn an_idle_bottleneck_takes_a_packet_longer_than_its_queue() {
+        let mut pipe = create_model(direction_shape(Some(12_000_000), 0, LossModel::None));
+        pipe.take(0, &[0; 1500]);
+        pipe.take(0, &[0; 1500]);
+        assert_eq!((pipe.counts().dropped, drain_all(&mut pipe).len()), (1, 1));
+    }
+
+    #[test]
+    fn jitter_spreads_around_the_delay_and_keeps_order() {
+        let mut pipe = create_model(DirectionShape {
+            jitter: Duration::from_millis(8),
+            ..direction_shape(None, 0, LossModel::None)
+        });
+        // Far apart, so that packets do not delay each other.
+        for n in 0..2000 {
+            pipe.take(n * 100 * MS, &[0; 100]);
+        }
+        let delays: Vec<u64> = (0..)
+            .zip(drain_all(&mut pipe))
+            .map(|(n, due)| due - n * 100 * MS)
+            .collect();
+        assert!(
+            delays
+                .iter()
+                .all(|delay| (12 * MS..=28 * MS).contains(delay))
+        );
+        let mean = delays.iter().sum::<u64>() / 2000;
+        assert!(mean.abs_diff(20 * MS) < MS / 2, "{mean}");
+        // All at once: the order is kept.
+        for _ in 0..2000 {
+            pipe.take(300_000 * MS, &[0; 100]);
+        }
+        assert!(drain_all(&mut pipe).is_sorted());
+    }
+
+    #[test]
+    fn losses_are_as_many_as_asked_spend_air_time_and_repeat() {
+        let lossy = || {
+            create_model(direction_shape(
+                Some(12_000_000),
+                1 << 40,
+                LossModel::Independent(0.02),
+            ))
+        };
+        let (mut a, mut b) = (lossy(), lossy());
+        for pipe in [&mut a, &mut b] {
+            for _ in 0..100_000 {
+                pipe.take(0, &[0; 1500]);
+            }
+        }
+        let lost = a.counts().lost as f64;
+        // Four standard deviations of a binomial.
+        assert!((lost - 2000.0).abs() < 4.0 * (2000.0_f64 * 0.98).sqrt());
+        let (a, b) = (drain_all(&mut a), drain_all(&mut b));
+        assert_eq!(a, b);
+        assert!(a.last().unwrap() >= &(99_000 * MS));
+    }
+}

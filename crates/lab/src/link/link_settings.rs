@@ -1,0 +1,131 @@
+//! Link settings as texts: flags of a command, keys of a document.
+
+use super::{
+    DirectionShape, LinkRate, LinkShape, LossModel, QueueSize, RateTrace, TraceError, UnitError,
+    parse_loss, parse_queue, parse_rate,
+};
+use net::config::duration;
+use std::time::Duration;
+
+/// An invalid setting of a link.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {fault}")]
+pub struct LinkSettingError {
+    /// The key of the setting.
+    pub key: &'static str,
+    /// Its fault.
+    pub fault: LinkSettingFault,
+}
+
+/// Why a setting of a link is invalid.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkSettingFault {
+    /// Not a value with a unit.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// Not a duration.
+    #[error("{0}")]
+    Duration(String),
+    /// Not a whole number.
+    #[error("invalid seed; write a whole number")]
+    Seed,
+    /// Jitter beyond the delay.
+    #[error("jitter exceeds the delay; write at most the delay")]
+    Jitter,
+    /// A queue in multiples of nothing.
+    #[error("a queue in bdp is empty without a delay; write bytes, such as 64KiB")]
+    EmptyQueue,
+    /// A rate trace that cannot be read.
+    #[error("cannot read {path}: {source}")]
+    TraceFile {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// An invalid rate trace.
+    #[error("{path}: {source}")]
+    RateTrace {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: TraceError,
+    },
+}
+
+type Wrong = LinkSettingError;
+
+impl LinkShape {
+    /// Reads the settings `rate`, `up-rate`, `delay`, `jitter`, `queue`, `loss`, `up-loss` and
+    /// `seed`; absent ones have the defaults of `headwater lab link`.
+    ///
+    /// # Errors
+    /// A value is invalid, or the queue would be empty.
+    pub fn from_settings(get: &dyn Fn(&str) -> Option<String>) -> Result<LinkShape, Wrong> {
+        let delay = parse_setting(get, "delay", read_duration)?.unwrap_or_default();
+        let jitter = parse_setting(get, "jitter", read_duration)?.unwrap_or_default();
+        if jitter > delay {
+            return Err(Wrong {
+                key: "jitter",
+                fault: LinkSettingFault::Jitter,
+            });
+        }
+        let down = DirectionShape {
+            rate: parse_setting(get, "rate", parse_rate_or_trace)?.unwrap_or(LinkRate::Unlimited),
+            delay,
+            jitter,
+            queue: parse_setting(get, "queue", parse_queue)?.unwrap_or(QueueSize::Bdp(1.0)),
+            loss: parse_setting(get, "loss", parse_loss)?.unwrap_or(LossModel::None),
+        };
+        let up = DirectionShape {
+            rate: parse_setting(get, "up-rate", parse_rate_or_trace)?
+                .unwrap_or_else(|| down.rate.clone()),
+            loss: parse_setting(get, "up-loss", parse_loss)?.unwrap_or(down.loss),
+            ..down.clone()
+        };
+        let rated = [&down, &up]
+            .iter()
+            .any(|way| way.rate != LinkRate::Unlimited);
+        if matches!(down.queue, QueueSize::Bdp(_)) && rated && delay.is_zero() {
+            return Err(Wrong {
+                key: "queue",
+                fault: LinkSettingFault::EmptyQueue,
+            });
+        }
+        let whole = |text: &str| text.parse().map_err(|_| LinkSettingFault::Seed);
+        let seed = parse_setting(get, "seed", whole)?.unwrap_or(1);
+        Ok(LinkShape { down, up, seed })
+    }
+}
+
+fn read_duration(text: &str) -> Result<Duration, LinkSettingFault> {
+    duration(text).map_err(LinkSettingFault::Duration)
+}
+
+fn parse_setting<T, E: Into<LinkSettingFault>>(
+    get: &dyn Fn(&str) -> Option<String>,
+    key: &'static str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Option<T>, Wrong> {
+    let parsed = get(key).map(|text| parse(&text));
+    parsed.transpose().map_err(|fault| Wrong {
+        key,
+        fault: fault.into(),
+    })
+}
+
+fn parse_rate_or_trace(text: &str) -> Result<LinkRate, LinkSettingFault> {
+    let Some(path) = text.strip_prefix("trace:") else {
+        return Ok(LinkRate::Constant(parse_rate(text)?));
+    };
+    let owned = || path.to_owned();
+    let text = std::fs::read_to_string(path).map_err(|source| LinkSettingFault::TraceFile {
+        path: owned(),
+        source,
+    })?;
+    let trace = RateTrace::parse_trace(&text).map_err(|source| LinkSettingFault::RateTrace {
+        path: owned(),
+        source,
+    })?;
+    Ok(LinkRate::RateTrace(trace))
+}

@@ -1,0 +1,117 @@
+//! Random decisions per packet: loss and jitter, determined by the seed.
+
+use super::LossModel;
+use stats::Random;
+
+/// A random stream, and the state of the burst model.
+#[derive(Debug)]
+pub(super) struct PacketChance {
+    random: Random,
+    bad: bool,
+}
+
+impl PacketChance {
+    /// Creates the `number`th stream of a seed.
+    pub(super) fn new(seed: u64, number: u64) -> PacketChance {
+        PacketChance {
+            random: Random::of(seed, number),
+            bad: false,
+        }
+    }
+
+    /// Uniform in [0, 1).
+    pub(super) fn next_unit(&mut self) -> f64 {
+        self.random.unit()
+    }
+
+    /// Decides whether the next packet is lost.
+    pub(super) fn loses_packet(&mut self, loss: &LossModel) -> bool {
+        match loss {
+            LossModel::None => false,
+            LossModel::Independent(share) => self.next_unit() < *share,
+            LossModel::GilbertElliott {
+                to_bad,
+                to_good,
+                good,
+                bad,
+            } => {
+                let turns = if self.bad { *to_good } else { *to_bad };
+                self.bad ^= self.next_unit() < turns;
+                let share = if self.bad { *bad } else { *good };
+                // Drawn in either state, so that later decisions do not depend on it.
+                self.next_unit() < share
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKETS: usize = 400_000;
+
+    fn draw_losses(loss: LossModel, seed: u64) -> Vec<bool> {
+        let mut chance = PacketChance::new(seed, 0);
+        (0..PACKETS).map(|_| chance.loses_packet(&loss)).collect()
+    }
+
+    fn lost_share(fate: &[bool]) -> f64 {
+        fate.iter().filter(|lost| **lost).count() as f64 / fate.len() as f64
+    }
+
+    #[test]
+    fn independent_losses_keep_their_share_and_come_alone() {
+        let fate = draw_losses(LossModel::Independent(0.02), 1);
+        assert!(
+            (lost_share(&fate) - 0.02).abs() < 0.001,
+            "{}",
+            lost_share(&fate)
+        );
+        let after: Vec<bool> = fate.windows(2).filter(|w| w[0]).map(|w| w[1]).collect();
+        assert!(
+            (lost_share(&after) - 0.02).abs() < 0.008,
+            "{}",
+            lost_share(&after)
+        );
+    }
+
+    #[test]
+    fn bursts_keep_their_mean_share_and_length() {
+        let loss = LossModel::from_bursts(0.02, 4.0);
+        let fate = draw_losses(loss, 1);
+        // Eight standard errors: bursts make the mean vary more than single losses do.
+        assert!(
+            (lost_share(&fate) - 0.02).abs() < 0.005,
+            "{}",
+            lost_share(&fate)
+        );
+        let bursts = fate.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        let length = lost_share(&fate) * PACKETS as f64 / bursts;
+        assert!((length - 4.0).abs() < 0.4, "{length}");
+    }
+
+    #[test]
+    fn a_full_model_loses_what_its_states_say() {
+        // Each state has half of the time: (1 % + 21 %) / 2.
+        let loss = LossModel::GilbertElliott {
+            to_bad: 0.1,
+            to_good: 0.1,
+            good: 0.01,
+            bad: 0.21,
+        };
+        let share = lost_share(&draw_losses(loss, 3));
+        assert!((share - 0.11).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn streams_repeat_by_seed_and_differ_by_number() {
+        let draw = |seed, number| {
+            let mut chance = PacketChance::new(seed, number);
+            [(); 8].map(|()| chance.next_unit())
+        };
+        assert_eq!(draw(5, 0), draw(5, 0));
+        assert_ne!(draw(5, 0), draw(5, 1));
+        assert_ne!(draw(5, 0), draw(6, 0));
+    }
+}

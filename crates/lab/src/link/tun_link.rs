@@ -1,0 +1,215 @@
+//! A running link: one thread between two TUN devices.
+
+use super::lateness::LatenessMeter;
+use super::{
+    DirectionModel, LatenessPercentiles, LinkShape, MTU, NetworkNamespace, PacketCounts, kernel,
+};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Packets that the kernel queues between two turns of the thread.
+const WAITING: u32 = 10_000;
+/// Packets read from one side before the other side's turn.
+const BATCH: usize = 64;
+
+/// A link; dropping it ends it.
+pub struct TunLink {
+    shared: Arc<SharedLinkState>,
+    wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+    shape: LinkShape,
+    began: Instant,
+    addresses: [Ipv4Addr; 2],
+}
+
+/// Statistics of a link.
+#[derive(Debug, Clone, Serialize)]
+pub struct LinkReport {
+    /// The settings.
+    pub shape: LinkShape,
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Whether the thread has real-time priority (`SCHED_FIFO`).
+    pub real_time: bool,
+    /// To the first namespace.
+    pub down: PacketCounts,
+    /// To the second.
+    pub up: PacketCounts,
+    /// Lateness of packets in microseconds.
+    pub lateness_us: LatenessPercentiles,
+    /// Packets that the receiving namespace rejected.
+    pub refused: u64,
+}
+
+struct SharedLinkState(Mutex<LinkState>);
+
+struct LinkState {
+    down: DirectionModel,
+    up: DirectionModel,
+    meter: LatenessMeter,
+    real_time: bool,
+    refused: u64,
+    ending: bool,
+}
+
+impl SharedLinkState {
+    fn lock_state(&self) -> MutexGuard<'_, LinkState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TunLink {
+    /// Joins two namespaces by link `number`: the first end gets the address `10.77.NUMBER.1`, the
+    /// second `10.77.NUMBER.2`, and each an interface `linkNUMBER`.
+    ///
+    /// # Errors
+    /// The process is not root, or there is no TUN device.
+    pub fn start(
+        first: &NetworkNamespace,
+        second: &NetworkNamespace,
+        number: u8,
+        shape: LinkShape,
+    ) -> io::Result<TunLink> {
+        let addresses = [1, 2].map(|end| Ipv4Addr::new(10, 77, number, end));
+        let ends = [
+            create_device(first, number, addresses[0])?,
+            create_device(second, number, addresses[1])?,
+        ];
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let woken = wake.try_clone()?;
+        let shared = Arc::new(SharedLinkState(Mutex::new(LinkState {
+            down: DirectionModel::new(&shape, &shape.down, 0),
+            up: DirectionModel::new(&shape, &shape.up, 1),
+            meter: LatenessMeter::new().map_err(io::Error::other)?,
+            real_time: false,
+            refused: 0,
+            ending: false,
+        })));
+        let (began, theirs) = (Instant::now(), Arc::clone(&shared));
+        let thread = std::thread::Builder::new()
+            .name(format!("link{number}"))
+            .spawn(move || forward_packets(&theirs, &ends, &woken, began))?;
+        Ok(TunLink {
+            shared,
+            wake,
+            thread: Some(thread),
+            shape,
+            began,
+            addresses,
+        })
+    }
+
+    /// Returns the addresses of the first and the second end.
+    pub fn addresses(&self) -> [Ipv4Addr; 2] {
+        self.addresses
+    }
+
+    /// Returns the statistics so far.
+    pub fn report(&self) -> LinkReport {
+        let state = self.shared.lock_state();
+        LinkReport {
+            shape: self.shape.clone(),
+            seconds: self.began.elapsed().as_secs_f64(),
+            real_time: state.real_time,
+            down: state.down.counts(),
+            up: state.up.counts(),
+            lateness_us: state.meter.read(),
+            refused: state.refused,
+        }
+    }
+}
+
+impl Drop for TunLink {
+    fn drop(&mut self) {
+        self.shared.lock_state().ending = true;
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn create_device(namespace: &NetworkNamespace, number: u8, own: Ipv4Addr) -> io::Result<File> {
+    namespace.within(|| {
+        let name = format!("link{number}");
+        let file = kernel::open_tun(&name)?;
+        kernel::configure_interface(&name, own, MTU, WAITING)?;
+        // Prevents solicitations by the kernel. The file is absent without IPv6.
+        let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+        let _ = std::fs::write(ipv6, "1");
+        kernel::bring_up(&name)?;
+        Ok(file)
+    })
+}
+
+/// Forwards packets between the devices until the link ends.
+fn forward_packets(shared: &SharedLinkState, ends: &[File; 2], woken: &OwnedFd, began: Instant) {
+    // Nanosecond timers: the default slack of 50 µs would add lateness.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    shared.lock_state().real_time = kernel::enable_real_time();
+    let now = || began.elapsed().as_nanos() as u64;
+    let mut buffer = vec![0; 65536];
+    loop {
+        let next_ns = {
+            let state = &mut *shared.lock_state();
+            if state.ending {
+                return;
+            }
+            read_packets(&mut state.up, &ends[0], &mut buffer, &now);
+            read_packets(&mut state.down, &ends[1], &mut buffer, &now);
+            write_packets(state, ends, &now);
+            let next = [state.up.next_ns(), state.down.next_ns()];
+            next.into_iter().flatten().min()
+        };
+        let timeout = next_ns.map(|due_ns| timespec(due_ns.saturating_sub(now())));
+        let [first, second] = ends;
+        let mut fds = [
+            PollFd::new(first, PollFlags::IN),
+            PollFd::new(second, PollFlags::IN),
+            PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
+        ];
+        // Ignores interruptions: the next turn checks everything.
+        let _ = poll(&mut fds, timeout.as_ref());
+        let _ = rustix::io::read(woken, &mut [0; 8]);
+    }
+}
+
+fn read_packets(
+    pipe: &mut DirectionModel,
+    mut from: &File,
+    buffer: &mut [u8],
+    now: &impl Fn() -> u64,
+) {
+    for _ in 0..BATCH {
+        match from.read(buffer) {
+            Ok(len) => pipe.take(now(), buffer.get(..len).unwrap_or_default()),
+            Err(_) => return,
+        }
+    }
+}
+
+fn write_packets(state: &mut LinkState, ends: &[File; 2], now: &impl Fn() -> u64) {
+    for (pipe, mut end) in [(&mut state.down, &ends[0]), (&mut state.up, &ends[1])] {
+        while let Some((due_ns, packet)) = pipe.pop_arrived(now()) {
+            if end.write(&packet).is_err() {
+                state.refused += 1;
+            }
+            state.meter.note(now().saturating_sub(due_ns));
+        }
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}

@@ -1,0 +1,55 @@
+//! Delay and rate of links: texts in experiments, numbers in NBMP.
+
+/// A setting of a link that has a field in `flowcontrol`.
+pub(super) struct FlowField {
+    pub(super) key: &'static str,
+    pub(super) field: &'static str,
+    /// Units, largest first.
+    pub(super) units: &'static [(&'static str, u64)],
+    /// Range that validators accept.
+    meant: std::ops::RangeInclusive<u64>,
+}
+
+pub(super) const FLOWS: [FlowField; 2] = [
+    FlowField {
+        key: "delay",
+        field: "min-delay",
+        units: &[("ms", 1)],
+        meant: 0..=3_600_000,
+    },
+    FlowField {
+        key: "rate",
+        field: "max-throughput",
+        units: &[
+            ("gbit", 1_000_000_000),
+            ("mbit", 1_000_000),
+            ("kbit", 1000),
+            ("bit", 1),
+        ],
+        meant: 1000..=1_000_000_000_000,
+    },
+];
+
+impl FlowField {
+    /// Returns the number of a text that is written as [`format_in_unit`] would write it.
+    pub(super) fn plain(&self, text: &str) -> Option<u64> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at_checked(digits)?;
+        let (_, factor) = self.units.iter().find(|(name, _)| *name == unit)?;
+        let number = number.parse::<u64>().ok()?.checked_mul(*factor)?;
+        (self.meant.contains(&number) && format_in_unit(number, self.units) == text)
+            .then_some(number)
+    }
+}
+
+/// Formats a number in the largest unit without a fraction.
+pub(super) fn format_in_unit(number: u64, units: &[(&str, u64)]) -> String {
+    let whole = |(_, factor): &&(&str, u64)| number > 0 && number.is_multiple_of(*factor);
+    let (unit, factor) = units
+        .iter()
+        .find(whole)
+        .or(units.last())
+        .copied()
+        .unwrap_or(("", 1));
+    format!("{}{unit}", number / factor)
+}

@@ -1,0 +1,201 @@
+//! Finds what a description requests beyond the lab's abilities: refused if its author relies on
+//! it, otherwise reported as ignored.
+
+use super::convert::{is_place, is_understood};
+use super::path::{JsonPath, NbmpFault};
+use serde_json::Value;
+
+/// Returns the requests that must be refused, of the workflow or one of its functions.
+pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
+    let root = JsonPath::root();
+    let mut found = Vec::new();
+    if text_at(description, "/repository/mode") == Some("strict") {
+        let what = "only functions that are built in are found here; write available";
+        found.push(root.at("repository").at("mode").fault_here(what));
+    }
+    add_unsupported(description, &root, &mut found);
+    for (function, at) in processing_elements(description, "function-restrictions") {
+        add_unsupported(function, &at, &mut found);
+    }
+    found
+}
+
+fn add_unsupported(part: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
+    if text_at(part, "/failover/failover-mode") == Some("execute-backup-deployment") {
+        let what = "there are no backups here; write exit";
+        found.push(at.at("failover").at("failover-mode").fault_here(what));
+    }
+    if part.pointer("/general/is-group").and_then(Value::as_bool) == Some(true) {
+        let what = "groups of functions are not run; write false";
+        found.push(at.at("general").at("is-group").fault_here(what));
+    }
+    if matches!(
+        text_at(part, "/step/step-mode"),
+        Some("stateful" | "stateless")
+    ) {
+        let what = "media are not cut into steps; write stream";
+        found.push(at.at("step").at("step-mode").fault_here(what));
+    }
+    for name in ["security", "scale"] {
+        if part.get(name).is_some() {
+            let what = "this cannot be done here; leave it out";
+            found.push(at.at(name).fault_here(what));
+        }
+    }
+}
+
+/// Members of a workflow that are ignored.
+const OF_ALL: [&[&str]; 11] = [
+    &["schedule"],
+    &["notification"],
+    &["client-assistant"],
+    &["failover"],
+    &["processing", "start-time"],
+    &["requirement", "flowcontrol"],
+    &["requirement", "hardware"],
+    &["requirement", "security"],
+    &["requirement", "workflow-task"],
+    &["requirement", "resource-estimators"],
+    &["reporting", "report-start-time"],
+];
+
+/// Ignored members of a function.
+const OF_A_FUNCTION: [&[&str]; 8] = [
+    &["processing"],
+    &["requirements"],
+    &["client-assistant"],
+    &["failover"],
+    &["monitoring", "event"],
+    &["reporting"],
+    &["notification"],
+    &["blacklist"],
+];
+
+/// Ignored members of a connection that is no link.
+const OF_A_CONNECTION: [&[&str]; 5] = [
+    &["flowcontrol"],
+    &["other-parameters"],
+    &["co-located"],
+    &["from", "output-restrictions"],
+    &["to", "input-restrictions"],
+];
+
+/// Ignored members of a link: its delay and its rate are used.
+const OF_A_LINK: [&[&str]; 4] = [
+    &["flowcontrol", "typical-delay"],
+    &["flowcontrol", "max-delay"],
+    &["flowcontrol", "min-throughput"],
+    &["flowcontrol", "averaging-window"],
+];
+
+/// Returns the ignored members as JSONPaths.
+pub fn find_ignored(description: &Value) -> Vec<String> {
+    let root = JsonPath::root();
+    let mut found = Vec::new();
+    add_ignored(description, &OF_ALL, &root, &mut found);
+    for (connection, at) in processing_elements(description, "connection-map") {
+        let members: &[&[&str]] = match connection.get("from").is_some_and(is_place) {
+            true => &OF_A_LINK,
+            false => &OF_A_CONNECTION,
+        };
+        add_ignored(connection, members, &at, &mut found);
+    }
+    for (function, at) in processing_elements(description, "function-restrictions") {
+        add_ignored(function, &OF_A_FUNCTION, &at, &mut found);
+    }
+    let asserted = description.pointer("/assertion/assertion");
+    let asserted = asserted.and_then(Value::as_array).into_iter().flatten();
+    for (n, _) in asserted.enumerate().filter(|(_, one)| !is_understood(one)) {
+        found.push(
+            root.at("assertion")
+                .at("assertion")
+                .element(n)
+                .fault_here("")
+                .path,
+        );
+    }
+    found
+}
+
+fn add_ignored(part: &Value, members: &[&[&str]], at: &JsonPath, found: &mut Vec<String>) {
+    for path in members {
+        let step = |value, name: &&str| Value::get(value, *name);
+        // A member that is false requests nothing.
+        let there = path.iter().try_fold(part, step);
+        if there.is_some_and(|there| there != false) {
+            let place = path.iter().fold(at.clone(), |at, name| at.at(name));
+            found.push(place.fault_here("").path);
+        }
+    }
+}
+
+/// Returns the elements of a list in `processing`, with their paths.
+fn processing_elements<'a>(
+    description: &'a Value,
+    list: &'a str,
+) -> impl Iterator<Item = (&'a Value, JsonPath)> + use<'a> {
+    let all = description.get("processing").and_then(|of| of.get(list));
+    let all = all.and_then(Value::as_array).into_iter().flatten();
+    let at = JsonPath::root().at("processing").at(list);
+    all.enumerate().map(move |(n, one)| (one, at.element(n)))
+}
+
+fn text_at<'a>(of: &'a Value, pointer: &str) -> Option<&'a str> {
+    of.pointer(pointer)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn functions_are_asked_as_the_whole_is() {
+        let part = json!({
+            "general": {"is-group": true}, "security": {}, "step": {"step-mode": "stateful"},
+            "failover": {"failover-mode": "execute-backup-deployment"},
+        });
+        let mut whole = part.clone();
+        whole["repository"] = json!({"mode": "strict"});
+        whole["processing"] = json!({"function-restrictions": [{}, part]});
+        let paths: Vec<String> = find_unsupported(&whole)
+            .into_iter()
+            .map(|o| o.path)
+            .collect();
+        let own = [
+            "failover['failover-mode']",
+            "general['is-group']",
+            "step['step-mode']",
+            "security",
+        ];
+        let mut wanted = vec!["$.repository.mode".to_owned()];
+        for at in ["$", "$.processing['function-restrictions'][1]"] {
+            wanted.extend(own.iter().map(|own| format!("{at}.{own}")));
+        }
+        assert_eq!(paths, wanted);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_named() {
+        let link =
+            |id| json!({"from": {"id": id}, "flowcontrol": {"min-delay": 1, "max-delay": 2}});
+        let whole = json!({
+            "failover": {"failover-mode": "exit"}, "requirement": {"hardware": {"vcpu": 2}},
+            "processing": {
+                "connection-map": [link("place"), link("cache"), {"co-located": false}],
+                "function-restrictions": [{"requirements": {}, "monitoring": {"variable": []}}],
+            },
+            "assertion": {"assertion": [{"name": "x", "value-predicate": {"evaluation-condition": "computational", "check-value": {"at-most": "1"}}}, {}]},
+        });
+        let wanted = [
+            "$.failover",
+            "$.requirement.hardware",
+            "$.processing['connection-map'][0].flowcontrol['max-delay']",
+            "$.processing['connection-map'][1].flowcontrol",
+            "$.processing['function-restrictions'][0].requirements",
+            "$.assertion.assertion[1]",
+        ];
+        assert_eq!(find_ignored(&whole), wanted);
+        assert!(find_unsupported(&whole).is_empty());
+    }
+}

@@ -1,0 +1,85 @@
+//! Plots of a comparison: the means of all folders, by quantity.
+
+use super::compare::{ComparedQuantity, Comparison};
+use super::plots::{
+    BarGroup, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot, round_to_digits,
+};
+use super::table::ReportTable;
+use crate::experiment::Arm;
+
+/// Ratio of the largest to the smallest value above which an axis is logarithmic.
+const WIDE: f64 = 30.0;
+
+/// Draws a panel for each quantity.
+pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
+    let mut quantities: Vec<&String> = Vec::new();
+    for row in &comparison.rows {
+        if !quantities.contains(&&row.quantity) {
+            quantities.push(&row.quantity);
+        }
+    }
+    let mut about = "Means of the rounds with their 95 % bootstrap intervals.".to_owned();
+    if let Some(more) = quantities.len().checked_sub(PANELS_MAX).filter(|n| *n > 0) {
+        about += &format!(" {more} more quantities stand in the table only.");
+        quantities.truncate(PANELS_MAX);
+    }
+    ReportPlot {
+        title: "Beside each other".into(),
+        about,
+        panels: quantities
+            .into_iter()
+            .map(|quantity| quantity_panel(comparison, quantity))
+            .collect(),
+    }
+}
+
+fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
+    let of = |row: &&ComparedQuantity| row.quantity == quantity;
+    let rows: Vec<&ComparedQuantity> = comparison.rows.iter().filter(of).collect();
+    let group = |(number, folder): (usize, &String)| BarGroup {
+        name: folder.clone(),
+        values: rows.iter().map(|row| mean_of_folder(row, number)).collect(),
+    };
+    let groups: Vec<BarGroup> = comparison.folders.iter().enumerate().map(group).collect();
+    let all = || {
+        groups
+            .iter()
+            .flat_map(|group| group.values.iter().flatten())
+    };
+    let least = all().map(|value| value[1]).fold(f64::INFINITY, f64::min);
+    let greatest = all().map(|value| value[2]).fold(0.0, f64::max);
+    PlotPanel {
+        title: quantity.to_owned(),
+        shape: PanelShape::Bars {
+            y: PlotAxis {
+                label: quantity.to_owned(),
+                log: least > 0.0 && greatest / least > WIDE,
+                ..PlotAxis::default()
+            },
+            names: short_arm_names(&rows),
+            groups,
+        },
+        // The page has one table for all quantities.
+        table: ReportTable::new([""; 0]),
+    }
+}
+
+fn mean_of_folder(row: &ComparedQuantity, folder: usize) -> Option<[f64; 3]> {
+    let sample = row.samples.get(folder)?.as_ref()?;
+    let [low, high] = sample.interval.unwrap_or([sample.mean; 2]);
+    Some([sample.mean, low, high].map(round_to_digits))
+}
+
+/// Names arms by the variables that differ.
+fn short_arm_names(rows: &[&ComparedQuantity]) -> Vec<String> {
+    let differs = |name: &String| {
+        let first = rows.first().and_then(|row| row.arm.get(name));
+        rows.iter().any(|row| row.arm.get(name) != first)
+    };
+    let short = |row: &&ComparedQuantity| {
+        let mut arm: Arm = row.arm.clone();
+        arm.retain(|name, _| differs(name));
+        arm.into_values().collect::<Vec<_>>().join(" ")
+    };
+    rows.iter().map(short).collect()
+}

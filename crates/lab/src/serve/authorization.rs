@@ -1,0 +1,119 @@
+//! Authorization of requests.
+
+use super::settings::ManagerSettings;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+use net::config::UsageError;
+use net::{Error, ProgramError, token};
+use std::net::{IpAddr, SocketAddr};
+
+/// Requires a token for addresses beyond loopback.
+pub(super) fn loopback_or_token(
+    settings: &ManagerSettings,
+    at: &[SocketAddr],
+) -> Result<(), ProgramError> {
+    match at.iter().find(|address| !address.ip().is_loopback()) {
+        Some(address) if settings.token.is_none() => Err(ProgramError::Usage(UsageError(format!(
+            "listen = \"{address}\" is reached from elsewhere, and whoever reaches it may run \
+             commands: listen on 127.0.0.1, or ask for a token with --token-file"
+        )))),
+        _ => Ok(()),
+    }
+}
+
+/// Authorizes a request: it must address this server by a known name (against DNS rebinding), come
+/// from no other site, and have the token if one is set.
+///
+/// # Errors
+/// 400, 401, 403 or 421.
+pub(super) fn authorize_request(head: &Parts, settings: &ManagerSettings) -> Result<(), Error> {
+    let host = requested_host(head)?;
+    if !is_own_name(&host, &settings.hosts) {
+        let what =
+            format!("this server is not called {host}; name it with --host, or use its address");
+        return Err(Error::client(StatusCode::MISDIRECTED_REQUEST, what));
+    }
+    let same = |origin: &HeaderValue| {
+        let origin = origin
+            .to_str()
+            .ok()
+            .and_then(|text| text.parse::<Uri>().ok());
+        origin.is_some_and(|origin| origin.authority().is_some_and(|a| a.as_str() == host))
+    };
+    let foreign = head
+        .headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| !same(origin));
+    if foreign || is_cross_site(&head.headers) {
+        let what = "a page from elsewhere may not do this";
+        return Err(Error::client(StatusCode::FORBIDDEN, what));
+    }
+    match &settings.token {
+        Some(wanted) if !token::is_allowed(&head.headers, wanted) => {
+            let what = "this port needs its token: Authorization: Bearer TOKEN, or as a password";
+            Err(Error::client(StatusCode::UNAUTHORIZED, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the requested host and port.
+fn requested_host(head: &Parts) -> Result<String, Error> {
+    if let Some(authority) = head.uri.authority() {
+        return Ok(authority.as_str().to_owned());
+    }
+    let named = head
+        .headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let wrong = || Error::client(StatusCode::BAD_REQUEST, "Host is missing");
+    named.map(str::to_owned).ok_or_else(wrong)
+}
+
+/// Addresses are always accepted: only names can be rebound.
+fn is_own_name(host: &str, names: &[String]) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Evaluates Fetch Metadata.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    site.is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_own_names_are_known() {
+        let names = ["lab.example".to_owned()];
+        for good in [
+            "127.0.0.1:80",
+            "[::1]:80",
+            "[::1]",
+            "10.0.0.7",
+            "LOCALHOST:1",
+            "Lab.example:9",
+        ] {
+            assert!(is_own_name(good, &names), "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "localhost.evil.example:80",
+            "",
+            ":80",
+            "127.0.0.1.evil.example",
+        ] {
+            assert!(!is_own_name(bad, &names), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Handles requests that create, change or delete workflows.
+
+use super::describe;
+use super::manager::WorkflowManager;
+use super::prepare::{PreparedWorkflow, RefusedDescription, parse_description, prepare_workflow};
+use super::response::{as_json, described_as, registry_error, run_blocking};
+use super::workflow_key::WorkflowKey;
+use crate::nbmp::{BYTES_MAX, DescriptionKind, NbmpFault};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use net::body::Incoming;
+use net::{Body, Error};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// `POST`.
+pub(super) async fn create_workflow(
+    manager: Arc<WorkflowManager>,
+    kind: DescriptionKind,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Response<Body>, Error> {
+    let scale = read_scale(head.uri.query().unwrap_or_default())?;
+    let body = body_of(&head.headers, body, kind).await?;
+    run_blocking(move || {
+        let made = parse_description(kind, &body).and_then(|description| {
+            prepare_workflow(kind, description, scale.as_deref(), &manager.settings)
+        });
+        let made = match made {
+            Ok(made) => made,
+            Err(refused) => return Ok(refusal_response(kind, &refused)),
+        };
+        let (key, id) = (made.key(), made.id.clone());
+        let before = manager
+            .registry
+            .add(made)
+            .map_err(|error| registry_error(error, &id))?;
+        let entry = manager
+            .registry
+            .get(&key)
+            .map_err(|error| registry_error(error, &id))?;
+        // Other workflows run first: accepted, but not yet created.
+        let status = if before == 0 {
+            StatusCode::CREATED
+        } else {
+            StatusCode::ACCEPTED
+        };
+        let mut response = described_as(status, &entry);
+        let location = format!("/{}/{id}", key.collection());
+        if let Ok(location) = HeaderValue::try_from(location) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        if before > 0 {
+            let later = HeaderValue::from_static("10");
+            response.headers_mut().insert(header::RETRY_AFTER, later);
+        }
+        Ok(response)
+    })
+    .await
+}
+
+/// `PATCH` and `PUT`.
+pub(super) async fn update_workflow(
+    manager: Arc<WorkflowManager>,
+    kind: DescriptionKind,
+    id: String,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Response<Body>, Error> {
+    let scale = read_scale(head.uri.query().unwrap_or_default())?;
+    let body = body_of(&head.headers, body, kind).await?;
+    run_blocking(move || {
+        let key = WorkflowKey::new(kind, &id);
+        let refuse = |error| registry_error(error, &id);
+        manager.registry.get(&key).map_err(refuse)?;
+        let prepare =
+            |description| prepare_workflow(kind, description, scale.as_deref(), &manager.settings);
+        let asked = parse_description(kind, &body).and_then(|asks| read_change(asks, &id, prepare));
+        let changed = match asked {
+            Err(refused) => return Ok(refusal_response(kind, &refused)),
+            Ok(RequestedChange::Removal) => {
+                manager.change_and_clear(&key, |clear| manager.registry.remove(&key, clear))
+            }
+            Ok(RequestedChange::Stop) => manager.registry.stop_workflow(&key),
+            Ok(RequestedChange::Start) => manager.registry.start(&key),
+            Ok(RequestedChange::Other(made)) => {
+                manager.change_and_clear(&key, |clear| manager.registry.replace(*made, clear))
+            }
+        };
+        Ok(described_as(StatusCode::OK, &changed.map_err(refuse)?))
+    })
+    .await
+}
+
+/// A change that a description requests.
+enum RequestedChange {
+    Removal,
+    Stop,
+    Start,
+    /// Replacement by another description.
+    Other(Box<PreparedWorkflow>),
+}
+
+fn read_change(
+    description: Value,
+    id: &str,
+    prepare: impl FnOnce(Value) -> Result<PreparedWorkflow, RefusedDescription>,
+) -> Result<RequestedChange, RefusedDescription> {
+    let text = |pointer| description.pointer(pointer).and_then(Value::as_str);
+    if text("/general/id") != Some(id) {
+        let what = format!("the path says {id}");
+        return Err(refuse_change(description, "$.general.id", what));
+    }
+    let only_state =
+        description.get("processing").is_none() && description.get("configuration").is_none();
+    match text("/general/state") {
+        Some("destroyed") => Ok(RequestedChange::Removal),
+        _ if !only_state => prepare(description).map(|made| RequestedChange::Other(Box::new(made))),
+        Some("idle") => Ok(RequestedChange::Stop),
+        Some("running" | "instantiated") => Ok(RequestedChange::Start),
+        _ => {
+            let what = "running, idle or destroyed can be asked for".to_owned();
+            Err(refuse_change(description, "$.general.state", what))
+        }
+    }
+}
+
+fn refuse_change(description: Value, path: &str, what: String) -> RefusedDescription {
+    let path = path.into();
+    RefusedDescription {
+        description,
+        failed: true,
+        offences: vec![NbmpFault { path, what }],
+    }
+}
+
+/// `DELETE`.
+pub(super) async fn remove_workflow(
+    manager: Arc<WorkflowManager>,
+    key: WorkflowKey,
+) -> Result<Response<Body>, Error> {
+    run_blocking(move || {
+        let entry = manager
+            .change_and_clear(&key, |clear| manager.registry.remove(&key, clear))
+            .map_err(|error| registry_error(error, &key.id))?;
+        Ok(described_as(StatusCode::OK, &entry))
+    })
+    .await
+}
+
+/// Accepts `scale=NAME` or nothing.
+fn read_scale(query: &str) -> Result<Option<String>, Error> {
+    match query.split_once('=') {
+        None if query.is_empty() => Ok(None),
+        Some(("scale", name)) => Ok(Some(name.to_owned())),
+        _ => Err(Error::client(
+            StatusCode::BAD_REQUEST,
+            "the query is scale=NAME, or nothing",
+        )),
+    }
+}
+
+/// Reads a body that is declared as a description or JSON, or not declared.
+async fn body_of(
+    headers: &HeaderMap,
+    body: Incoming,
+    kind: DescriptionKind,
+) -> Result<Vec<u8>, Error> {
+    if let Some(said) = headers.get(header::CONTENT_TYPE) {
+        let said = said.to_str().unwrap_or_default();
+        let essence = said.split(';').next().unwrap_or_default().trim();
+        let known = [kind.media_type(), "application/json"];
+        if !known
+            .iter()
+            .any(|known| essence.eq_ignore_ascii_case(known))
+        {
+            let what = format!("bodies are {} or application/json", kind.media_type());
+            return Err(Error::client(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
+        }
+    }
+    Ok(net::body::read_request_body(body, BYTES_MAX as u64)
+        .await?
+        .to_vec())
+}
+
+/// Returns 400 or 422 with the description; the header contains the reason.
+fn refusal_response(kind: DescriptionKind, refused: &RefusedDescription) -> Response<Body> {
+    let status = match refused.failed {
+        true => StatusCode::BAD_REQUEST,
+        false => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    let first = refused
+        .offences
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let more = match refused.offences.len() {
+        0 | 1 => String::new(),
+        n => format!(" (and {} more)", n - 1),
+    };
+    let said = Error::client(status, format!("{first}{more}")).response();
+    let mut response = as_json(
+        status,
+        kind.media_type(),
+        &describe::describe_refusal(refused),
+    );
+    if let Some(why) = said.headers().get(net::headers::ERROR) {
+        response
+            .headers_mut()
+            .insert(net::headers::ERROR, why.clone());
+    }
+    response
+}

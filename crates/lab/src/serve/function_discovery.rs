@@ -1,0 +1,58 @@
+//! Discovery of built-in functions.
+
+use super::response::as_json;
+use crate::experiment::{BuiltInFunction, built_in_functions};
+use crate::nbmp::{DescriptionKind, describe_function};
+use http::{Response, StatusCode};
+use net::{Body, Error};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Filters by `id`, `name` and `keyword`.
+pub(super) fn discover_functions(query: &str) -> Result<Response<Body>, Error> {
+    let wanted: Vec<(&str, &str)> = query
+        .split('&')
+        .filter_map(|part| part.split_once('='))
+        .collect();
+    function_response(|name, function| {
+        wanted.iter().all(|(key, value)| match *key {
+            "id" | "name" => name == *value,
+            "keyword" | "keywords" => {
+                [function.group.as_str(), function.role.as_str()].contains(value)
+            }
+            _ => true,
+        })
+    })
+}
+
+/// Filters by `groupId`.
+pub(super) fn discover_group(query: &str) -> Result<Response<Body>, Error> {
+    let group = query
+        .split('&')
+        .find_map(|part| part.strip_prefix("groupId="));
+    function_response(|_, function| group == Some(function.group.as_str()))
+}
+
+fn function_response(
+    fits: impl Fn(&str, &BuiltInFunction) -> bool,
+) -> Result<Response<Body>, Error> {
+    let found = built_in_functions()
+        .iter()
+        .filter(|(name, function)| fits(name, function));
+    let all: Vec<Value> = found
+        .map(|(name, function)| describe_function(name, function))
+        .collect();
+    if all.is_empty() {
+        let groups = built_in_functions()
+            .values()
+            .map(|function| function.group.as_str());
+        let groups: BTreeSet<&str> = groups.collect();
+        let what = format!("no function is like that; the groups are {groups:?}");
+        return Err(Error::client(StatusCode::NOT_FOUND, what));
+    }
+    Ok(as_json(
+        StatusCode::OK,
+        DescriptionKind::Function.media_type(),
+        &all.into(),
+    ))
+}

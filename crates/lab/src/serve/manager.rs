@@ -1,0 +1,47 @@
+//! The state that all requests share.
+
+use super::settings::ManagerSettings;
+use super::workflow_key::WorkflowKey;
+use super::workflow_registry::WorkflowRegistry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The Workflow Manager.
+pub(crate) struct WorkflowManager {
+    pub(super) settings: ManagerSettings,
+    pub(super) registry: Arc<WorkflowRegistry>,
+}
+
+impl WorkflowManager {
+    /// Returns the result folder of a workflow.
+    pub(super) fn folder(&self, key: &WorkflowKey) -> PathBuf {
+        self.settings.out.join(key.collection()).join(&key.id)
+    }
+
+    /// Changes a workflow. `change` receives a function that moves its results away; they are
+    /// deleted afterwards, without the registry's lock.
+    pub(super) fn change_and_clear<T>(
+        &self,
+        key: &WorkflowKey,
+        change: impl FnOnce(&dyn Fn()) -> T,
+    ) -> T {
+        let folder = self.folder(key);
+        // Identifiers cannot start with a dot.
+        let gone = folder.with_file_name(format!(".gone-{}", key.id));
+        let changed = change(&|| {
+            if std::fs::rename(&folder, &gone).is_err() {
+                remove_folder(&folder);
+            }
+        });
+        remove_folder(&gone);
+        changed
+    }
+}
+
+fn remove_folder(folder: &std::path::Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(folder = %folder.display(), %error, "results cannot be removed");
+    }
+}

@@ -1,0 +1,120 @@
+//! The address that receives reports of a run's variables.
+
+use crate::nbmp::NbmpFault;
+use http::Uri;
+use net::Cidr;
+use serde_json::Value;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// Minimum interval.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Default interval.
+const INTERVAL: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Target of reports.
+#[derive(Debug, Clone)]
+pub(super) struct ReportingTarget {
+    /// The checked address: the name is not resolved again.
+    address: SocketAddr,
+    host: String,
+    path: String,
+    interval: Duration,
+    report_type: Option<String>,
+}
+
+/// Reads the target of a description that requests reports.
+///
+/// # Errors
+/// Reports to this address are not allowed.
+pub(super) fn read_target(
+    description: &Value,
+    allowed: &[Cidr],
+) -> Result<Option<ReportingTarget>, NbmpFault> {
+    let Some(reporting) = description.get("reporting") else {
+        return Ok(None);
+    };
+    let refuse = |what: String| NbmpFault {
+        path: "$.reporting.url".into(),
+        what,
+    };
+    let text = |name: &str| reporting.get(name).and_then(Value::as_str);
+    let url: Uri = text("url")
+        .unwrap_or_default()
+        .parse()
+        .map_err(|error| refuse(format!("{error}")))?;
+    let (Some("http"), Some(authority)) = (url.scheme_str(), url.authority()) else {
+        return Err(refuse("reports go to http:// addresses".into()));
+    };
+    let at = (
+        url.host().unwrap_or_default().trim_matches(['[', ']']),
+        url.port_u16().unwrap_or(80),
+    );
+    let found = at
+        .to_socket_addrs()
+        .map_err(|error| refuse(format!("{authority}: {error}")))?;
+    let found: Vec<SocketAddr> = found.collect();
+    let may = |address: &SocketAddr| {
+        allowed
+            .iter()
+            .any(|network| network.contains_address(address.ip()))
+    };
+    let (Some(address), true) = (found.first(), found.iter().all(may)) else {
+        return Err(refuse(format!(
+            "reports may not go to {authority}; it must be in one of --report-to's networks"
+        )));
+    };
+    let interval = reporting.get("reporting-interval").and_then(Value::as_u64);
+    Ok(Some(ReportingTarget {
+        address: *address,
+        host: authority.host().to_owned(),
+        path: url
+            .path_and_query()
+            .map_or("/", |path| path.as_str())
+            .to_owned(),
+        interval: interval
+            .map_or(INTERVAL, Duration::from_millis)
+            .max(INTERVAL_MIN),
+        report_type: text("report-type").map(str::to_owned),
+    }))
+}
+
+impl ReportingTarget {
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Returns the report type that the description names.
+    pub(super) fn report_type(&self) -> Option<&str> {
+        self.report_type.as_deref()
+    }
+
+    /// Posts one report. Does not follow redirections.
+    pub(super) fn post_report(&self, body: &str) -> io::Result<()> {
+        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let ReportingTarget {
+            path,
+            host,
+            address,
+            ..
+        } = self;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}:{}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            address.port(),
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body.as_bytes())?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer)?;
+        match answer.starts_with(b"HTTP/1.") && answer.get(9) == Some(&b'2') {
+            true => Ok(()),
+            false => Err(io::Error::other("not taken")),
+        }
+    }
+}

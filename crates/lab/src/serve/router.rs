@@ -1,0 +1,212 @@
+//! Routes requests by path and method, and answers those that only read.
+
+use super::manager::WorkflowManager;
+use super::response::{as_json, described_as, registry_error, run_blocking};
+use super::workflow_key::WorkflowKey;
+use super::{authorization, change_requests, describe, function_discovery};
+use crate::experiment::{MachineDescription, RunRecord};
+use crate::nbmp::DescriptionKind;
+use crate::report::ExperimentReport;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use net::body::Incoming;
+use net::{Body, Error};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The page is self-contained and loads nothing.
+const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
+                      script-src 'unsafe-inline'; frame-ancestors 'none'";
+
+/// The route of a path.
+enum RequestRoute<'a> {
+    Fixed(&'static str, &'static [u8]),
+    All(DescriptionKind),
+    One(DescriptionKind, &'a str),
+    Summary(DescriptionKind, &'a str),
+    Functions,
+    Group,
+}
+
+/// Handles one request.
+pub(super) async fn handle_request(
+    manager: Arc<WorkflowManager>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let mut response = match authorization::authorize_request(&head, &manager.settings) {
+        Ok(()) => match dispatch_request(manager, &head, body).await {
+            Ok(response) => response,
+            Err(error) => error.response(),
+        },
+        Err(error) => {
+            let mut response = error.response();
+            if error.status == StatusCode::UNAUTHORIZED {
+                let ask = HeaderValue::from_static("Basic realm=\"headwater lab\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+fn parse_route(path: &str) -> Option<RequestRoute<'_>> {
+    let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let kind = |name: &str| match name {
+        "workflows" => Some(DescriptionKind::Workflow),
+        "tasks" => Some(DescriptionKind::Task),
+        _ => None,
+    };
+    Some(match parts.as_slice() {
+        [""] => RequestRoute::Fixed("text/html; charset=utf-8", include_bytes!("page.html")),
+        ["openapi.json"] => RequestRoute::Fixed("application/json", include_bytes!("openapi.json")),
+        ["healthz" | "readyz"] => RequestRoute::Fixed("text/plain; charset=utf-8", b"ok\n"),
+        ["discover-functions"] => RequestRoute::Functions,
+        ["discover-functions-in-group"] => RequestRoute::Group,
+        [of] => RequestRoute::All(kind(of)?),
+        [of, id] => RequestRoute::One(kind(of)?, id),
+        [of, id, "summary"] => RequestRoute::Summary(kind(of)?, id),
+        _ => return None,
+    })
+}
+
+async fn dispatch_request(
+    manager: Arc<WorkflowManager>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Response<Body>, Error> {
+    let path = head.uri.path();
+    let Some(what) = parse_route(path) else {
+        let what =
+            "there are /workflows, /tasks, /discover-functions, /openapi.json and a page at /";
+        return Err(Error::client(StatusCode::NOT_FOUND, what));
+    };
+    let (methods, kind): (&[&str], _) = match &what {
+        RequestRoute::All(kind) => (&["GET", "POST"], Some(*kind)),
+        RequestRoute::One(kind, _) => (&["GET", "PATCH", "PUT", "DELETE"], Some(*kind)),
+        RequestRoute::Functions | RequestRoute::Group => {
+            (&["GET"], Some(DescriptionKind::Function))
+        }
+        RequestRoute::Summary(..) | RequestRoute::Fixed(..) => (&["GET"], None),
+    };
+    // GET routes also accept HEAD.
+    let method = match head.method.as_str() {
+        "HEAD" => "GET",
+        method => method,
+    };
+    if !methods.contains(&method) {
+        return Ok(not_allowed(methods));
+    }
+    if let Some(kind) = kind {
+        check_accept(&head.headers, kind)?;
+    }
+    match (what, method) {
+        (RequestRoute::Fixed(kind, bytes), _) => Ok(static_response(kind, bytes)),
+        (RequestRoute::Functions, _) => {
+            function_discovery::discover_functions(head.uri.query().unwrap_or_default())
+        }
+        (RequestRoute::Group, _) => {
+            function_discovery::discover_group(head.uri.query().unwrap_or_default())
+        }
+        (RequestRoute::All(kind), "GET") => {
+            let all = manager.registry.all(kind == DescriptionKind::Task);
+            let all: Vec<Value> = all.iter().map(describe::describe_entry).collect();
+            Ok(as_json(StatusCode::OK, "application/json", &all.into()))
+        }
+        (RequestRoute::All(kind), _) => {
+            change_requests::create_workflow(manager, kind, head, body).await
+        }
+        (RequestRoute::Summary(kind, id), _) => {
+            summary_response(manager, WorkflowKey::new(kind, id)).await
+        }
+        (RequestRoute::One(kind, id), "GET") => {
+            let entry = manager
+                .registry
+                .get(&WorkflowKey::new(kind, id))
+                .map_err(|error| registry_error(error, id))?;
+            Ok(described_as(StatusCode::OK, &entry))
+        }
+        (RequestRoute::One(kind, id), "DELETE") => {
+            change_requests::remove_workflow(manager, WorkflowKey::new(kind, id)).await
+        }
+        (RequestRoute::One(kind, id), _) => {
+            change_requests::update_workflow(manager, kind, id.to_owned(), head, body).await
+        }
+    }
+}
+
+fn not_allowed(methods: &[&str]) -> Response<Body> {
+    let names = methods.join(", ");
+    let what = format!("there are {names} here");
+    let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
+    if let Ok(allow) = HeaderValue::try_from(names) {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    response
+}
+
+/// Checks that the client accepts descriptions or JSON.
+fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error> {
+    let all: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .collect();
+    let takes = |range: &&str| {
+        let mut parts = range.split(';').map(str::trim);
+        let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let refused =
+            parts.any(|p| matches!(p.split_once('='), Some(("q", q)) if q.parse() == Ok(0.0)));
+        let ours = [
+            kind.media_type(),
+            "application/json",
+            "application/*",
+            "*/*",
+        ];
+        !refused && ours.contains(&essence.as_str())
+    };
+    if all.is_empty() || all.iter().any(takes) {
+        return Ok(());
+    }
+    let what = format!("answers are {} or application/json", kind.media_type());
+    Err(Error::client(StatusCode::NOT_ACCEPTABLE, what))
+}
+
+async fn summary_response(
+    manager: Arc<WorkflowManager>,
+    key: WorkflowKey,
+) -> Result<Response<Body>, Error> {
+    run_blocking(move || {
+        let entry = manager
+            .registry
+            .get(&key)
+            .map_err(|error| registry_error(error, &key.id))?;
+        let folder = manager.folder(&key);
+        let records = RunRecord::read_all(&folder.join("runs.jsonl")).map_err(Error::internal)?;
+        let machines = MachineDescription::read_all(&folder).map_err(Error::internal)?;
+        let prepared = &entry.prepared;
+        let report = ExperimentReport::new(&prepared.plan, &prepared.text, &records, machines);
+        Ok(as_json(StatusCode::OK, "application/json", &json!(report)))
+    })
+    .await
+}
+
+fn static_response(kind: &'static str, bytes: &'static [u8]) -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
+    );
+    response
+}

@@ -1,0 +1,24 @@
+//! The key of a workflow or a task.
+
+use crate::nbmp::DescriptionKind;
+
+/// Identifies a workflow or a task. Workflows and tasks have separate identifiers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WorkflowKey {
+    pub(super) is_task: bool,
+    pub(super) id: String,
+}
+
+impl WorkflowKey {
+    pub(super) fn new(kind: DescriptionKind, id: &str) -> WorkflowKey {
+        WorkflowKey {
+            is_task: kind == DescriptionKind::Task,
+            id: id.to_owned(),
+        }
+    }
+
+    /// Returns the collection that the key belongs to, as URLs and folders name it.
+    pub(super) fn collection(&self) -> &'static str {
+        if self.is_task { "tasks" } else { "workflows" }
+    }
+}

@@ -1,0 +1,298 @@
+//! The posted workflows and their states.
+
+use super::prepare::PreparedWorkflow;
+use super::workflow_key::WorkflowKey;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A state of the NBMP life cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkflowState {
+    /// Queued.
+    Instantiated,
+    /// Not started, stopped, or finished.
+    Idle,
+    Running,
+    /// Failed; the entry contains the reason.
+    InError,
+    Destroyed,
+}
+
+impl WorkflowState {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            WorkflowState::Instantiated => "instantiated",
+            WorkflowState::Idle => "idle",
+            WorkflowState::Running => "running",
+            WorkflowState::InError => "in-error",
+            WorkflowState::Destroyed => "destroyed",
+        }
+    }
+}
+
+/// Figures of a workflow's runs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunFigures {
+    /// Number of all runs.
+    pub(super) runs: usize,
+    pub(super) done: usize,
+    pub(super) thrown: usize,
+    /// Values of the last counted run.
+    pub(super) values: BTreeMap<String, f64>,
+    /// Reports that could not be delivered.
+    pub(super) reports_lost: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct WorkflowEntry {
+    pub(super) prepared: Arc<PreparedWorkflow>,
+    pub(super) state: WorkflowState,
+    pub(super) why: Option<String>,
+    pub(super) figures: RunFigures,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Sequence number of the post.
+    pub(super) number: u64,
+}
+
+/// Why an operation is not possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RegistryError {
+    /// The identifier is in use.
+    Free,
+    /// The limit of workflows is reached.
+    Room,
+    There,
+    /// The workflow is running and must be stopped first.
+    Still,
+}
+
+#[derive(Debug, Default)]
+struct RegistryState {
+    entries: BTreeMap<WorkflowKey, WorkflowEntry>,
+    queue: VecDeque<WorkflowKey>,
+    running: Option<WorkflowKey>,
+    ending: bool,
+    posted: u64,
+}
+
+/// All posted workflows.
+#[derive(Debug)]
+pub(super) struct WorkflowRegistry {
+    inner: Mutex<RegistryState>,
+    changed: Condvar,
+    max: usize,
+}
+
+impl WorkflowRegistry {
+    pub(super) fn new(max: usize) -> WorkflowRegistry {
+        WorkflowRegistry {
+            inner: Mutex::default(),
+            changed: Condvar::new(),
+            max,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a workflow; returns the number of workflows before it.
+    pub(super) fn add(&self, prepared: PreparedWorkflow) -> Result<usize, RegistryError> {
+        let mut inner = self.lock();
+        let key = prepared.key();
+        if inner.entries.contains_key(&key) {
+            return Err(RegistryError::Free);
+        }
+        if inner.entries.len() >= self.max || inner.ending {
+            return Err(RegistryError::Room);
+        }
+        inner.posted += 1;
+        let before = inner.queue.len() + usize::from(inner.running.is_some());
+        let starts = prepared.starts;
+        let entry = WorkflowEntry {
+            prepared: Arc::new(prepared),
+            state: WorkflowState::Idle,
+            why: None,
+            figures: RunFigures::default(),
+            stop: Arc::default(),
+            number: inner.posted,
+        };
+        inner.entries.insert(key.clone(), entry);
+        if starts {
+            inner.line_up(&key);
+        }
+        self.changed.notify_all();
+        Ok(if starts { before } else { 0 })
+    }
+
+    pub(super) fn get(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+        self.lock()
+            .entries
+            .get(key)
+            .cloned()
+            .ok_or(RegistryError::There)
+    }
+
+    /// Returns all workflows or all tasks, in the order of their posts.
+    pub(super) fn all(&self, tasks: bool) -> Vec<WorkflowEntry> {
+        let inner = self.lock();
+        let of_kind = inner.entries.iter().filter(|(key, _)| key.is_task == tasks);
+        let mut all: Vec<WorkflowEntry> = of_kind.map(|(_, entry)| entry.clone()).collect();
+        all.sort_by_key(|entry| entry.number);
+        all
+    }
+
+    /// Queues a workflow, unless it is queued or running.
+    pub(super) fn start(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+        let mut inner = self.lock();
+        let state = inner.entries.get(key).ok_or(RegistryError::There)?.state;
+        if matches!(state, WorkflowState::Idle | WorkflowState::InError) {
+            inner.line_up(key);
+            self.changed.notify_all();
+        }
+        inner.entries.get(key).cloned().ok_or(RegistryError::There)
+    }
+
+    /// Removes a workflow from the queue, or stops it and waits.
+    pub(super) fn stop_workflow(&self, key: &WorkflowKey) -> Result<WorkflowEntry, RegistryError> {
+        let inner = self.wait_until_stopped(key)?;
+        inner.entries.get(key).cloned().ok_or(RegistryError::There)
+    }
+
+    /// Waits until a workflow neither runs nor is queued, and stops it again if it was restarted
+    /// meanwhile. Returns the locked state.
+    fn wait_until_stopped(
+        &self,
+        key: &WorkflowKey,
+    ) -> Result<MutexGuard<'_, RegistryState>, RegistryError> {
+        let mut inner = self.lock();
+        loop {
+            inner.queue.retain(|other| other != key);
+            let runs = inner.running.as_ref() == Some(key);
+            let entry = inner.entries.get_mut(key).ok_or(RegistryError::There)?;
+            entry.stop.store(true, Ordering::Relaxed);
+            if entry.state == WorkflowState::Instantiated {
+                entry.state = WorkflowState::Idle;
+            }
+            if !runs {
+                return Ok(inner);
+            }
+            inner = self
+                .changed
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Replaces a workflow under the same identifier. `clear` moves the results of another document
+    /// away while nothing can start.
+    pub(super) fn replace(
+        &self,
+        prepared: PreparedWorkflow,
+        clear: impl FnOnce(),
+    ) -> Result<WorkflowEntry, RegistryError> {
+        let mut inner = self.lock();
+        let key = prepared.key();
+        if inner.running.as_ref() == Some(&key) {
+            return Err(RegistryError::Still);
+        }
+        let starts = prepared.starts;
+        inner.queue.retain(|other| *other != key);
+        let entry = inner.entries.get_mut(&key).ok_or(RegistryError::There)?;
+        if entry.prepared.text != prepared.text {
+            clear();
+        }
+        entry.prepared = Arc::new(prepared);
+        entry.state = WorkflowState::Idle;
+        entry.why = None;
+        entry.figures = RunFigures::default();
+        if starts {
+            inner.line_up(&key);
+        }
+        self.changed.notify_all();
+        inner.entries.get(&key).cloned().ok_or(RegistryError::There)
+    }
+
+    /// Stops and removes a workflow. `clear` moves its results away before the identifier is free.
+    pub(super) fn remove(
+        &self,
+        key: &WorkflowKey,
+        clear: impl FnOnce(),
+    ) -> Result<WorkflowEntry, RegistryError> {
+        let mut inner = self.wait_until_stopped(key)?;
+        let mut entry = inner.entries.remove(key).ok_or(RegistryError::There)?;
+        clear();
+        entry.state = WorkflowState::Destroyed;
+        Ok(entry)
+    }
+
+    /// Waits for the next workflow to run; `None` when the manager ends.
+    pub(super) fn next(&self) -> Option<(WorkflowKey, WorkflowEntry)> {
+        let mut inner = self.lock();
+        loop {
+            if inner.ending {
+                return None;
+            }
+            let Some(key) = inner.queue.pop_front() else {
+                inner = self
+                    .changed
+                    .wait(inner)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let Some(entry) = inner.entries.get_mut(&key) else {
+                continue;
+            };
+            entry.state = WorkflowState::Running;
+            let entry = entry.clone();
+            inner.running = Some(key.clone());
+            return Some((key, entry));
+        }
+    }
+
+    /// Changes the figures of a workflow.
+    pub(super) fn note(&self, key: &WorkflowKey, change: impl FnOnce(&mut RunFigures)) {
+        if let Some(entry) = self.lock().entries.get_mut(key) {
+            change(&mut entry.figures);
+        }
+    }
+
+    /// Marks a workflow as idle, or as failed if there is a reason.
+    pub(super) fn finish_run(&self, key: &WorkflowKey, why: Option<String>) {
+        let mut inner = self.lock();
+        inner.running = None;
+        if let Some(entry) = inner.entries.get_mut(key) {
+            entry.state = if why.is_some() {
+                WorkflowState::InError
+            } else {
+                WorkflowState::Idle
+            };
+            entry.why = why;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Stops the running workflow, and starts no other.
+    pub(super) fn stop_all(&self) {
+        let mut inner = self.lock();
+        inner.ending = true;
+        inner.queue.clear();
+        for entry in inner.entries.values() {
+            entry.stop.store(true, Ordering::Relaxed);
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl RegistryState {
+    fn line_up(&mut self, key: &WorkflowKey) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            // A new flag: the old one stays set.
+            entry.stop = Arc::default();
+            entry.state = WorkflowState::Instantiated;
+            entry.why = None;
+            self.queue.push_back(key.clone());
+        }
+    }
+}
