@@ -1,4 +1,4 @@
-// Routing by the address's hash, and `window.headwater`, which tests and scripts use.
+// Routes by the hash of the address, and exports `window.headwater` for tests and scripts.
 //
 //   #/                                   the library
 //   #/play/<title>?player=hls&variant=ts the player; also muted=1, autoplay=0, t=12, quality=0
@@ -9,9 +9,9 @@ import { PlayView } from './play.js';
 
 const main = document.querySelector('#main');
 let view = null;
-let turn = 0;
+let routeNumber = 0;
 
-function parse(hash) {
+function parseHash(hash) {
   const [, path, query = ''] = /^#?([^?]*)(?:\?(.*))?$/.exec(hash);
   const options = Object.fromEntries(new URLSearchParams(query));
   const play = /^\/play\/(.*)$/.exec(path);
@@ -19,49 +19,49 @@ function parse(hash) {
   try {
     return { title: play[1].split('/').map(decodeURIComponent).join('/'), options };
   } catch {
-    throw new Error('The address of this title is written wrongly: a % in it is not followed by two digits.');
+    throw new Error('The address of this title is invalid: a % must be followed by two hexadecimal digits.');
   }
 }
 
-async function route() {
-  const mine = ++turn;
+async function showRoute() {
+  const thisRoute = ++routeNumber;
   view?.close();
   view = null;
   try {
-    const { title, options } = parse(location.hash);
+    const { title, options } = parseHash(location.hash);
     if (title === null) await showLibrary(main);
     else {
       view = new PlayView(main, title, options);
       await view.open();
     }
   } catch (error) {
-    if (mine === turn) showError(error);
+    if (thisRoute === routeNumber) showError(error);
   }
-  if (mine === turn) window.scrollTo(0, 0);
+  if (thisRoute === routeNumber) window.scrollTo(0, 0);
 }
 
 function showError(error) {
-  main.replaceChildren(el('h1', {}, 'That did not work'), el('p', { class: 'bad', role: 'alert' }, error.message),
+  main.replaceChildren(el('h1', {}, 'Something went wrong'), el('p', { class: 'bad', role: 'alert' }, error.message),
     el('p', {}, el('a', { class: 'button', href: '#/' }, 'Back to the library')));
 }
 
-window.addEventListener('hashchange', route);
+window.addEventListener('hashchange', showRoute);
 
-const idle = {
+const idleState = {
   title: null, engine: null, playing: false, ended: false, currentTime: 0, duration: 0, buffered: 0, stalls: 0,
   errors: [], warnings: 0, bitrate: null, throughput: null, levels: [], level: -1, audios: [], audio: -1, texts: [],
   droppedFrames: 0, startup_ms: null,
 };
 
-/** Kept stable: browser tests and experiments rest on it. */
+/** A stable interface: browser tests and experiments depend on it. */
 window.headwater = {
-  /** What plays and how well: see `idle` above and PlayView.state. */
-  state: () => view?.state() ?? { ...idle },
-  /** Opens a title with an engine (mse, hls, dash, shaka, native, consumer); resolves when it is attached. */
+  /** Returns the state of the player: see `idleState` above and PlayView.state. */
+  state: () => view?.state() ?? { ...idleState },
+  /** Opens a title with an engine (mse, hls, dash, shaka, native, consumer); resolves when the engine is attached. */
   load: (title, engine = 'mse', options = {}) => {
     const query = new URLSearchParams({ player: engine, ...options });
     history.pushState(null, '', `#/play/${title.split('/').map(encodeURIComponent).join('/')}?${query}`);
-    return route();
+    return showRoute();
   },
   play: () => view?.video.play(),
   pause: () => view?.video.pause(),
@@ -69,8 +69,8 @@ window.headwater = {
   quality: (index) => view?.choose('quality', index),
   audio: (index) => view?.choose('audio', index),
   text: (index) => view?.choose('text', index),
-  /** Every step so far: [{ ms, kind, text }]. */
+  /** Returns the log so far: [{ ms, kind, text }]. */
   log: () => view?.report?.log ?? [],
 };
 
-route();
+showRoute();

@@ -1,14 +1,14 @@
-// The consumer of "Optimizing single server streaming": it asks again and again for the next
-// piece of a film, as long as less than 15 s are held, and appends what comes, or only counts it.
+// The consumer of "Optimizing single server streaming": it requests block after block of a film while
+// less than 15 s are buffered, and appends the bytes or only counts them.
 //
-// Pieces are whole segments, or ranges of a fixed size. Ranges are of the title's own file where
-// that is a fragmented MP4 (one SourceBuffer for picture and sound, as in the paper) or where
-// nothing is appended; otherwise of our CMAF segments, since browsers take no progressive MP4.
+// Blocks are whole segments, or ranges of a fixed size. Ranges apply to the file of the title if it is
+// a fragmented MP4 (one SourceBuffer for video and audio, as in the paper) or if nothing is appended.
+// Otherwise they apply to CMAF segments, because MSE does not accept progressive MP4.
 
 import { bytes, get, titleUrl } from './format.js';
-import { endOfBuffer, enough, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { endOfBuffer, isBufferFull, sortRenditions, formatRanges, mimeOf, offsetOf, openSource, playable, settle, sleep, skipGap } from './source.js';
 
-/** How much of a file tells whether it is fragmented; a progressive film's moov is larger. */
+/** The start of a file that shows whether it is fragmented. */
 const HEAD_BYTES = 65536;
 
 export class Consumer {
@@ -24,7 +24,7 @@ export class Consumer {
     if (append) this.source = await openSource(this.video);
     if (append) this.source.duration = this.duration;
     this.lanes = (await this.fileLanes()) ?? this.segmentLanes();
-    this.report.step('open', append ? 'fetching and appending' : 'fetching only: nothing will be shown');
+    this.report.step('open', append ? 'fetching and appending' : 'fetching only: no video is shown');
     for (const lane of this.lanes) {
       if (append) lane.buffer = this.source.addSourceBuffer(lane.mime);
       if (append) lane.buffer.timestampOffset = -lane.offset;
@@ -32,7 +32,7 @@ export class Consumer {
     }
   }
 
-  /** A lane for each of the title's own files, if that is wanted and can work; otherwise null. */
+  /** Returns a lane per file of the title in range mode, or null if the files cannot be used. */
   async fileLanes() {
     if (this.options.mode !== 'ranges') return null;
     const chosen = ['video', 'audio'].map((kind) => this.title.renditions.find((r) => r.kind === kind)).filter(Boolean);
@@ -41,37 +41,37 @@ export class Consumer {
     const lanes = await Promise.all([...new Set(paths)].map((path) => (
       this.fileLane(path, chosen.filter((_, i) => paths[i] === path)))));
     if (!this.options.append || lanes.every((lane) => lane.fragmented)) return lanes;
-    this.report.step('open', 'MSE takes fragmented MP4 only: asking for ranges of the segments instead');
+    this.report.step('open', 'MSE accepts fragmented MP4 only: requesting ranges of segments instead');
     return null;
   }
 
-  /** What is asked of one file, and whether it is fragmented. */
+  /** Plans the ranges of one file, and detects whether it is fragmented. */
   async fileLane(path, renditions) {
     const url = titleUrl(path);
     const head = await get(url, { headers: { Range: `bytes=0-${HEAD_BYTES - 1}` } });
-    if (head.status !== 206) throw new Error('The server gave the whole file where a range was asked for.');
+    if (head.status !== 206) throw new Error('The server ignored the range and sent the whole file.');
     const size = Number(head.headers.get('Content-Range').split('/')[1]);
     const fragmented = isFragmented(new DataView(await head.arrayBuffer()));
     this.report.step('open', `${path}: ${bytes(size)}, ${fragmented ? 'fragmented' : 'progressive'} MP4`);
     const mime = `${renditions[0].kind}/mp4; codecs="${renditions.map((r) => r.codecs).join(', ')}"`;
-    const pieces = ranges(url, size, this.options.rangeBytes)
-      .map((piece) => ({ ...piece, end: (piece.last / size) * this.duration, segment: 0 }));
-    return { kind: 'file', mime, pieces, offset: 0, fetched: 0, fragmented };
+    const blocks = ranges(url, size, this.options.rangeBytes)
+      .map((block) => ({ ...block, end: (block.last / size) * this.duration, segment: 0 }));
+    return { kind: 'file', mime, blocks, offset: 0, fetched: 0, fragmented };
   }
 
   segmentLanes() {
     return ['video', 'audio'].flatMap((kind) => {
       const listed = this.title.renditions.filter((r) => r.kind === kind && (!this.options.append || playable(r)));
       if (listed.length === 0) return [];
-      const choices = inOrder(listed);
+      const choices = sortRenditions(listed);
       const [rendition] = listed;
       const offset = offsetOf(this.title);
-      return [{ kind, mime: mimeOf(rendition), choices, rendition, offset, fetched: 0, segment: -1, pieces: this.pieces(rendition, offset, 0) }];
+      return [{ kind, mime: mimeOf(rendition), choices, rendition, offset, fetched: 0, segment: -1, blocks: this.blocks(rendition, offset, 0) }];
     });
   }
 
-  /** Init and segments from `first` on, each whole or in ranges; `end` in seconds of film. */
-  pieces(rendition, offset, first) {
+  /** Plans init segment and segments from `first` on, whole or in ranges; `end` is in seconds. */
+  blocks(rendition, offset, first) {
     const { mode, rangeBytes } = this.options;
     const url = (under) => titleUrl(this.path, under);
     const media = rendition.segments.slice(first).flatMap((segment, n) => {
@@ -84,17 +84,17 @@ export class Consumer {
     return [{ url: url(rendition.init), segment: first - 1, end: 0 }, ...media];
   }
 
-  /** From the next segment on, another quality. */
+  /** Switches to another quality at the next segment. */
   quality(level) {
     const lane = this.lanes.find((l) => l.kind === 'video');
     if (!lane?.choices[level] || lane.choices[level] === lane.rendition) return;
     lane.rendition = lane.choices[level];
-    const rest = lane.pieces.filter((piece) => piece.segment === lane.segment);
-    lane.pieces = [...rest, ...this.pieces(lane.rendition, lane.offset, lane.segment + 1)];
+    const rest = lane.blocks.filter((block) => block.segment === lane.segment);
+    lane.blocks = [...rest, ...this.blocks(lane.rendition, lane.offset, lane.segment + 1)];
   }
 
-  /** Seconds held: what the browser has, or what would be left had it played since the start. */
-  held(lane) {
+  /** Returns the buffered seconds. Without appending, simulates playback since the start. */
+  bufferedSeconds(lane) {
     if (!this.options.append) return Math.max(0, lane.fetched - (performance.now() - this.began) / 1000);
     const time = this.video.currentTime;
     return endOfBuffer(lane.buffer.buffered, time) - time;
@@ -102,39 +102,39 @@ export class Consumer {
 
   async run(lane) {
     try {
-      while (!this.closed && lane.pieces.length > 0) {
-        const [piece] = lane.pieces;
-        const longer = Math.max(0, piece.end - lane.fetched);
-        if (this.options.append) stepOver(this.video);
-        const held = this.held(lane);
-        if (enough(held, longer)) await sleep(100);
-        else await this.consume(lane, lane.pieces.shift());
+      while (!this.closed && lane.blocks.length > 0) {
+        const [block] = lane.blocks;
+        const next = Math.max(0, block.end - lane.fetched);
+        if (this.options.append) skipGap(this.video);
+        const buffered = this.bufferedSeconds(lane);
+        if (isBufferFull(buffered, next)) await sleep(100);
+        else await this.consume(lane, lane.blocks.shift());
       }
       lane.done = true;
       if (this.closed || !this.lanes.every((l) => l.done)) return;
-      this.report.step('end', `all ${this.report.requests} pieces fetched, ${bytes(this.report.bytes)}`);
+      this.report.step('end', `all ${this.report.requests} blocks fetched, ${bytes(this.report.bytes)}`);
       if (this.options.append && this.source.readyState === 'open') this.source.endOfStream();
     } catch (error) {
-      if (!this.closed) this.report.fail(error.message, 'Load the title again, or choose another mode.');
+      if (!this.closed) this.report.fail(error.message, 'Reload the title, or choose another mode.');
     }
   }
 
-  async consume(lane, piece) {
-    const wanted = piece.last !== undefined ? { Range: `bytes=${piece.first}-${piece.last - 1}` } : {};
-    const begun = performance.now();
-    const answer = await get(piece.url, { headers: wanted });
-    if (wanted.Range && answer.status !== 206) throw new Error(`The server ignored the range of ${piece.url}.`);
-    const body = await answer.arrayBuffer();
-    this.report.fetched(body.byteLength, performance.now() - begun, `${lane.kind} ${wanted.Range ?? piece.url.split('/').pop()}`);
-    lane.segment = piece.segment;
-    lane.fetched = Math.max(lane.fetched, piece.end);
+  async consume(lane, block) {
+    const range = block.last !== undefined ? { Range: `bytes=${block.first}-${block.last - 1}` } : {};
+    const startedAt = performance.now();
+    const response = await get(block.url, { headers: range });
+    if (range.Range && response.status !== 206) throw new Error(`The server ignored the range of ${block.url}.`);
+    const body = await response.arrayBuffer();
+    this.report.fetched(body.byteLength, performance.now() - startedAt, `${lane.kind} ${range.Range ?? block.url.split('/').pop()}`);
+    lane.segment = block.segment;
+    lane.fetched = Math.max(lane.fetched, block.end);
     if (!this.options.append || this.closed) return;
-    if (lane.rendition && mimeOf(lane.rendition) !== lane.mime && piece.end === 0) {
+    if (lane.rendition && mimeOf(lane.rendition) !== lane.mime && block.end === 0) {
       lane.mime = mimeOf(lane.rendition);
       lane.buffer.changeType(lane.mime);
     }
     await settle(lane.buffer, () => lane.buffer.appendBuffer(body));
-    this.report.step('append', `${lane.kind} holds ${inWords(lane.buffer.buffered)}`);
+    this.report.step('append', `${lane.kind} buffered: ${formatRanges(lane.buffer.buffered)}`);
   }
 
   close() {
@@ -142,13 +142,13 @@ export class Consumer {
   }
 }
 
-/** Byte ranges that cover `size` bytes: { url, first, last } with `last` excluded. */
+/** Returns byte ranges that cover `size` bytes: { url, first, last } with `last` excluded. */
 function ranges(url, size, step) {
   return Array.from({ length: Math.ceil(size / step) }, (_, i) => (
     { url, first: i * step, last: Math.min(size, (i + 1) * step) }));
 }
 
-/** Whether a file's head shows fragments: a moof, a sidx, or a moov with mvex inside. */
+/** Returns whether the start of a file contains a moof, a sidx, or a moov with mvex. */
 function isFragmented(view) {
   const type = (at) => String.fromCharCode(...[4, 5, 6, 7].map((i) => view.getUint8(at + i)));
   const walk = (from, to, inside) => {

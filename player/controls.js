@@ -1,11 +1,11 @@
-// The menus under the picture: player, manifest, quality, sound, subtitles, and the consumer's own.
+// The menus below the video: player, manifest, quality, audio, subtitles, and options of the consumer.
 
 import { bitrate, el, size } from './format.js';
 
 const RANGES = [[65536, '64 KiB'], [262144, '256 KiB'], [1048576, '1 MiB']];
 
 export class Controls {
-  /** `choose(name, value)` is called with what the viewer picks. */
+  /** `choose(name, value)` is called for each choice of the viewer. */
   constructor(engines, choose) {
     this.choose = choose;
     this.players = Object.entries(engines).map(([id, engine]) => {
@@ -13,25 +13,25 @@ export class Controls {
       return { id, input, label: el('label', {}, input, el('span', {}, engine.name)) };
     });
     this.menus = {
-      variant: this.menu('variant', 'Asks for'),
+      variant: this.menu('variant', 'Manifest'),
       quality: this.menu('quality', 'Quality'),
-      audio: this.menu('audio', 'Sound'),
+      audio: this.menu('audio', 'Audio'),
       text: this.menu('text', 'Subtitles'),
       range: this.menu('range', 'Range size'),
     };
     this.append = el('input', { type: 'checkbox', onchange: () => choose('append', this.append.checked ? '1' : '0') });
-    this.appendLabel = el('label', { class: 'check' }, this.append, 'Append what comes');
+    this.appendLabel = el('label', { class: 'check' }, this.append, 'Append to the player');
     this.element = el('form', { class: 'controls', onsubmit: (event) => event.preventDefault() },
       el('fieldset', { class: 'players' }, el('legend', {}, 'Player'), ...this.players.map((p) => p.label)),
       el('div', { class: 'menus' }, ...Object.values(this.menus).map((m) => m.label), this.appendLabel));
   }
 
-  menu(name, words) {
+  menu(name, title) {
     const select = el('select', { onchange: () => this.choose(name, select.value) });
-    return { select, label: el('label', {}, el('span', {}, words), select), shown: '' };
+    return { select, label: el('label', {}, el('span', {}, title), select), shown: '' };
   }
 
-  /** A player was chosen: its variants, and nothing yet of what it will find. */
+  /** Shows the variants of a newly chosen player. Its tracks are not known yet. */
   show(view) {
     const { name, variant, options } = view;
     for (const player of this.players) {
@@ -47,20 +47,20 @@ export class Controls {
     for (const name of ['quality', 'audio', 'text']) this.fill(name, [], '');
   }
 
-  /** What the engine now offers and plays. */
+  /** Shows the tracks that the engine offers and plays. */
   update(engine, quality, state) {
     if (!engine) return;
     const now = state.levels[state.level];
     const auto = now && quality === 'auto' && !this.consuming ? `Automatic (${size(now)})` : 'Automatic';
     const levels = state.levels.map((level, i) => [i, `${size(level)} · ${bitrate(level.bitrate)}`]);
-    const known = state.levels.length > 1;
-    if (this.consuming) this.fill('quality', known ? levels : [], state.level);
-    else this.fill('quality', known ? [['auto', auto], ...levels] : [], quality);
+    const hasChoice = state.levels.length > 1;
+    if (this.consuming) this.fill('quality', hasChoice ? levels : [], state.level);
+    else this.fill('quality', hasChoice ? [['auto', auto], ...levels] : [], quality);
     this.fill('audio', state.audios.length > 1 ? state.audios.map((a, i) => [i, a.label]) : [], state.audio);
     this.fill('text', state.texts.length > 0 ? [[-1, 'None'], ...state.texts.map((t, i) => [i, t.label])] : [], state.text);
   }
 
-  /** Fills a menu, hides an empty one; touches the page only when something changed. */
+  /** Fills a menu and hides an empty one. Changes the page only if the menu differs. */
   fill(name, choices, chosen) {
     const menu = this.menus[name];
     const shown = JSON.stringify([choices, chosen]);

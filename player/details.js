@@ -1,4 +1,4 @@
-// What can be seen of the work: counters, the live plot, the segments, every step, and addresses.
+// Measurements of the player: counters, the live plot, segment sizes, the log, and URLs.
 
 import { bitrate, bytes, codecName, el, language, seconds, titleUrl } from './format.js';
 import { Plot, drawBars } from './plot.js';
@@ -10,9 +10,9 @@ const TILES = [
   ['throughput', 'Throughput', (s) => bitrate(s.throughput ?? NaN)],
   ['stalls', 'Stalls', (s) => (s.stalls === 0 ? 'none' : `${s.stalls} · ${seconds(s.stalled_ms / 1000)}`)],
   ['startup', 'Start-up', (s) => (s.startup_ms === null ? '–' : `${s.startup_ms} ms`)],
-  ['picture', 'Picture', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
-  ['dropped', 'Dropped', (s) => String(s.droppedFrames)],
-  ['fetched', 'Fetched', (s) => bytes(s.bytes)],
+  ['picture', 'Resolution', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
+  ['dropped', 'Dropped frames', (s) => String(s.droppedFrames)],
+  ['fetched', 'Downloaded', (s) => bytes(s.bytes)],
   ['requests', 'Requests', (s) => String(s.requests)],
 ];
 const LINES_SHOWN = 400;
@@ -22,40 +22,40 @@ export class Details {
     this.tiles = TILES.map(([id, name, value]) => ({ value, dd: el('dd', { 'data-tile': id }, '–'), name }));
     const canvas = el('canvas', { class: 'plot', role: 'img', 'aria-label': 'Buffer, bitrate, throughput and stalls over the last minute' });
     this.plot = new Plot(canvas);
-    this.bars = el('canvas', { class: 'segments', role: 'img', 'aria-label': 'Bytes of each segment; what is held is marked' });
-    this.lines = el('ol', { class: 'lines', tabindex: '0', 'aria-label': 'Every step' });
+    this.bars = el('canvas', { class: 'segments', role: 'img', 'aria-label': 'Segment sizes; buffered segments are highlighted' });
+    this.lines = el('ol', { class: 'lines', tabindex: '0', 'aria-label': 'Log of the player' });
     this.served = el('div', {});
     const legend = ['Buffer', 'Bitrate', 'Throughput', 'Stall'].map((word) => el('span', { class: `key ${word.toLowerCase()}` }, word));
     this.figures = [
       el('figure', {}, canvas, el('figcaption', {}, ...legend)),
-      el('figure', {}, this.bars, el('figcaption', {}, 'Bytes of each segment; held ones are marked')),
+      el('figure', {}, this.bars, el('figcaption', {}, 'Segment sizes (buffered segments highlighted)')),
     ];
     this.element = el('div', { class: 'details' },
       el('dl', { class: 'tiles' }, ...this.tiles.map((t) => el('div', {}, el('dt', {}, t.name), t.dd))),
-      el('details', { open: matchMedia('(min-width: 60rem)').matches }, el('summary', {}, 'Every step'), this.lines),
-      el('details', {}, el('summary', {}, 'What is served'), this.served));
+      el('details', { open: matchMedia('(min-width: 60rem)').matches }, el('summary', {}, 'Log'), this.lines),
+      el('details', {}, el('summary', {}, 'Tracks and URLs'), this.served));
   }
 
-  /** The title itself: its renditions and addresses. */
+  /** Shows the renditions and URLs of a title. */
   describe(path, title) {
     this.title = title;
     const rows = title.renditions.map((r) => el('tr', {}, el('td', {}, r.name),
       el('td', {}, [codecName(r.codecs), r.height && `${r.width} × ${r.height}`, language(r.language)].filter(Boolean).join(' · ')),
       el('td', {}, bitrate(r.average_bandwidth ?? r.bandwidth)), el('td', {}, bitrate(r.bandwidth)), el('td', {}, String(r.segments.length))));
-    const head = ['Rendition', 'What', 'Average', 'Peak', 'Segments'].map((word) => el('th', { scope: 'col' }, word));
+    const head = ['Rendition', 'Format', 'Average', 'Peak', 'Segments'].map((word) => el('th', { scope: 'col' }, word));
     const links = [['HLS', title.hls], ['DASH', title.dash], ['JSON', '.json']].filter(([, under]) => under).map(([word, under]) => {
       const url = titleUrl(path, under);
-      const copy = el('button', { type: 'button', onclick: () => copied(copy, url) }, 'Copy');
+      const copy = el('button', { type: 'button', onclick: () => copyUrl(copy, url) }, 'Copy');
       return el('li', {}, el('a', { href: url }, word), ' ', el('code', {}, decodeURI(new URL(url).pathname)), copy);
     });
-    const sealed = title.encryption ? [`Segments are encrypted (${title.encryption}): played as HLS, and not given in the clear.`] : [];
-    const notes = [...sealed, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
+    const encryption = title.encryption ? [`Segments are encrypted (${title.encryption}). They play as HLS only.`] : [];
+    const notes = [...encryption, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
     this.served.replaceChildren(el('ul', { class: 'links' }, ...links),
       notes.length > 0 ? el('ul', { class: 'notes' }, ...notes) : '',
       el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))));
   }
 
-  /** Shows the steps of a new report. */
+  /** Shows the log of a new report. */
   follow(report) {
     this.lines.replaceChildren();
     this.plot.samples = [];
@@ -70,22 +70,22 @@ export class Details {
     if (below) lines.scrollTop = lines.scrollHeight;
   }
 
-  /** Four times a second. */
+  /** Updates all measurements; called four times per second. */
   sample(state, video, report) {
     for (const tile of this.tiles) {
       const text = tile.value(state);
       if (tile.dd.textContent !== text) tile.dd.textContent = text;
     }
     if (!video.ended) this.plot.add({ buffered: state.buffered, bitrate: state.bitrate, throughput: report?.throughput ?? state.throughput, stalled: state.stalled });
-    const pictures = this.title.renditions.filter((r) => r.kind === 'video');
-    const shown = pictures.find((r) => r.height === state.height && r.bandwidth === state.bitrate)
-      ?? pictures.find((r) => r.height === state.height) ?? pictures[0] ?? this.title.renditions[0];
-    const held = Array.from({ length: video.buffered.length }, (_, i) => [video.buffered.start(i), video.buffered.end(i)]);
-    if (shown) drawBars(this.bars, shown, { held, time: state.currentTime, offset: offsetOf(this.title) });
+    const videos = this.title.renditions.filter((r) => r.kind === 'video');
+    const shown = videos.find((r) => r.height === state.height && r.bandwidth === state.bitrate)
+      ?? videos.find((r) => r.height === state.height) ?? videos[0] ?? this.title.renditions[0];
+    const buffered = Array.from({ length: video.buffered.length }, (_, i) => [video.buffered.start(i), video.buffered.end(i)]);
+    if (shown) drawBars(this.bars, shown, { buffered, time: state.currentTime, offset: offsetOf(this.title) });
   }
 }
 
-async function copied(button, url) {
-  await navigator.clipboard?.writeText(url).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Not allowed'; });
+async function copyUrl(button, url) {
+  await navigator.clipboard?.writeText(url).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Copying is blocked'; });
   setTimeout(() => { button.textContent = 'Copy'; }, 1500);
 }

@@ -1,23 +1,23 @@
-// Addresses, numbers in words, and elements. Nothing here touches the network or the player.
+// URLs, formatted numbers, elements, and requests with readable errors.
 
-/** A title's path as a URL relative to the page: each component encoded, slashes kept. */
+/** Encodes the path of a title as a URL relative to the page, and keeps its slashes. */
 export function encodePath(path) {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 
-/** Address of something under a title (`.json`, `.m3u8`, `<set>/…`); the root folder's path is ''. */
+/** Returns the URL of a resource of a title (`.json`, `.m3u8`, `<set>/…`). The root folder's path is ''. */
 export function titleUrl(path, under = '') {
   const prefix = path === '' ? '' : encodePath(path) + (under === '' ? '' : '/');
   return new URL(prefix + under, new URL('.', location.href)).href;
 }
 
-/** Address in this page of the player for a title. */
+/** Returns the hash that shows a title in the player. */
 export function playHash(path, options = {}) {
   const query = new URLSearchParams(options).toString();
   return `#/play/${encodePath(path)}${query ? `?${query}` : ''}`;
 }
 
-/** Milliseconds as 1:02:03 or 2:03. */
+/** Formats milliseconds as 1:02:03 or 2:03. */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return '–';
   const seconds = Math.round(ms / 1000);
@@ -26,7 +26,7 @@ export function duration(ms) {
   return hours > 0 ? `${hours}:${parts.join(':')}` : `${Number(parts[0])}:${parts[1]}`;
 }
 
-/** Seconds to a tenth, for the log and the plot. */
+/** Formats seconds to a tenth. */
 export function seconds(value) {
   return Number.isFinite(value) ? `${value.toFixed(1)} s` : '–';
 }
@@ -41,13 +41,13 @@ const scaled = (value, step, units) => {
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toPrecision(3)} ${units[unit]}`;
 };
 
-/** Bytes, in powers of 1024. */
+/** Formats bytes in powers of 1024. */
 export const bytes = (n) => scaled(n, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
 
-/** Bits a second, in powers of 1000. */
+/** Formats bits per second in powers of 1000. */
 export const bitrate = (n) => scaled(n, 1000, ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s']);
 
-/** A language tag in the reader's words: "eng" → "English". Empty for none or undetermined. */
+/** Names a language tag in the language of the browser: "eng" is "English". Empty if undetermined. */
 export function language(tag) {
   if (!tag || tag === 'und') return '';
   try {
@@ -57,7 +57,7 @@ export function language(tag) {
   }
 }
 
-/** What a codecs string means to people: "avc1.64001F" → "AVC". */
+/** Names a codec: "avc1.64001F" is "AVC". */
 export function codecName(codecs = '') {
   const names = {
     avc1: 'AVC', avc3: 'AVC', hvc1: 'HEVC', hev1: 'HEVC', dvh1: 'Dolby Vision', av01: 'AV1',
@@ -69,10 +69,10 @@ export function codecName(codecs = '') {
   return names[code] ?? code;
 }
 
-/** What to call a picture size: 540p, or 4K as 2160p. */
+/** Names a video size by its height, such as 540p. */
 export const size = (level) => (level?.height ? `${level.height}p` : level?.label ?? '');
 
-/** An element: attributes, properties (`onclick`) and children; text only ever as text. */
+/** Creates an element from attributes, listeners (`onclick`) and children. Strings become text nodes. */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -85,17 +85,17 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** GETs a body; an error says in words what was asked and what came. */
+/** Fetches a URL. The error for a failed request names status, path and reason. */
 export async function get(url, { signal, headers } = {}) {
-  const answer = await fetch(url, { signal, headers }).catch((error) => {
+  const response = await fetch(url, { signal, headers }).catch((error) => {
     if (error.name === 'AbortError') throw error;
-    throw new Error('The server cannot be reached. Is headwater still running?');
+    throw new Error('The server is unreachable. Check that headwater still runs.');
   });
-  if (answer.ok) return answer;
-  const reason = answer.headers.get('Headwater-Error');
-  const gone = answer.status === 410 ? ' The film has changed since this page was loaded: load it again.' : '';
-  throw new Error(`${answer.status} ${answer.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
+  if (response.ok) return response;
+  const reason = response.headers.get('Headwater-Error');
+  const gone = response.status === 410 ? ' The film was replaced; reload this page.' : '';
+  throw new Error(`${response.status} ${response.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
 }
 
-/** GETs JSON. */
+/** Fetches and parses JSON. */
 export const getJson = async (url) => (await get(url)).json();

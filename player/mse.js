@@ -1,23 +1,23 @@
-// The smallest Media Source Extensions player that shows every step.
+// A minimal Media Source Extensions player that logs every step.
 //
 //   1. load T/.json            which renditions there are, and each segment's time and size
-//   2. open a MediaSource      and give the video element its address
-//   3. add SourceBuffers       one for the picture, one for the sound
+//   2. open a MediaSource      and attach it to the video element
+//   3. add SourceBuffers       one for video, one for audio
 //   4. append an init segment  codec and timescale; again whenever the rendition changes
-//   5. fetch and append        the segment that begins where the buffer ends, while that keeps
-//                              less than 15 s ahead of the playhead
-//   6. end of stream           when the last segments are in
+//   5. fetch and append        the segment at the end of the buffer, while less than 15 s are
+//                              buffered ahead of the playhead
+//   6. end of stream           after the last segments
 //
-// Seeking needs little code of its own: the next segment is always found from the playhead and
-// the buffer. Changing quality is choosing another rendition before step 5.
+// A seek needs little code, because the next segment always follows from the playhead and the
+// buffer. A change of quality chooses another rendition before step 5.
 
 import { get, seconds, titleUrl } from './format.js';
-import { SLACK_S, endOfBuffer, enough, evict, inOrder, inWords, mimeOf, offsetOf, openSource, playable, settle, sleep, stepOver } from './source.js';
+import { SLACK_S, endOfBuffer, isBufferFull, evict, sortRenditions, formatRanges, mimeOf, offsetOf, openSource, playable, settle, sleep, skipGap } from './source.js';
 
-/** How far behind the playhead we keep. */
+/** Buffered seconds that are kept behind the playhead. */
 const BEHIND_S = 30;
-/** How often a segment is asked for before the viewer hears of it; the waits between double. */
-const TRIES = 4;
+/** Attempts per segment before the viewer sees an error. The wait doubles after each. */
+const ATTEMPTS_MAX = 4;
 const FIRST_WAIT_MS = 400;
 
 export class MsePlayer {
@@ -33,11 +33,11 @@ export class MsePlayer {
     for (const kind of ['video', 'audio']) {
       const all = renditions.filter((r) => r.kind === kind);
       const choices = all.filter(playable);
-      for (const r of all.filter((one) => !playable(one))) this.report.step('skip', `${r.name}: this browser has no ${r.codecs}`);
+      for (const r of all.filter((one) => !playable(one))) this.report.step('skip', `${r.name}: this browser cannot decode ${r.codecs}`);
       if (choices.length > 0) this.tracks.push(new Track(this, kind, choices));
-      else if (all.length > 0) this.report.fail(`This browser has no decoder for ${all[0].codecs}.`, 'Try another browser.');
+      else if (all.length > 0) this.report.fail(`This browser cannot decode ${all[0].codecs}.`, 'Try another browser.');
     }
-    if (this.tracks.length === 0) throw new Error('Nothing in this title can be played by this browser.');
+    if (this.tracks.length === 0) throw new Error('This browser cannot decode any track of this title.');
     this.video.addEventListener('seeking', () => this.tracks.forEach((track) => track.seek()));
     this.tracks.forEach((track) => track.run());
   }
@@ -46,7 +46,7 @@ export class MsePlayer {
   finish() {
     if (this.source.readyState !== 'open' || this.tracks.some((t) => !t.done || t.buffer.updating)) return;
     this.source.endOfStream();
-    this.report.step('end', 'all segments are in: endOfStream');
+    this.report.step('end', 'all segments are appended: endOfStream');
   }
 
   close() {
@@ -57,10 +57,10 @@ export class MsePlayer {
 
 class Track {
   constructor(player, kind, listed) {
-    const choices = inOrder(listed);
-    const current = choices.indexOf(listed[0]); // titles list a sensible start first
+    const choices = sortRenditions(listed);
+    const current = choices.indexOf(listed[0]); // titles list a suitable start first
     Object.assign(this, { player, kind, choices, chosen: 'auto', current, inited: null, last: -1, failures: 0, done: false });
-    this.held = []; // what was appended: { start, end, level }
+    this.appended = []; // { start, end, level } of each appended segment
     this.abort = new AbortController();
     this.mime = mimeOf(choices[current]);
     this.buffer = player.source.addSourceBuffer(this.mime);
@@ -77,12 +77,12 @@ class Track {
     return this.start(n, rendition) + rendition.segments[n].duration / rendition.timescale;
   }
 
-  /** The first segment that ends after a time, or -1. */
+  /** Returns the first segment that ends after a time, or -1. */
   at(time) {
     return this.choices[this.current].segments.findIndex((_, n) => this.end(n) > time + SLACK_S);
   }
 
-  /** The viewer moved: what is under way may be of no use. */
+  /** Handles a seek: aborts the current request, which may be useless now. */
   seek() {
     this.last = -1;
     this.done = false;
@@ -90,19 +90,19 @@ class Track {
     this.abort.abort();
   }
 
-  /** The viewer chose (an index, or 'auto'): what is held ahead makes room. */
+  /** Applies a choice (an index, or 'auto'): the buffer ahead is replaced. */
   choose(index) {
     this.chosen = index;
     this.flush = index !== 'auto' && index !== this.current;
     if (this.flush) this.seek();
   }
 
-  /** Fetches and appends until closed. One such loop per track, so its steps never overlap. */
+  /** Fetches and appends until closed. Each track has one loop, so its steps never overlap. */
   async run() {
     while (!this.player.closed) {
       try {
-        if (this.flush) await this.makeRoom();
-        const n = this.failures < TRIES ? this.next() : null;
+        if (this.flush) await this.clearBufferAhead();
+        const n = this.failures < ATTEMPTS_MAX ? this.next() : null;
         if (n === null) await sleep(100);
         else await this.load(n);
         if (n !== null) this.failures = 0;
@@ -112,32 +112,32 @@ class Track {
     }
   }
 
-  /** After a failure: make room, or wait and try again; in the end tell, and wait for a seek. */
+  /** Handles a failure: evicts or waits, then retries. After the last attempt, reports it and waits for a seek. */
   async recover(error) {
     if (error.name === 'QuotaExceededError') await evict(this.buffer, this.player.video.currentTime - 5);
     this.failures += 1;
-    if (this.failures >= TRIES) return this.player.report.fail(error.message, 'Seek to try again.');
-    this.player.report.warn(`${error.message} Trying again.`);
+    if (this.failures >= ATTEMPTS_MAX) return this.player.report.fail(error.message, 'Seek to try again.');
+    this.player.report.warn(`${error.message} Retrying.`);
     return sleep(FIRST_WAIT_MS * 2 ** this.failures);
   }
 
-  /** Which segment to fetch now; null to wait. */
+  /** Returns the segment to fetch now, or null to wait. */
   next() {
-    const begin = this.start(0); // sound may begin later than the film
+    const begin = this.start(0); // audio may start later than the film
     const time = Math.max(this.player.video.currentTime, begin);
     const end = endOfBuffer(this.buffer.buffered, time);
     let n = this.at(end);
-    if (n === this.last && n >= 0) n += 1; // appended, and yet a hole: go on behind it
+    if (n === this.last && n >= 0) n += 1; // appended, but a gap remains: continue after it
     this.done = n < 0 || n >= this.choices[this.current].segments.length;
     if (this.done) {
       this.player.finish();
       return null;
     }
-    stepOver(this.player.video, begin);
-    return enough(end - time, this.end(n) - this.start(n)) ? null : n;
+    skipGap(this.player.video, begin);
+    return isBufferFull(end - time, this.end(n) - this.start(n)) ? null : n;
   }
 
-  /** The rendition for the next segment: as chosen, or the best that 0.8 of the throughput carries. */
+  /** Returns the rendition for the next segment: the chosen one, or the best that fits 0.8 of the throughput. */
   pick() {
     if (this.chosen !== 'auto') return this.chosen;
     const { throughput } = this.player.report;
@@ -168,22 +168,22 @@ class Track {
     const body = await this.fetch(url, `${rendition.name} ${n + 1}/${rendition.segments.length}`);
     await settle(this.buffer, () => this.buffer.appendBuffer(body));
     this.last = n;
-    this.held = this.held.filter((h) => h.start !== this.start(n)).concat({ start: this.start(n), end: this.end(n), level });
-    this.player.report.step('append', `${this.kind} holds ${inWords(this.buffer.buffered)}`);
+    this.appended = this.appended.filter((h) => h.start !== this.start(n)).concat({ start: this.start(n), end: this.end(n), level });
+    this.player.report.step('append', `${this.kind} buffered: ${formatRanges(this.buffer.buffered)}`);
     await evict(this.buffer, this.player.video.currentTime - BEHIND_S);
   }
 
   async fetch(url, what) {
     this.abort = new AbortController();
-    const begun = performance.now();
-    const answer = await get(titleUrl(this.player.path, url), { signal: this.abort.signal });
-    const body = await answer.arrayBuffer();
-    this.player.report.fetched(body.byteLength, performance.now() - begun, what);
+    const startedAt = performance.now();
+    const response = await get(titleUrl(this.player.path, url), { signal: this.abort.signal });
+    const body = await response.arrayBuffer();
+    this.player.report.fetched(body.byteLength, performance.now() - startedAt, what);
     return body;
   }
 
-  /** Sound is replaced from the playhead on, the picture from the next segment on. */
-  async makeRoom() {
+  /** Clears the buffer: audio from the playhead, video from the next segment. */
+  async clearBufferAhead() {
     this.flush = false;
     const time = this.player.video.currentTime;
     const n = this.at(time + (this.kind === 'video' ? 1 : 0));
@@ -193,9 +193,9 @@ class Track {
     if (this.kind === 'audio') await this.load(n);
   }
 
-  /** Index of the rendition under the playhead. */
+  /** Returns the index of the rendition at the playhead. */
   level() {
     const time = this.player.video.currentTime;
-    return this.held.find((h) => h.start <= time + SLACK_S && time < h.end)?.level ?? this.current;
+    return this.appended.find((h) => h.start <= time + SLACK_S && time < h.end)?.level ?? this.current;
   }
 }

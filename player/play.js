@@ -1,13 +1,13 @@
-// The player view: a video element, an engine that feeds it, and what can be seen of its work.
+// The player view: a video element, an engine that feeds it, and live measurements.
 //
 // An engine is a module of engines/ that exports `name`, `variants` and
 // `start({ video, path, kind, title, report, variant, options })`, which resolves to
 //   levels() [{ label, height, bitrate }], level(), quality(index | 'auto'),
 //   audios() [{ label, language }], audio(), chooseAudio(index),
-//   texts(), text(), chooseText(index | -1)   where it has any,
-//   throughput() in bit/s                      where it measures its own,
+//   texts(), text(), chooseText(index | -1)   if it supports subtitles,
+//   throughput() in bit/s                      if it measures it,
 //   close().
-// `encrypted`, where it is exported, lists the variants that play titles encrypted with AES-128.
+// An engine may export `encrypted`: the variants that play titles encrypted with AES-128.
 
 import * as mse from './engines/mse.js';
 import * as hls from './engines/hls.js';
@@ -26,7 +26,7 @@ const SAMPLE_MS = 250;
 
 export class PlayView {
   constructor(main, path, options) {
-    Object.assign(this, { main, path, options, engine: null, turn: 0 });
+    Object.assign(this, { main, path, options, engine: null, startNumber: 0 });
     this.video = document.createElement('video');
     this.stage = el('div', { class: 'stage' }, this.video);
     this.alert = el('div', { role: 'alert' });
@@ -34,7 +34,7 @@ export class PlayView {
     this.details = new Details();
   }
 
-  /** Loads T/.json, shows the view, starts the engine that the address asks for. */
+  /** Loads T/.json, shows the view, and starts the engine that the address names. */
   async open() {
     document.title = `${this.path.split('/').pop() || 'Headwater'} · Headwater`;
     this.title = await getJson(titleUrl(this.path, '.json'));
@@ -54,55 +54,55 @@ export class PlayView {
     await this.start([player, ...first, 'native'].find((name) => this.variants(name)), this.options.variant);
   }
 
-  /** The variants of an engine that play this title; undefined if the engine does not. */
+  /** Returns the variants of an engine that play this title, or undefined if there are none. */
   variants(name) {
     const engine = ENGINES[name];
     if (!this.title.encryption) return engine?.variants;
     return engine?.encrypted && engine.variants.filter(({ id }) => engine.encrypted.includes(id));
   }
 
-  /** 'file' or 'folder', as T/.json says; otherwise a file answers at its own address. */
+  /** Returns 'file' or 'folder' from T/.json. Older servers omit it: then only a file has a body. */
   async kindOfTitle() {
     if (this.title.kind) return this.title.kind;
     if (this.path === '') return 'folder';
-    const answer = await fetch(titleUrl(this.path), { method: 'HEAD' }).catch(() => null);
-    return answer?.ok ? 'file' : 'folder';
+    const response = await fetch(titleUrl(this.path), { method: 'HEAD' }).catch(() => null);
+    return response?.ok ? 'file' : 'folder';
   }
 
-  /** Starts an engine on a fresh video element, at the given second. */
+  /** Starts an engine on a new video element, at a position in seconds. */
   async start(name, variant, at = Number(this.options.t) || 0) {
     this.stop();
-    const mine = ++this.turn;
+    const thisStart = ++this.startNumber;
     const variants = this.variants(name);
     this.name = name;
     this.variant = variants.find((v) => v.id === variant)?.id ?? variants[0]?.id;
-    this.freshVideo();
+    this.replaceVideo();
     const report = new Report(this.video);
     this.report = report;
     this.details.follow(report);
-    report.addEventListener('fail', ({ detail }) => mine === this.turn && this.showError(detail));
+    report.addEventListener('fail', ({ detail }) => thisStart === this.startNumber && this.showError(detail));
     this.video.addEventListener('playing', () => this.alert.replaceChildren());
     this.controls.show(this);
     report.step('start', `${ENGINES[name].name}${this.variant ? `, ${this.variant}` : ''}`);
     try {
       const { video, path, kind, title, options } = this;
       const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options });
-      if (mine !== this.turn) { engine.close(); return; }
+      if (thisStart !== this.startNumber) { engine.close(); return; }
       this.engine = engine;
       if (this.options.quality !== undefined) this.choose('quality', this.options.quality);
       if (at > 0) this.video.currentTime = at;
       if (this.options.autoplay === '0') report.idle = true;
       else if (!engine.silent) this.play();
     } catch (error) {
-      if (mine === this.turn) report.fail(error.message);
+      if (thisStart === this.startNumber) report.fail(error.message);
     }
-    if (mine !== this.turn) return;
+    if (thisStart !== this.startNumber) return;
     this.stage.classList.toggle('silent', this.engine?.silent === true);
     this.tick();
     this.timer = setInterval(() => this.tick(), SAMPLE_MS);
   }
 
-  freshVideo() {
+  replaceVideo() {
     const { muted, volume } = this.video;
     const video = el('video', { controls: true, playsinline: true, tabindex: '0' });
     video.muted = this.options.muted === '1' || muted;
@@ -111,16 +111,16 @@ export class PlayView {
     this.video = video;
   }
 
-  /** Browsers may refuse to begin with sound unless the viewer has touched the page. */
+  /** Browsers may refuse to start audio before the viewer has interacted with the page. */
   async play() {
     await this.video.play().catch((error) => {
       this.report.idle = true;
-      if (error.name === 'NotAllowedError') this.report.step('paused', 'the browser waits for you to press play');
+      if (error.name === 'NotAllowedError') this.report.step('paused', 'press play: the browser does not start audio by itself');
       else if (error.name !== 'AbortError') this.report.step('play', error.message);
     });
   }
 
-  /** The viewer (or a script) chose something. */
+  /** Applies a choice of the viewer or of a script. */
   choose(name, value) {
     const at = this.video.ended ? 0 : this.video.currentTime;
     const number = value === 'auto' ? value : Number(value);
@@ -131,7 +131,7 @@ export class PlayView {
       return this.restart(this.name, this.variant, 0);
     }
     if (!this.engine) return undefined;
-    this.report.step(name, value === 'auto' ? 'automatic' : `choice ${value}`);
+    this.report.step(name, value === 'auto' ? 'automatic' : `option ${value}`);
     if (name === 'quality') { this.quality = number; this.engine.quality(number); }
     if (name === 'audio') this.engine.chooseAudio(number);
     if (name === 'text') this.engine.chooseText?.(number);
@@ -189,7 +189,7 @@ export class PlayView {
 
   close() {
     this.closed = true;
-    this.turn += 1;
+    this.startNumber += 1;
     this.stop();
     this.video.pause();
     this.video.removeAttribute('src');

@@ -1,10 +1,10 @@
-// Two pictures on canvas: the live plot of a minute, and a title's bytes per segment as bars.
+// Two canvas drawings: the live plot of the last minute, and the segment sizes of a title as bars.
 
 const WINDOW_S = 60;
-const EVERY_MS = 250;
+const SAMPLE_MS = 250;
 
-/** A canvas as sharp as the screen; returns its context and size in CSS pixels. */
-function surface(canvas) {
+/** Scales a canvas to the screen. Returns its context, and its size in CSS pixels. */
+function prepareCanvas(canvas) {
   const ratio = globalThis.devicePixelRatio || 1;
   const { clientWidth: width, clientHeight: height } = canvas;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -17,44 +17,44 @@ function surface(canvas) {
   return { context, width, height };
 }
 
-/** The page's own colours, so that dark and light both fit. */
+/** Returns the colours of the page, in light or dark mode. */
 function colours(canvas) {
   const style = getComputedStyle(canvas);
   return (name) => style.getPropertyValue(`--${name}`).trim();
 }
 
-/** The smallest round number (1, 2, 5 × 10ⁿ) at or above a value. */
+/** Returns the smallest round number (1, 2, 5 × 10ⁿ) at or above a value. */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
 }
 
-/** Buffer, bitrate, throughput and stalls over the last minute. */
+/** Plots buffer, bitrate, throughput and stalls over the last minute. */
 export class Plot {
   constructor(canvas) {
     this.canvas = canvas;
     this.samples = [];
   }
 
-  /** Takes { buffered, bitrate, throughput, stalled } and draws. */
+  /** Adds a sample { buffered, bitrate, throughput, stalled } and redraws. */
   add(sample) {
     this.samples.push({ at: performance.now(), ...sample });
-    if (this.samples.length > (WINDOW_S * 1000) / EVERY_MS + 8) this.samples.shift();
+    if (this.samples.length > (WINDOW_S * 1000) / SAMPLE_MS + 8) this.samples.shift();
     this.draw();
   }
 
   draw() {
-    const { context, width, height } = surface(this.canvas);
+    const { context, width, height } = prepareCanvas(this.canvas);
     const colour = colours(this.canvas);
     const now = performance.now();
     const box = { left: 34, right: width - 58, top: 10, bottom: height - 18 };
     const x = (at) => box.right - ((now - at) / 1000 / WINDOW_S) * (box.right - box.left);
     const scale = (top) => (value) => box.bottom - (Math.min(value, top) / top) * (box.bottom - box.top);
-    const most = (name, least) => Math.max(least, ...this.samples.map((s) => s[name] ?? 0));
-    const heldTop = Math.max(20, Math.ceil(most('buffered', 0) / 10) * 10);
-    // Throughput on loopback dwarfs everything; it is cut at four times the bitrate.
-    const rateTop = roundUp(Math.max(most('bitrate', 1e5) * 1.25, Math.min(most('throughput', 0), most('bitrate', 1e5) * 4)));
-    this.axes(context, colour, box, heldTop, rateTop);
+    const maximum = (name, least) => Math.max(least, ...this.samples.map((s) => s[name] ?? 0));
+    const bufferTop = Math.max(20, Math.ceil(maximum('buffered', 0) / 10) * 10);
+    // Throughput on loopback would flatten all other curves, so the axis stops at four times the bitrate.
+    const rateTop = roundUp(Math.max(maximum('bitrate', 1e5) * 1.25, Math.min(maximum('throughput', 0), maximum('bitrate', 1e5) * 4)));
+    this.axes(context, colour, box, bufferTop, rateTop);
     context.save();
     context.beginPath();
     context.rect(box.left, 0, box.right - box.left, height);
@@ -67,7 +67,7 @@ export class Plot {
     context.fillStyle = colour('stall');
     for (const s of this.samples.filter((one) => one.stalled)) context.fillRect(x(s.at) - 1, box.top, 4, box.bottom - box.top);
     if (this.samples.length > 1) {
-      line('buffered', scale(heldTop));
+      line('buffered', scale(bufferTop));
       context.lineTo(x(this.samples.at(-1).at), box.bottom);
       context.lineTo(x(this.samples[0].at), box.bottom);
       context.globalAlpha = 0.25;
@@ -77,7 +77,7 @@ export class Plot {
     }
     context.lineWidth = 2;
     context.lineJoin = 'round';
-    for (const [name, top, shade] of [['buffered', heldTop, 'buffer'], ['throughput', rateTop, 'throughput'], ['bitrate', rateTop, 'bitrate']]) {
+    for (const [name, top, shade] of [['buffered', bufferTop, 'buffer'], ['throughput', rateTop, 'throughput'], ['bitrate', rateTop, 'bitrate']]) {
       line(name, scale(top));
       context.strokeStyle = colour(shade);
       context.stroke();
@@ -85,7 +85,7 @@ export class Plot {
     context.restore();
   }
 
-  axes(context, colour, box, heldTop, rateTop) {
+  axes(context, colour, box, bufferTop, rateTop) {
     context.font = '11px system-ui, sans-serif';
     context.fillStyle = colour('quiet');
     context.strokeStyle = colour('line');
@@ -98,19 +98,19 @@ export class Plot {
       context.lineTo(box.right, y);
       context.stroke();
       context.textAlign = 'right';
-      context.fillText(`${heldTop * part} s`, box.left - 6, y + 4);
+      context.fillText(`${bufferTop * part} s`, box.left - 6, y + 4);
       context.textAlign = 'left';
       context.fillText(part === 0 ? '0' : `${(rateTop * part) / unit[0]}${part === 1 ? ` ${unit[1]}` : ''}`, box.right + 6, y + 4);
     }
-    context.fillText('a minute ago', box.left, box.bottom + 14);
+    context.fillText('1 minute ago', box.left, box.bottom + 14);
     context.textAlign = 'right';
     context.fillText('now', box.right, box.bottom + 14);
   }
 }
 
-/** Bars of a rendition's segments: width by duration, height by bit rate; `held` ranges stand out. */
-export function drawBars(canvas, rendition, { offset = 0, held = [], time = null } = {}) {
-  const { context, width, height } = surface(canvas);
+/** Draws a bar per segment: width is duration, height is bitrate. `buffered` ranges are highlighted. */
+export function drawBars(canvas, rendition, { offset = 0, buffered = [], time = null } = {}) {
+  const { context, width, height } = prepareCanvas(canvas);
   const colour = colours(canvas);
   const { segments, timescale } = rendition;
   if (segments.length === 0) return;
@@ -123,7 +123,7 @@ export function drawBars(canvas, rendition, { offset = 0, held = [], time = null
     const wide = (s.duration / total) * width;
     const tall = Math.max(2, (rate(s) / top) * height);
     const middle = (s.t + s.duration / 2) / timescale - offset;
-    context.fillStyle = held.some(([from, to]) => from <= middle && middle <= to) ? colour('buffer') : colour('bar');
+    context.fillStyle = buffered.some(([from, to]) => from <= middle && middle <= to) ? colour('buffer') : colour('bar');
     context.fillRect(left, height - tall, wide > 3 ? wide - 1 : wide, tall);
   }
   if (time === null) return;

@@ -1,50 +1,50 @@
-// A title's poster, made by the browser: one key frame from our own segments, drawn on a canvas.
+// Draws the poster of a title in the browser: one key frame of a segment on a canvas.
 
 import { get, getJson, titleUrl } from './format.js';
 import { MediaSourceClass, mimeOf, openSource, playable, settle } from './source.js';
 import { drawBars } from './plot.js';
 
-/** Films often begin black: the poster is of the segment at this part of the film. */
-const WHERE = 0.15;
-/** Fewer segments than these say nothing as bars. */
+/** Many films start with black frames, so the poster shows the segment at this part of the film. */
+const POSTER_POSITION = 0.15;
+/** A chart of fewer segments is not informative. */
 const BARS_MIN = 4;
-const PATIENCE_MS = 8000;
-const AT_ONCE = 2;
+const DECODE_TIMEOUT_MS = 8000;
+const CONCURRENT_MAX = 2;
 
 let running = 0;
 const waiting = [];
 
-/** Draws the poster and the bars of a title when their turn comes; at most two at once. */
-export function poster(path, picture, bars) {
+/** Queues the poster and the bars of a title. At most two titles are drawn at once. */
+export function queuePoster(path, posterCanvas, bars) {
   waiting.push(async () => {
     try {
       const title = await getJson(titleUrl(path, '.json'));
       const bar = title.renditions.find((r) => r.kind === 'video') ?? title.renditions[0];
       if (bar?.segments.length >= BARS_MIN) drawBars(bars, bar);
-      if (title.encryption) throw new Error('no picture is in the clear');
-      await drawKeyFrame(path, title, picture);
+      if (title.encryption) throw new Error('the video is encrypted');
+      await drawKeyFrame(path, title, posterCanvas);
     } catch {
-      picture.dataset.missing = 'yes'; // the card shows the title's initial instead
+      posterCanvas.dataset.missing = 'yes'; // the card shows the initial of the title instead
     }
   });
-  next();
+  drawNext();
 }
 
-async function next() {
-  if (running >= AT_ONCE || waiting.length === 0) return;
+async function drawNext() {
+  if (running >= CONCURRENT_MAX || waiting.length === 0) return;
   running += 1;
   await waiting.shift()();
   running -= 1;
-  next();
+  drawNext();
 }
 
 async function drawKeyFrame(path, title, canvas) {
   const choices = MediaSourceClass ? title.renditions.filter((r) => r.kind === 'video' && playable(r)) : [];
   if (choices.length === 0) throw new Error('nothing to decode');
-  const enough = (r) => (r.height >= 360 ? r.height : 10000 - r.height);
-  const rendition = choices.reduce((best, r) => (enough(r) < enough(best) ? r : best));
+  const distance = (r) => (r.height >= 360 ? r.height : 10000 - r.height);
+  const rendition = choices.reduce((best, r) => (distance(r) < distance(best) ? r : best));
   const { segments } = rendition;
-  const segment = segments[Math.min(segments.length - 1, Math.max(1, Math.floor(segments.length * WHERE)))];
+  const segment = segments[Math.min(segments.length - 1, Math.max(1, Math.floor(segments.length * POSTER_POSITION)))];
   const media = rendition.media.replace('{t}', segment.t);
   const bytes = async (under) => (await get(titleUrl(path, under))).arrayBuffer();
   const init = await bytes(rendition.init);
@@ -59,7 +59,7 @@ async function drawKeyFrame(path, title, canvas) {
     const drawable = new Promise((done, failed) => {
       video.addEventListener('loadeddata', done, { once: true });
       video.addEventListener('error', () => failed(new Error('not decoded')), { once: true });
-      setTimeout(() => failed(new Error('not decoded in time')), PATIENCE_MS);
+      setTimeout(() => failed(new Error('not decoded in time')), DECODE_TIMEOUT_MS);
     });
     await settle(buffer, () => buffer.appendBuffer(frame));
     source.endOfStream();

@@ -1,9 +1,9 @@
-// What the viewer felt, counted from the video element's own events, so that every engine is
-// judged alike; and the log of steps.
+// Measures the quality of experience from events of the video element, so that all engines are
+// measured in the same way, and keeps a log.
 
-/** Waits within this time of the end are the end arriving, not a stall. */
+/** A wait this close to the end is the end itself, not a stall. */
 const END_S = 0.3;
-/** A wait within this time of a seek or another choice of the viewer's comes from that. */
+/** A wait this soon after a seek or another choice of the viewer is caused by that choice. */
 const CAUSE_MS = 5000;
 const LOG_MAX = 2000;
 const SMALL_BYTES = 8192;
@@ -12,13 +12,13 @@ export class Report extends EventTarget {
   constructor(video) {
     super();
     this.video = video;
-    this.off = new AbortController();
+    this.listeners = new AbortController();
     this.log = [];
     this.errors = [];
     this.warnings = 0;
     this.started = performance.now();
-    this.asked = this.started;
-    this.held = null;
+    this.requestedAt = this.started;
+    this.bufferedOverride = null;
     this.idle = false;
     this.startup_ms = null;
     this.stalls = 0;
@@ -33,39 +33,39 @@ export class Report extends EventTarget {
   }
 
   listen() {
-    const on = (name, act) => this.video.addEventListener(name, act, { signal: this.off.signal });
+    const on = (name, act) => this.video.addEventListener(name, act, { signal: this.listeners.signal });
     on('play', () => this.onPlay());
     on('playing', () => this.onPlaying());
     on('waiting', () => this.onWaiting());
     on('seeking', () => this.expect('seek'));
-    on('ended', () => { this.onPlaying(); this.step('ended', 'the film has ended'); });
+    on('ended', () => { this.onPlaying(); this.step('ended', 'the film is over'); });
     on('pause', () => this.video.ended || this.step('pause', `at ${this.video.currentTime.toFixed(2)} s`));
-    on('resize', () => this.step('picture', `${this.video.videoWidth} × ${this.video.videoHeight}`));
-    on('error', () => this.fail(...mediaError(this.video.error)));
+    on('resize', () => this.step('resolution', `${this.video.videoWidth} × ${this.video.videoHeight}`));
+    on('error', () => this.fail(...describeMediaError(this.video.error)));
   }
 
-  /** The next wait has a cause that the viewer chose, and is not a stall. */
+  /** Marks the next wait as caused by the viewer, so that it does not count as a stall. */
   expect(cause) {
     this.expectedUntil = performance.now() + CAUSE_MS;
     if (this.stalledSince === null) this.step(cause, `to ${this.video.currentTime.toFixed(2)} s`);
   }
 
-  /** Start-up counts from the viewer's press, where the film did not begin by itself. */
+  /** Without autoplay, start-up time counts from the moment that the viewer presses play. */
   onPlay() {
-    if (this.idle) this.asked = performance.now();
+    if (this.idle) this.requestedAt = performance.now();
     this.idle = false;
   }
 
   onPlaying() {
     if (this.startup_ms === null) {
-      this.startup_ms = Math.round(performance.now() - this.asked);
-      this.step('playing', `${this.startup_ms} ms after it was asked for`);
+      this.startup_ms = Math.round(performance.now() - this.requestedAt);
+      this.step('playing', `${this.startup_ms} ms after the request`);
     }
     if (this.stalledSince !== null) {
       const ms = performance.now() - this.stalledSince;
       this.stalled_ms += ms;
       this.stalledSince = null;
-      this.step('stall', `over after ${Math.round(ms)} ms`);
+      this.step('stall', `resolved after ${Math.round(ms)} ms`);
     }
     this.expectedUntil = 0;
   }
@@ -84,22 +84,22 @@ export class Report extends EventTarget {
   }
 
   /**
-   * A body that an engine fetched. `throughput` (bit/s) is a smoothed harmonic mean: it falls at
-   * once when the link does, and rises by and by. Small bodies measure delay, so they count not.
+   * Records a body that an engine fetched. `throughput` (bit/s) is a smoothed harmonic mean: it falls
+   * at once with the link, and rises slowly. Small bodies are ignored, because they measure latency.
    */
   fetched(bytes, ms, what) {
     this.requests += 1;
-    if (!Number.isFinite(bytes) || !Number.isFinite(ms)) return; // an engine that does not say
+    if (!Number.isFinite(bytes) || !Number.isFinite(ms)) return; // the engine does not report it
     this.bytes += bytes;
-    const pace = Math.max(ms, 1) / (bytes * 8000); // seconds a bit
+    const secondsPerBit = Math.max(ms, 1) / (bytes * 8000); // seconds per bit
     if (bytes >= SMALL_BYTES) {
-      const mean = this.throughput === null ? pace : 0.4 / this.throughput + 0.6 * pace;
+      const mean = this.throughput === null ? secondsPerBit : 0.4 / this.throughput + 0.6 * secondsPerBit;
       this.throughput = 1 / mean;
     }
     if (what) this.step('fetch', `${what}: ${bytes} bytes in ${Math.round(ms)} ms`);
   }
 
-  /** One line of the log. */
+  /** Adds a line to the log. */
   step(kind, text) {
     const line = { ms: Math.round(performance.now() - this.started), kind, text };
     this.log.push(line);
@@ -107,13 +107,13 @@ export class Report extends EventTarget {
     this.dispatchEvent(new CustomEvent('step', { detail: line }));
   }
 
-  /** Something an engine recovered from by itself. */
+  /** Records an error from which an engine recovered. */
   warn(text) {
     this.warnings += 1;
     this.step('warning', text);
   }
 
-  /** An error that the viewer should see: what happened, and what to do. */
+  /** Records an error that the viewer should see: what happened, and the remedy. */
   fail(what, advice = '') {
     const error = { what, advice, ms: Math.round(performance.now() - this.started) };
     this.errors.push(error);
@@ -121,9 +121,9 @@ export class Report extends EventTarget {
     this.dispatchEvent(new CustomEvent('fail', { detail: error }));
   }
 
-  /** Seconds held ahead of the playhead. */
+  /** Returns the seconds buffered ahead of the playhead. */
   buffered() {
-    if (this.held) return this.held();
+    if (this.bufferedOverride) return this.bufferedOverride();
     const { buffered, currentTime } = this.video;
     for (let i = 0; i < buffered.length; i += 1) {
       if (buffered.start(i) <= currentTime + 0.25 && currentTime <= buffered.end(i)) {
@@ -138,12 +138,12 @@ export class Report extends EventTarget {
   }
 
   close() {
-    this.off.abort();
+    this.listeners.abort();
   }
 }
 
-/** A MediaError in words: what, and what to do. */
-function mediaError(error) {
+/** Describes a MediaError: what happened, and the remedy. */
+function describeMediaError(error) {
   const detail = error?.message ? ` (${error.message})` : '';
   switch (error?.code) {
     case MediaError.MEDIA_ERR_NETWORK:
@@ -151,8 +151,8 @@ function mediaError(error) {
     case MediaError.MEDIA_ERR_DECODE:
       return [`The browser could not decode the film${detail}.`, 'Run headwater check on the file, or try another quality.'];
     case MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED:
-      return [`This browser cannot play what it was given${detail}.`, 'Choose another player, or a browser that has the codec.'];
+      return [`This browser cannot play this format${detail}.`, 'Choose another player, or a browser that has the codec.'];
     default:
-      return [`Playback was cut short${detail}.`, 'Load the title again.'];
+      return [`Playback was interrupted${detail}.`, 'Load the title again.'];
   }
 }

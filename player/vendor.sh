@@ -1,8 +1,9 @@
 #!/bin/sh
-# Fetches hls.js, dash.js and Shaka Player, as pinned by package-lock.json, into player/vendor/.
+# Fetches hls.js, dash.js and Shaka Player into player/vendor/, as pinned by package-lock.json, and
+# checks each archive against its integrity hash there. Needs curl and tar, but no npm.
 #
-# Safe to run again; does nothing when they are already there. Without npm or a registry it says
-# so and succeeds, because the page works without them; `vendor.sh --required` fails instead.
+# Does nothing when they are there. Without a registry it prints a line and succeeds, because the
+# page works without them; `vendor.sh --required` fails instead.
 set -eu
 cd "$(dirname "$0")"
 
@@ -15,28 +16,53 @@ give_up() {
     exit 0
 }
 [ "${1:-}" = --required ] && required=yes
-command -v npm >/dev/null || give_up "npm is not installed"
+command -v curl >/dev/null || give_up "curl is not installed"
 
-# Not here: whatever lies in player/ is built into the program.
+registry=$(npm config get registry 2>/dev/null || true)
+case $registry in http*) ;; *) registry=${npm_config_registry:-https://registry.npmjs.org} ;; esac
+
+# Outside player/, because the build embeds every file in it.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp package.json package-lock.json .npmrc "$work"
-echo "player: fetching hls.js, dash.js and Shaka Player" >&2
-(cd "$work" && npm ci --omit=dev >npm.log 2>&1) || {
-    tail -n 5 "$work/npm.log" >&2
-    give_up "npm ci failed"
+
+# lock_field NAME FIELD: reads a package's field from the lock file.
+lock_field() {
+    sed -n "/\"node_modules\/$1\": {/,/}/s/^ *\"$2\": \"\(.*\)\",\{0,1\}$/\1/p" package-lock.json | head -n 1
 }
 
-modules=$work/node_modules
+# fetch NAME: unpacks a package into $work/NAME.
+fetch() {
+    archive=$work/$1.tgz
+    curl -fsSL --retry 3 --max-time 120 -o "$archive" "${registry%/}/$1/-/$1-$(lock_field "$1" version).tgz" || return 1
+    expected=$(lock_field "$1" integrity | sed 's/^sha512-//' | base64 -d | od -An -v -tx1 | tr -d ' \n')
+    echo "$expected  $archive" | sha512sum --check --status || {
+        echo "player: $1 does not match its integrity hash" >&2
+        return 1
+    }
+    mkdir "$work/$1"
+    tar -xzf "$archive" -C "$work/$1" --strip-components=1
+}
+
+echo "player: fetching hls.js, dash.js and Shaka Player" >&2
+pids=
+for name in hls.js dashjs shaka-player; do
+    fetch "$name" &
+    pids="$pids $!"
+done
+for pid in $pids; do
+    wait "$pid" || failed=yes
+done
+[ -z "${failed:-}" ] || give_up "a package could not be fetched"
+
 rm -rf vendor
 mkdir vendor
-cp "$modules/hls.js/dist/hls.min.js" vendor/
-cp "$modules/dashjs/dist/modern/umd/dash.all.min.js" vendor/
-cp "$modules/dashjs/dist/modern/umd/dash.all.min.js.LICENSE.txt" vendor/
-cp "$modules/shaka-player/dist/shaka-player.compiled.js" vendor/
+cp "$work/hls.js/dist/hls.min.js" vendor/
+cp "$work/dashjs/dist/modern/umd/dash.all.min.js" vendor/
+cp "$work/dashjs/dist/modern/umd/dash.all.min.js.LICENSE.txt" vendor/
+cp "$work/shaka-player/dist/shaka-player.compiled.js" vendor/
 for name in hls.js dashjs shaka-player; do
-    cp "$modules/$name"/LICENSE* "vendor/$name.LICENSE.txt"
+    cp "$work/$name"/LICENSE* "vendor/$name.LICENSE.txt"
 done
-# The source maps that they name are not here; browsers would ask for them.
+# Browsers would request the source maps, which are not copied.
 sed -i '/^\/\/# sourceMappingURL=/d' vendor/*.js
 echo "$stamp" >vendor/.stamp

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Makes the built-in film: water from its source to the sea, drawn and played by ffmpeg alone.
 #
-# Three renditions of one picture (AVC, 25 frames a second, a closed group of pictures each
-# 2 s, key frames at the same times) and two sound tracks. The files are committed, so nobody
-# needs to run this; it is here to say what they are. ffmpeg 5 or later with libx264 and the
-# DejaVu fonts; some minutes.
+# Three renditions of one video (AVC, 25 frames per second, a closed group of pictures every 2 s,
+# key frames at the same times) and two audio tracks. The files are committed, so you need not run
+# this script; it documents their content. It needs ffmpeg 5 or later with libx264 and the DejaVu
+# fonts, and takes some minutes.
 set -eu
 cd "$(dirname "$0")"
 
@@ -19,7 +19,7 @@ sky() {
     echo "color=black:s=960x1080:r=25:d=0.04,format=rgba,geq=r='$1+($4-$1)*Y/H':g='$2+($5-$2)*Y/H':b='$3+($6-$3)*Y/H':a=255,scale=1920:1080,loop=-1:1:0,setpts=N/25/TB"
 }
 
-# A wave twice as wide as the screen, whose halves are the same, so that it can roll for ever.
+# A wave twice as wide as the screen with equal halves, so that it can roll forever.
 # Height of the swell, crests per screen, colour, opacity. A thin bright line runs along the crest.
 wave() {
     crest="(90+$1*sin(2*PI*X*$2/1920)+$1*0.45*sin(2*PI*X*($2+2)/1920+1.7)+$1*0.2*sin(2*PI*X*($2*3+1)/1920+0.6))"
@@ -31,7 +31,7 @@ wave() {
 
 sun="color=black:s=600x600:r=25:d=0.04,format=rgba,geq=r=255:g='236':b='190':a='clip(255*clip(95-hypot(X-300,Y-300),0,1)+150*exp(-hypot(X-300,Y-300)/75)*clip((300-hypot(X-300,Y-300))/90,0,1),0,255)',loop=-1:1:0,setpts=N/25/TB"
 
-# Text that comes at $2 and leaves at $3 seconds, each within 1.2 s.
+# Text that appears at $2 and disappears at $3 seconds, each within 1.2 s.
 text() {
     echo "drawtext=fontfile=$4:text='$1':fontsize=$5:fontcolor=white:shadowcolor=black@0.25:shadowx=2:shadowy=2:x=(w-tw)/2:y=$6:enable='between(t,$2,$3)':alpha='clip(min((t-$2)/1.2,($3-t)/1.2),0,1)'"
 }
@@ -76,8 +76,8 @@ picture() { # height, kbit/s, profile
     echo "-map [v$1] -c:v libx264 -preset slower -refs 4 -profile:v $3 -b:v ${2}k -maxrate $(($2 * 3 / 2))k -bufsize $(($2 * 3))k -g 50 -keyint_min 50 -sc_threshold 0 -flags +cgop -color_primaries bt709 -color_trc bt709 -colorspace bt709 -video_track_timescale 12800 -movflags +faststart -map_metadata -1 -fflags +bitexact -flags:v +bitexact+cgop video-$1p.mp4"
 }
 
-# A chord each 4 s and a slow melody over it, from sines that swell and fade.
-# chord roots and melody notes in Hz, one each 4 s and each 1 s.
+# A chord every 4 s and a slow melody over it, from sines that swell and fade.
+# Chord roots and melody notes in Hz, one every 4 s and every 1 s.
 pick() { # variable, list → a nested if()
     expr=0
     count=0

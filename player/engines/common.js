@@ -1,7 +1,7 @@
-// What the engines share.
+// Functions that several engines use.
 import { codecName, language } from '../format.js';
 
-/** A rendition of the picture as the quality menu shows it. */
+/** Describes a video rendition for the quality menu. */
 export const levelOf = (rendition) => ({
   label: rendition.height ? `${rendition.height}p` : rendition.name,
   width: rendition.width,
@@ -10,25 +10,25 @@ export const levelOf = (rendition) => ({
   codecs: rendition.codecs,
 });
 
-/** Renditions of the sound as the menu shows them; codec and channels only where words are alike. */
-export function soundsOf(renditions) {
-  const words = renditions.map((r) => r.label || language(r.language) || 'Sound');
+/** Labels audio renditions for the menu, with codec and channels only where labels are equal. */
+export function audioLabels(renditions) {
+  const labels = renditions.map((r) => r.label || language(r.language) || 'Audio');
   return renditions.map((r, i) => {
-    const alike = words.filter((word) => word === words[i]).length > 1;
+    const isAmbiguous = labels.filter((label) => label === labels[i]).length > 1;
     const more = [codecName(r.codecs), channels(r.channels)].filter(Boolean);
-    return { label: [words[i], ...(alike ? more : [])].join(' · '), language: r.language };
+    return { label: [labels[i], ...(isAmbiguous ? more : [])].join(' · '), language: r.language };
   });
 }
 
-/** "2" → stereo; what is not common stays as it is. */
+/** Names a channel count: 2 is "stereo". Unusual counts stay numbers. */
 export function channels(count) {
   return { 1: 'mono', 2: 'stereo', 6: '5.1', 8: '7.1' }[count] ?? (count ? `${count} ch` : '');
 }
 
 const loading = new Map();
 
-/** Loads a vendored player once; a missing one is said in words. */
-export function vendored(file, what) {
+/** Loads a vendored player once. The error for a missing one contains the remedy. */
+export function loadVendored(file, name) {
   if (!loading.has(file)) {
     loading.set(file, new Promise((done, failed) => {
       const script = document.createElement('script');
@@ -36,7 +36,7 @@ export function vendored(file, what) {
       script.onload = done;
       script.onerror = () => {
         loading.delete(file);
-        failed(new Error(`${what} is not part of this build. Run player/vendor.sh (needs npm) and build again, or choose another player.`));
+        failed(new Error(`${name} is not part of this build. Run player/vendor.sh and build again, or choose another player.`));
       };
       document.head.append(script);
     }));
@@ -44,7 +44,7 @@ export function vendored(file, what) {
   return loading.get(file);
 }
 
-/** The text tracks of a video element, for engines that leave them to it. */
+/** Controls the text tracks of a video element, for engines that leave subtitles to it. */
 export const nativeTexts = (video) => ({
   texts: () => [...video.textTracks].map((track) => ({ label: track.label || language(track.language) || 'Subtitles', language: track.language })),
   text: () => [...video.textTracks].findIndex((track) => track.mode === 'showing'),

@@ -1,12 +1,12 @@
-// dash.js behind the page's few calls.
+// dash.js with the interface of the page.
 import { titleUrl, language } from '../format.js';
-import { vendored } from './common.js';
+import { loadVendored } from './common.js';
 
 export const name = 'dash.js';
 export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', label: 'DASH, $Number$' }];
 
 export async function start({ video, path, report, variant }) {
-  await vendored('dash.all.min.js', 'dash.js');
+  await loadVendored('dash.all.min.js', 'dash.js');
   const { dashjs } = globalThis;
   const player = dashjs.MediaPlayer().create();
   const { events } = dashjs.MediaPlayer;
@@ -14,7 +14,7 @@ export async function start({ video, path, report, variant }) {
     player.on(events.STREAM_INITIALIZED, done);
     player.on(events.ERROR, ({ error }) => failed(new Error(`dash.js: ${error.message ?? error}`)));
   });
-  player.on(events.ERROR, ({ error }) => report.fail(`dash.js: ${error.message ?? error}`, 'Try the Headwater player, or load the title again.'));
+  player.on(events.ERROR, ({ error }) => report.fail(`dash.js: ${error.message ?? error}`, 'Try the Headwater player, or reload the title.'));
   player.on(events.FRAGMENT_LOADING_COMPLETED, ({ request }) => {
     const where = Number.isFinite(request.startTime) ? `at ${request.startTime.toFixed(2)} s` : 'init';
     const what = `${request.representation?.id ?? request.mediaType} ${where}`;

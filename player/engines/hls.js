@@ -1,13 +1,13 @@
-// hls.js behind the page's few calls.
+// hls.js with the interface of the page.
 import { titleUrl, language } from '../format.js';
-import { vendored } from './common.js';
+import { loadVendored } from './common.js';
 
 export const name = 'hls.js';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
 export const encrypted = ['cmaf', 'ts'];
 
 export async function start({ video, path, report, variant }) {
-  await vendored('hls.min.js', 'hls.js');
+  await loadVendored('hls.min.js', 'hls.js');
   const { Hls } = globalThis;
   if (!Hls.isSupported()) throw new Error('hls.js needs Media Source Extensions, which this browser lacks.');
   const hls = new Hls({ maxBufferLength: 15, maxMaxBufferLength: 15, backBufferLength: 30 });
@@ -17,10 +17,10 @@ export async function start({ video, path, report, variant }) {
     report.fetched(loaded, loading.end - loading.start, `${frag.type} ${frag.sn} of level ${frag.level}`);
   });
   hls.on(Hls.Events.LEVEL_SWITCHED, (_, { level }) => report.step('switch', `level ${level}`));
-  hls.on(Hls.Events.BUFFER_APPENDED, (_, { type }) => report.step('append', `${type}, ${report.buffered().toFixed(1)} s held`));
+  hls.on(Hls.Events.BUFFER_APPENDED, (_, { type }) => report.step('append', `${type}, ${report.buffered().toFixed(1)} s buffered`));
   const parsed = new Promise((done, failed) => {
     hls.once(Hls.Events.MANIFEST_PARSED, done);
-    hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(words(data))));
+    hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(describeError(data))));
   });
   hls.loadSource(titleUrl(path, variant === 'ts' ? '.m3u8?format=ts' : '.m3u8'));
   hls.attachMedia(video);
@@ -40,22 +40,22 @@ export async function start({ video, path, report, variant }) {
   };
 }
 
-const words = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
+const describeError = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
 
 let recovered = 0;
 
-/** Nearer to the end than this nothing is left to wait for, in seconds. */
-const END = 0.2;
+/** Within this many seconds of the end, a stall means that the end event was lost. */
+const END_SECONDS = 0.2;
 
 function onError(hls, report, data) {
-  // After quick seeks hls.js (1.7) may cancel the end that it has queued, and never tell it again: all is
-  // held, and playback waits for the end of the track that is a few milliseconds shorter.
-  if (data.details === 'bufferStalledError' && hls.media?.duration - hls.media?.currentTime < END) hls.trigger(globalThis.Hls.Events.BUFFER_EOS, {});
+  // After quick seeks, hls.js 1.7 may cancel its queued end-of-stream event and never repeat it. Playback
+  // then waits at the end of the track that is a few milliseconds shorter.
+  if (data.details === 'bufferStalledError' && hls.media?.duration - hls.media?.currentTime < END_SECONDS) hls.trigger(globalThis.Hls.Events.BUFFER_EOS, {});
   if (!data.fatal) {
-    report.warn(words(data));
+    report.warn(describeError(data));
     return;
   }
-  report.fail(`${words(data)}.`, 'Try the Headwater player, or load the title again.');
+  report.fail(`${describeError(data)}.`, 'Try the Headwater player, or reload the title.');
   if (data.type === 'mediaError' && recovered < 3) {
     recovered += 1;
     hls.recoverMediaError();

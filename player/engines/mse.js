@@ -1,23 +1,23 @@
-// Our own player behind the same few calls as the others.
+// Our player, with the interface of the other engines.
 import { MsePlayer } from '../mse.js';
 import { MediaSourceClass } from '../source.js';
-import { levelOf, soundsOf } from './common.js';
+import { levelOf, audioLabels } from './common.js';
 
 export const name = 'Headwater';
 export const variants = [];
 
 export async function start({ video, path, title, report }) {
-  if (!MediaSourceClass) throw new Error('This browser has no Media Source Extensions. Choose the browser’s own player.');
+  if (!MediaSourceClass) throw new Error('This browser does not support Media Source Extensions. Choose the player of the browser.');
   const player = new MsePlayer(video, path, title, report);
   await player.open();
-  const [picture, sound] = ['video', 'audio'].map((kind) => player.tracks.find((track) => track.kind === kind));
+  const [videoTrack, audioTrack] = ['video', 'audio'].map((kind) => player.tracks.find((track) => track.kind === kind));
   return {
-    levels: () => picture?.choices.map(levelOf) ?? [],
-    level: () => picture?.level() ?? -1,
-    quality: (index) => picture?.choose(index),
-    audios: () => soundsOf(sound?.choices ?? []),
-    audio: () => (sound?.chosen === 'auto' ? sound.current : sound?.chosen ?? -1),
-    chooseAudio: (index) => { report.expect('audio'); sound?.choose(index); },
+    levels: () => videoTrack?.choices.map(levelOf) ?? [],
+    level: () => videoTrack?.level() ?? -1,
+    quality: (index) => videoTrack?.choose(index),
+    audios: () => audioLabels(audioTrack?.choices ?? []),
+    audio: () => (audioTrack?.chosen === 'auto' ? audioTrack.current : audioTrack?.chosen ?? -1),
+    chooseAudio: (index) => { report.expect('audio'); audioTrack?.choose(index); },
     close: () => player.close(),
   };
 }

@@ -1,4 +1,4 @@
-// What the browser plays by itself: HLS where it can, or the plain file.
+// The player of the browser: HLS where it is supported, or the plain file.
 import { titleUrl, language } from '../format.js';
 import { nativeTexts, levelOf } from './common.js';
 
@@ -9,24 +9,24 @@ export const encrypted = ['ts'];
 
 export async function start({ video, path, title, report, variant, kind }) {
   if (variant === 'file' && kind === 'folder') {
-    throw new Error('This title is a folder of renditions, so there is no one file to play. Choose HLS, or another player.');
+    throw new Error('This title is a folder of renditions, which has no single file. Choose HLS, or another player.');
   }
   if (variant !== 'file' && !video.canPlayType('application/vnd.apple.mpegurl')) {
-    throw new Error('This browser has no HLS of its own. Choose the plain file, or another player.');
+    throw new Error('This browser does not play HLS. Choose the plain file, or another player.');
   }
   const url = { file: titleUrl(path), ts: titleUrl(path, '.m3u8?format=ts') }[variant] ?? titleUrl(path, '.m3u8');
   report.step('open', new URL(url).pathname);
   video.src = url;
   const { videoTracks, audioTracks } = video;
-  const sounds = () => [...(audioTracks ?? [])];
+  const audios = () => [...(audioTracks ?? [])];
   return {
-    // The browser chooses, and does not say more than the size of the picture.
+    // The browser chooses, and reports only the size of the video.
     levels: () => (videoTracks ? title.renditions.filter((r) => r.kind === 'video').map(levelOf).filter((l) => l.height === video.videoHeight) : []),
     level: () => 0,
-    quality: () => report.step('quality', 'the browser chooses by itself'),
-    audios: () => sounds().map((t) => ({ label: t.label || language(t.language), language: t.language })),
-    audio: () => sounds().findIndex((t) => t.enabled),
-    chooseAudio: (index) => { report.expect('audio'); sounds().forEach((t, i) => { t.enabled = i === index; }); },
+    quality: () => report.step('quality', 'the browser chooses the quality'),
+    audios: () => audios().map((t) => ({ label: t.label || language(t.language), language: t.language })),
+    audio: () => audios().findIndex((t) => t.enabled),
+    chooseAudio: (index) => { report.expect('audio'); audios().forEach((t, i) => { t.enabled = i === index; }); },
     ...nativeTexts(video),
     close: () => { video.removeAttribute('src'); video.load(); },
   };
