@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the first corpus from tiny files. Needs ffmpeg; run it in this folder.
+# Creates the first corpus from tiny files. Needs ffmpeg. Run it in this folder.
 set -eu
 out=corpus/indexer
 mkdir -p "$out"
@@ -26,7 +26,7 @@ run $audio -c:a pcm_s16le -t 0.05 "$out/pcm.mov"
 run $video -c:v libvpx-vp9 -b:v 10k -t 0.3 "$out/vp9.mp4"
 run $video -c:v libx265 -preset ultrafast -x265-params log-level=0 -t 0.3 -tag:v hvc1 "$out/hevc.mp4"
 rm -r "$src"
-# Boxes are parsed from their bodies: one seed for each kind of box that the files hold.
+# Boxes are parsed from their bodies: one seed for each kind of box in the files.
 python3 - <<'PYTHON'
 import pathlib, struct, subprocess, tempfile
 inside = {b"moov", b"trak", b"edts", b"mdia", b"minf", b"dinf", b"stbl", b"mvex", b"moof", b"traf"}
@@ -48,7 +48,7 @@ out.mkdir(exist_ok=True)
 for name, body in seeds.items():
     (out / name.decode("latin-1").strip()).write_bytes(body)
 
-# Index MP4s as other tools make them: the moov, with a name in dref, and the media's length.
+# Index MP4s of other tools: the moov with a name in dref, and the length of the media.
 def named(data, name):
     made = b""
     while len(data) >= 8:
@@ -74,7 +74,7 @@ for file in sorted(pathlib.Path("corpus/indexer").glob("*.m[op][4v]")):
     seed = named(kept, b"../media/" + file.name.encode() + b"\0")
     (out / file.stem).write_bytes(seed + struct.pack("<Q", len(data)))
 
-# Those of our own, with what they say of their media: a hash of its bytes, or of its entity tag.
+# Our own index MP4s, with a source record: a hash of the media's bytes, or of its entity tag.
 binary = pathlib.Path("../target/release/headwater")
 if binary.exists():
     with tempfile.TemporaryDirectory() as made:
@@ -109,7 +109,7 @@ for n, text in enumerate(texts):
     (out / f"text{n}").write_text(text)
     (out / f"wide{n}").write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))
 
-# Samples of NAL units, cut into batches; and lengths that pass a sample's end, or the file's.
+# Samples of NAL units, cut into batches; and lengths past the end of a sample or of the file.
 out = pathlib.Path("corpus/ts")
 out.mkdir(exist_ok=True)
 def stream(field, most, nals, offset=0, hevc=0, cut=0):
@@ -142,7 +142,7 @@ for n, harm in enumerate(harms):
     (out / f"harm{n}").write_bytes(head + b"film" + b"\x01\x02\x03" + b"v" * 20 + harm)
     (out / f"plain{n}").write_bytes(b"HWkept\0\x01" + harm * 9)
 PYTHON
-# Manifests: what ffmpeg writes, and each feature that the readers know.
+# Manifests: those of ffmpeg, and one for each feature that the parsers support.
 out=$(pwd)/corpus
 mkdir -p "$out/hls" "$out/mpd"
 src=$(mktemp -d)
@@ -232,7 +232,7 @@ for folder, seeds in {**more, "fresh": fresh, "cmcd": cmcd, "shelved": shelved}.
     for name, data in seeds.items():
         pathlib.Path("corpus", folder, name).write_bytes(data)
 PYTHON
-# Workflow descriptions, and experiments: whole ones, and each harmed in a few ways.
+# Workflow descriptions and experiments: intact ones, and each damaged in a few ways.
 mkdir -p corpus/wdd
 cp ../crates/lab/tests/nbmp/*.json ../experiments/congestion.toml corpus/wdd
 python3 - <<'PYTHON'

@@ -1,47 +1,47 @@
-//! No bytes can make a box parser panic, or give more than the bytes hold.
+//! No bytes can make a box parser panic or return more than they contain.
 
-use media::bmff::stco::Offsets;
-use media::bmff::stsz::Sizes;
+use media::bmff::stco::ChunkOffsets;
+use media::bmff::stsz::SampleSizes;
 use media::bmff::trun::Trun;
 use media::bmff::*;
 
-/// How many entries of a table are looked at.
+/// Number of table entries to check.
 const SOME: usize = 1000;
 
 pub fn run(data: &[u8]) {
-    if let Ok(lines) = outline(data, 0) {
+    if let Ok(lines) = list_boxes(data, 0) {
         let end = data.len() as u64;
         assert!(
             lines
                 .iter()
-                .all(|line| line.at + line.size <= end && line.depth <= DEPTH_MAX)
+                .all(|line| line.offset + line.size <= end && line.depth <= BOX_DEPTH_MAX)
         );
     }
-    headers(data);
-    tables(data);
+    check_headers(data);
+    check_tables(data);
     if let Ok(run) = Trun::parse(data) {
-        let rows = run.rows().take(SOME).count();
-        assert_eq!(rows, SOME.min(run.count as usize));
-        if run.count < 1_000_000 {
-            run.bytes(7);
+        let rows = run.samples().take(SOME).count();
+        assert_eq!(rows, SOME.min(run.sample_count as usize));
+        if run.sample_count < 1_000_000 {
+            run.total_bytes(7);
         }
     }
-    for child in Children::new(data, 0).flatten() {
+    for child in BoxIterator::new(data, 0).flatten() {
         let _ = stsd::parse(&child);
-        let _ = dref::location(&child, 1);
-        let _ = udta::name(&child);
-        let _ = media::codec::Codec::parse(child.whole);
+        let _ = dref::find_location(&child, 1);
+        let _ = udta::find_track_name(&child);
+        let _ = media::codec::Codec::parse(child.bytes);
     }
 }
 
-fn headers(data: &[u8]) {
+fn check_headers(data: &[u8]) {
     let _ = ftyp::Ftyp::parse(data);
     let _ = mvhd::Mvhd::parse(data);
     let _ = tkhd::Tkhd::parse(data).map(|tkhd| tkhd.is_upright());
     if let Ok(mdhd) = mdhd::Mdhd::parse(data) {
         for quicktime in [false, true] {
             assert!(
-                mdhd.language(quicktime)
+                mdhd.decode_language(quicktime)
                     .is_none_or(|letters| letters.len() == 3)
             );
         }
@@ -53,7 +53,7 @@ fn headers(data: &[u8]) {
     let _ = trex::Trex::parse(data);
 }
 
-fn tables(data: &[u8]) {
+fn check_tables(data: &[u8]) {
     let room = data.len();
     assert!(stts::parse(data).map_or(0, Iterator::count) * 8 <= room);
     assert!(ctts::parse(data).map_or(0, Iterator::count) * 8 <= room);
@@ -61,14 +61,20 @@ fn tables(data: &[u8]) {
     assert!(stss::parse(data).map_or(0, Iterator::count) * 4 <= room);
     assert!(elst::parse(data).map_or(0, |edits| edits.len()) * 12 <= room);
     assert!(sidx::Sidx::parse(data).map_or(0, |sidx| sidx.references.len()) * 12 <= room);
-    for sizes in [Sizes::stsz(data), Sizes::stz2(data)].into_iter().flatten() {
-        let some = sizes.len().min(SOME as u32);
-        (0..some).for_each(|n| assert!(u64::from(sizes.get(n)) <= sizes.sum()));
-        assert_eq!(sizes.get(sizes.len()), 0);
-    }
-    for offsets in [Offsets::stco(data), Offsets::co64(data)]
+    for sizes in [SampleSizes::parse_stsz(data), SampleSizes::parse_stz2(data)]
         .into_iter()
         .flatten()
+    {
+        let some = sizes.len().min(SOME as u32);
+        (0..some).for_each(|n| assert!(u64::from(sizes.get(n)) <= sizes.total_bytes()));
+        assert_eq!(sizes.get(sizes.len()), 0);
+    }
+    for offsets in [
+        ChunkOffsets::parse_stco(data),
+        ChunkOffsets::parse_co64(data),
+    ]
+    .into_iter()
+    .flatten()
     {
         assert!(offsets.len() as usize * 4 <= room);
         assert_eq!(offsets.get(offsets.len()), None);

@@ -1,13 +1,15 @@
-//! No answer's or request's head can make the rules of freshness panic, or keep what must not be.
+//! No request or response head can make the freshness rules panic or cache what must not be cached.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-use crate::fresh::{Asked, Directives, Policy, Use, judge, keep};
+use crate::freshness::{
+    CacheDirectives, ExchangeFacts, FreshnessPolicy, ReuseDecision, judge_reuse, judge_storage,
+};
 
-/// Two bytes are the status, one says what the request carried, one for how long the answer has been
-/// here; then lines of the answer's head, an empty line, and lines of a request's.
+/// Two bytes are the status, one selects request headers, one is the age of the response. Lines of
+/// the response head, an empty line and lines of a request head follow.
 pub fn run(data: &[u8]) {
     let Some(([status_high, status_low, flags, hours], text)) = data.split_first_chunk::<4>()
     else {
@@ -18,35 +20,39 @@ pub fn run(data: &[u8]) {
         return;
     };
     let mut lines = text.split(|byte| *byte == b'\n');
-    let answer = headers(lines.by_ref().take_while(|line| !line.is_empty()));
-    let request = headers(lines);
+    let answer = parse_headers(lines.by_ref().take_while(|line| !line.is_empty()));
+    let request = parse_headers(lines);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    let asked = Asked {
+    let asked = ExchangeFacts {
         method: &Method::GET,
-        authorized: flags & 1 != 0,
-        cookies: flags & 2 != 0,
+        has_authorization: flags & 1 != 0,
+        has_cookies: flags & 2 != 0,
         delay: Duration::from_secs(u64::from(flags >> 4)),
     };
-    let Ok(kept) = keep(&asked, status, &answer, now, &Policy::default()) else {
+    let Ok(kept) = judge_storage(&asked, status, &answer, now, &FreshnessPolicy::default()) else {
         return;
     };
-    let said = Directives::of_answer(&answer);
+    let said = CacheDirectives::from_response(&answer);
     assert!(!said.private && !answer.contains_key("set-cookie"));
     assert!(!said.no_store || said.must_understand);
-    assert!(!asked.authorized || said.public || said.must_revalidate || said.s_maxage.is_some());
+    assert!(
+        !asked.has_authorization || said.public || said.must_revalidate || said.s_maxage.is_some()
+    );
     let resident = Duration::from_secs(u64::from(*hours) * 3600);
-    let request = Directives::of_request(&request);
-    match judge(&kept, resident, &request) {
-        Use::Fresh => {
+    let request = CacheDirectives::from_request(&request);
+    match judge_reuse(&kept, resident, &request) {
+        ReuseDecision::Fresh => {
             assert!(kept.age + resident < kept.fresh);
             assert!(!kept.no_cache && !request.no_cache);
         }
-        Use::WhileRevalidate | Use::Stale => assert!(!kept.must_revalidate && !kept.no_cache),
-        Use::Ask(_) => {}
+        ReuseDecision::WhileRevalidate | ReuseDecision::Stale => {
+            assert!(!kept.must_revalidate && !kept.no_cache)
+        }
+        ReuseDecision::Revalidate(_) => {}
     }
 }
 
-fn headers<'a>(lines: impl Iterator<Item = &'a [u8]>) -> HeaderMap {
+fn parse_headers<'a>(lines: impl Iterator<Item = &'a [u8]>) -> HeaderMap {
     let mut map = HeaderMap::new();
     for line in lines.take(64) {
         let mut halves = line.splitn(2, |byte| *byte == b':');

@@ -1,4 +1,5 @@
-//! A request that is answered past hyper is one that hyper reads alike, to its last byte.
+//! A request that is answered on the fast path is parsed by hyper to the same request, to the last
+//! byte.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -11,8 +12,8 @@ use super::wire::{Wire, run};
 use crate::Body;
 use crate::server::plain_request;
 
-/// What a client sends.
-pub fn try_it(bytes: &[u8]) {
+/// `bytes` are sent by a client.
+pub fn run_case(bytes: &[u8]) {
     let Some((request, len)) = plain_request(bytes) else {
         return;
     };
@@ -20,20 +21,20 @@ pub fn try_it(bytes: &[u8]) {
     let (head, rest) = bytes.split_at(len);
     assert!(head.ends_with(b"\n"));
     let ours = request.into_parts().0;
-    // Nothing of it is left over, and nothing else is missing.
+    // No bytes are left over, and none are missing.
     for bytes in [head, bytes] {
-        let theirs = parsed(bytes);
+        let theirs = parse_requests(bytes);
         let theirs = theirs.first().expect("hyper takes it");
         assert_eq!(theirs.method, ours.method);
         assert_eq!(theirs.uri, ours.uri);
         assert_eq!(theirs.version, ours.version);
         assert_eq!(theirs.headers, ours.headers);
     }
-    assert_eq!(parsed(head).len(), 1);
-    try_it(rest);
+    assert_eq!(parse_requests(head).len(), 1);
+    run_case(rest);
 }
 
-fn parsed(bytes: &[u8]) -> Vec<http::request::Parts> {
+fn parse_requests(bytes: &[u8]) -> Vec<http::request::Parts> {
     let (wire, _) = Wire::new(bytes, false);
     let seen: Mutex<Vec<http::request::Parts>> = Mutex::default();
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
@@ -42,7 +43,7 @@ fn parsed(bytes: &[u8]) -> Vec<http::request::Parts> {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(wire, service);
-    // However it ends.
+    // The result of the connection does not matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }

@@ -1,13 +1,13 @@
-//! No file can make the indexer panic, ask for nothing, or promise bytes that are not there;
-//! and how it is fed makes no difference.
+//! No file can make the indexer panic, request an empty range, or reference missing bytes. The
+//! sizes of the fed pieces do not change the result.
 
 use media::Result;
 use media::index::{Index, Indexer, Sample, index_bytes};
 
-/// The last byte of `data` says how it is cut into pieces; all of it is the file.
+/// The last byte of `data` seeds the piece sizes. All of `data` is the file.
 pub fn run(data: &[u8]) {
     let whole = index_bytes(data);
-    let pieces = index_pieces(data, data.last().copied().unwrap_or(0));
+    let pieces = index_in_pieces(data, data.last().copied().unwrap_or(0));
     match (&whole, &pieces) {
         (Ok(whole), Ok(pieces)) => {
             assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
@@ -24,10 +24,10 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn index_pieces(data: &[u8], seed: u8) -> Result<Index> {
+fn index_in_pieces(data: &[u8], seed: u8) -> Result<Index> {
     let mut indexer = Indexer::new(data.len() as u64);
     let mut state = u64::from(seed) | 1;
-    while let Some(range) = indexer.need() {
+    while let Some(range) = indexer.needed_range() {
         assert!(
             range.start < range.end && range.end <= data.len() as u64,
             "{range:?}"
@@ -36,7 +36,7 @@ fn index_pieces(data: &[u8], seed: u8) -> Result<Index> {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let start = range.start as usize;
-        // From a byte to somewhat more than asked.
+        // From one byte to somewhat more than requested.
         let most = 1 + (range.end - range.start) + u64::from(seed);
         let len = 1 + ((state >> 33) % most) as usize;
         indexer.feed(&data[start..data.len().min(start + len)])?;
@@ -49,7 +49,7 @@ fn lies_within(track: &media::index::Track, len: usize) -> bool {
     samples.all(|sample| sample.offset + u64::from(sample.size) <= len as u64)
 }
 
-/// Checks that a track's tables agree with themselves.
+/// Checks that the tables of a track are consistent.
 fn check_track(track: &media::index::Track) {
     let samples = &track.samples;
     assert!(!samples.is_empty() && track.timescale > 0);
@@ -61,10 +61,10 @@ fn check_track(track: &media::index::Track) {
         dts += u64::from(row.duration);
         if n % 17 == 0 {
             assert_eq!(samples.get(n as u32), *row);
-            assert_eq!(samples.is_sync(n as u32), row.sync);
-            let at = samples.at_dts(row.dts) as usize;
+            assert_eq!(samples.is_sync(n as u32), row.is_sync);
+            let at = samples.sample_at_dts(row.dts) as usize;
             assert!(at >= n && rows[at].dts == row.dts);
         }
     }
-    assert_eq!(samples.end(), dts);
+    assert_eq!(samples.total_duration(), dts);
 }

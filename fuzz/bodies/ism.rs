@@ -1,35 +1,35 @@
-//! No server manifest can make its reader panic or name more than it may; what it names resolves
-//! to something inside, or not at all.
+//! No server manifest can make its parser panic or exceed its limits. Every name in it resolves to
+//! a key inside the library or is refused.
 
-use crate::reference::{self, Prefix, Target};
+use crate::references::{self, ReferenceTarget, UrlPrefix};
 use media::ism;
 use store::Key;
 
 pub fn run(data: &[u8]) {
-    if let Ok(sources) = ism::read(data) {
-        assert!(!sources.is_empty() && sources.len() <= ism::SOURCES_MAX);
-        sources.iter().for_each(|source| follow(&source.src));
+    if let Ok(sources) = ism::parse_server_manifest(data) {
+        assert!(!sources.is_empty() && sources.len() <= ism::SMIL_TRACKS_MAX);
+        sources.iter().for_each(|source| check_target(&source.src));
     }
-    // Names of their own, so that the fuzzer need not write XML around them.
+    // Also resolves the data as a bare name, so that the fuzzer need not write XML around it.
     if let Ok(text) = std::str::from_utf8(data) {
-        text.lines().for_each(follow);
+        text.lines().for_each(check_target);
     }
 }
 
-fn follow(name: &str) {
-    let prefixes: Vec<Prefix> = ["https://media.example.com/films/", "http://127.0.0.1:8080"]
+fn check_target(name: &str) {
+    let prefixes: Vec<UrlPrefix> = ["https://media.example.com/films/", "http://127.0.0.1:8080"]
         .iter()
-        .filter_map(|text| Prefix::parse(text).ok())
+        .filter_map(|text| UrlPrefix::parse_prefix(text).ok())
         .collect();
     assert_eq!(prefixes.len(), 2);
     let holder = Key::parse("a/b/title.ism").unwrap_or_default();
-    let Ok(target) = reference::resolve(&holder, name, &prefixes) else {
+    let Ok(target) = references::resolve_reference(&holder, name, &prefixes) else {
         return;
     };
-    let (Target::Here(key) | Target::Below(_, key)) = &target;
+    let (ReferenceTarget::SameStore(key) | ReferenceTarget::BelowPrefix(_, key)) = &target;
     let sound = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains('\\');
     assert!(key.as_str().split('/').all(sound), "{name:?}: {target:?}");
-    if let Target::Below(n, _) = target {
+    if let ReferenceTarget::BelowPrefix(n, _) = target {
         let lower = name.to_ascii_lowercase();
         let start = ["https://media.example.com", "http://127.0.0.1:8080/"];
         assert!(
@@ -41,11 +41,11 @@ fn follow(name: &str) {
             "{name:?}"
         );
     }
-    // Escaped anew, it is the same.
-    if let Target::Here(key) = &target {
-        let again = reference::escaped(key.as_str());
+    // Escaping the resolved key again gives the same target.
+    if let ReferenceTarget::SameStore(key) = &target {
+        let again = references::escape_path(key.as_str());
         let top = Key::parse("title.ism").unwrap_or_default();
-        let same = reference::resolve(&top, &again, &prefixes);
+        let same = references::resolve_reference(&top, &again, &prefixes);
         assert_eq!(same.as_ref(), Ok(&target), "{name:?}");
     }
 }

@@ -1,13 +1,13 @@
-//! No file of the disk cache can make its reader panic, or be taken for a value that was not
-//! written as just that.
+//! No file in the disk cache can make its reader panic or return a value that was not written under
+//! that name and version.
 
-use crate::record::{Record, Unread};
+use crate::record::{CacheRecord, RecordError};
 
-/// Two bytes say how long name and version are; they follow, then the value, then what is done to
-/// the file: places and bits to flip, and where to cut it.
+/// Two bytes are the lengths of name and version, which follow with the value. The rest damages the
+/// file: offsets and bits to flip, and the length to cut it to.
 pub fn run(data: &[u8]) {
-    if let Err(unread) = Record::read(data, "film", b"1") {
-        assert!(matches!(unread, Unread::Broken | Unread::Other));
+    if let Err(unread) = CacheRecord::read(data, "film", b"1") {
+        assert!(matches!(unread, RecordError::Broken | RecordError::Other));
     }
     let Some(([name, version, value, harms], rest)) = data.split_first_chunk::<4>() else {
         return;
@@ -21,13 +21,13 @@ pub fn run(data: &[u8]) {
     let name = String::from_utf8_lossy(take(*name));
     let (version, value) = (take(*version), take(*value));
     let harms = take(*harms);
-    let record = Record {
+    let record = CacheRecord {
         name: &name,
         version,
         value,
     };
     let whole = record.write();
-    assert_eq!(Record::read(&whole, &name, version), Ok(value));
+    assert_eq!(CacheRecord::read(&whole, &name, version), Ok(value));
     let mut harmed = whole.clone();
     for harm in harms.chunks_exact(3) {
         let at = usize::from(u16::from_le_bytes([harm[0], harm[1]]));
@@ -41,7 +41,7 @@ pub fn run(data: &[u8]) {
             byte => harmed.insert(at.min(harmed.len()), byte),
         }
     }
-    let read = Record::read(&harmed, &name, version);
+    let read = CacheRecord::read(&harmed, &name, version);
     assert_eq!(read == Ok(value), harmed == whole);
     assert!(harmed == whole || read.is_err());
 }

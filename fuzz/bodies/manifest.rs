@@ -1,66 +1,71 @@
-//! No manifest can make its reader panic; what it lists has times in order and URLs that are
+//! No manifest can make its parser panic. Listed segments have ascending times, and their URLs are
 //! `http` or refused.
 
-use media::manifest::read::hls::Playlist;
-use media::manifest::read::{Piece, SEGMENTS_MAX, Segments, Url, hls, mpd};
+use media::manifest::read::hls::ParsedPlaylist;
+use media::manifest::read::{SEGMENTS_MAX, SegmentList, SegmentSource, Url, hls, mpd};
 
 /// `data` is an HLS playlist.
 pub fn run_hls(data: &[u8]) {
     let url = Url::parse("http://o.test/film/a.m3u8?x=1").expect("a URL");
-    match hls::read(&url, data) {
-        Ok(Playlist::Media(media)) => check(&media.segments),
-        Ok(Playlist::Multivariant(title)) => assert!(!title.renditions.is_empty()),
+    match hls::parse_playlist(&url, data) {
+        Ok(ParsedPlaylist::Media(media)) => check_segments(&media.segments),
+        Ok(ParsedPlaylist::Multivariant(title)) => assert!(!title.renditions.is_empty()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-/// `data` is an MPD; what follows its first `<!--` serves as a `sidx`, too.
+/// `data` is an MPD. The text after its first `<!--` also serves as a `sidx`.
 pub fn run_mpd(data: &[u8]) {
     let url = Url::parse("http://o.test/film/a.mpd").expect("a URL");
-    match mpd::read(&url, data) {
+    match mpd::parse_mpd(&url, data) {
         Ok(title) => {
             assert!(!title.renditions.is_empty());
             let pieces = title
                 .renditions
                 .iter()
-                .flat_map(|rendition| &rendition.pieces);
-            pieces.for_each(|piece| check_piece(piece, data));
+                .flat_map(|rendition| &rendition.segment_sources);
+            pieces.for_each(|piece| check_source(piece, data));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-fn check_piece(piece: &Piece, data: &[u8]) {
+fn check_source(piece: &SegmentSource, data: &[u8]) {
     match piece {
-        Piece::Segments(segments) => check(segments),
-        Piece::Index(index) => {
+        SegmentSource::Segments(segments) => check_segments(segments),
+        SegmentSource::Sidx(index) => {
             let at = data
                 .windows(4)
                 .position(|window| window == b"<!--")
                 .unwrap_or(0);
-            if let Ok(segments) = index.read(data.get(at + 4..).unwrap_or_default()) {
-                check(&segments);
+            if let Ok(segments) = index.parse_segments(data.get(at + 4..).unwrap_or_default()) {
+                check_segments(&segments);
             }
         }
-        Piece::Playlist(_) => panic!("an MPD names no playlist"),
+        SegmentSource::Playlist(_) => panic!("an MPD names no playlist"),
     }
 }
 
-/// What holds for all segments; the first hundred are looked at.
-fn check(segments: &Segments) {
+/// Checks the properties of all segments, on the first hundred.
+fn check_segments(segments: &SegmentList) {
     assert!(segments.len() <= SEGMENTS_MAX);
     for n in 0..segments.len().min(100) {
-        if let Ok(part) = segments.part(n) {
+        if let Ok(part) = segments.segment_resource(n) {
             let part = part.expect("a segment that is listed");
             assert!(matches!(part.url.scheme(), "http" | "https"));
             assert!(part.range.is_none_or(|range| range.start <= range.end));
         }
-        let _ = (segments.start(n), segments.duration(n), segments.is_gap(n));
-        if let Some(init) = segments.init(n) {
+        let _ = (
+            segments.start_time(n),
+            segments.duration(n),
+            segments.is_gap(n),
+        );
+        if let Some(init) = segments.init_index(n) {
             assert!(
-                segments.init_part(init).is_err() || segments.init_part(init).unwrap().is_some()
+                segments.init_resource(init).is_err()
+                    || segments.init_resource(init).unwrap().is_some()
             );
         }
     }
-    assert!(segments.at(segments.end()) < segments.len().max(1));
+    assert!(segments.segment_at(segments.end_time()) < segments.len().max(1));
 }

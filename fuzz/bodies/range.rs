@@ -1,15 +1,15 @@
-//! No Range, If-Range or other condition can make us panic, promise bytes that are not there, or
-//! promise another number of them than we send.
+//! No Range, If-Range or other condition can cause a panic, or a response that declares missing
+//! bytes or a wrong length.
 
 use crate::conditional::{self, Validators};
-use crate::range::{self, Multipart, RANGES_MAX, Wanted, parse};
+use crate::range::{self, Multipart, RANGES_MAX, RequestedRanges, parse_ranges};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use std::ops::Range;
 
-/// The first two bytes of `data` are the length of what is asked for, the first line after them
-/// the Range, the second one every condition.
+/// The first two bytes of `data` are the length of the resource, the next line is the Range, and
+/// the one after it is every condition.
 pub fn run(data: &[u8]) {
     let Some((len, lines)) = data.split_first_chunk() else {
         return;
@@ -18,14 +18,14 @@ pub fn run(data: &[u8]) {
     let mut lines = lines.splitn(2, |byte| *byte == b'\n');
     let (range, condition) = (lines.next().unwrap_or(&[]), lines.next().unwrap_or(&[]));
     if let Ok(text) = std::str::from_utf8(range) {
-        check(&parse(text, len), len);
-        check(&parse(text, u64::MAX), u64::MAX);
+        check_wanted(&parse_ranges(text, len), len);
+        check_wanted(&parse_ranges(text, u64::MAX), u64::MAX);
     }
     check_headers(range, condition, len);
 }
 
-fn check(wanted: &Wanted, len: u64) {
-    let Wanted::Ranges(ranges) = wanted else {
+fn check_wanted(wanted: &RequestedRanges, len: u64) {
+    let RequestedRanges::Ranges(ranges) = wanted else {
         return;
     };
     assert!((1..=RANGES_MAX).contains(&ranges.len()));
@@ -42,13 +42,13 @@ fn check(wanted: &Wanted, len: u64) {
             said,
             format!("bytes {}-{}/{len}", range.start, range.end - 1)
         );
-        // What we say is understood as what we mean.
+        // The written Content-Range parses back to the same range.
         let back = said
             .replace("bytes ", "bytes=")
             .replace(&format!("/{len}"), "");
         assert_eq!(
-            parse(&back, len),
-            Wanted::Ranges(Vec::from([range.clone()]))
+            parse_ranges(&back, len),
+            RequestedRanges::Ranges(Vec::from([range.clone()]))
         );
     }
     assert!(total <= len);
@@ -57,7 +57,7 @@ fn check(wanted: &Wanted, len: u64) {
     }
 }
 
-/// All ranges in one body: as long as promised, each part what its head says.
+/// Checks multipart ranges: the length is the declared one, and each part matches its header.
 fn check_parts(ranges: &[Range<u64>], len: u64) {
     let whole: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
     let middle = whole.len() / 3;
@@ -66,7 +66,7 @@ fn check_parts(ranges: &[Range<u64>], len: u64) {
         Bytes::copy_from_slice(&whole[middle..]),
     ];
     let multipart = Multipart::new(ranges.to_vec(), len, "video/mp4");
-    let body = multipart.pieces(&pieces).concat();
+    let body = multipart.body_pieces(&pieces).concat();
     assert_eq!(body.len() as u64, multipart.len());
     let mut rest = &*body;
     for (head, range) in multipart.parts() {
@@ -86,7 +86,7 @@ fn check_headers(range: &[u8], condition: &[u8], len: u64) {
         return;
     };
     let modified = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
-    let ours = Validators::strong("\"v1\"").modified_at(modified);
+    let ours = Validators::from_etag("\"v1\"").modified_at(modified);
     let conditions = [
         header::IF_RANGE,
         header::IF_MATCH,
@@ -99,12 +99,15 @@ fn check_headers(range: &[u8], condition: &[u8], len: u64) {
             (header::RANGE, range.clone()),
             (name.clone(), condition.clone()),
         ]);
-        check(&range::wanted(&Method::GET, &headers, &ours, len), len);
-        assert_eq!(
-            range::wanted(&Method::HEAD, &headers, &ours, len),
-            Wanted::Whole
+        check_wanted(
+            &range::requested_ranges(&Method::GET, &headers, &ours, len),
+            len,
         );
-        let status = conditional::evaluate(&Method::GET, &headers, &ours).status();
+        assert_eq!(
+            range::requested_ranges(&Method::HEAD, &headers, &ours, len),
+            RequestedRanges::Whole
+        );
+        let status = conditional::evaluate_conditions(&Method::GET, &headers, &ours).status();
         let expected = match name {
             header::IF_MATCH | header::IF_UNMODIFIED_SINCE => StatusCode::PRECONDITION_FAILED,
             _ => StatusCode::NOT_MODIFIED,

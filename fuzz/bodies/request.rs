@@ -1,5 +1,5 @@
-//! No request can make the edge panic, be taken for two by an origin, carry what ends here on to it,
-//! or be answered with other bytes than its head promises.
+//! No request can make the edge panic, be parsed as two by an origin, carry hop-by-hop headers to
+//! the origin, or get a body that contradicts its head.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,20 +12,19 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::service::service_fn;
 use net::Body;
-use net::config::{Layers, Sources};
+use net::config::{SettingLayers, SettingSources};
 
-use super::wire::{Message, Wire, answered, run};
-use crate::cmcd::Cmcd;
-use crate::config::{KNOBS, Settings, TABLES, command};
+use super::wire::{Message, Wire, bytes_sent_for, run};
+use crate::cache_outcome::CacheOutcome;
+use crate::cached_object::CachedObject;
+use crate::config::{EdgeSettings, SETTINGS, TABLES, command};
 use crate::deliver;
-use crate::fresh::{Lifetime, Source};
-use crate::key::Key;
-use crate::object::Object;
-use crate::reason::Outcome;
-use crate::receive::{Own, Received};
+use crate::freshness::{FreshnessLifetime, LifetimeSource};
+use crate::request_facts::{LocalReply, RequestFacts};
+use net::cmcd::CmcdData;
 
-/// The first byte says how the edge is set; then what a client sends.
-pub fn try_it(data: &[u8]) {
+/// The first byte selects settings of the edge. The rest is sent by a client.
+pub fn run_case(data: &[u8]) {
     let Some((flags, bytes)) = data.split_first() else {
         return;
     };
@@ -35,7 +34,7 @@ pub fn try_it(data: &[u8]) {
     }
 }
 
-/// What hyper makes of them, as the edge's own port does.
+/// Parses the bytes with hyper, as the edge's own port does.
 fn parsed(bytes: &[u8]) -> Vec<Parts> {
     let (wire, _) = Wire::new(bytes, false);
     let seen: Mutex<Vec<Parts>> = Mutex::default();
@@ -48,41 +47,40 @@ fn parsed(bytes: &[u8]) -> Vec<Parts> {
         .half_close(true)
         .max_buf_size(64 << 10)
         .serve_connection(wire, service);
-    // However it ends.
+    // The result of the connection does not matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }
 
-fn check(parts: &Parts, settings: &Settings) {
+fn check(parts: &Parts, settings: &EdgeSettings) {
     let instance = HeaderValue::from_static("headwater-1");
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let received = match Received::new(parts, settings, &instance, client) {
+    let received = match RequestFacts::from_parts(parts, settings, &instance, client) {
         Ok(received) => received,
-        Err(Own::Wrong(response)) => {
+        Err(LocalReply::Rejected(response)) => {
             assert!(response.status().is_client_error() || response.status().as_u16() == 508);
             return;
         }
         Err(_) => return,
     };
     assert!(received.target.starts_with('/'));
-    assert!(received.key.ends_with(&*received.target));
-    // A line of a variant's name could otherwise be written by a client.
-    assert!(!received.key.contains('\n'));
-    let said = Cmcd::of(Some(received.query), received.headers);
+    assert!(received.primary_key.ends_with(&*received.target));
+    // Otherwise a client could write a line into a variant's name.
+    assert!(!received.primary_key.contains('\n'));
+    let said = CmcdData::parse(Some(received.query), received.headers);
     assert!(said.iter().count() <= 64);
-    let host = received.passed_host(settings);
-    let key = Key::from(&*received.key);
-    let ask = received.ask(0, key, None, settings, &instance);
-    for headers in [ask.forward, received.passed(&instance)] {
+    let host = received.forwarded_host(settings);
+    let ask = received.to_fetch_request(0, None, settings, &instance);
+    for headers in [ask.origin_headers, received.pass_headers(&instance)] {
         sent(&received, headers, host.as_ref());
     }
     delivered(parts, &received);
 }
 
-/// What an origin that reads by the letter sees of it: one request, for the same, by one Host.
-fn sent(received: &Received<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
+/// Parses the forwarded request strictly: one request for the same target with one Host.
+fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
     let Ok(uri) = received.target.parse() else {
-        // Then it is not sent either.
+        // The edge does not send it either.
         return;
     };
     let mut request = Request::new(Body::empty());
@@ -98,7 +96,7 @@ fn sent(received: &Received<'_>, headers: HeaderMap, host: Option<&HeaderValue>)
         let Ok((mut sender, connection)) = hyper::client::conn::http1::handshake(wire).await else {
             return;
         };
-        // There is no answer.
+        // There is no response.
         let sending = async move { sender.send_request(request).await };
         let _ = futures_util::future::join(connection, sending).await;
     });
@@ -106,7 +104,7 @@ fn sent(received: &Received<'_>, headers: HeaderMap, host: Option<&HeaderValue>)
     if written.is_empty() {
         return;
     }
-    let message = Message::read(&written);
+    let message = Message::parse(&written);
     let words: Vec<&str> = message.first.split(' ').collect();
     assert_eq!(
         words,
@@ -142,16 +140,17 @@ fn sent(received: &Received<'_>, headers: HeaderMap, host: Option<&HeaderValue>)
     );
 }
 
-/// Something kept, for this request: by its conditions and ranges.
-fn delivered(parts: &Parts, received: &Received<'_>) {
+/// Checks a cached response to this request, with its conditions and ranges.
+fn delivered(parts: &Parts, received: &RequestFacts<'_>) {
     let (object, body) = kept();
-    let outcome = Outcome::Hit;
-    let response = deliver::object(&parts.method, received.headers, object, outcome, None, true);
+    let outcome = CacheOutcome::Hit;
+    let response =
+        deliver::respond_with_object(&parts.method, received.headers, object, outcome, None);
     let response = response.expect("a whole one can always be had");
     let head = parts.method == Method::HEAD;
     let (status, promised) = (response.status(), response.body().len());
-    let written = answered(response, head);
-    let message = Message::read(&written);
+    let written = bytes_sent_for(response, head);
+    let message = Message::parse(&written);
     match status {
         StatusCode::OK if !head => assert!(message.rest == body),
         StatusCode::NOT_MODIFIED => assert!(message.rest.is_empty()),
@@ -163,8 +162,8 @@ fn delivered(parts: &Parts, received: &Received<'_>) {
     }
 }
 
-fn kept() -> &'static (Arc<Object>, Vec<u8>) {
-    static KEPT: OnceLock<(Arc<Object>, Vec<u8>)> = OnceLock::new();
+fn kept() -> &'static (Arc<CachedObject>, Vec<u8>) {
+    static KEPT: OnceLock<(Arc<CachedObject>, Vec<u8>)> = OnceLock::new();
     KEPT.get_or_init(|| {
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -174,9 +173,9 @@ fn kept() -> &'static (Arc<Object>, Vec<u8>) {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        let lifetime = Lifetime {
+        let lifetime = FreshnessLifetime {
             fresh: Duration::from_secs(1 << 30),
-            source: Source::MaxAge,
+            source: LifetimeSource::MaxAge,
             age: Duration::ZERO,
             no_cache: false,
             must_revalidate: false,
@@ -185,28 +184,28 @@ fn kept() -> &'static (Arc<Object>, Vec<u8>) {
         };
         let body: Vec<u8> = (0..3000u32).map(|n| (n % 251) as u8).collect();
         let len = Some(body.len() as u64);
-        let object = Object::new(StatusCode::OK, &headers, lifetime, len, &HeaderMap::new());
+        let object = CachedObject::new(StatusCode::OK, &headers, lifetime, len, &HeaderMap::new());
         for piece in body.chunks(1000) {
-            object.content.growing.push(Bytes::copy_from_slice(piece));
+            object.body.growing.push(Bytes::copy_from_slice(piece));
         }
-        object.content.finish(false);
+        object.body.complete_with(false);
         (Arc::new(object), body)
     })
 }
 
-fn settings(client_host: bool) -> &'static Settings {
-    static BOTH: [OnceLock<Settings>; 2] = [OnceLock::new(), OnceLock::new()];
+fn settings(client_host: bool) -> &'static EdgeSettings {
+    static BOTH: [OnceLock<EdgeSettings>; 2] = [OnceLock::new(), OnceLock::new()];
     BOTH[usize::from(client_host)].get_or_init(|| {
         let host = if client_host { "client" } else { "origin" };
         let words = ["edge", "--origin", "http://origin", "--forward-host", host];
         let flags = command().get_matches_from(words.into_iter().chain(["--forward", "x-tenant"]));
-        let layers = Layers::new(&Sources {
-            knobs: KNOBS,
+        let layers = SettingLayers::new(&SettingSources {
+            settings: SETTINGS,
             tables: TABLES,
             flags: &flags,
             env: &|_| None,
             read: &|path| std::fs::read_to_string(path),
         });
-        Settings::new(&layers.unwrap()).unwrap()
+        EdgeSettings::from_layers(&layers.unwrap()).unwrap()
     })
 }

@@ -1,6 +1,6 @@
-//! No URL can make the router panic, and what it prints it reads back as the same request.
+//! No URL can make the router panic. A printed URL parses back to the same request.
 
-use crate::route::{self, Request, parse};
+use crate::route::{self, OriginRequest, parse_route};
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
@@ -11,7 +11,7 @@ pub fn run(data: &[u8]) {
         None => (text.to_owned(), None),
     };
     let (path, query) = split(text);
-    let Ok(request) = parse(&path, query.as_deref()) else {
+    let Ok(request) = parse_route(&path, query.as_deref()) else {
         return;
     };
     let printed = request.to_string();
@@ -20,21 +20,24 @@ pub fn run(data: &[u8]) {
     if printed.len() > route::URL_BYTES_MAX {
         return;
     }
-    let again = parse(&path, query.as_deref());
+    let again = parse_route(&path, query.as_deref());
     assert!(
-        again.as_ref().is_ok_and(|again| same(&request, again)),
+        again
+            .as_ref()
+            .is_ok_and(|again| is_same_request(&request, again)),
         "{text:?}, then {printed:?}: {again:?}"
     );
 }
 
-/// The same but for the file that a manifest's name could be: we print manifests without names.
-fn same(a: &Request, b: &Request) -> bool {
+/// Compares requests, except for the file that a manifest name could denote: printed manifest URLs
+/// have no name.
+fn is_same_request(a: &OriginRequest, b: &OriginRequest) -> bool {
     match (a, b) {
         (
-            Request::Manifest {
+            OriginRequest::Manifest {
                 title, manifest, ..
             },
-            Request::Manifest {
+            OriginRequest::Manifest {
                 title: other,
                 manifest: another,
                 ..

@@ -1,20 +1,20 @@
-//! No settings file can make the reader of rules panic, and no request a rule: what a rule chooses
-//! stays within its bounds.
+//! No settings file can make the rule parser panic, and no request can make a rule panic. The
+//! chosen values stay within their limits.
 
 use std::net::IpAddr;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response};
 
-use crate::cmcd::Cmcd;
-use crate::rules::{Facts, read};
+use crate::rules::{RuleVariables, read_rules};
+use net::cmcd::CmcdData;
 
-/// A settings file; after a line of three dashes, a request: its target, its client, lines of its
-/// head.
-pub fn try_it(data: &[u8]) {
+/// `data` contains a settings file, a line of three dashes, and a request: its target, its client,
+/// and lines of its head.
+pub fn run_case(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (file, request) = text.split_once("\n---\n").unwrap_or((&text, ""));
-    let rules = match read("edge.toml", file) {
+    let rules = match read_rules("edge.toml", file) {
         Ok(rules) => rules,
         Err(wrong) => {
             assert!(wrong.0.starts_with("edge.toml"), "{}", wrong.0);
@@ -31,8 +31,8 @@ pub fn try_it(data: &[u8]) {
         }
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let cmcd = Cmcd::of(Some(query), &headers);
-    let early = Facts {
+    let cmcd = CmcdData::parse(Some(query), &headers);
+    let early = RuleVariables {
         method: &Method::GET,
         host: "edge",
         path,
@@ -43,20 +43,20 @@ pub fn try_it(data: &[u8]) {
         answer: None,
         tcp: None,
     };
-    if let Some((rule, acts)) = rules.early(&early) {
-        assert!(!rule.actions().is_empty());
+    if let Some((rule, acts)) = rules.find_request_actions(&early) {
+        assert!(!rule.describe_actions().is_empty());
         assert!(acts.delay.is_none_or(|delay| delay.as_secs() <= 60));
         assert!(acts.deny.is_none_or(|status| status.as_u16() >= 400));
     }
-    let late = Facts {
+    let late = RuleVariables {
         answer: Some((200, &headers, Some(1 << 20), "hit")),
         ..early
     };
-    let explained = rules.explain(&late);
+    let explained = rules.explain_verdicts(&late);
     let won = explained
         .last()
         .is_some_and(|last| last.verdict == Ok(true));
-    let chosen = rules.choose(&late);
+    let chosen = rules.choose_for_response(&late);
     assert_eq!(chosen.is_some(), won);
     let Some(chosen) = chosen else {
         return;
@@ -75,5 +75,5 @@ pub fn try_it(data: &[u8]) {
     );
     let mut response = Response::new(());
     *response.headers_mut() = headers.clone();
-    chosen.rule.dress(response.headers_mut());
+    chosen.rule.edit_headers(response.headers_mut());
 }

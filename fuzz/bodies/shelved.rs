@@ -1,16 +1,17 @@
-//! No file of the disk tier can make its reader panic, or be taken for something that was not written
-//! as just that.
+//! No file in the disk tier can make its reader panic or return an object that was not written
+//! under that key.
 
-use crate::format::{self, FIXED, Header};
+use crate::format::{self, FIXED, TierFileHeader};
 
-/// Three bytes say how long key, tags and head are; they follow, then places and bits to flip.
+/// Three bytes are the lengths of key, tags and head, which follow. The rest are offsets and bits
+/// to flip.
 pub fn run(data: &[u8]) {
-    // What anybody may have put there.
-    if let Some(header) = Header::read(data) {
+    // Also parses a file that was written by another program.
+    if let Some(header) = TierFileHeader::read(data) {
         let again = header.write();
         let start = format::start(data);
         assert_eq!(again.as_ref().map(Vec::len), start);
-        assert!(again.is_some_and(|again| Header::read(&again) == Some(header)));
+        assert!(again.is_some_and(|again| TierFileHeader::read(&again) == Some(header)));
     }
     let Some(([key, tags, head], rest)) = data.split_first_chunk::<3>() else {
         return;
@@ -24,7 +25,7 @@ pub fn run(data: &[u8]) {
     let key = String::from_utf8_lossy(take(*key));
     let tags = String::from_utf8_lossy(take(*tags));
     let head = take(*head);
-    let header = Header {
+    let header = TierFileHeader {
         key: &key,
         tags: &tags,
         head,
@@ -36,7 +37,7 @@ pub fn run(data: &[u8]) {
     };
     assert_eq!(written.len() % 4096, 0);
     assert_eq!(format::start(&written[..FIXED]), Some(written.len()));
-    assert_eq!(Header::read(&written), Some(header));
+    assert_eq!(TierFileHeader::read(&written), Some(header));
     let said = FIXED + key.len() + tags.len() + head.len() + 8;
     let mut harmed = written.clone();
     for harm in rest.chunks_exact(3) {
@@ -44,6 +45,6 @@ pub fn run(data: &[u8]) {
         harmed[at] ^= 1 << (harm[2] % 8);
     }
     if harmed != written {
-        assert_eq!(Header::read(&harmed), None);
+        assert_eq!(TierFileHeader::read(&harmed), None);
     }
 }

@@ -1,9 +1,9 @@
-//! A transport stream made in batches is the one that is made at once, and never longer than was said
-//! before, whatever the samples hold.
+//! A transport stream muxed in batches equals one muxed at once, and never exceeds its declared
+//! maximum, whatever the samples contain.
 
-use media::codec::{Codec, Media};
-use media::plan::{AccessUnit, AccessUnits};
-use media::ts::{Batches, wrap};
+use media::codec::{Codec, MediaFormat};
+use media::plan::{AccessUnit, SegmentAccessUnits};
+use media::ts::{BatchedMuxer, wrap_segment};
 
 /// A sample entry of AVC, with small parameter sets.
 const ENTRY: &[u8] = &[
@@ -14,34 +14,34 @@ const ENTRY: &[u8] = &[
     235, 227,
 ];
 
-/// Five bytes say what NAL units are like, how much is written at a time, and how many samples there
-/// are; then four bytes a sample say its length, time, and where it lies; the rest is the file.
+/// Five bytes select the form of NAL units, the batch size and the number of samples. Four bytes
+/// per sample are its length, time and position. The rest is the file.
 pub fn run(data: &[u8]) {
     let Some((&[lengths, low, high, count, offset], rest)) = data.split_first_chunk() else {
         return;
     };
     let mut codec = Codec::parse(ENTRY).unwrap();
-    let Media::Video(video) = &mut codec.media else {
+    let MediaFormat::Video(video) = &mut codec.format else {
         return;
     };
     let nal = video.nal.as_mut().unwrap();
-    (nal.length_bytes, nal.hevc) = (1 + lengths % 4, lengths & 4 != 0);
+    (nal.length_field_bytes, nal.is_hevc) = (1 + lengths % 4, lengths & 4 != 0);
     let (rows, file) = rest.split_at(rest.len().min(4 * usize::from(count)));
-    let segment = segment(rows, u64::from(offset));
+    let segment = build_segment(rows, u64::from(offset));
     let of_file = |range: &std::ops::Range<u64>| {
         let [start, end] = [range.start, range.end].map(|at| file.len().min(at as usize));
         &file[start..end]
     };
-    let parts: Vec<&[u8]> = segment.ranges.iter().map(of_file).collect();
-    let whole = wrap(&codec, &segment, &parts);
-    let mut batches = Batches::new(&codec, &segment).unwrap();
+    let parts: Vec<&[u8]> = segment.source_ranges.iter().map(of_file).collect();
+    let whole = wrap_segment(&codec, &segment, &parts);
+    let mut batches = BatchedMuxer::new(&codec, &segment).unwrap();
     let mut out = vec![0x55; batches.len_max()];
     let mut len = 0;
-    while let Some(batch) = batches.next(u64::from(u16::from_le_bytes([low, high]))) {
-        let parts: Vec<&[u8]> = batch.ranges.iter().map(of_file).collect();
-        match batches.write(&batch, &parts, &mut out[len..]) {
+    while let Some(batch) = batches.next_batch(u64::from(u16::from_le_bytes([low, high]))) {
+        let parts: Vec<&[u8]> = batch.source_ranges.iter().map(of_file).collect();
+        match batches.write_batch(&batch, &parts, &mut out[len..]) {
             Ok(more) => len += more,
-            // Which fault is found first is another matter.
+            // Both may report a different one of several errors.
             Err(_) => {
                 assert!(whole.is_err());
                 return;
@@ -51,8 +51,8 @@ pub fn run(data: &[u8]) {
     assert!(out[..len] == whole.unwrap(), "batches make other bytes");
 }
 
-/// Samples as tables name them: runs of the file, each of whole samples.
-fn segment(rows: &[u8], mut at: u64) -> AccessUnits {
+/// Builds access units from rows: byte ranges of whole samples.
+fn build_segment(rows: &[u8], mut at: u64) -> SegmentAccessUnits {
     let (mut dts, mut units, mut ranges) = (-900_000, Vec::new(), Vec::new());
     for row in rows.chunks_exact(4) {
         let size = u32::from(u16::from_le_bytes([row[0], row[1]]) % 2048);
@@ -62,7 +62,7 @@ fn segment(rows: &[u8], mut at: u64) -> AccessUnits {
             pts: dts + delay,
             dts,
             size,
-            sync: row[3] & 4 != 0,
+            is_sync: row[3] & 4 != 0,
         });
         at += skip;
         let end = at + u64::from(size);
@@ -73,9 +73,9 @@ fn segment(rows: &[u8], mut at: u64) -> AccessUnits {
         }
         at = end;
     }
-    AccessUnits {
-        file: 0,
-        ranges,
+    SegmentAccessUnits {
+        file_index: 0,
+        source_ranges: ranges,
         units,
     }
 }

@@ -1,52 +1,56 @@
-//! No description can make its reader, its judges or its translation panic, be told of without
-//! end, or lose a word on the way to TOML and back; nor can any TOML.
+//! No description can make its parser, its checks or its translation panic, report endlessly, or
+//! lose a value on the way to TOML and back. The same holds for any TOML.
 
 use crate::nbmp::{
-    DEPTH_MAX, Kind, Level, OFFENCES_MAX, REST, place_of, read, to_experiment, to_workflow,
-    validate,
+    ConformanceLevel, DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, find_json_path,
+    parse_bounded, to_experiment, to_workflow, validate_description,
 };
 use serde_json::Value;
 
 pub fn run(data: &[u8]) {
-    if let Ok(workflow) = read(data) {
-        for kind in [Kind::Workflow, Kind::Task, Kind::Function] {
-            for level in [Level::Strict, Level::Lax] {
-                let offences = validate(&workflow, kind, level, &[]);
+    if let Ok(workflow) = parse_bounded(data) {
+        for kind in [
+            DescriptionKind::Workflow,
+            DescriptionKind::Task,
+            DescriptionKind::Function,
+        ] {
+            for level in [ConformanceLevel::Strict, ConformanceLevel::Lax] {
+                let offences = validate_description(&workflow, kind, level, &[]);
                 assert!(offences.len() <= OFFENCES_MAX);
                 assert!(offences.iter().all(|offence| offence.path.starts_with('$')));
             }
         }
-        comes_back(&workflow);
+        check_round_trip(&workflow);
     }
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
     if let Ok(experiment) = toml::from_str::<toml::Table>(text) {
         let workflow = to_workflow(&experiment);
-        comes_back(&workflow);
+        check_round_trip(&workflow);
         let plain = !experiment.contains_key(REST) && !text.contains("nan");
-        if plain && depth(&workflow) < DEPTH_MAX {
+        if plain && nesting_depth(&workflow) < DEPTH_MAX {
             assert_eq!(to_experiment(&workflow), experiment);
         }
         for key in experiment.keys() {
-            assert!(place_of(&workflow, key).starts_with('$'));
+            assert!(find_json_path(&workflow, key).starts_with('$'));
         }
     }
 }
 
-/// By way of TOML as text.
-fn comes_back(workflow: &Value) {
+/// Translates through TOML text.
+fn check_round_trip(workflow: &Value) {
     let experiment = to_experiment(workflow);
     let text = toml::to_string(&experiment).unwrap_or_default();
     let again: toml::Table = toml::from_str(&text).unwrap_or_default();
     assert_eq!(&to_workflow(&again), workflow, "{text}");
 }
 
-fn depth(value: &Value) -> usize {
+fn nesting_depth(value: &Value) -> usize {
     let inner: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(list) => Box::new(list.iter()),
         Value::Object(map) => Box::new(map.values()),
         _ => return 0,
     };
-    1 + inner.map(depth).max().unwrap_or(0)
+    1 + inner.map(nesting_depth).max().unwrap_or(0)
 }

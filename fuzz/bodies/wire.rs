@@ -1,4 +1,4 @@
-//! A connection that lies in memory: all that will come of it is here, and what is written is kept.
+//! An in-memory connection: its input is given in advance, and its output is kept.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,17 +11,18 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use net::Body;
 
-/// One end of it.
+/// One end of the connection.
 pub struct Wire {
     to_come: Vec<u8>,
     came: usize,
     written: Arc<Mutex<Vec<u8>>>,
-    /// Nothing comes before a head has been written.
+    /// Whether input is available only after a head has been written.
     after_head: bool,
 }
 
 impl Wire {
-    /// What comes, and where that is kept which is written. `after_head`: it comes as an answer.
+    /// Returns a connection with this input, and its output buffer. `after_head` makes the input a
+    /// response.
     pub fn new(to_come: &[u8], after_head: bool) -> (Wire, Arc<Mutex<Vec<u8>>>) {
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
         let wire = Wire {
@@ -73,14 +74,14 @@ impl Write for Wire {
     }
 }
 
-/// To its end, without a socket or a clock.
+/// Runs a future to its end, without sockets or a clock.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(future)
 }
 
-/// What a client is sent for an answer, on a connection that ends with it.
-pub fn answered(response: Response<Body>, to_head: bool) -> Vec<u8> {
+/// Returns the bytes sent to a client for a response, on a connection that ends with it.
+pub fn bytes_sent_for(response: Response<Body>, to_head: bool) -> Vec<u8> {
     let method = if to_head { "HEAD" } else { "GET" };
     let request = format!("{method} / HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n");
     let (wire, written) = Wire::new(request.as_bytes(), false);
@@ -91,7 +92,7 @@ pub fn answered(response: Response<Body>, to_head: bool) -> Vec<u8> {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(wire, service);
-    // A body that is cut ends it.
+    // A truncated body ends the connection.
     let _ = run(connection);
     let written = written.lock().unwrap();
     written.clone()
@@ -101,7 +102,7 @@ fn contains_end(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|four| four == b"\r\n\r\n")
 }
 
-/// One message read by the letter: first line, lines of its head, and all that follows.
+/// A strictly parsed message: first line, header lines, and all bytes after them.
 pub struct Message<'a> {
     pub first: &'a str,
     pub lines: Vec<(&'a str, &'a [u8])>,
@@ -109,8 +110,8 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Panics where a stricter reader than ours would see another message.
-    pub fn read(bytes: &'a [u8]) -> Message<'a> {
+    /// Panics if a strict parser would see a different message.
+    pub fn parse(bytes: &'a [u8]) -> Message<'a> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let (head, rest) = bytes.split_at(end.expect("a head"));
         let mut lines = split_lines(head);
@@ -132,7 +133,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The body of an answer, if all of it is there: by a length, by chunks, or none at all.
+    /// Returns the body of a response, if it is complete: by length, in chunks, or empty.
     pub fn body(&self) -> Option<Vec<u8>> {
         let (lengths, codings) = (self.all("content-length"), self.all("transfer-encoding"));
         match (&lengths[..], &codings[..]) {
@@ -143,20 +144,20 @@ impl<'a> Message<'a> {
                 assert!(came <= len, "more than was promised");
                 (came == len).then(|| self.rest.to_vec())
             }
-            ([], [coding]) if coding == b"chunked" => chunks(self.rest),
+            ([], [coding]) if coding == b"chunked" => join_chunks(self.rest),
             _ => panic!("two ends"),
         }
     }
 
-    /// All values of a header.
+    /// Returns all values of a header.
     pub fn all(&self, name: &str) -> Vec<&'a [u8]> {
         let same = |line: &&(&str, &[u8])| line.0.eq_ignore_ascii_case(name);
         self.lines.iter().filter(same).map(|line| line.1).collect()
     }
 }
 
-/// Chunks put together; `None`: the last one is missing.
-fn chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
+/// Joins chunks; `None` if the last one is missing.
+fn join_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     loop {
         let end = rest.windows(2).position(|two| two == b"\r\n")?;

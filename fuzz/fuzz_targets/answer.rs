@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::answer::try_it(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::answer::run_case(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| net::fuzzed::head::try_it(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| net::fuzzed::head::run_case(data));

@@ -1,6 +1,6 @@
 #![no_main]
 
-// The file itself: no other crate may see it.
+// Includes the file, because it is private to its crate.
 #[allow(dead_code)]
 #[path = "../../crates/store/src/disk/record.rs"]
 mod record;

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::request::try_it(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::request::run_case(data));

@@ -1,6 +1,6 @@
 #![no_main]
 
-// The file itself: the crate around it would bring a whole server to be built with sanitizers.
+// Includes only this file: building the whole server with sanitizers would take too long.
 #[path = "../../crates/origin/src/route.rs"]
 mod route;
 

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::rules::try_it(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| edge::fuzzed::rules::run_case(data));

@@ -1,10 +1,19 @@
 #![no_main]
 
-// The module itself: the crate around it would bring sockets and namespaces to be built with
-// sanitizers.
+// Includes only this module: building its sockets and namespaces with sanitizers would take too
+// long.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/lab/src/nbmp/mod.rs"]
 mod nbmp;
+#[allow(dead_code)]
+#[path = "../../crates/lab/src/closest_name.rs"]
+mod closest_name;
+#[allow(dead_code, unused_imports)]
+mod experiment {
+    #[path = "../../../crates/lab/src/experiment/built_in_functions.rs"]
+    pub mod built_in_functions;
+    pub use built_in_functions::*;
+}
 
 #[path = "../bodies/wdd.rs"]
 mod body;
