@@ -1,58 +1,69 @@
-# What to type. Each target installs what it lacks (as root or through sudo) and may be run again.
+# Commands for developing Headwater. Each installs what it needs (as root or through sudo) and can be
+# repeated.
 
-# Where rustup puts cargo, should scripts/install.sh have to install it.
+# rustup installs cargo here, if scripts/install.sh has to install it.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
+PREFIX ?= $(HOME)/.cargo
 EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
+# `make run` leaves port 8080 to the servers of the README's examples.
+RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run test quick fmt bench more-bench experiments judge fixtures fuzz clean
+.PHONY: help run install test quick fmt bench more-bench experiments judge fixtures fuzz docs clean
 
-help: ## this list
+help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-run: ## build headwater, serve the built-in film and print where to watch it
+run: ## build quickly, serve the built-in film and print where to watch it (RUN_LISTEN)
+	@scripts/install.sh run
+	@scripts/players.sh & cargo fetch --locked --quiet; wait
+	cargo build --profile fast-build --locked
+	@exec target/fast-build/headwater serve --listen $(RUN_LISTEN)
+
+install: ## build the optimised binary and install it into ~/.cargo/bin (or PREFIX/bin)
 	@scripts/install.sh run
 	@scripts/players.sh
 	cargo build --release --locked
-	@exec target/release/headwater serve
+	@install -D target/release/headwater $(PREFIX)/bin/headwater && echo "installed $(PREFIX)/bin/headwater"
 
-test: ## everything that can be judged here: style, tests, players, licences, short fuzzing
+test: ## run every check: style, tests, players, licences, a short fuzzing run
 	@scripts/test.sh
 
-quick: ## the loop while writing: all Rust tests, nothing installed, no browser
-	cargo test --workspace --locked
+quick: ## run the Rust tests only, without a browser; install the commit-message check
+	@scripts/hooks.sh
+	@scripts/rust_tests.sh
 
-judge: ## only the judges that are not ours: parsers, reference packager, players
+judge: ## run only the checks by other programs: parsers, the reference packager, players
 	@scripts/install.sh test
 	@scripts/players.sh
 	cargo build --locked
 	@scripts/judge.sh
 
-fixtures: ## the small media that tests serve
+fixtures: ## make the short films that the tests serve
 	@fixtures/make.sh
 
-fuzz: ## each fuzz target for FUZZ_SECONDS (default 60)
+fuzz: ## run each fuzz target for FUZZ_SECONDS (default 60)
 	@scripts/fuzz.sh $(or $(FUZZ_SECONDS),60)
 
 fmt: ## format the Rust code
 	cargo fmt --all
 
-bench: ## what speed is asked of us, row by row, beside others on this machine; in under 15 minutes
+bench: ## compare the speed with other servers on this machine, in under 15 minutes
 	@scripts/install.sh bench
 	cargo build --release --locked
 	cargo build --release --locked -p media --example hot
 	@python3 bench/table.py
 
-more-bench: ## what else is measured: memory, storage, remote films, players, edge and load in depth
+more-bench: ## measure more: memory, storage, remote films, players, edge and load in depth
 	@scripts/install.sh bench
 	@scripts/storage.sh
 	cargo build --release --locked
-	@short=; for part in run edge memory storage remote load viewers players; do \
-		printf '\n== %s ==\n' $$part; python3 bench/$$part.py || short="$$short $$part"; done; \
-	cargo run --release --locked -p lab --example accuracy || short="$$short accuracy"; \
-	[ -z "$$short" ] || { echo "falls short of what is asked:$$short"; exit 1; }
+	@missed=; for part in run edge memory storage remote load viewers players; do \
+		printf '\n== %s ==\n' $$part; python3 bench/$$part.py || missed="$$missed $$part"; done; \
+	cargo run --release --locked -p lab --example accuracy || missed="$$missed accuracy"; \
+	[ -z "$$missed" ] || { echo "missed a target:$$missed"; exit 1; }
 
-experiments: ## the source documents' experiments, each in a few minutes; reports go to docs/results
+experiments: ## repeat the source documents' experiments; reports go to docs/results
 	@scripts/install.sh test
 	@scripts/players.sh
 	@scripts/baselines.sh
@@ -60,5 +71,9 @@ experiments: ## the source documents' experiments, each in a few minutes; report
 	@scripts/modules.sh
 	@scripts/experiments.sh $(EXPERIMENTS:%=experiments/%.toml)
 
-clean: ## forget all that was built
+docs: ## build the documentation site into target/book (mdBook)
+	@scripts/install.sh run
+	@scripts/docs.sh
+
+clean: ## delete everything that was built
 	cargo clean

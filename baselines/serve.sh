@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Starts one of the servers that are compared; scripts/baselines.sh has brought what they need.
+# Starts one of the compared servers. scripts/baselines.sh installs what they need.
 #
 #   baselines/serve.sh c|c-WORKERS|c-sanitized|node|deno|rust|rust-cured|nginx|headwater --listen HOST:PORT FOLDER [OPTION…]
 #
 # `c-1024` is `c` with that many workers instead of 64; `rust-cured` is `rust` with one read of 1 MiB
 # instead of 256 of 4 KiB, and TCP_NODELAY (docs/why-rust-was-slow.md).
-# $NAIVE and $HEADWATER are the programs of `rust` and `headwater`: by default the release build's
-# `naive` and the `headwater` of PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends it.
+# $NAIVE and $HEADWATER are the programs of `rust` and `headwater`. Defaults: `naive` of the release
+# build, and `headwater` in PATH. Prints `listening on http://HOST:PORT`; SIGTERM ends the server.
 set -euo pipefail
 [ $# -ge 4 ] && [ "$2" = --listen ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 server=$1 listen=$3 folder=$4
@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 target=$here/../target
 modules=$target/baselines/node_modules
 
-first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "not there: $*; run scripts/baselines.sh" >&2; return 1; }
+first() { for each; do [ -x "$each" ] && { echo "$each"; return; }; done; echo "serve.sh: not found: $*; run scripts/baselines.sh" >&2; return 1; }
 
 case $server in
   c-[0-9]*) set -- --workers "${server#c-}"; server=c; program=$(first "$target/baselines/c-server") ;;
@@ -27,14 +27,14 @@ case $server in
   rust) program=${NAIVE:-$(first "$target/release/naive")} ;;
   headwater) program=${HEADWATER:-headwater}; set -- serve --listen "$listen" "$@" "$folder" ;;
   nginx) ;;
-  *) echo "no such server: $server" >&2; exit 2 ;;
+  *) echo "serve.sh: unknown server: $server" >&2; exit 2 ;;
 esac
 case $server in
   node | deno | headwater) exec "$program" "$@" ;;
   c | c-sanitized | rust) exec "$program" --listen "$listen" "$@" "$folder" ;;
 esac
 
-# nginx takes no port 0, does not say when it listens, and wants a folder for its files.
+# nginx does not support port 0, does not report when it listens, and needs a folder for its files.
 [ "${listen##*:}" != 0 ] || listen=${listen%:*}:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
@@ -47,4 +47,4 @@ until (exec 3<> "/dev/tcp/${listen%:*}/${listen##*:}") 2> /dev/null; do
   sleep 0.01
 done
 echo "listening on http://$listen"
-wait $child || wait $child || true # The first is interrupted by the trap.
+wait $child || wait $child || true # The trap interrupts the first wait.

@@ -1,4 +1,4 @@
-"""What the benches of storage share: an object store, a relay that makes round trips long, films."""
+"""Shared by the storage benchmarks: an object store, a relay that adds latency, and films."""
 
 import asyncio
 import contextlib
@@ -21,8 +21,8 @@ ACCESS, SECRET = "HEADWATERBENCH", "not-a-secret-but-one-of-a-bench"
 
 @contextlib.contextmanager
 def workspace(name):
-    """A folder that servers of other users may read, and a list of what is to be ended, last first;
-    both are dealt with in the end."""
+    """Yields a folder that servers of other users can read, and a list of functions that stop processes.
+    At the end, calls the functions in reverse order and removes the folder."""
     work = pathlib.Path(tempfile.mkdtemp(prefix=f"headwater-{name}-"))
     os.chmod(work, 0o755)
     ended = []
@@ -53,7 +53,7 @@ def ffmpeg(*words):
 
 
 def make_films(work, args):
-    """Encodes a little and repeats it without encoding again."""
+    """Encodes a short film and repeats its packets, so that long films need no long encode."""
     films = work / "films"
     films.mkdir()
     picture = f"testsrc2=size=640x360:rate=24:duration={LOOP_SECONDS}"
@@ -98,7 +98,7 @@ def wait_for(port, process, seconds=30):
 
 
 class S3:
-    """seaweedfs with one user, and past its door a filer that takes what is put there."""
+    """seaweedfs with one user. Its filer accepts uploads without authentication."""
 
     def __init__(self, work, certificate, key):
         if not WEED.exists():
@@ -140,7 +140,7 @@ class S3:
 
 
 class Relay:
-    """Passes TCP on, every byte later by half a round trip; a process of its own."""
+    """A process that relays TCP and delays every byte by half a round trip."""
 
     def __init__(self, port, rtt_ms):
         self.counted = multiprocessing.Value("Q", 0, lock=False)
@@ -151,7 +151,7 @@ class Relay:
         self.port = ports.recv()
 
     def bytes(self):
-        """Bytes from the storage so far."""
+        """Returns the bytes received from the storage so far."""
         return self.counted.value
 
     def stop(self):
@@ -161,7 +161,7 @@ class Relay:
 
 async def relay(port, delay, tell, counted):
     async def accept(reader, writer):
-        # The handshake of TCP is a round trip, too.
+        # The TCP handshake takes a round trip too.
         await asyncio.sleep(2 * delay)
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         await asyncio.gather(pump(reader, there_writer, False), pump(there_reader, writer, True))

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Counts the instructions of the hot paths, and holds them to bench/callgrind.json.
+"""Counts the instructions of the hot paths, and compares them with bench/callgrind.json.
 
-Valgrind's callgrind runs real code: `media`'s work on long films (crates/media/examples/hot.rs), and
-whole requests through `headwater serve` and `headwater edge`, one worker each, from the socket to
-the record. A count is the difference between two runs, one of which does the thing N times more, so
-that starting up falls out. The kernel's work is not counted, nor what waiting costs.
+Valgrind's callgrind runs real code: `media` on long films (crates/media/examples/hot.rs), and whole
+requests through `headwater serve` and `headwater edge` with one worker each, from the socket to the
+record. A count is the difference between two runs, one of which repeats the task N times more, so that
+start-up cancels out. Instructions of the kernel and waiting are not counted.
 
-Ends with 1 where a path takes more than the margin above what is kept; where one takes less by more
-than that, it asks for the file to be renewed:
+Exits with 1 if a path exceeds its stored count by more than the margin. If a path is faster by more
+than the margin, asks for an update of the file:
 
   scripts/callgrind.sh            builds, counts and compares (as `make test` does)
-  scripts/callgrind.sh --renew    writes the counts of now into bench/callgrind.json
-  scripts/callgrind.sh --only ts  one path; what callgrind kept of it stays in target/callgrind
+  scripts/callgrind.sh --renew    stores the new counts in bench/callgrind.json
+  scripts/callgrind.sh --only ts  one path; its profile stays in target/callgrind
 
-Counts belong to a compiler and a C library; with others the margin is a wide one.
+Counts depend on the compiler and the C library. With other versions the margin is wider.
 """
 
 import argparse
@@ -36,12 +36,12 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ROOT / "bench/callgrind.json"
 OUT = ROOT / "target/callgrind"
-# By the first word of a path's name.
+# Margins by the first word of a path's name.
 MARGINS = {"media": 0.03, "origin": 0.08, "edge": 0.08}
-# Where the compiler or the C library is another than that of the file.
+# The margin if the compiler or the C library differs from that of the file.
 MARGIN_ELSEWHERE = 0.15
 
-# Name, job of hot.rs, hours of its film, how often.
+# Name, job of hot.rs, hours of its film, repetitions.
 JOBS = [
     ("media: index of a 1-hour film", "index", 1, 2),
     ("media: cut 8 renditions of 1 hour", "cut", 1, 2),
@@ -53,7 +53,7 @@ JOBS = [
     ("media: TS of a 1 MB segment", "ts", 0, 20),
 ]
 SEGMENT_URL = r"^(?!#)(\S+)$"
-# Longer than any one run takes, by far; what hangs is ended and begun again.
+# Far longer than any run takes. A run that hangs is killed and repeated.
 RUN_SECONDS = 240
 
 
@@ -75,8 +75,8 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/debug/examples")
-    parser.add_argument("--only", default="", help="only the paths whose name contains this")
-    parser.add_argument("--renew", action="store_true", help="keep the counts of now")
+    parser.add_argument("--only", default="", help="only paths whose name contains this")
+    parser.add_argument("--renew", action="store_true", help="store the new counts")
     return parser.parse_args()
 
 
@@ -87,8 +87,8 @@ def impossible():
 
 
 def settled(task, kept):
-    """What a task counts; beyond the margin only if it is so four times. What a server does once, on
-    another thread and at its own time, may come in one of the two runs whose difference a count is."""
+    """Counts a task, up to four times while the count exceeds its margin. Work that a server does once, on
+    another thread, may happen in only one of the two runs whose difference is the count."""
     for left in (3, 2, 1, 0):
         counts = task()
         if not left or not any(is_more(kept, name, count) for name, count in counts.items()):
@@ -100,14 +100,14 @@ def settled(task, kept):
 
 
 def valgrind(name, *command):
-    """A program under callgrind, and the file that will say what it did."""
+    """Returns the command of a program under callgrind, and its output file."""
     out = OUT / re.sub(r"\W+", "-", name)
     words = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
     return words, out
 
 
 def total(out):
-    """Instructions of all threads."""
+    """Returns the instructions of all threads."""
     return sum(int(n) for n in re.findall(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)[:1])
 
 
@@ -131,12 +131,12 @@ def run_total(words, out):
 
 
 class Counted:
-    """A server under callgrind, asked on one connection. It is left alone until all of its threads
-    sleep before the next request comes, so that how often it waits is always the same."""
+    """A server under callgrind, with one connection. Each request waits until all threads sleep, so that
+    the number of waits is always the same."""
 
     def __init__(self, name, *command):
         words, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
-        # Valgrind tells each time that it does not know openat2; the server then does without.
+        # Valgrind logs each unknown openat2 call; the server falls back to openat.
         with open(f"{self.out}.log", "w") as log:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
         self.limit = threading.Timer(RUN_SECONDS, self.process.kill)
@@ -165,7 +165,7 @@ class Counted:
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
         quiet = 0
         while quiet < 3:
-            # One that ended and was not waited for still has its task, which never sleeps again.
+            # A zombie process still has a task, which never sleeps again.
             if self.process.poll() is not None:
                 self.ended()
             states = [(task / "stat").read_text().rsplit(") ", 1)[1][0] for task in tasks.iterdir()]
@@ -190,7 +190,8 @@ class Counted:
 
 
 def server_count(name, make, warm, path, times):
-    """Instructions of one request: a server that is asked `times` and one that is asked twice that."""
+    """Returns the instructions of one request, from a server with `times` requests and one with twice as
+    many."""
     counts = [again(lambda n=n: server_total(f"{name} {n}", make, warm, path, n)) for n in (times, 2 * times)]
     return {name: (counts[1] - counts[0]) // times}
 
@@ -204,13 +205,13 @@ def server_total(run, make, warm, path, times):
 
 
 def again(count):
-    """Callgrind itself may fail an assertion (3.19, threads.c), and the server ends with it: about one
-    run of the origin's in five."""
+    """Repeats a run after an assertion in callgrind itself (3.19, threads.c), which ends about one in five
+    runs of the origin."""
     for _ in range(9):
         try:
             return count()
         except (OSError, RuntimeError, subprocess.SubprocessError) as why:
-            print(f"once more: {why}", file=sys.stderr)
+            print(f"repeating: {why}", file=sys.stderr)
     return count()
 
 
@@ -218,8 +219,8 @@ def again(count):
 
 
 def film(server):
-    """What players ask for, in their order: playlists and a segment of the built-in film. Each is
-    asked for a few times, so that what is made once is made."""
+    """Requests playlists and a segment of the built-in film in the order of a player. Each is requested
+    several times first, so that one-time work is done."""
     multivariant = "/demo/.m3u8"
     media = resolve(multivariant, re.search(SEGMENT_URL, server.ask(multivariant), re.M)[1])
     segment = resolve(media, re.search(SEGMENT_URL, server.ask(media), re.M)[1])
@@ -235,9 +236,8 @@ def resolve(base, uri):
 
 
 def origin_tasks(args):
-    # One segment of all, and only room for its plan: what is asked for again is gathered in memory of our
-    # own where it fits, and callgrind 3.19 ends with an assertion when that is first written to. So
-    # transport streams, which are always kept there, are counted in `media` only.
+    # The segment cache has room for a plan only: callgrind 3.19 fails an assertion when the arena is first
+    # written to. Transport streams are always stored in the arena, so they are counted in `media` only.
     flags = ["--segment", "60s", "--segment-memory", "1MiB"]
     anew = [*flags[:2], "--segment-memory", "0B"]
     for name, what, flags, times in (
@@ -258,7 +258,7 @@ def origin_tasks(args):
 
 
 class Upstream:
-    """Answers any GET with the bytes that its first part asks for, fresh for an hour."""
+    """An origin that returns as many bytes as the first path component names, cacheable for an hour."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -327,7 +327,7 @@ def compare(args, kept, counts):
     tools = made_with()
     elsewhere = kept["made_with"] != tools
     more, less = [], []
-    print(f"| instructions | now | kept | by |\n|{'---|' * 4}")
+    print(f"| instructions | now | stored | change |\n|{'---|' * 4}")
     for name, count in counts.items():
         before = kept["counts"].get(name)
         change = count / before - 1 if before else 0
@@ -340,19 +340,19 @@ def compare(args, kept, counts):
     if args.renew:
         all_counts = {**kept["counts"], **counts} if args.only else counts
         KEPT.write_text(json.dumps({"made_with": tools, "counts": all_counts}, indent=2) + "\n")
-        print(f"kept in {KEPT.relative_to(ROOT)}")
+        print(f"stored in {KEPT.relative_to(ROOT)}")
         return 0
     if elsewhere:
-        print(f"made with {tools}, kept with {kept['made_with']}: the margin is {MARGIN_ELSEWHERE:.0%}")
+        print(f"made with {tools}, stored with {kept['made_with']}: the margin is {MARGIN_ELSEWHERE:.0%}")
     for name in less:
-        print(f"{name}: less than is kept, or new: keep it with scripts/callgrind.sh --renew")
+        print(f"{name}: faster than stored, or new: store it with scripts/callgrind.sh --renew")
     for what in more:
         print(f"FAILED {what}")
     if more:
-        print("where it goes: callgrind_annotate target/callgrind/FILE; if it is worth it, --renew and say why")
+        print("see callgrind_annotate target/callgrind/FILE; if the cost is justified, store it with --renew and give the reason in the commit")
     missing = [] if args.only else sorted(set(kept["counts"]) - set(counts))
     for name in missing:
-        print(f"FAILED {name}: kept, but nothing counts it any more")
+        print(f"FAILED {name}: stored, but no longer counted")
     return 1 if more or missing else 0
 
 

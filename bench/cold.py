@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what the first segment of a film costs `headwater serve` that never saw it.
+"""Measures the cost of the first segment of a film that `headwater serve` has not read before.
 
-For a two-hour film, progressive and fragmented, from the film itself, with its index on disk from
-an earlier start, and with an index MP4: reads and bytes of storage by reason (by the server's own
-counters), and milliseconds from the request for the playlist to the first segment's last byte, in
-a process that has just started. Medians over rounds. Keeps the table under bench/runs/.
+For a two-hour film, progressive and fragmented, measures storage reads and bytes by reason (from the
+server's counters), and milliseconds from the playlist request to the last byte of the first segment,
+in a new process. The index comes from the film itself, from disk, or from an index MP4. Medians over
+rounds. Saves the table under bench/runs/.
 
-Files are in the page cache, so that what is timed is work; over a network each read is at least a
-round trip more.
+Files are in the page cache, so the time is CPU work. Over a network, each read adds at least a round
+trip.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def make_film(work, loop, flags, minutes):
     film = library / "film.mp4"
     times = minutes * 60 // LOOP_SECONDS - 1
     ffmpeg("-stream_loop", times, "-i", loop, "-c", "copy", *flags, film)
-    # What was changed a moment ago is not kept on disk yet.
+    # Indexes of recently changed films are not persisted.
     then = time.time() - 60
     os.utime(film, (then, then))
     subprocess.run([SERVER, "index", film, "-o", library / "made"], check=True, stdout=subprocess.DEVNULL)
@@ -90,7 +90,7 @@ def measure(args, work, kind, film):
     library, kept = film.parent, work / "kept"
     shutil.rmtree(kept, ignore_errors=True)
     on_disk = ["--index-cache", "memory+disk", "--index-cache-dir", kept]
-    # Fills the disk.
+    # Fills the index cache on disk.
     first_segment(library, "film.mp4", on_disk)
     cases = {
         "nothing": ("film.mp4", []),
@@ -123,7 +123,7 @@ def measure(args, work, kind, film):
 
 
 def first_segment(library, title, flags):
-    """Starts a server, asks for the first segment as a player does: (milliseconds, counts)."""
+    """Starts a server and requests the first segment like a player. Returns (milliseconds, counts)."""
     words = [SERVER, "serve", library, "--listen", "127.0.0.1:0", "--workers", "1", *flags]
     server = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -178,7 +178,7 @@ def report(args, rows):
     if not args.no_save:
         path = ROOT / "bench/runs" / f"{date}-{cores}-cores-cold.md"
         path.write_text(text)
-        print(f"kept as {path.relative_to(ROOT)}", file=sys.stderr)
+        print(f"saved as {path.relative_to(ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

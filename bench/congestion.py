@@ -1,8 +1,7 @@
-"""With which congestion control a comparison is made: the machine's, or another one, in a network of its own.
+"""Chooses the congestion control of a benchmark: that of the machine, or another in a network namespace.
 
-It decides as much as the servers do. BBR paces: each 64 KiB on loopback is let go by a timer's
-interrupt, on the sender's core. Without pacing the client's acknowledgements let them go, on the
-client's.
+It affects the result as much as the servers do. BBR paces: a timer interrupt on the sender's core
+releases each 64 KiB on loopback. Without pacing, acknowledgements release them on the client's core.
 """
 
 import os
@@ -14,12 +13,12 @@ MARK = "HEADWATER_BENCH_CONGESTION"
 
 def add_argument(parser):
     parser.add_argument(
-        "--congestion", metavar="NAME", help="in a network namespace of its own, with this algorithm (needs root)"
+        "--congestion", metavar="NAME", help="congestion control to use, in a separate network namespace (needs root)"
     )
 
 
 def enter(name):
-    """Starts this program again, in a namespace where `name` is the default; returns at once if it is there."""
+    """Restarts this program in a network namespace where `name` is the default. Returns if it is already."""
     if not name or os.environ.get(MARK) == name:
         return
     script = f'ip link set lo up && echo "$0" >{SETTING} && exec "$@"'
@@ -28,6 +27,6 @@ def enter(name):
 
 
 def kernel():
-    """Linux, and what its connections are controlled by."""
+    """Returns the kernel version and the congestion control."""
     with open(SETTING) as setting:
         return f"Linux {os.uname().release}, {setting.read().strip()}"

@@ -1,4 +1,4 @@
--- Asks for the paths of the file named by PATHS, one after the other, for ever.
+-- Requests the paths in the file $PATHS in turn, endlessly.
 local paths = {}
 function init(args)
   for line in io.lines(os.getenv("PATHS")) do

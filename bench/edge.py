@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures `headwater edge` beside Varnish and nginx's proxy_cache, in front of the same nginx.
+"""Compares `headwater edge` with Varnish and nginx's proxy_cache in front of the same nginx.
 
-Interleaved rounds; the cache under test on core 0, client and origin on core 1; figures per
-CPU-second of the cache. Then tails at half of saturation, the memory of idle clients, and one long
-object. Prints tables and keeps them, with all rounds, under bench/runs/. Ends with 0 if all holds
-that is asked for.
+Rounds are interleaved. The cache runs on core 0, client and origin on core 1, and figures are per
+CPU-second of the cache. Then measures tail latencies at half of saturation, memory of idle clients,
+and one long object. Saves the tables with all rounds under bench/runs/. Exits with 0 if all targets
+are met.
 """
 
 import json
@@ -30,7 +30,7 @@ KINDS = {
 }
 COUNT = 60
 SIZES = {"large": 983_000, "small": 5_000}
-# What is asked for: at least so many times another cache's figure.
+# Targets: the least ratio to another cache's figure.
 ASKED = [
     ("hit 1 MB", "varnish", 1.0),
     ("hit 1 MB", "nginx", 2.0),
@@ -38,8 +38,8 @@ ASKED = [
     ("miss 1 MB", "varnish", 1.0),
     ("miss 5 KB", "varnish", 1.0),
 ]
-# Of our own: bytes a client that stays, and the memory of an edge with 256 MiB of kept answers while
-# 1 GiB is sent to four clients.
+# Absolute targets: bytes per idle client, and memory of an edge with 256 MiB of cached responses while
+# it sends 1 GiB to four clients.
 IDLE_BYTES_MAX = 32 << 10
 LONG_BYTES_MAX = 512 << 20
 
@@ -81,7 +81,7 @@ def arguments():
     congestion.add_argument(parser)
     args = parser.parse_args()
     congestion.enter(args.congestion)
-    # What is kept of a day is with the machine's own.
+    # Only runs with the congestion control of the machine are saved.
     args.no_save = args.no_save or bool(args.congestion)
     return args
 
@@ -251,7 +251,7 @@ def report(args, rounds, caches, tails, idle, long):
 
 
 def ratio(rounds, kind, other):
-    """Ours beside another's, medians of all rounds."""
+    """Compares our figures with another cache's: medians of all rounds."""
     ours, theirs = (
         [per_cpu(kind, r) for r in rounds if r["kind"] == kind and r["server"] == name]
         for name in ("headwater", other)

@@ -1,5 +1,5 @@
-"""What bench/edge.py measures beside throughput: tails at half of saturation, what idle clients take,
-and one long object.
+"""The measurements of bench/edge.py other than throughput: tail latencies at half of saturation, memory
+of idle clients, and one long object.
 """
 
 import json
@@ -15,17 +15,17 @@ import time
 import urllib.request
 
 IDLE = 10_000
-# Before anything is measured: what a server keeps for its first clients it keeps once.
+# Clients before the measurement, because a server allocates some memory for its first clients only.
 IDLE_FIRST = 200
-# The body of an answer, at least.
+# The least body length of a response.
 IDLE_ANSWER_BYTES = 5_000
 LONG_BYTES = 1 << 30
 TAIL_KINDS = {"hit 5 KB": "/small/1", "hit 1 MB": "/large/1"}
 
 
 def tails(args, binary, caches, rounds):
-    """p99.9 of latencies from when requests were due, at half of what the slowest cache can do: at half
-    of what the fastest can, the client that shares core 1 with the origin is what one measures."""
+    """Returns p99.9 of the latency from the scheduled time, at half the rate of the slowest cache. At half
+    the rate of the fastest one, the client on core 1 would be the bottleneck."""
     found = []
     for number in range(args.rounds):
         for kind, path in TAIL_KINDS.items():
@@ -57,9 +57,8 @@ def tail(args, binary, url, rate):
 
 
 def idle(cache):
-    """Bytes of the cache's own memory for each of 10,000 clients that have asked once and stay: of all,
-    and of the second half of them. The cache has just been started, and has had the first clients: what
-    earlier work has left in its heap would otherwise be what clients are given."""
+    """Returns private bytes per client with 10,000 idle clients: for all, and for the second half. The cache
+    is new, because clients would otherwise reuse heap memory of earlier work."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, IDLE + IDLE_FIRST + 1000), hard))
     host, port = cache.url.removeprefix("http://").split(":")
@@ -96,7 +95,7 @@ def private_bytes(cache):
 
 
 def long_object(cache, work):
-    """The most that the process has in memory while 1 GiB is sent to four clients at a time."""
+    """Returns the peak memory while 1 GiB is sent to four clients at once."""
     path = work / "files" / "long"
     with open(path, "wb") as file:
         file.truncate(LONG_BYTES)

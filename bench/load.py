@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measures `headwater load` beside wrk, h2load, hey, oha and, where PATH has one, Vegeta.
+"""Compares `headwater load` with wrk, h2load, hey, oha and, if it is in PATH, Vegeta.
 
-Two questions, all against the same nginx: how much can each ask per CPU-second of its own (closed
-loop, one thread, 5 KB and 1 MB), and do percentiles agree at the same rate. Interleaved rounds in
-rotating order; nginx on core 0, the client on core 1; medians over rounds. Exits 0 where all that
-`headwater load` is held to holds, else 1. oha is installed from crates.io to a cache outside this
-folder if it is missing.
+All test the same nginx. Measures requests per CPU-second of the client (closed loop, one thread, 5 KB
+and 1 MB), and compares percentiles at equal rates. Rounds are interleaved in rotating order; nginx runs
+on core 0, the client on core 1. Exits with 0 if all targets are met. Installs oha from crates.io into a
+cache outside this folder if it is missing.
 """
 
 import json
@@ -24,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from run import BINARY, ROOT, cpu_model, free_port, nginx_version, round_arguments, wait_for  # noqa: E402
 
 SIZES = {"5 KB": 5_000, "1 MB": 1_000_000}
-# (rival, size): least ratio of ours to theirs, a CPU-second.
+# (tool, size): the least ratio of our figure to theirs, per CPU-second.
 HELD_TO = {
     ("wrk", "5 KB"): 1.0, ("wrk", "1 MB"): 1.0, ("hey", "5 KB"): 3.0, ("hey", "1 MB"): 3.0,
     ("oha", "5 KB"): 1.5, ("oha", "1 MB"): 1.5,
@@ -32,7 +31,7 @@ HELD_TO = {
 OHA = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "headwater/oha"
 PERCENTILES = ("p50", "p90", "p99")
 TOOLS = ("headwater", "wrk", "h2load", "hey", "oha") + (("vegeta",) if shutil.which("vegeta") else ())
-# Who tells percentiles at a rate, and from when they count.
+# Tools that report percentiles at a rate, and the start of their latencies.
 TOLD = (("headwater", "due"), ("oha", "due"), ("headwater", "sent"), ("h2load", "sent"),
         ("hey", "sent"), ("vegeta", "sent"))  # fmt: skip
 
@@ -57,7 +56,7 @@ def main():
 
 def arguments():
     parser = round_arguments(__doc__)
-    parser.add_argument("--rate", type=int, default=2000, help="requests a second for percentiles")
+    parser.add_argument("--rate", type=int, default=2000, help="requests per second for percentiles")
     args = parser.parse_args()
     # wrk takes whole seconds only.
     args.seconds = max(1, round(args.seconds))
@@ -100,7 +99,7 @@ def serve(work):
 
 def commands(tool, url, args, oha, rate, log):
     seconds, connections = f"{args.seconds:g}", str(args.connections)
-    # These pace each connection by itself.
+    # These tools pace each connection separately.
     each = str(rate / args.connections) if rate else ""
     if tool == "headwater":
         pace = str(rate) if rate else "max"
@@ -129,7 +128,7 @@ def targets(url, log):
 
 
 def read(tool, text, log):
-    """Requests that ended well, and latencies in ms where the tool says them."""
+    """Returns successful requests, and latencies in ms if the tool reports them."""
     if tool == "headwater":
         summary = json.loads(text)["summary"]
         if summary["errors"]:
@@ -140,7 +139,7 @@ def read(tool, text, log):
     if tool == "wrk":
         return int(re.search(r"(\d+) requests in", text)[1]), {}
     if tool == "h2load":
-        # It sums up as mean and deviation; its log says start, status and microseconds of each.
+        # h2load prints mean and deviation only. Its log has start, status and microseconds of each request.
         took = sorted(int(line.split()[2]) for line in log.read_text().splitlines()) if log.exists() else []
         at = lambda p: took[min(len(took) - 1, int(len(took) * int(p[1:]) / 100))] / 1000
         return int(re.search(r"(\d+) succeeded", text)[1]), {f"{p} sent": at(p) for p in PERCENTILES if took}
@@ -213,7 +212,7 @@ def report(args, rounds):
 
 
 def closed_loop(rounds, verdicts):
-    """Requests a CPU-second of each, and beside it ours: paired, round by round."""
+    """Formats requests per CPU-second, with ratios paired round by round."""
     lines = [
         "",
         "| closed loop | a CPU-second of the client | headwater / it: median (all rounds) | held to |",
@@ -238,7 +237,7 @@ def closed_loop(rounds, verdicts):
 
 
 def at_a_rate(args, rounds):
-    """Percentiles, those that count from the same moment beneath each other."""
+    """Formats percentiles, grouped by the start of the latency."""
     lines = ["", f"| {args.rate} requests/s of 5 KB, ms | p50 | p90 | p99 | sent/s |", "|---|---|---|---|---|"]
     for tool, since in TOLD:
         mine = [r for r in rounds if r["kind"] == "rate" and r["tool"] == tool]

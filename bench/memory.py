@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures what a thousand titles in use cost `headwater serve` in memory, at default settings.
+"""Measures the memory of `headwater serve` with a thousand titles in use, at default settings.
 
-Asks each title for its multivariant playlist, one media playlist and one segment; once with films
-of ten minutes and once with films of two hours. Fails where anonymous memory exceeds the budget:
-the bound of `index-memory`, and 64 MiB for everything else. Keeps the table under bench/runs/.
+Requests a multivariant playlist, a media playlist and a segment of each title, with films of ten minutes
+and of two hours. Fails if anonymous memory exceeds the budget: `index-memory` plus 64 MiB. Saves the
+table under bench/runs/.
 """
 
 import argparse
@@ -24,7 +24,7 @@ MIB = 1 << 20
 # The default of `index-memory`.
 INDEX_BYTES_MAX = 512 * MIB
 OTHER_BYTES_MAX = 64 * MIB
-# Renditions of a film: size and bitrate. The first one carries the sound.
+# Renditions of a film: size and bitrate. The first one contains the audio.
 RENDITIONS = (("320x180", "60k"), ("160x90", "30k"))
 LOOP_SECONDS = 20
 
@@ -44,14 +44,14 @@ def main():
         shutil.rmtree(work, ignore_errors=True)
     report(args, rows)
     if any(row["anonymous"] > budget() for row in rows):
-        sys.exit("more anonymous memory than the budget")
+        sys.exit("anonymous memory exceeds the budget")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--titles", type=int, default=1000)
     parser.add_argument("--minutes", type=int, nargs="+", default=[10, 120])
-    parser.add_argument("--clients", type=int, default=16, help="titles asked for at once")
+    parser.add_argument("--clients", type=int, default=16, help="titles requested at once")
     parser.add_argument("--no-save", action="store_true")
     return parser.parse_args()
 
@@ -64,7 +64,7 @@ def budget():
 
 
 def encode(work, size, rate, sound):
-    """A short film: 25 pictures a second with B-frames, a key frame each 2 s."""
+    """Makes a short film: 25 frames per second with B-frames, a key frame every 2 s."""
     path = work / f"{size}.mp4"
     ffmpeg(
         "-f", "lavfi", "-i", f"testsrc2=s={size}:r=25:d={LOOP_SECONDS}",
@@ -77,7 +77,7 @@ def encode(work, size, rate, sound):
 
 
 def make_library(folder, loops, minutes, titles):
-    """One film, under as many names: links share the bytes, not what is known of them."""
+    """Links one film under many names. The links share bytes, but not indexes."""
     first = folder / "0000"
     first.mkdir(parents=True)
     for loop in loops:
@@ -126,7 +126,7 @@ def measure(args, library, minutes):
 
 
 def play(address, multivariant):
-    """What a player asks for first: the list, one rendition's list, one segment."""
+    """Requests what a player requests first: two playlists and one segment."""
     client = http.client.HTTPConnection(address, timeout=60)
     media = first_uri(multivariant, get(client, multivariant))
     get(client, first_uri(media, get(client, media)))
@@ -152,7 +152,7 @@ def metric(text, name):
 
 
 def memory(pid):
-    """What the kernel says of a process, in bytes."""
+    """Returns a memory figure of a process in bytes."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     names = ("VmRSS", "VmHWM", "RssAnon", "RssFile")
     return {name: int(re.search(rf"{name}:\s+(\d+)", status)[1]) * 1024 for name in names}

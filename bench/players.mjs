@@ -1,10 +1,10 @@
-// One real player (hls.js or dash.js, as player/vendor.sh fetched it) in headless Chromium, on a bare
-// page: what its video element showed, as one JSON line.
+// Runs a real player (hls.js or dash.js from player/vendor.sh) on an empty page in headless Chromium, and
+// prints measurements of its video element as one JSON line.
 //
 //   node bench/players.mjs hls|dash own|dynamic|throughput|bola MANIFEST SECONDS BUFFER_SECONDS BEGIN_UNIX_MS
 //
-// The script is put into the page, so nothing but the film crosses the line. Players keep their
-// defaults but for the length of the buffer, and dash.js plays by one of its rules where it is told.
+// The script is injected into the page, so that only the film crosses the link. Players have default
+// settings except for the buffer length and, for dash.js, the rule.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch } from '../tests/judge/browser.mjs';
@@ -14,9 +14,9 @@ const vendor = path.join(path.dirname(fileURLToPath(import.meta.url)), '../playe
 const script = { hls: 'hls.min.js', dash: 'dash.all.min.js' }[kind];
 
 const browser = await launch();
-if (!browser) throw new Error('no Chromium here: scripts/install.sh bench');
+if (!browser) throw new Error('Chromium is not installed; run scripts/install.sh bench');
 const page = await browser.newPage();
-await page.goto(new URL('/blank', manifest).href); // Whatever it answers, the page is of its origin.
+await page.goto(new URL('/blank', manifest).href); // Any response gives the page the origin of the server.
 await page.setContent('<!doctype html><video muted></video>');
 await page.addScriptTag({ path: path.join(vendor, script) });
 await new Promise((resolve) => { setTimeout(resolve, Number(begin) - Date.now()); });

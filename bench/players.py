@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures emulated viewers beside hls.js and dash.js in Chromium, over the same emulated lines.
+"""Compares emulated viewers with hls.js and dash.js in Chromium over the same emulated links.
 
-`headwater serve` serves one title at one end of `headwater lab link`, a player plays it at the other:
-every player has a line and a server of its own, all on a line's rate run at the same time, and all
-hold the same seconds of film at most. Exits 1 where an emulated viewer's mean bitrate is not within a
-factor of two of the real player's of the same manifest, or the time it stalled neither is within a
-factor of two nor differs by a few seconds at most, or a line was late. Needs root, Chromium, tests/judge's node_modules and the vendored players.
+`headwater serve` runs at one end of `headwater lab link` and a player at the other. Every player has a
+link and a server to itself, all players of a link rate run at once, and all have the same buffer limit.
+Exits with 1 if the mean bitrate of an emulated viewer differs from the real player of the same manifest
+by more than a factor of two, if the stalled time differs by more than a factor of two and a few seconds,
+or if a link was late. Needs root, Chromium, the node_modules of tests/judge, and the vendored players.
 """
 
 import argparse
@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from run import ROOT, cpu_model, ffmpeg, get  # noqa: E402
 
 LADDER = {180: 300, 270: 800, 360: 2000, 540: 4000}  # picture height: kb/s
-# A line's rate, and for a trace the seconds from which on it has it.
+# Rates of a link; for a trace, with the second from which each applies.
 LINES = {
     "0.3 Mb/s": "300kbit",
     "1.5 Mb/s": "1500kbit",
@@ -33,7 +33,7 @@ LINES = {
     "starved": [(0, "2mbit"), (20, "150kbit"), (45, "2mbit"), (60, "end")],
 }
 LINE = ["--delay", "40ms", "--queue", "64KiB"]
-# Who plays which manifest: (real or emulated, rule). dash.js has the rules' originals; hls.js its own.
+# Players per manifest: (real or emulated, rule). dash.js has the original rules, hls.js its own.
 RULES = ("dynamic", "throughput", "bola")
 PLAYERS = {
     "hls": [("hls.js", "own"), *(("emulated", rule) for rule in RULES)],
@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=45)
     parser.add_argument("--buffer", type=int, default=15)
-    parser.add_argument("--only", default="", help="only the lines whose name contains this; the run is not kept")
+    parser.add_argument("--only", default="", help="only links whose name contains this; the run is not saved")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/headwater")
     parser.add_argument("--no-save", action="store_true")
     args = parser.parse_args()
@@ -72,7 +72,7 @@ def main():
 
 
 def make_title(folder, seconds):
-    """The ladder at constant rates, a key frame every two seconds, and the sound."""
+    """Makes renditions at constant bitrates with a key frame every two seconds, and the audio."""
     folder.mkdir(parents=True)
     rate = "nal-hrd=cbr:force-cfr=1:keyint=48:min-keyint=48:scenecut=0"
     outputs = []
@@ -94,7 +94,7 @@ def serve_words(args, work, listen):
 
 
 def declared_kbps(args, work):
-    """What the manifests state: kind → picture height → kb/s. Emulated viewers count in these too."""
+    """Returns the declared bitrates: manifest kind → video height → kb/s. Emulated viewers use them too."""
     with subprocess.Popen(serve_words(args, work, "127.0.0.1:0"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         url = server.stdout.readline().split()[-1] + "/title/"
         playlist, mpd = get(url + ".m3u8").decode(), get(url + ".mpd")
@@ -123,7 +123,7 @@ def play(args, work, line, declared):
 
 
 class Cell:
-    """A line with a server, and one player."""
+    """A link with a server and one player."""
 
     def __init__(self, args, work, line, kind, who, rule):
         self.args, self.work, self.line, self.kind, self.who, self.rule = args, work, line, kind, who, rule
@@ -185,13 +185,13 @@ class Cell:
 
 
 def original(rows, row):
-    """The real player of the same manifest over the same line, and of the same rule where it has it."""
+    """Returns the real player of the same manifest on the same link, with the same rule if it has it."""
     beside = [r for r in rows if (r["line"], r["kind"]) == (row["line"], row["kind"]) and r["who"] != "emulated"]
     return next(r for r in beside if r["rule"] in (row["rule"], "own"))
 
 
 def judge(rows):
-    """dash.js's rules beside dash.js's; hls.js has none of ours, so beside it what we take by default."""
+    """Pairs rules with those of dash.js. hls.js has none of them, so it is paired with our default rule."""
     faults = [f"{row['line']}: the line was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS]
     for row in rows:
         if row["who"] != "emulated" or (row["kind"] == "hls" and row["rule"] != RULES[0]):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures what HTTP/2 to the storage would bring: segments of 983 KB over TLS from nginx, behind a
-relay that makes a round trip 15 ms long, on sixteen connections of HTTP/1.1 and on one and four of
-HTTP/2 with as many requests under way. The client is h2load, so nothing of ours is judged, only the
-choice of decision 5. Compare within one run only. Keeps the run under bench/runs/.
+"""Measures the effect of HTTP/2 to the storage: segments of 983 KB over TLS from nginx, with a round trip
+of 15 ms, on sixteen HTTP/1.1 connections, and on one and four HTTP/2 connections with as many concurrent
+requests. The client is h2load, so this tests decision 5, not our code. Compare figures of one run only.
+Saves the run under bench/runs/.
 
   python3 bench/protocols.py --rounds 3
 """
@@ -41,7 +41,7 @@ def main():
 
 
 def measure(args, port):
-    """Per way, each round's MB/s and mean milliseconds."""
+    """Returns MB/s and mean milliseconds of each round, per protocol."""
     found = {way: [] for way in WAYS}
     for _ in range(args.rounds):
         for way, flags in WAYS.items():
@@ -68,7 +68,7 @@ def report(args, found):
     if not args.no_save:
         path = ROOT / "bench/runs" / f"{time.strftime('%Y-%m-%d')}-{cores}-cores-protocols.md"
         path.write_text(text)
-        print(f"kept as {path.relative_to(ROOT)}", file=sys.stderr)
+        print(f"saved as {path.relative_to(ROOT)}", file=sys.stderr)
 
 
 def serve(work):

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what a segment of a remote film costs `headwater serve`, per CPU-second.
+"""Measures how many segments of a remote film `headwater serve` sends per CPU-second.
 
-The film lies at an nginx that serves plain files over HTTP, beside the client on core 1; the server
-is on core 0 and packages just in time. Three ways: every segment read from the storage ("cold": no
-memory for parts of films, none for segments), and the defaults, where the second asker is told from
-memory. With --nginx-vod PATH, an nginx that has nginx-vod-module (built elsewhere; it is AGPL) is
-measured in the same rounds, in its remote mode with its metadata cache on. Keeps the table and all
-rounds under bench/runs/.
+An nginx on core 1 serves the film over HTTP; the client runs there too. The server runs on core 0 and
+packages just in time. "cold" reads every segment from the storage (no caches); with default settings,
+repeated requests hit the cache. With --nginx-vod PATH, the same rounds measure an nginx with
+nginx-vod-module (built elsewhere; it is AGPL) in remote mode with its metadata cache. Saves the table
+and all rounds under bench/runs/.
 
   python3 bench/remote.py --rounds 5 --seconds 4
 """
@@ -58,7 +57,7 @@ def arguments():
 
 
 class Pinned:
-    """A server on a core of its own."""
+    """A server on core 0."""
 
     def start(self, core, *words, **more):
         self.process = subprocess.Popen(["taskset", "-c", core, *map(str, words)], stderr=subprocess.DEVNULL, **more)
@@ -143,7 +142,7 @@ def report(args, rounds):
     if not args.no_save:
         path = run.ROOT / "bench/runs" / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-remote.md"
         path.write_text(text + "\n```\n" + "\n".join(json.dumps(one) for one in rounds) + "\n```\n")
-        print(f"kept as {path.relative_to(run.ROOT)}", file=sys.stderr)
+        print(f"saved as {path.relative_to(run.ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures `headwater serve` beside nginx with ready-made files of the same bytes.
+"""Compares `headwater serve` with nginx, which serves ready-made files of the same bytes.
 
-Interleaved rounds, a core for the server and one for the client, figures per CPU-second of the
-server. Prints a table and keeps it, with all rounds, under bench/runs/.
+Rounds are interleaved, server and client have a core each, and figures are per CPU-second of the server.
+Prints a table, and saves it with all rounds under bench/runs/.
 """
 
 import argparse
@@ -54,12 +54,12 @@ def arguments():
 
 
 def round_arguments(what):
-    """What every comparison in interleaved rounds is told."""
+    """Returns the parser of the arguments that all interleaved comparisons share."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--only", help="only the kinds whose name contains this")
+    parser.add_argument("--only", help="only kinds whose name contains this")
     parser.add_argument("--no-save", action="store_true")
     return parser
 
@@ -68,8 +68,8 @@ def round_arguments(what):
 
 
 def make_films(folder, seconds):
-    """Two constant-rate renditions with sound, 1 MB and 127 KB for each 2 s: as one interleaved
-    file each, and the large one also as a folder with a file for each track."""
+    """Makes two constant-bitrate renditions with audio, 1 MB and 127 KB per 2 s, as interleaved files. The
+    large one is also made as a folder with a file per track."""
     folder.mkdir(parents=True)
     for name, size, kbps in (("large", "1280x720", 3900), ("small", "640x360", 500)):
         rate = "nal-hrd=cbr:force-cfr=1:keyint=48:min-keyint=48:scenecut=0"
@@ -94,7 +94,7 @@ def ffmpeg(*args):
 
 
 def list_kinds(url):
-    """What is measured: name → paths, as real manifests list them."""
+    """Returns the paths of each kind, as the manifests list them."""
     kinds = {}
     for film, label in (("large", "1 MB"), ("small", "127 KB")):
         kinds[f"CMAF {label}"] = segments(url, f"/{film}-apart/.m3u8", "video=")
@@ -129,7 +129,7 @@ def get(url):
 
 
 def make_ready(folder, url, kinds):
-    """Files of the same bytes, under the same paths, for nginx."""
+    """Writes files with the same bytes under the same paths for nginx."""
     for path in {path for paths in kinds.values() for path in paths}:
         file = folder / urllib.parse.unquote(path.lstrip("/").split("?")[0])
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,7 @@ def wait_for(url, stop=lambda: None):
         except OSError:
             time.sleep(0.05)
     stop()
-    sys.exit(f"nothing answers at {url}")
+    sys.exit(f"no response from {url}")
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────
@@ -250,7 +250,7 @@ def wrk(args, server, paths, work, script="cycle.lua"):
 
 
 def discard(args, server, paths, work, _script="cycle.lua", cores="1"):
-    """As `wrk`, by a client that drops what it receives in the kernel: `headwater load rate`."""
+    """Measures like `wrk`, with `headwater load rate`, which discards bodies in the kernel."""
     listing = work / "targets"
     listing.write_text("".join(f"GET {server.url}{path.split('?')[0]}\n\n" for path in paths))
     before = cpu(server)
@@ -264,7 +264,7 @@ def discard(args, server, paths, work, _script="cycle.lua", cores="1"):
 
 
 def load(target, rate, seconds, connections, cores="1", *flags):
-    """A run of `headwater load rate`: its JSON. Nothing may fail."""
+    """Runs `headwater load rate` and returns its JSON. Exits on any error."""
     words = ["--rate", rate, "--threads", 1, "--duration", f"{seconds:g}s", "--connections", connections]
     output = subprocess.run(
         ["taskset", "-c", cores, *map(str, [BINARY, "load", "rate", target, *words, *flags, "--json", "-"])],

@@ -1,12 +1,12 @@
-"""Ten thousand viewers whose lines carry 300 kb/s each: connections that ask for a segment, take it
-as slowly, and ask again, for `bench/table.py`. Nothing but reading is done here, in one thread."""
+"""Emulates ten thousand viewers at 300 kb/s for `bench/table.py`. Each connection requests a segment,
+reads it at that rate, and requests the next. One thread does all reading."""
 
 import re
 import resource
 import socket
 import time
 
-# Of the kernel, for one connection at this end: a slow line holds little.
+# The receive buffer of a connection. It is small, because little data is in flight on a slow link.
 RECEIVE_BYTES = 32 << 10
 TICKS_A_SECOND = 4
 
@@ -19,7 +19,7 @@ def allow_descriptors(count):
 
 
 class Viewer:
-    """One connection: what it asks for next, and what of the answer is still to come."""
+    """A connection, its next request, and the bytes that its response still lacks."""
 
     __slots__ = ("left", "next", "socket")
 
@@ -36,11 +36,11 @@ class Viewer:
         self.left = -1
 
     def take(self, most):
-        """Takes up to so many bytes; how many there were."""
+        """Reads up to a number of bytes. Returns how many arrived."""
         try:
             if self.left < 0:
                 return self.head(self.socket.recv(most))
-            # Dropped in the kernel: what is measured is the server.
+            # Discards the bytes in the kernel, because only the server is measured.
             got = self.socket.recv_into(SINK, min(most, self.left), socket.MSG_TRUNC)
         except BlockingIOError:
             return 0
@@ -62,7 +62,7 @@ SINK = bytearray(1 << 16)
 
 
 def watch(url, paths, viewers, kbps, seconds):
-    """Bytes taken by all in `seconds`, after all have begun; `begun()` is told in between."""
+    """Returns the bytes that all viewers read in `seconds`, after all have started. Calls `begun()` before."""
     host, port = url.removeprefix("http://").split(":")
     paths = [path.split("?")[0].encode() for path in paths]
     watching = [Viewer((host, int(port)), n) for n in range(viewers)]
@@ -78,7 +78,7 @@ def watch(url, paths, viewers, kbps, seconds):
 
 
 def play(watching, paths, kbps, seconds):
-    """Every viewer has a turn each quarter of a second, spread evenly over it."""
+    """Serves every viewer once per quarter of a second, evenly spread."""
     share = kbps * 1000 // 8 // TICKS_A_SECOND
     ticks = int(seconds * TICKS_A_SECOND)
     began, total, step = time.monotonic(), 0, max(1, len(watching) // 50)

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Films in an object store: connections kept and opened anew, cold titles, and document 2's set-ups.
+"""Measures films in an object store: pooled and fresh connections, cold titles, and configurations A to F.
 
-An S3 server that checks signatures (seaweedfs, scripts/storage.sh) with TLS, behind a relay of ours
-that makes a round trip 15 ms long. Document 2's film: 4891 s, a picture of 3894 kb/s and sound of
-132 kb/s in files of their own, cut in 2 s, with index MP4s and a server manifest; and a two-hour
-film in one file, unprepared. Measures
+The storage is an S3 server that checks signatures (seaweedfs, scripts/storage.sh) with TLS, behind a
+relay with a round trip of 15 ms. One film is that of document 2: 4891 s, video of 3894 kb/s and audio of
+132 kb/s in separate files, segments of 2 s, with index MP4s and a server manifest. The other is a
+two-hour film in one file without an index. Measures
 
-- pooled beside fresh connections, and HTTP/2 on one, all else alike: throughput, latencies, connections;
-- what a title nobody asked for yet costs up to its first segment: requests that wait for each
-  other, and milliseconds;
-- OUT/IN for experiments/configurations A to F: bytes to clients beside bytes from the storage, both
-  counted on the wire's side of the same interval, once what each set-up keeps is there.
+- pooled and fresh connections, and HTTP/2 on one connection: throughput, latencies, connections;
+- the first segment of a cold title: sequential requests, and milliseconds;
+- OUT/IN for experiments/configurations A to F: bytes to clients divided by bytes from the storage, in
+  the same interval, after the caches of each configuration are filled.
 
-Where B, D and E have a cache, it is an nginx that keeps server manifests and index MP4s and passes
-the rest. Fails where what is expected by design does not hold; keeps the run under bench/runs/.
+The cache of B, D and E is an nginx that caches server manifests and index MP4s and passes everything
+else. Fails if a property that follows from the design does not hold. Saves the run under bench/runs/.
 
   python3 bench/storage.py --seconds 6 --rounds 3
 """
@@ -57,12 +56,12 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rtt-ms", type=float, default=15)
-    parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="interleaved, of pooled and fresh")
+    parser.add_argument("--seconds", type=float, default=6, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds of pooled and fresh connections")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--film-seconds", type=int, default=4891)
     parser.add_argument("--cold-seconds", type=int, default=7200)
-    parser.add_argument("--only", choices=PARTS, help="one of the three measurements")
+    parser.add_argument("--only", choices=PARTS, help="run one of the three measurements")
     parser.add_argument("--binary", default=ROOT / "target/release/headwater")
     parser.add_argument("--no-save", action="store_true")
     return parser.parse_args()
@@ -72,7 +71,7 @@ def arguments():
 
 
 class Origin:
-    """`headwater serve` over the bucket, with a connection of ours to it."""
+    """`headwater serve` with the bucket as its library, and a client connection to it."""
 
     def __init__(self, bench, *flags):
         endpoint = f"aws_endpoint_url=https://localhost:{bench.relay.port}"
@@ -100,7 +99,7 @@ class Origin:
         return {name: int(value) for name, value in found}
 
     def lists(self, title):
-        """Media playlists: sound, then picture."""
+        """Returns the media playlists: audio, then video."""
         text = self.get(f"{title}/.m3u8").decode()
         names = [name for name in re.findall(r'URI="([^"]+)"', text) if "keyframes" not in name]
         names += [line for line in text.splitlines() if line and line[0] != "#"]
@@ -111,7 +110,7 @@ class Origin:
         return [urllib.parse.urljoin(playlist, line) for line in lines if line and line[0] != "#"]
 
     def first_segment(self, playlist):
-        """The same of the first alone: to resolve thousands of names takes longer than to serve them."""
+        """Returns only the first URL: resolving thousands of names takes longer than serving them."""
         text = self.get(playlist).decode()
         return urllib.parse.urljoin(playlist, re.search(r"^(?!#)(\S+)$", text, re.M)[1])
 
@@ -122,7 +121,7 @@ class Origin:
 
 
 class Bench:
-    """What all measurements share."""
+    """The storage, relay and films that all measurements share."""
 
     def __init__(self, args, work, certificate, relay):
         self.args, self.work, self.certificate, self.relay = args, work, certificate, relay
@@ -132,7 +131,7 @@ class Bench:
         return Origin(self, *flags)
 
     def wait(self):
-        """Until what was put past the door is there for those who come through it."""
+        """Waits until objects that were written through the filer are visible through S3."""
         origin = self.origin()
         until = time.time() + 30
         while origin.ask("/film.ism/.mpd")[0] != 200:
@@ -142,7 +141,7 @@ class Bench:
         origin.stop()
 
     def start_cache(self):
-        """An nginx that keeps server manifests and index MP4s; signatures pass through it."""
+        """Starts an nginx that caches server manifests and index MP4s, and forwards signatures."""
         self.stop()
         at = self.work / "cache"
         shutil.rmtree(at, ignore_errors=True)
@@ -177,8 +176,8 @@ class Bench:
 
 
 def workers(bench, origin, tracks, seconds):
-    """Document 2's worker, several times, spread over the film: sound, then picture, of one time
-    after another. Bytes to clients, bytes from the storage, latencies."""
+    """Runs several workers of document 2, spread over the film. Each requests audio and video of one time
+    after another. Returns bytes to clients, bytes from the storage, and latencies."""
     count = bench.args.clients
     totals, times, lock = [0], [], threading.Lock()
     ready = threading.Barrier(count + 1)
@@ -227,8 +226,7 @@ def workers(bench, origin, tracks, seconds):
 
 
 def connections(bench):
-    """Only whether connections are kept differs, and what is spoken on them: indexes in memory, no
-    segment kept."""
+    """Compares connection pooling and protocols, with indexes in memory and without cached segments."""
     ways = {
         "pooled": ["--storage-connections", "pooled"],
         "fresh": ["--storage-connections", "fresh"],
@@ -252,7 +250,7 @@ def connections(bench):
 
 
 def cold(bench):
-    """A title nobody asked for yet, in a process whose connections stand, and in a new one."""
+    """Measures a cold title, in a process with open connections and in a new one."""
     columns = ["requests", "requests in turn", "ms", "waits for the storage ms", "transfer ms", "connections opened"]
     rows, expected = [], []
     kinds = [("/last.mp4", "moov last", 4), ("/first.mp4", "moov first", 4), ("/last-index.mp4", "index MP4", 2)]
@@ -273,11 +271,11 @@ def cold_once(bench, title, warm):
     records.write_text("")
     origin = bench.origin("--records", records)
     if warm:
-        # Two, as many as a title's requests use at once.
+        # Two connections, as many as the requests of a title use at once.
         origin.get("/film.ism/.m3u8")
     opened = origin.metrics()["headwater_storage_connections_opened_total"]
     since, began = time.time(), time.perf_counter()
-    # The picture's, which is the longer one.
+    # The video segment, which is the longer one.
     playlist = origin.lists(title)[-1]
     origin.get(origin.first_segment(playlist))
     ms = (time.perf_counter() - began) * 1000
@@ -285,8 +283,8 @@ def cold_once(bench, title, warm):
     origin.stop()
     made = storage_records(records, since)
     transfer = sum(ended - first for _, first, ended in made) * 1000
-    # What an answer takes to begin beside its round trip is the storage's own time (and, where there
-    # is no connection yet, making one).
+    # Time to first byte minus a round trip is the time of the storage itself, plus the connection set-up
+    # if there is no connection yet.
     waits = sum(first - asked for asked, first, _ in made) * 1000 - len(made) * bench.args.rtt_ms
     turns, busy_until = 0, 0
     for asked, _, ended in made:
@@ -297,7 +295,7 @@ def cold_once(bench, title, warm):
 
 
 def storage_records(path, since):
-    """When each request of the storage was made, when its answer began, and when that ended."""
+    """Returns the start, first byte and end of each storage request."""
     found = []
     for line in path.read_text().splitlines():
         record = json.loads(line)
@@ -360,7 +358,7 @@ def report(args, parts):
     if not args.no_save:
         path = ROOT / "bench/runs" / f"{time.strftime('%Y-%m-%d')}-{cores}-cores-storage{'-' + args.only if args.only else ''}.md"
         path.write_text(text)
-        print(f"kept as {path.relative_to(ROOT)}", file=sys.stderr)
+        print(f"saved as {path.relative_to(ROOT)}", file=sys.stderr)
     sys.exit(1 if failed else 0)
 
 

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Measures what speed is asked of us, row by row, and prints the whole table: the work, ours, theirs,
-their ratio with its interval, what is asked, and whether it holds; not resolved, where the interval
-lies on both sides of what is asked.
+"""Measures every row of the benchmark table: the work, our figure, theirs, the ratio with its interval, the
+target, and the verdict. A verdict is "not resolved" if the interval contains the target.
 
-Servers are measured in interleaved rounds of rotating order; a ratio is the geometric mean of the
-rounds' own ratios, its interval a bootstrap over rounds (95 %). Where bytes count there are two
-clients: wrk, which copies what it receives, and `headwater load rate`, which drops it in the kernel
-(discard). Keeps the table and the raw rounds under bench/runs/, and fills README's table. Ends
-with 1 where a row falls short.
+Servers are measured in interleaved rounds of rotating order. A ratio is the geometric mean of the ratios
+of all rounds, with a bootstrap interval over rounds (95 %). Throughput in bytes is measured with two
+clients: wrk, which copies bodies, and `headwater load rate`, which discards them in the kernel (discard).
+Saves the table and the raw rounds under bench/runs/, and fills the table of bench/README.md. Exits with 1
+if a row misses its target.
 
   make bench                                        all of it, in under 15 minutes
-  python3 bench/table.py --only edges,tls           some parts, see PARTS; those kept today stay
-  python3 bench/table.py --rounds 3 --seconds 1     shorter, and less sure
+  python3 bench/table.py --only edges,tls           some parts, see PARTS; others of today are kept
+  python3 bench/table.py --rounds 3 --seconds 1     faster, with wider intervals
 """
 
 import collections
@@ -37,7 +36,7 @@ PARTS = {part.__name__: part for part in (
     parts.files, parts.encrypted, parts.long_films, parts.cold_texts, parts.edges, parts.ranges, parts.tls, parts.cores,
     parts.slow_viewers, parts.testers,
 )}  # fmt: skip
-HEAD = ["work", "ours", "theirs", "beside", "ratio (95 %)", "asked", ""]
+HEAD = ["work", "Headwater", "reference", "reference server", "ratio (95 %)", "target", "verdict"]
 
 
 def main():
@@ -51,15 +50,15 @@ def main():
             try:
                 found = part(args, work, ended)
             except (OSError, RuntimeError, SystemExit) as why:
-                # One part that cannot be measured hides none of the others.
+                # A part that cannot be measured does not stop the others.
                 found = [parts.missing(name, why)]
-        rows = [judge(row) | {"rounds": row.raw()} for row in found]
+        rows = [judge_row(row) | {"rounds": row.raw()} for row in found]
         for row in rows:
             print("| " + " | ".join(row["cells"]) + " |", flush=True)
         measured[name] = {"took_s": round(time.monotonic() - began, 1), "rounds": args.rounds,
                           "seconds": args.seconds, "rows": rows}  # fmt: skip
         print(f"{name}: {measured[name]['took_s']} s", file=sys.stderr)
-    tell(args, measured)
+    report(args, measured)
     sys.exit(1 if any(row["verdict"] == "SHORT" for part in measured.values() for row in part["rows"]) else 0)
 
 
@@ -69,16 +68,16 @@ def arguments():
     congestion.add_argument(parser)
     args = parser.parse_args()
     congestion.enter(args.congestion)
-    # wrk takes whole seconds only.
+    # wrk accepts whole seconds only.
     args.seconds = max(1, round(args.seconds))
     args.no_save = args.no_save or bool(args.congestion)
     return args
 
 
-# ── judging ──────────────────────────────────────────────────────────────────────────────────
+# ── verdicts ──────────────────────────────────────────────────────────────────────────────────
 
 
-def judge(row):
+def judge_row(row):
     if row.why:
         verdict = f"NOT MEASURED: {row.why}"
         cells = [row.work, "", "", row.beside, "", row.asks(), verdict]
@@ -88,10 +87,10 @@ def judge(row):
     holds = middle >= row.asked
     shown = f"{middle:.2f} ({low:.2f}–{high:.2f})" if len(ratios) > 1 else f"{middle:.2f}"
     verdict = "pass" if holds else "SHORT"
-    said = verdict if row.asked else "reported"
+    shown_verdict = verdict if row.asked else "reported"
     if row.asked and low < row.asked < high:
-        said += ", not resolved"
-    cells = [row.work, row.show(row.ours), row.show(row.theirs), row.beside, shown, row.asks(), said]
+        shown_verdict += ", not resolved"
+    cells = [row.work, row.show(row.ours), row.show(row.theirs), row.beside, shown, row.asks(), shown_verdict]
     return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.asked,
             "cells": cells}  # fmt: skip
 
@@ -106,13 +105,13 @@ def interval(ratios):
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
 
 
-# ── telling ──────────────────────────────────────────────────────────────────────────────────
+# ── reporting ──────────────────────────────────────────────────────────────────────────────────
 
 
-def tell(args, measured):
+def report(args, measured):
     kept = RUNS / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-table.json"
     if args.only and not args.no_save and kept.exists():
-        # What was measured of the other parts today stays.
+        # Keeps the other parts of today.
         measured = json.loads(kept.read_text())["parts"] | measured
     measured = {name: measured[name] for name in PARTS if name in measured}
     machine = f"{cpu_model()}, {os.cpu_count()} cores, {congestion.kernel()}; {nginx_version()}"
@@ -121,9 +120,9 @@ def tell(args, measured):
     if args.no_save:
         return
     kept.write_text(json.dumps({"machine": machine, "parts": measured}, indent=1) + "\n")
-    kept.with_suffix(".md").write_text(f"# What speed is asked\n\n{table}")
-    readme = ROOT / "README.md"
-    between = f"<!-- bench -->\n{table}\nThe rounds: [{kept.name}](bench/runs/{kept.name}).\n<!-- end of bench -->"
+    kept.with_suffix(".md").write_text(f"# Benchmark table\n\n{table}")
+    readme = ROOT / "bench/README.md"
+    between = f"<!-- bench -->\n{table}\nAll rounds: [{kept.name}](runs/{kept.name}).\n<!-- end of bench -->"
     filled = re.sub(r"<!-- bench -->.*<!-- end of bench -->", lambda _: between, readme.read_text(), flags=re.S)
     readme.write_text(filled)
 

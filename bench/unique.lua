@@ -1,4 +1,4 @@
--- Asks for each path of $PATHS under a query of its own, so that no cache has seen it.
+-- Requests each path in the file $PATHS with a new query, so that no cache has stored it.
 local paths, n = {}, 0
 for line in io.lines(os.getenv("PATHS")) do paths[#paths + 1] = line end
 local run = tostring(os.time()) .. tostring({}):gsub("%W", "")

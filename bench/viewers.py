@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures `headwater load players`: thousands of viewers of a 4 Mb/s ladder in one process.
 
-nginx serves playlists and segments of the right lengths (their bytes mean nothing: bodies are
-discarded) over loopback; nothing is pinned. Exits 1 where the generator fell behind its own clock
-(50 ms at the 99th percentile), a viewer stalled or a request failed.
+nginx serves playlists, and segments of the right length with arbitrary bytes, over loopback. No process
+is pinned. Exits with 1 if the generator fell behind its clock (50 ms at the 99th percentile), a viewer
+stalled, or a request failed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=45)
     parser.add_argument("--no-save", action="store_true")
     args = parser.parse_args()
-    # A connection and more for each viewer, at both ends.
+    # More than one connection per viewer, at both ends.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     work = pathlib.Path(tempfile.mkdtemp(prefix="headwater-bench-viewers-"))

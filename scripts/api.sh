@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings judges of the Workflow Manager's API (schemathesis, a JSONPath of others, both from PyPI)
-# into target/api. Quick when they are there; where they cannot be had, their tests say so.
+# Installs schemathesis and jsonpath-rfc9535 from PyPI into target/api, for the tests of the Workflow
+# Manager's API. Does nothing when they are there. Without them, the tests report SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -e target/api/whole ] && exit 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Brings what the servers of baselines/ run on into target/baselines: Node.js and Deno as pinned by
-# baselines/package-lock.json, and the C server compiled. Quick when all is there.
+# Prepares the servers of baselines/ in target/baselines: installs Node.js and Deno as pinned by
+# baselines/package-lock.json, and compiles the C server. Does nothing when they are up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p target/baselines
-# Tests run beside each other, and each may be the first.
+# Concurrent tests call this script, and any of them may be the first.
 exec 9>target/baselines/.lock
 flock 9
 
@@ -18,17 +18,17 @@ if [ "$(cat $stamp 2>/dev/null)" != "$(sha256sum < baselines/package-lock.json)"
   fi
 fi
 
-# compile NAME FLAG…: unless it is newer than its source.
+# compile NAME FLAG…: does nothing if the binary is newer than its source.
 compile() {
   local name=target/baselines/$1
   shift
   [ "$name" -nt baselines/c/server.c ] && return
-  gcc -std=c11 -pthread -Wall -Wextra -Wpedantic -Werror "$@" -o "$name.half" baselines/c/server.c &&
-    mv "$name.half" "$name"
+  gcc -std=c11 -pthread -Wall -Wextra -Wpedantic -Werror "$@" -o "$name.partial" baselines/c/server.c &&
+    mv "$name.partial" "$name"
 }
 if command -v gcc > /dev/null; then
   compile c-server -O2
   compile c-server-sanitized -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 else
-  echo "SKIPPED the C server of the baselines: there is no gcc" >&2
+  echo "SKIPPED the C server of the baselines: gcc is not installed" >&2
 fi

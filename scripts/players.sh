@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the players of others for the page, as pinned by its lock file. The page works without.
+# Fetches hls.js, dash.js and Shaka Player for the page, which also works without them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ -x player/vendor.sh ] || exit 0
-player/vendor.sh || echo "SKIPPED vendored players: player/vendor.sh failed; the page offers our own and native playing" >&2
+player/vendor.sh || echo "SKIPPED vendored players: player/vendor.sh failed; the page offers its own and native players" >&2
+# The plotting library of HTML reports; without it they contain static plots.
+vendor/fetch.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the DASH schema from where its makers publish it, into target/schema. It is not ours to
-# hand on, so it is never committed; where it cannot be had, its judge is skipped aloud.
+# Fetches the DASH schema from its publisher into target/schema. It is not redistributable, so it is never
+# committed. Without it, its test reports SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -f target/schema/DASH-MPD.xsd ] && exit 0

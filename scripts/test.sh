@@ -1,60 +1,81 @@
 #!/usr/bin/env bash
-# Everything that can be judged on this machine, section by section; ends with the counts.
-# A section that fails does not hide the ones after it. Logs: target/test-logs.
+# Runs every check that this machine can run, section by section, and prints the time of each.
+# A section that fails does not hide the ones after it. Logs are in target/test-logs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$HOME/.cargo/bin:$PATH
-# Built once and not again: what incremental builds keep would only fill the disk.
+# Built once only: incremental data would cost time and fill the disk.
 export CARGO_INCREMENTAL=0
 logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
 began=$SECONDS
 failed=()
+table=()
 running=
 
-# section NAME MINUTES COMMAND…: what takes longer than that hangs, and is ended with all it started.
+# measure_cpu: sets cpu_seconds to the CPU time of all commands that finished. `times` would report
+# nothing in a subshell, hence the file.
+measure_cpu() {
+  times > "$logs/.times"
+  cpu_seconds=$(tail -n 1 "$logs/.times" | tr 'ms' '  ' | awk '{print int($1 * 60 + $2 + $3 * 60 + $4)}')
+}
+
+# section NAME MINUTES COMMAND…: ends the command with all its children after that many minutes.
 section() {
-  local name=$1 minutes=$2 start=$SECONDS said=""
+  local name=$1 minutes=$2 start=$SECONDS cpu_before result
+  measure_cpu
+  cpu_before=$cpu_seconds
   shift 2
   printf '\n== %s ==\n' "$name"
-  # In a group of its own, which the terminal's interrupt does not reach: the trap passes it on.
+  # In a process group of its own, which the terminal's interrupt does not reach: the trap does.
   exec {out}> >(tee "$logs/$name.log")
   tee=$!
   timeout --kill-after=20 "${minutes}m" "$@" >&"$out" 2>&1 &
   running=$!
   wait "$running"
   case $? in
-    0) said=ok ;;
-    124 | 137) said="FAILED: ended after $minutes minutes" ;;
-    *) said=FAILED ;;
+    0) result=ok ;;
+    124 | 137) result="FAILED: ended after $minutes minutes" ;;
+    *) result=FAILED ;;
   esac
   exec {out}>&-
-  # For tee to write the last of it; who outlives the section, and holds it, is not waited for.
+  # Lets tee write its last lines. A process that outlives its section holds tee; do not wait for it.
   timeout 5 tail --pid="$tee" -f /dev/null
-  printf -- '-- %s: %s, %s s\n' "$name" "$said" $((SECONDS - start))
-  [ "$said" = ok ] || failed+=("$name")
+  measure_cpu
+  table+=("$(printf '%-14s %6d s %6d s   %s' "$name" $((SECONDS - start)) $((cpu_seconds - cpu_before)) "$result")")
+  printf -- '-- %s: %s, %s s\n' "$name" "$result" $((SECONDS - start))
+  [ "$result" = ok ] || failed+=("$name")
 }
-trap 'kill "$running"; exit 130' INT TERM
+trap 'kill "$running" ${downloads:+"$downloads"}; exit 130' INT TERM
 
 install() {
   scripts/install.sh test || return 1
-  scripts/players.sh
-  scripts/storage.sh
-  scripts/baselines.sh || return 1
-  scripts/nats.sh
-  scripts/nbmp.sh
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
-export -f install
+# Tools, servers and players of others, which the sections from `tests` on use.
+download() {
+  local script status=0
+  for script in players storage nats nbmp packager schema api modules; do scripts/$script.sh; done
+  scripts/baselines.sh || status=1
+  for script in deny fuzz; do scripts/cargo_tool.sh cargo-$script; done
+  return $status
+}
+export -f install download
 
 section install 20 bash -c install
-section fixtures 10 fixtures/make.sh
+# Downloads wait for the network while clippy uses the cores.
+timeout --kill-after=20 20m bash -c download > "$logs/download.log" 2>&1 &
+downloads=$!
 section format 2 cargo fmt --all --check
 section clippy 15 cargo clippy --workspace --all-targets --locked -- -D warnings
 section docs 15 env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
-section tests 40 cargo test --workspace --locked --no-fail-fast
+section fixtures 10 fixtures/make.sh
+section downloads 20 tail --pid="$downloads" -f /dev/null
+wait "$downloads" || failed+=(downloads)
+downloads=
+section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 25 scripts/judge.sh
 section instructions 15 scripts/callgrind.sh
 section licences 10 scripts/deny.sh
@@ -66,6 +87,8 @@ fuzzed=$(grep -c '^fuzzed ' "$logs/fuzz.log" 2>/dev/null)
 skipped=$(cat "$logs"/*.log | grep -cE '^(# )?SKIPPED')
 printf '\n== summary ==\n'
 cat "$logs"/*.log | grep -oE '^(# )?SKIPPED.*' | sed 's/^# //' | sort | uniq -c
+printf '%-14s %8s %8s   %s\n' section elapsed CPU result
+printf '%s\n' "${table[@]}"
 [ ${#failed[@]} -eq 0 ] || printf 'FAILED: %s\n' "${failed[*]}"
 echo "make test: $rust; $node; $fuzzed fuzz targets; $skipped skipped; $((SECONDS - began)) s"
 [ ${#failed[@]} -eq 0 ]

@@ -1,29 +1,39 @@
-//! Checks properties of the code itself: who may import whom, file length, banned words.
+//! Checks the code itself: imports between crates and modules, type names, file lengths, banned
+//! words, and the commit-message check.
 
 #![allow(clippy::unwrap_used)]
+
+#[path = "tidy/commit_message.rs"]
+mod commit_message;
+#[path = "tidy/module_cycles.rs"]
+mod module_cycles;
+#[path = "tidy/type_names.rs"]
+mod type_names;
 
 use std::path::{Path, PathBuf};
 use std::{fs, process::Command};
 
-/// The whole architecture, as a table. To add an arrow, edit this line and ARCHITECTURE.md.
+/// The architecture as a table. To allow an import, edit this table and ARCHITECTURE.md.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("media", &[]),
     ("net", &[]),
-    ("store", &[]),
+    ("store", &["http1", "upstream"]),
     ("origin", &["media", "net", "store"]),
-    ("edge", &["net", "store"]),
-    ("load", &["media", "net", "stats"]),
+    ("edge", &["http1", "net", "store", "upstream"]),
+    ("load", &["http1", "media", "net", "stats"]),
     ("lab", &["net", "stats"]),
     ("stats", &[]),
+    ("http1", &[]),
+    ("upstream", &["http1"]),
 ];
 
-/// What the binary is made of: programs only, it holds no logic.
+/// Crates that the binary may import: it contains no logic.
 const PROGRAMS: &[&str] = &["origin", "edge", "load", "lab"];
 
-/// Crates that only compute.
-const PURE: &[&str] = &["media", "stats"];
+/// Crates without IO, clock or threads.
+const PURE: &[&str] = &["media", "stats", "http1"];
 
-/// External crates that must never appear below a pure crate, at any depth.
+/// External crates that a pure crate must not depend on, directly or indirectly.
 const IMPURE: &[&str] = &[
     "tokio",
     "hyper",
@@ -34,7 +44,7 @@ const IMPURE: &[&str] = &[
     "object_store",
 ];
 
-/// What the source of a pure crate must not name: files, sockets, clocks, processes.
+/// Paths that the source of a pure crate must not contain: files, sockets, clocks, processes.
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
@@ -47,16 +57,16 @@ const IMPURE_WORDS: &[&str] = &[
 
 const FILE_LINES_MAX: usize = 600;
 
-/// Unfinished work, and the whereabouts of the machine that it was written on.
+/// Traces of unfinished work, and of the machine that a file was written on.
 const BANNED: &[&str] = &["dbg!(", "todo!(", "FIXME", "/root/", "artifactory"];
 
-/// Files that are text and ours.
+/// Extensions of text files.
 const TEXT: &[&str] = &[
     "rs", "toml", "md", "sh", "pl", "js", "mjs", "json", "html", "css", "yml", "c", "py", "lock",
 ];
 
-/// Folders that hold nothing of ours.
-const NOT_OURS: &[&str] = &[
+/// Folders without source files of this project.
+const SKIPPED_FOLDERS: &[&str] = &[
     "target",
     ".git",
     "node_modules",
@@ -90,9 +100,9 @@ fn crates_import_only_what_the_architecture_allows() {
 }
 
 #[test]
-fn pure_crates_are_pure() {
+fn pure_crates_do_no_io() {
     for pure in PURE {
-        let tree = cargo(&["tree", "-p", pure, "--edges", "normal", "--prefix", "none"]);
+        let tree = run_cargo(&["tree", "-p", pure, "--edges", "normal", "--prefix", "none"]);
         assert!(tree.starts_with(&format!("{pure} ")), "{tree}");
         for line in tree.lines() {
             let name = line.split_whitespace().next().unwrap_or_default();
@@ -108,7 +118,7 @@ fn pure_crates_are_pure() {
 }
 
 #[test]
-fn files_are_short() {
+fn files_stay_below_the_length_limit() {
     for (path, text) in files(&root(), &["rs"]) {
         let lines = without_tests(&text).lines().count();
         assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
@@ -116,7 +126,7 @@ fn files_are_short() {
 }
 
 #[test]
-fn files_are_finished_and_name_no_machine() {
+fn files_contain_no_banned_words() {
     let mut seen = 0;
     for (path, text) in files(&root(), TEXT) {
         seen += 1;
@@ -136,13 +146,12 @@ fn files_are_finished_and_name_no_machine() {
     assert!(seen > 20, "only {seen} files found: the walk is broken");
 }
 
-/// The part of a file before its tests.
+/// Returns the part of a file before its tests.
 fn without_tests(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap()
 }
 
-/// Which of our own crates this one imports (not counting what only its tests import). Crates
-/// that do not exist yet import nothing.
+/// Returns the workspace crates that a crate imports, dev-dependencies excluded.
 fn local_dependencies(dir: &Path) -> Vec<String> {
     let text = fs::read_to_string(dir.join("Cargo.toml")).unwrap_or_default();
     let is_local = |key: &str| MAY_IMPORT.iter().any(|(name, _)| *name == key);
@@ -162,7 +171,7 @@ fn local_dependencies(dir: &Path) -> Vec<String> {
     found
 }
 
-/// Our files below a folder with one of these extensions, with their text.
+/// Returns the files below a folder that have one of these extensions, with their text.
 fn files(dir: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -170,7 +179,7 @@ fn files(dir: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let extension = path.extension().unwrap_or_default().to_string_lossy();
         if path.is_dir() && !path.is_symlink() {
-            if !NOT_OURS.contains(&name.as_str()) {
+            if !SKIPPED_FOLDERS.contains(&name.as_str()) {
                 found.extend(files(&path, extensions));
             }
         } else if extensions.contains(&&*extension) {
@@ -181,7 +190,7 @@ fn files(dir: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
     found
 }
 
-fn cargo(args: &[&str]) -> String {
+fn run_cargo(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(args)
         .current_dir(root())

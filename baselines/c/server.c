@@ -1,6 +1,6 @@
-// A static file server as a pool of threads: one thread accepts and puts connections into a bounded
-// queue, a fixed number of workers takes them out, and each serves its connection, blocking, until
-// that ends. It keeps the contract of ../README.md.
+// A static file server with a thread pool. One thread accepts connections into a bounded queue. A
+// fixed number of workers takes them out, and each serves its connection with blocking calls until it
+// ends. It follows the contract of ../README.md.
 //
 //   server --listen HOST:PORT [--workers N] FOLDER
 
@@ -65,7 +65,7 @@ struct request {
     bool keep;         // Whether the connection serves another request.
 };
 
-// Reads a head in place. False where it is none.
+// Parses a request head in place. Returns false if it is invalid.
 static bool parse(char *head, struct request *request) {
     *request = (struct request){0};
     char *lines, *words;
@@ -84,7 +84,7 @@ static bool parse(char *head, struct request *request) {
         value += strspn(value, " \t");
         if (strcasecmp(line, "range") == 0) request->range = value;
         if (strcasecmp(line, "connection") == 0 && strcasecmp(value, "close") == 0) request->keep = false;
-        // A body is never read: what follows it is not taken for a request.
+        // A body is never read, so the bytes after it must not be parsed as a request.
         if (strcasecmp(line, "content-length") == 0 && strcmp(value, "0") != 0) request->keep = false;
         if (strcasecmp(line, "transfer-encoding") == 0) request->keep = false;
     }
@@ -94,14 +94,14 @@ static bool parse(char *head, struct request *request) {
 
 enum wanted { WHOLE, PART, NOTHING };
 
-// Digits alone, at least one; what exceeds 64 bits is as large as can be.
+// Parses one or more digits. A number over 64 bits becomes the largest one.
 static bool number(const char **text, unsigned long long *value) {
     if (**text < '0' || **text > '9') return false;
     *value = strtoull(*text, (char **)text, 10);
     return true;
 }
 
-// RFC 9110, 14.1.2. What is no single range of bytes is ignored, as section 14.2 allows.
+// Parses a single byte range (RFC 9110, 14.1.2). Others are ignored, as section 14.2 allows.
 static enum wanted wanted(const char *range, off_t size, off_t *first, off_t *end) {
     unsigned long long bytes = (unsigned long long)size, from, to = bytes;
     *first = 0, *end = size;
@@ -122,7 +122,7 @@ static enum wanted wanted(const char *range, off_t size, off_t *first, off_t *en
     return PART;
 }
 
-// --- Answers ------------------------------------------------------------------------------------
+// --- Responses ----------------------------------------------------------------------------------
 
 static bool send_all(int connection, const char *bytes, size_t count, int flags) {
     while (count > 0) {
@@ -134,7 +134,7 @@ static bool send_all(int connection, const char *bytes, size_t count, int flags)
     return true;
 }
 
-// `fields` are whole lines. With more set, a body follows in the same packet.
+// Sends a response head. `fields` are whole lines. If `more` is set, a body follows in the same packet.
 static bool send_head(int connection, bool keep, const char *status, off_t length, const char *fields, bool more) {
     char date[64], head[512];
     struct tm now;
@@ -149,7 +149,7 @@ static bool refuse(int connection, bool keep, const char *status, const char *fi
     return send_head(connection, keep, status, 0, fields, false) && keep;
 }
 
-// The file of a target: regular and below the folder, which the kernel sees to. -1: there is none.
+// Opens the file of a target: a regular file below the folder, as the kernel checks. -1 if there is none.
 static int open_below(int folder, const char *target, struct stat *found) {
     struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK, .resolve = RESOLVE_BENEATH};
     int file = (int)syscall(SYS_openat2, folder, target + 1, &how, sizeof how);
@@ -178,12 +178,12 @@ static bool send_file(int connection, const struct request *request, int file, o
     while (body && first < end) {
         ssize_t sent = sendfile(connection, file, &first, (size_t)(end - first));
         if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return false; // Whoever asked has gone, or the file became shorter.
+        if (sent <= 0) return false; // The client has disconnected, or the file became shorter.
     }
     return request->keep;
 }
 
-// Whether the connection may go on.
+// Serves one request. Returns whether the connection stays open.
 static bool answer(int connection, int folder, char *head) {
     struct request request;
     if (!parse(head, &request)) return refuse(connection, false, "400 Bad Request", "");
@@ -211,7 +211,7 @@ static void serve(int connection, int folder) {
                 return;
             }
             ssize_t count = recv(connection, head + held, HEAD_BYTES_MAX - held, 0);
-            if (count <= 0) return; // Gone, or idle for too long.
+            if (count <= 0) return; // Disconnected, or idle for too long.
             held += (size_t)count;
             continue;
         }
@@ -244,7 +244,7 @@ static void *accept_all(void *nothing) {
     for (;;) {
         int connection = accept4(listener_fd, NULL, NULL, SOCK_CLOEXEC);
         if (connection >= 0) put(connection);
-        else if (errno == EMFILE || errno == ENFILE) usleep(10000); // Until one is closed.
+        else if (errno == EMFILE || errno == ENFILE) usleep(10000); // Waits until a descriptor is closed.
     }
     return NULL;
 }
@@ -254,7 +254,7 @@ static void fail(const char *what) {
     exit(1);
 }
 
-// Binds "HOST:PORT" and says where it listens.
+// Binds "HOST:PORT" and prints the address.
 static int listen_at(char *text) {
     char *port = strrchr(text, ':');
     if (port == NULL) errno = EINVAL, fail(text);
@@ -289,7 +289,7 @@ int main(int count, char **words) {
     }
     folder_fd = open(folder, O_DIRECTORY | O_PATH | O_CLOEXEC);
     if (folder_fd < 0) fail(folder);
-    // All threads leave these to this one, which then ends in order.
+    // The other threads block these signals. This one waits for them and exits in order.
     sigset_t ends;
     sigemptyset(&ends), sigaddset(&ends, SIGTERM), sigaddset(&ends, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);

@@ -1,4 +1,4 @@
-// A static file server on Deno.serve. It keeps the contract of ../README.md.
+// A static file server on Deno.serve. It follows the contract of ../README.md.
 //
 //   deno run --allow-net --allow-read server.ts --listen HOST:PORT FOLDER
 
@@ -6,7 +6,7 @@ const [, listen, folder] = Deno.args;
 const [hostname, port] = listen.split(":");
 const root = await Deno.realPath(folder);
 
-/** The file of a URL, below the folder; URL has already resolved its dots. */
+/** Returns the file of a URL below the folder. URL has already resolved its dots. */
 async function open(url: string): Promise<{ file: Deno.FsFile; size: number } | undefined> {
   const { pathname } = new URL(url);
   if (!/^(\/[\w.~-]+)+$/.test(pathname)) return undefined;
@@ -20,7 +20,7 @@ async function open(url: string): Promise<{ file: Deno.FsFile; size: number } | 
 
 type Part = { first: number; end: number };
 
-/** A single range (RFC 9110, 14.1.2), null where it holds nothing, else undefined. */
+/** Parses a single range (RFC 9110, 14.1.2); null if unsatisfiable, undefined if ignored. */
 function partOf(range: string | null, size: number): Part | null | undefined {
   const [, from, to] = /^bytes=(\d*)-(\d*)$/i.exec(range ?? "") ?? [];
   if (from === undefined || (from === "" && to === "")) return undefined;

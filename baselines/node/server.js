@@ -1,5 +1,5 @@
-// A static file server on Node's own http module: one event loop, files read through its thread
-// pool. It keeps the contract of ../README.md.
+// A static file server on the http module of Node.js: one event loop, files read through its thread
+// pool. It follows the contract of ../README.md.
 //
 //   node server.js --listen HOST:PORT FOLDER
 
@@ -13,7 +13,7 @@ const { values, positionals } = parseArgs({ allowPositionals: true, options: { l
 const [, host, port] = /^(.+):(\d+)$/.exec(values.listen);
 const folder = fs.realpathSync(positionals[0]);
 
-/** The file of a target, below the folder; undefined where there is none. */
+/** Returns the file of a target below the folder; undefined if there is none. */
 async function open(target) {
   const file = path.join(folder, target.split('?')[0]);
   if (!file.startsWith(folder + path.sep) || file.includes('\0')) return undefined;
@@ -24,7 +24,7 @@ async function open(target) {
   return undefined;
 }
 
-/** { first, end } of a single range (RFC 9110, 14.1.2), null where it holds nothing, else undefined. */
+/** Parses a single range (RFC 9110, 14.1.2) to { first, end }; null if unsatisfiable, undefined if ignored. */
 function partOf(range, size) {
   const [, from, to] = /^bytes=(\d*)-(\d*)$/i.exec(range ?? '') ?? [];
   if (from === undefined || (from === '' && to === '')) return undefined;
@@ -55,7 +55,7 @@ async function answer(request, response) {
     await handle.close();
     return response.end();
   }
-  // An error here is a client that has gone.
+  // An error here means that the client has disconnected.
   return pipeline(handle.createReadStream({ start: first, end: end - 1 }), response, () => {});
 }
 

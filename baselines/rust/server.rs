@@ -1,7 +1,8 @@
-//! A static file server on Tokio and Hyper, written as one first writes it: the file is a stream of
-//! small chunks, each read through `tokio::fs`. It keeps the contract of ../README.md.
+//! A static file server on Tokio and Hyper in the obvious form: the file is a stream of small
+//! chunks, each read through `tokio::fs`. It follows the contract of ../README.md.
 //!
-//! `--chunk` and `--read` change one thing each, to find out what that costs (docs/why-rust-was-slow.md).
+//! `--chunk` and `--read` change one property each, to measure its cost
+//! (docs/why-rust-was-slow.md).
 
 use bytes::{Bytes, BytesMut};
 use clap::{Parser, ValueEnum};
@@ -25,30 +26,30 @@ use tokio::signal::unix::{SignalKind, signal};
 /// A static file server on Tokio and Hyper.
 #[derive(Parser)]
 struct Args {
-    /// HOST:PORT; port 0 is any that is free.
+    /// HOST:PORT; port 0 chooses a free port.
     #[arg(long)]
     listen: String,
-    /// How a chunk is read.
+    /// Method of reading a chunk.
     #[arg(long, value_enum, default_value = "tokio-fs")]
     read: Read,
-    /// Bytes of a chunk; 4096 is what tokio-util's `ReaderStream` takes by itself.
+    /// Bytes per chunk; 4096 is the default of tokio-util's `ReaderStream`.
     #[arg(long, default_value = "4096")]
     chunk: NonZeroUsize,
-    /// Whether to set TCP_NODELAY, which neither Tokio nor Hyper does by itself.
+    /// Whether to set TCP_NODELAY, which neither Tokio nor Hyper sets by default.
     #[arg(long)]
     nodelay: bool,
-    /// What to serve.
+    /// Folder to serve.
     folder: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Read {
-    /// `tokio::fs::File` as a stream: each read is sent to the pool of blocking threads and back,
-    /// and its bytes are copied from a buffer there.
+    /// `tokio::fs::File` as a stream: each read moves to the pool of blocking threads and back, and
+    /// its bytes are copied from a buffer there.
     TokioFs,
-    /// `pread` sent to that pool and back, without the copy.
+    /// `pread` on that pool, without the copy.
     Blocking,
-    /// `pread` where the request is answered: no thread is changed.
+    /// `pread` on the thread of the request.
     Inline,
 }
 
@@ -72,14 +73,14 @@ async fn main() -> io::Result<()> {
 
 async fn connection(stream: TcpStream, args: Arc<Args>) {
     if args.nodelay {
-        // Where it cannot be set, answers are slower but right.
+        // Without it, responses are slower but correct.
         let _ = stream.set_nodelay(true);
     }
     let service = service_fn(move |request| {
         let args = args.clone();
         async move { answer(&request, &args).await }
     });
-    // An error here is a client that has gone.
+    // An error here means that the client has disconnected.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service)
@@ -138,7 +139,7 @@ fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// The file of a path, below the folder, and its size.
+/// Opens the file of a path below the folder, and returns its size.
 async fn open(folder: &Path, path: &str) -> Option<(File, u64)> {
     let path = Path::new(path.strip_prefix('/')?);
     if !path
@@ -152,8 +153,8 @@ async fn open(folder: &Path, path: &str) -> Option<(File, u64)> {
     found.is_file().then_some((file, found.len()))
 }
 
-/// A single range of bytes (RFC 9110, 14.1.2), `Some(None)` where it holds nothing. None: what is
-/// no such range is ignored.
+/// Parses a single byte range (RFC 9110, 14.1.2). `Some(None)` is unsatisfiable. `None` means that
+/// the header is ignored.
 fn part(text: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let number = |text: &str| text.parse::<u64>().ok();
@@ -188,7 +189,7 @@ async fn body(mut file: File, range: Range<u64>, args: &Args) -> io::Result<Body
     })
 }
 
-/// A range of a file, chunk by chunk; it ends with an error where the file became shorter.
+/// Streams a range of a file in chunks. Ends with an error if the file became shorter.
 fn chunks(
     file: Arc<std::fs::File>,
     range: Range<u64>,

@@ -1,4 +1,4 @@
-"""The rows of `bench/table.py`, by what they need; each part gives the rows it measured."""
+"""The rows of `bench/table.py`, grouped by set-up. Each part returns the rows that it measured."""
 
 from .encrypted import encrypted
 from .films import cold_texts, files, long_films

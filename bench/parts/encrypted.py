@@ -1,11 +1,11 @@
-"""Films encrypted as they are asked for."""
+"""Just-in-time encryption."""
 
 import run
 
 from .row import CLIENTS, GB, Row, interleave, missing, row
 
-# GB per CPU-second of nginx-vod-module 1.33, which encrypts each answer anew, measured once on a machine
-# of this kind; it is AGPL and not built here.
+# GB per CPU-second of nginx-vod-module 1.33, which encrypts every response again. Measured once on a
+# similar machine; the module is AGPL and not built here.
 VOD = 0.70
 SECRET = "not a secret, but as long as one\n"
 KIND = "TS 1 MB, encrypted"
@@ -15,11 +15,11 @@ def encrypted(args, work, ended):
     films = run.make_films(work / "films", 120)
     secret = work / "secret"
     secret.write_text(SECRET)
-    sealing = ["--aes-secret", secret]
+    encryption = ["--aes-secret", secret]
     servers = {
-        "ours": run.Headwater(films, "2s", *sealing),
-        "ours, paced": run.Headwater(films, "2s", *sealing, "--near-rtt", "0s"),
-        "ours, cold": run.Headwater(films, "2s", *sealing, "--segment-memory", "0B"),
+        "ours": run.Headwater(films, "2s", *encryption),
+        "ours, paced": run.Headwater(films, "2s", *encryption, "--near-rtt", "0s"),
+        "ours, cold": run.Headwater(films, "2s", *encryption, "--segment-memory", "0B"),
     }
     ended += [server.stop for server in servers.values()]
     paths = run.segments(servers["ours"].url, "/large-apart/.m3u8?format=ts", "video=")
@@ -35,10 +35,10 @@ def encrypted(args, work, ended):
             beside = row("", "", 0, GB, ours, ours)
             known = [VOD] * len(beside.ours)
             work_done = f"JIT TS with AES-128, 1 MB, {what}, {client}"
-            rows.append(Row(work_done, "nginx-vod, known figure", asked, beside.ours, known, GB, kept=beside.kept))
-    for name, what in (("ours", "repeated"), ("ours, paced", "repeated, ours paced as nginx is")):
+            rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", asked, beside.ours, known, GB, kept=beside.kept))
+    for name, what in (("ours", "repeated"), ("ours, paced", "repeated, with pacing like nginx")):
         of = found["wrk"]
         ready_made = "nginx, ready-made and encrypted, sendfile"
         rows.append(row(f"JIT TS with AES-128, 1 MB, {what}, wrk", ready_made, 0, GB, of[name], of["nginx"]))
-    rows.append(missing("CENC/cbcs segments", "nothing here encrypts so yet", "nginx-vod's 0.70 GB", 4))
+    rows.append(missing("CENC/cbcs segments", "not implemented", "nginx-vod's 0.70 GB", 4))
     return rows

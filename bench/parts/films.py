@@ -1,4 +1,4 @@
-"""Films packaged as they are asked for, beside files that were made before, and long ones beside short."""
+"""Just-in-time packaging compared with ready-made files, and long films compared with short ones."""
 
 import subprocess
 
@@ -6,12 +6,12 @@ import run
 
 from .row import CLIENTS, GB, MS, REQUESTS, Row, interleave, row
 
-# GB per CPU-second of nginx-vod-module 1.33 (fMP4 from local files), measured once on a machine of this
-# kind; it is AGPL and not built here. Its playlists and MPDs of a 2-hour film, cached.
+# nginx-vod-module 1.33: GB per CPU-second (fMP4 from local files), and cached playlists and MPDs of a
+# 2-hour film per CPU-second. Measured once on a similar machine; the module is AGPL and not built here.
 VOD = {"wrk": 2.40, "discard": 2.40}
 VOD_TEXTS = 21_000
 READY = "nginx, ready-made, sendfile"
-# The most milliseconds that a cold text may take.
+# Target for generating a manifest, in milliseconds.
 COLD_MS = 3.0
 
 
@@ -20,9 +20,9 @@ def files(args, work, ended):
     servers = {
         "ours": run.Headwater(films, "2s"),
         "ours, 4 s": run.Headwater(films, "4s"),
-        # Of its own: both packagings of a film together are as much as --segment-memory holds.
+        # A separate server: both packagings of the film would exceed --segment-memory.
         "ours, TS": run.Headwater(films, "2s"),
-        # As all others send: see docs/decisions/0018.
+        # Paced like all other servers: see docs/decisions/0018.
         "ours, paced": run.Headwater(films, "2s", "--near-rtt", "0s"),
         "ours, cold": run.Headwater(films, "2s", "--segment-memory", "0B"),
     }
@@ -50,12 +50,12 @@ def files(args, work, ended):
             rows.append(row(f"JIT CMAF, {size}, {client}", READY, asked, GB, of[name], of["nginx"]))
     for client in CLIENTS:
         of = found["CMAF 1 MB", client]
-        paced = f"JIT CMAF, 1 MB, ours paced as nginx is, {client}"
+        paced = f"JIT CMAF, 1 MB, with pacing like nginx, {client}"
         rows.append(row(paced, READY, 0, GB, of["ours, paced"], of["nginx"]))
     for client in CLIENTS:
         ours = rows[0 if client == "wrk" else 1]
         known = [VOD[client]] * len(ours.ours)
-        rows.append(Row(f"JIT CMAF, 1 MB, {client}", "nginx-vod, known figure", 2.0, ours.ours, known, GB))
+        rows.append(Row(f"JIT CMAF, 1 MB, {client}", "nginx-vod (figure of an earlier run)", 2.0, ours.ours, known, GB))
     for client, asked in (("wrk", 1.2), ("discard", 0)):
         of = found["CMAF 127 KB", client]
         rows.append(row(f"JIT CMAF, 127 KB, {client}", READY, asked, REQUESTS, of["ours"], of["nginx"]))
@@ -66,7 +66,7 @@ def files(args, work, ended):
             rows.append(row(f"JIT TS, 1 MB, {what}, {client}", READY + " TS", least, GB, of[name], of["nginx"]))
     for kind in ("media playlist", "MPD"):
         of = found[kind, "wrk"]
-        rows.append(row(f"{kind} of 60 segments, kept", "nginx, ready-made", 1.2, REQUESTS, of["ours"], of["nginx"]))
+        rows.append(row(f"{kind} of 60 segments, cached", "nginx, ready-made", 1.2, REQUESTS, of["ours"], of["nginx"]))
     return rows
 
 
@@ -85,12 +85,12 @@ def long_films(args, work, ended):
     for hours in (2, 10):
         long = str(films / f"{hours}-hours.mp4")
         run.ffmpeg("-stream_loop", "-1", "-i", str(loop), "-t", str(hours * 3600), "-c", "copy", long)
-    # Each segment is found and planned: what is kept of those asked for lately would hide where they lie.
+    # No segment cache, so that every request finds and plans its segment.
     ours = run.Headwater(films, "2s", "--segment-memory", "0B")
     ended.append(ours.stop)
     names = ("short", "2-hours", "10-hours")
     lists = {name: run.segments(ours.url, f"/{name}.mp4/.m3u8", "video=") for name in names}
-    # As many of each: the short film's first minute, the last one of the others.
+    # Equal numbers: the first minute of the short film, and the last minute of the others.
     minute = {name: paths[:29] if name == "short" else paths[-30:-1] for name, paths in lists.items()}
     texts = {"media playlist": run.playlists(ours.url, "/2-hours.mp4/.m3u8", "video=")[:1],
              "MPD": ["/2-hours.mp4/.mpd"]}  # fmt: skip
@@ -99,14 +99,14 @@ def long_films(args, work, ended):
     found = interleave(args, kinds, ask)
     of = found["segments"]
     rows = [
-        row(f"last minute of a film of {hours} hours, planned anew, wrk", "ours, first minute of a short film", 0.97,
+        row(f"last minute of a film of {hours} hours, uncached, wrk", "Headwater, first minute of a short film", 0.97,
             REQUESTS, of[f"{hours}-hours"], of["short"])
         for hours in (2, 10)
     ]  # fmt: skip
     for kind in texts:
         ours = row("", "", 0, REQUESTS, found[kind]["ours"], found[kind]["ours"])
         known = [VOD_TEXTS] * len(ours.ours)
-        rows.append(Row(f"{kind} of a 2-hour film, kept, wrk", "nginx-vod cached, known figure", 1.5, ours.ours, known,
+        rows.append(Row(f"{kind} of a 2-hour film, cached, wrk", "nginx-vod, cached (figure of an earlier run)", 1.5, ours.ours, known,
                         kept=ours.kept))  # fmt: skip
     return rows
 
@@ -118,12 +118,12 @@ def cold_texts(args, work, ended):
     rows = []
     for job, what in (
         ("playlist", "media playlist"), ("mpd", "MPD"), ("multivariant", "multivariant playlist"),
-        ("cold-playlist", "media playlist, and cutting"), ("cold-mpd", "MPD, and cutting"),
+        ("cold-playlist", "media playlist and segment grid"), ("cold-mpd", "MPD and segment grid"),
     ):  # fmt: skip
         times = [
             float(subprocess.run([*hot, job, "2", "20", "ms"], check=True, capture_output=True, text=True).stdout)
             for _ in range(args.rounds)
         ]
         most = [COLD_MS] * len(times)
-        rows.append(Row(f"writing a {what}: 2 hours, 8 renditions, indexes in memory", "the bound", 1.0, times, most, MS, less=True))
+        rows.append(Row(f"generating a {what}: 2 hours, 8 renditions, indexes in memory", "absolute target", 1.0, times, most, MS, less=True))
     return rows

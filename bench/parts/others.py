@@ -1,4 +1,4 @@
-"""The edge beside Varnish, and the load tester beside wrk: with the collectors of edge.py and load.py."""
+"""The edge compared with Varnish, and the load tester with wrk, measured by edge.py and load.py."""
 
 import types
 
@@ -8,7 +8,7 @@ import run
 
 from .row import GB, REQUESTS, interleave, row
 
-# Kind of edge.py, client, least ratio.
+# Kind of edge.py, client, target ratio.
 EDGE = [
     ("hit 1 MB", "wrk", 1.1),
     ("hit 1 MB", "discard", 1.3),
@@ -16,7 +16,7 @@ EDGE = [
     ("miss 1 MB", "wrk", 1.0),
     ("miss 5 KB", "wrk", 1.0),
 ]
-PACED = "ours paced as Varnish is"
+PACED = "with pacing like Varnish"
 LOAD = [("1 MB", GB, 1.5), ("5 KB", REQUESTS, 1.0)]
 
 
@@ -27,7 +27,7 @@ def edges(args, work, ended):
     ended.append(servers["ours"].stop)
     servers["Varnish"] = edge.Varnish(work, origin.url)
     ended.append(servers["Varnish"].stop)
-    # As all others send: see docs/decisions/0018.
+    # Paced like all other servers: see docs/decisions/0018.
     servers[PACED] = edge.Headwater(work, origin.url, "--near-rtt", "0s")
     ended.append(servers[PACED].stop)
     ask = lambda kind, name: edge.ask(args, servers[name], kind[0], work, run.discard if kind[1] == "discard" else run.wrk)

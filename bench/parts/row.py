@@ -1,4 +1,4 @@
-"""A row of the table, and how rounds become one."""
+"""A row of the table, and its calculation from rounds."""
 
 import dataclasses
 import statistics
@@ -12,18 +12,18 @@ CLIENTS = {"wrk": run.wrk, "discard": run.discard}
 
 @dataclasses.dataclass
 class Row:
-    """Figures of one round each, of ours and of theirs in the same round."""
+    """Figures of Headwater and of the reference server, one per round."""
 
     work: str
     beside: str
-    # Least ratio in our favour; 0: only reported.
+    # Target ratio; 0 if the row is only reported.
     asked: float
     ours: list = dataclasses.field(default_factory=list)
     theirs: list = dataclasses.field(default_factory=list)
     unit: str = REQUESTS
-    # Whether less is better.
+    # True if lower figures are better.
     less: bool = False
-    # Why it was not measured.
+    # The reason why the row was not measured.
     why: str = ""
     kept: list = dataclasses.field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Row:
 
     def show(self, values):
         middle = statistics.median(values)
-        form = {GB: "{:.2f} GB", REQUESTS: "{:,.0f} requests", MS: "{:.2f} ms", SECONDS: "{:.3f} CPU-s a second",
+        form = {GB: "{:.2f} GB", REQUESTS: "{:,.0f} requests", MS: "{:.2f} ms", SECONDS: "{:.3f} CPU-s per s",
                 MIB: "{:.0f} MiB"}[self.unit]  # fmt: skip
         return form.format(middle)
 
@@ -49,9 +49,9 @@ def missing(work, why, beside="", asked=0):
 
 
 def interleave(args, kinds, measure):
-    """`measure(kind, server)` for each kind's servers in turn, in rounds; {kind: {server: [figures]}}.
+    """Calls `measure(kind, server)` in interleaved rounds. Returns {kind: {server: [figures]}}.
 
-    `kinds` is {kind: [server, …]}; the order of servers turns by one each round."""
+    `kinds` is {kind: [server, …]}. The order of servers rotates by one each round."""
     found = {kind: {server: [] for server in servers} for kind, servers in kinds.items()}
     for number in range(args.rounds):
         for kind, servers in kinds.items():
@@ -64,12 +64,12 @@ def interleave(args, kinds, measure):
 
 
 def per_cpu(figures, unit):
-    """GB or requests per CPU-second of the server."""
+    """Returns GB or requests per CPU-second of the server."""
     done = (lambda f: f["bytes"] / 1e9) if unit == GB else (lambda f: f["requests"])
     return [done(f) / max(f["cpu_s"], 1 / run.TICKS) for f in figures]
 
 
 def row(work, beside, asked, unit, ours, theirs):
-    """A row of two lists of rounds."""
+    """Makes a row from two lists of rounds."""
     kept = [{"ours": a, "theirs": b} for a, b in zip(ours, theirs, strict=True)]
     return Row(work, beside, asked, per_cpu(ours, unit), per_cpu(theirs, unit), unit, kept=kept)

@@ -1,4 +1,4 @@
-"""Ready files in ranges, TLS, a second core, slow lines."""
+"""Ranges of files, TLS, a second core, and slow viewers."""
 
 import socket
 import ssl
@@ -21,7 +21,7 @@ KBPS = 300
 
 
 class Baseline:
-    """One of baselines/, on core 0."""
+    """A server of baselines/ on core 0."""
 
     def __init__(self, name, folder):
         self.name = name
@@ -51,9 +51,9 @@ def ranges(args, work, ended):
         "--range-size", RANGE)["summary"]  # fmt: skip
 
     def ask_at(name, rate):
-        """None where one of the others did not answer all, as happens at 80 % of its most."""
+        """Returns None if another server did not complete all requests, as happens at 80 % of its maximum."""
         try:
-            # A thousandth of fewer requests than these is one or two.
+            # p99.9 needs enough requests: a thousandth of them must be more than a few.
             return ask(name, rate, max(6000 / rate, 2 * args.seconds))
         except SystemExit as why:
             if name == "ours":
@@ -66,16 +66,16 @@ def ranges(args, work, ended):
     found = interleave(args, kinds, lambda kind, name: ask_at(name, RATE if kind == RATE else 0.8 * most[name]))
     rows = []
     for kind, told in found.items():
-        what = f"{RATE}/s" if kind == RATE else f"80 % of its own most ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
+        what = f"{RATE}/s" if kind == RATE else f"80 % of its maximum ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
         p999 = {name: [f["from_due_ms"]["p99.9"] for f in of] for name, of in told.items() if all(of)}
         others = [name for name in p999 if name != "ours"]
         if not others:
-            sys.exit(f"at {what} none of the others answered all")
-        # Beside whichever of them is better.
+            sys.exit(f"at {what} no other server completed all requests")
+        # The better of the other servers is the reference.
         best = min(others, key=lambda name: sorted(p999[name])[len(p999[name]) // 2])
-        beside = f"{best}, the better of two" if len(others) == 2 else f"{best}; the other did not answer all"
+        beside = f"{best} (the better of two)" if len(others) == 2 else f"{best} (the other did not complete all requests)"
         rounds = [{"ours": a, "nginx": b, "C threads": c} for a, b, c in zip(*told.values(), strict=True)]
-        rows.append(Row(f"ranges of {RANGE}, open loop at {what}: p99.9 from due", beside, 1.0,
+        rows.append(Row(f"ranges of {RANGE}, open loop at {what}: p99.9 from the scheduled time", beside, 1.0,
                         p999["ours"], p999[best], MS, less=True, kept=rounds))  # fmt: skip
     return rows
 
@@ -100,14 +100,14 @@ def tls(args, work, ended):
     ended.append(nginx.stop)
     nginx.url = f"https://127.0.0.1:{port}"
     if negotiated(nginx.url)[:2] != cipher[:2]:
-        raise RuntimeError(f"ours speaks {cipher}, nginx {negotiated(nginx.url)}")
+        raise RuntimeError(f"Headwater negotiates {cipher}, nginx {negotiated(nginx.url)}")
     servers = {"ours": ours, "nginx": nginx}
     of = interleave(args, {"": list(servers)}, lambda _, name: run.wrk(args, servers[name], paths, work))[""]
     return [row(f"{cipher[1]} ({cipher[0]}) segments, 1 MB, wrk", "nginx, ready-made, same cipher", 1.0, GB, *of.values())]
 
 
 def negotiated(url):
-    """Cipher and version, as an OpenSSL client such as wrk gets them."""
+    """Returns cipher and version that an OpenSSL client such as wrk negotiates."""
     host, port = url.removeprefix("https://").split(":")
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -119,9 +119,9 @@ def negotiated(url):
 
 
 def cores(args, work, ended):
-    """What a second core brings. Where sending is light, the client needs a core of its own, and a machine
-    with three: there only CPU-seconds are set beside each other. Where each segment is packed and encrypted
-    anew, the client's part is small, and is taken from the two."""
+    """Measures the gain of a second core. For cheap responses, the client would need a third core, so only
+    CPU-seconds are compared. For segments that are packaged and encrypted again, the client needs little
+    CPU and shares the two cores."""
     films = run.make_films(work / "films", 60)
     secret = work / "secret"
     secret.write_text(SECRET)
@@ -140,12 +140,12 @@ def cores(args, work, ended):
     a_second = [[f["bytes"] / 1e9 / f["wall_s"] for f in heavy[name]] for name in both]
     kept = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]
     return [
-        missing("from 1 to 2 cores, 1 MB", "the client needs a third core", "ours, one worker", 1.9),
-        row("a CPU-second of two workers that share their cores with the client, 1 MB, discard", "ours, one worker", 0, GB,
+        missing("1 to 2 cores, 1 MB", "the client needs a third core", "Headwater, one worker", 1.9),
+        row("per CPU-second, two workers that share their cores with the client, 1 MB, discard", "Headwater, one worker", 0, GB,
             *light.values()),
-        Row("from 1 to 2 cores, TS with AES-128 made anew, 1 MB, a second, the client on them too", "ours, one worker", 1.9,
+        Row("1 to 2 cores, uncached TS with AES-128, 1 MB, per second, client on the same cores", "Headwater, one worker", 1.9,
             *a_second, GB, kept=kept),
-        row("a CPU-second of the same", "ours, one worker", 0, GB, *heavy.values()),
+        row("the same per CPU-second", "Headwater, one worker", 0, GB, *heavy.values()),
     ]  # fmt: skip
 
 
@@ -155,14 +155,14 @@ def cores(args, work, ended):
 def slow_viewers(args, work, ended):
     slow.allow_descriptors(VIEWERS + 200)
     films = run.make_films(work / "films", 60)
-    # All of them come from one address, and stand for clients that are far away: ours paces them as nginx does.
+    # All clients have one address and stand for remote clients, so Headwater paces them like nginx.
     most = VIEWERS + 100
     flags = ["--connections-max", most, "--connections-per-address-max", most, "--near-rtt", "0s"]
     ours = run.Headwater(films, "2s", *flags)
     ended.append(ours.stop)
     paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
     ready = run.make_ready(work / "ready", ours.url, {"": paths})
-    # nginx closes connections that rest once less than a sixteenth of its own are free.
+    # nginx closes idle connections when less than a sixteenth of its connections are free.
     nginx = run.Nginx(work, ready, events=VIEWERS + 2000)
     ended.append(nginx.stop)
     servers = {"ours": ours, "nginx": nginx}
@@ -172,7 +172,7 @@ def slow_viewers(args, work, ended):
     kept = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
     return [
         Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, kept=kept),
-        Row(f"{what}: memory of its own", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
+        Row(f"{what}: private memory", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
     ]
 
 
@@ -181,7 +181,7 @@ def short(args):
 
 
 def watched(server, paths):
-    """A round: all begin, then ten seconds are looked at."""
+    """Measures a round: all viewers start, then ten seconds are measured."""
     watching = slow.watch(server.url, paths, VIEWERS, KBPS, 10)
     next(watching)
     before, private = run.cpu(server), edge_beside.private_bytes(server)
@@ -191,7 +191,7 @@ def watched(server, paths):
     told["kbps_each"] = told["bytes"] * 8 / told["wall_s"] / VIEWERS / 1000
     if told["kbps_each"] < 0.8 * KBPS:
         raise RuntimeError(f"{server.name}: viewers got {told['kbps_each']:.0f} kb/s of {KBPS}")
-    # For the same bytes: a turn that comes late is not made good.
+    # Normalises to the same bytes, because a late viewer does not catch up.
     told["cpu_a_second"] = told["cpu_s"] / told["wall_s"] * KBPS / told["kbps_each"]
     time.sleep(1)
     return told

@@ -1,5 +1,6 @@
 //! Experiments on several hosts: agents in network namespaces around a real NATS server.
 
+#![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used)]
 
 mod bench;

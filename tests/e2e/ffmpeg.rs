@@ -1,12 +1,12 @@
-//! What ffprobe and ffmpeg say about a file or URL.
+//! Packets and decoded frames of a file or URL, as ffprobe and ffmpeg read them.
 
+use crate::probe_cache;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-/// A packet, in the ticks of its stream.
+/// A packet, with times in ticks of its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet {
+pub struct ProbedPacket {
     pub pts: i64,
     pub dts: i64,
     pub size: u64,
@@ -14,46 +14,42 @@ pub struct Packet {
     pub hash: String,
 }
 
-/// A stream with its packets in the order they lie.
+/// A stream with its packets in file order.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub struct ProbedStream {
     /// `video` or `audio`.
     pub kind: String,
     pub codec: String,
-    /// Ticks a second.
+    /// Ticks per second.
     pub rate: i64,
-    pub packets: Vec<Packet>,
+    pub packets: Vec<ProbedPacket>,
 }
 
-/// All video and audio streams of an input.
-pub fn streams(input: &str) -> Vec<Stream> {
-    let output = Command::new("ffprobe")
-        .args(["-v", "error", "-show_packets", "-show_data_hash", "md5"])
-        .args(["-show_entries", FIELDS, "-of", "json", input])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ffprobe {input}: {errors}");
-    assert!(serious(&errors).is_empty(), "ffprobe {input}: {errors}");
-    read(&serde_json::from_slice(&output.stdout).unwrap())
+/// Returns all video and audio streams of an input.
+pub fn probe_streams(input: &str) -> Vec<ProbedStream> {
+    let arguments = [
+        ["-v", "error", "-show_packets", "-show_data_hash", "md5"].as_slice(),
+        &["-show_entries", FIELDS, "-of", "json", input],
+    ]
+    .concat();
+    let json = probe_cache::run_cached("ffprobe", &arguments, input, is_serious);
+    parse_streams(&serde_json::from_slice(&json).unwrap())
 }
 
 const FIELDS: &str = "packet=stream_index,pts,dts,size,flags,data_hash\
     :stream=index,codec_type,codec_name,time_base";
 
-/// Complaints that are about the input, not about ffprobe's own guesses.
-fn serious(errors: &str) -> Vec<&str> {
-    let harmless = |line: &&str| line.contains("Could not find codec parameters");
-    errors.lines().filter(|line| !harmless(line)).collect()
+/// Returns whether a line of ffprobe's errors is about the input, not about its own guesses.
+fn is_serious(line: &str) -> bool {
+    !line.contains("Could not find codec parameters")
 }
 
-fn read(found: &Value) -> Vec<Stream> {
+fn parse_streams(found: &Value) -> Vec<ProbedStream> {
     let list = |name: &str| found[name].as_array().cloned().unwrap_or_default();
     let packets = list("packets");
-    let of = |index: &Value| -> Vec<Packet> {
+    let of = |index: &Value| -> Vec<ProbedPacket> {
         let own = packets.iter().filter(|p| p["stream_index"] == *index);
-        own.map(packet).collect()
+        own.map(parse_packet).collect()
     };
     let streams = list("streams").into_iter().filter(|s| {
         let kind = s["codec_type"].as_str();
@@ -62,7 +58,7 @@ fn read(found: &Value) -> Vec<Stream> {
     streams
         .map(|s| {
             let (up, down) = s["time_base"].as_str().unwrap().split_once('/').unwrap();
-            Stream {
+            ProbedStream {
                 kind: s["codec_type"].as_str().unwrap().to_owned(),
                 codec: s["codec_name"].as_str().unwrap_or("unknown").to_owned(),
                 rate: down.parse::<i64>().unwrap() / up.parse::<i64>().unwrap(),
@@ -72,8 +68,8 @@ fn read(found: &Value) -> Vec<Stream> {
         .collect()
 }
 
-fn packet(found: &Value) -> Packet {
-    Packet {
+fn parse_packet(found: &Value) -> ProbedPacket {
+    ProbedPacket {
         pts: found["pts"].as_i64().unwrap_or(i64::MIN),
         dts: found["dts"].as_i64().unwrap_or(i64::MIN),
         size: found["size"].as_str().unwrap().parse().unwrap(),
@@ -82,24 +78,23 @@ fn packet(found: &Value) -> Packet {
     }
 }
 
-/// Hashes of the decoded pictures of the first video stream, in the order they are shown.
-pub fn pictures(input: &str) -> Vec<String> {
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:v:0"])
-        .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ffmpeg {input}: {errors}");
-    let text = String::from_utf8(output.stdout).unwrap();
+/// Returns hashes of the decoded frames of the first video stream, in presentation order.
+pub fn decode_video_hashes(input: &str) -> Vec<String> {
+    let arguments = [
+        ["-nostdin", "-v", "error", "-i", input, "-map", "0:v:0"].as_slice(),
+        &["-fps_mode", "passthrough", "-f", "framemd5", "-"],
+    ]
+    .concat();
+    let text = probe_cache::run_cached("ffmpeg", &arguments, input, |_| false);
+    let text = String::from_utf8(text).unwrap();
     let frames = text.lines().filter(|line| !line.starts_with('#'));
     frames
         .map(|line| line.rsplit(',').next().unwrap().trim().to_owned())
         .collect()
 }
 
-/// Writes bytes where ffprobe can read them.
-pub fn keep(folder: &Path, name: &str, bytes: &[u8]) -> String {
+/// Writes bytes to a file for ffprobe and returns its path.
+pub fn write_probe_input(folder: &Path, name: &str, bytes: &[u8]) -> String {
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
     path.to_str().unwrap().to_owned()

@@ -1,28 +1,35 @@
-//! Black-box tests: the real binary on a free port, judged by ffprobe, ffmpeg and plain HTTP.
+//! Black-box tests: the real binary on a free port, checked with ffprobe, ffmpeg and plain HTTP.
 //!
-//! Media come from `fixtures/make.sh`, made once into `target/fixtures`. Where ffmpeg is not
-//! installed, the tests that need it say so and pass.
+//! Films come from `fixtures/make.sh`, which fills `target/fixtures` once. Where ffmpeg is not
+//! installed, the tests that need it report `SKIPPED` and pass.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+// `headwater serve`
 mod bad_input;
-mod check;
-mod edge;
+mod http_contract;
+mod http_storage;
+mod packet_fidelity;
+mod playlist_cache;
+mod range_delivery;
+mod s3_storage;
+mod slow_readers;
+
+// The other programs.
+mod check_command;
+mod edge_crash;
+mod edge_proxy;
+mod index_command;
+mod load_players;
+mod remote_index;
+
+// Support.
 mod ffmpeg;
-mod hls;
-mod http;
-mod index;
-mod kill;
-mod lately;
-mod mapped;
+mod hls_playlists;
 #[path = "../support/nginx.rs"]
 mod nginx;
-mod packets;
-mod players;
-mod remote;
-mod remote_index;
-mod s3;
-// The storage's own tests start them in more ways.
+mod probe_cache;
+// The tests of `store` use more of these servers.
 #[allow(dead_code)]
 #[path = "../../crates/store/tests/conform/servers.rs"]
 mod servers;

@@ -1,24 +1,23 @@
-//! `headwater index` of films that lie elsewhere: the index MP4 names them by their URL, and knows
-//! in which state they were.
+//! `headwater index` for remote films: the index MP4 names a film by its URL, and records its version.
 
+use crate::http_storage::{count_requests, list_playlists, list_segments};
 use crate::nginx::Nginx;
-use crate::remote::{playlists, requests, segments};
-use crate::support::{Folder, Server, fixture};
+use crate::support::{HeadwaterServer, TempFolder, fixture_path};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-/// A film behind nginx, and the folder that it lies in.
-fn storage(name: &str) -> Option<(Folder, Nginx)> {
-    let film = fixture(name)?;
-    let folder = Folder::new();
-    folder.put("films/a film.mp4", &std::fs::read(film).unwrap());
+/// Serves a film with nginx. Returns the folder of the film too.
+fn serve_film(name: &str) -> Option<(TempFolder, Nginx)> {
+    let film = fixture_path(name)?;
+    let folder = TempFolder::new();
+    folder.write_file("films/a film.mp4", &std::fs::read(film).unwrap());
     let own = folder.0.join("nginx");
     std::fs::create_dir(&own).unwrap();
     let nginx = Nginx::of(&own, &folder.0.join("films"), "", "")?;
     Some((folder, nginx))
 }
 
-fn index(args: &[&str]) -> String {
+fn run_index(args: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     let made = command.arg("index").args(args).output().unwrap();
     assert!(made.status.success(), "{made:?}");
@@ -26,44 +25,44 @@ fn index(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_film_is_indexed_by_its_url_and_served_from_there() {
-    let Some((_films, nginx)) = storage("avc.mp4") else {
+fn a_film_is_indexed_and_served_by_its_url() {
+    let Some((_films, nginx)) = serve_film("avc.mp4") else {
         return;
     };
-    let out = Folder::new();
+    let out = TempFolder::new();
     let folder = out.0.to_str().unwrap();
     let url = nginx.url("a%20film.mp4");
-    let said = index(&[&url, "-o", folder]);
-    assert!(said.contains(&format!("of {url}, ")), "{said}");
+    let printed = run_index(&[&url, "-o", folder]);
+    assert!(printed.contains(&format!("index of {url} (")), "{printed}");
     let from = format!("{0}={0}", nginx.url(""));
     let args = [folder, "--segment", "2s", "--media-from", &from];
-    let served = Server::start(&args);
-    let whole = Server::start(&[&nginx.url(""), "--segment", "2s"]);
+    let served = HeadwaterServer::serve(&args);
+    let whole = HeadwaterServer::serve(&[&nginx.url(""), "--segment", "2s"]);
     for title in ["/a%20film.ism", "/a%20film-index.mp4"] {
-        let own = playlists(&served, title);
-        let theirs = playlists(&whole, "/a%20film.mp4");
+        let own = list_playlists(&served, title);
+        let theirs = list_playlists(&whole, "/a%20film.mp4");
         assert_eq!(own.len(), theirs.len());
         for (own, theirs) in own.iter().zip(&theirs) {
-            let pair = (segments(&served, own), segments(&whole, theirs));
+            let pair = (list_segments(&served, own), list_segments(&whole, theirs));
             assert_eq!(pair.0.len(), pair.1.len());
             for (own, theirs) in pair.0.iter().zip(&pair.1) {
-                assert!(served.body(own) == whole.body(theirs), "{own}");
+                assert!(served.get_body(own) == whole.get_body(theirs), "{own}");
             }
         }
     }
 }
 
 #[test]
-fn other_media_of_the_same_length_is_noticed_by_its_entity_tag() {
-    let Some((films, nginx)) = storage("avc.mp4") else {
+fn replaced_media_is_noticed_by_its_entity_tag() {
+    let Some((films, nginx)) = serve_film("avc.mp4") else {
         return;
     };
     let film = films.0.join("films/a film.mp4");
     let url = nginx.url("a%20film.mp4");
     let base = nginx.url("");
-    let out = Folder::new();
+    let out = TempFolder::new();
     let folder = out.0.to_str().unwrap();
-    index(&[&url, "-o", folder, "--base", &base]);
+    run_index(&[&url, "-o", folder, "--base", &base]);
     let from = format!("{0}={0}", nginx.url(""));
     let args = [
         folder,
@@ -74,49 +73,51 @@ fn other_media_of_the_same_length_is_noticed_by_its_entity_tag() {
         "--storage-memory",
         "0B",
     ];
-    let served = Server::start(&args);
-    let list = playlists(&served, "/a%20film.ism").remove(0);
-    let first = segments(&served, &list).remove(0);
+    let served = HeadwaterServer::serve(&args);
+    let list = list_playlists(&served, "/a%20film.ism").remove(0);
+    let first = list_segments(&served, &list).remove(0);
     assert_eq!(
-        requests(&served, "look"),
+        count_requests(&served, "look"),
         0,
-        "nobody looks at the media before it is wanted"
+        "the media is not read before its first request"
     );
-    let right = served.body(&first);
+    let right = served.get_body(&first);
 
-    // Replaced while it is served, and once a server starts that never saw it as it was.
+    // Replaces the film while one server runs, and before another one starts.
     let mut other = std::fs::read(&film).unwrap();
-    // Of the media only: its tables lie at the end.
+    // Changes the media only: the tables are at the end.
     let (from, to) = (other.len() / 4, other.len() / 2);
     other[from..to].iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&film, &other).unwrap();
     let file = std::fs::File::options().write(true).open(&film).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(1000))
         .unwrap();
-    let fresh = Server::start(&args);
+    let fresh = HeadwaterServer::serve(&args);
     for server in [&served, &fresh] {
-        let list = playlists(server, "/a%20film.ism").remove(0);
-        for segment in segments(server, &list) {
-            let answer = server.get(&segment);
-            let said = answer.reason();
+        let list = list_playlists(server, "/a%20film.ism").remove(0);
+        for segment in list_segments(server, &list) {
+            let response = server.get(&segment);
+            let printed = response.error_reason();
             assert!(
-                matches!(answer.status, 415 | 503),
-                "{} {said}",
-                answer.status
+                matches!(response.status, 415 | 503),
+                "{} {printed}",
+                response.status
             );
         }
-        let answer = server.get(&first);
+        let response = server.get(&first);
         assert!(
-            answer.reason().contains("replaced since it was indexed"),
+            response
+                .error_reason()
+                .contains("replaced after it was indexed"),
             "{}",
-            answer.reason()
+            response.error_reason()
         );
     }
-    // Indexed again, it is served again: as what it is now.
-    index(&[&url, "-o", folder, "--base", &base]);
-    let again = Server::start(&args);
-    let list = playlists(&again, "/a%20film.ism").remove(0);
-    let now = segments(&again, &list);
+    // After indexing again, the new film is served.
+    run_index(&[&url, "-o", folder, "--base", &base]);
+    let again = HeadwaterServer::serve(&args);
+    let list = list_playlists(&again, "/a%20film.ism").remove(0);
+    let now = list_segments(&again, &list);
     assert_ne!(now[0], first);
-    assert_eq!(again.body(&now[0]).len(), right.len());
+    assert_eq!(again.get_body(&now[0]).len(), right.len());
 }

@@ -1,4 +1,4 @@
-//! One-line servers, a plain HTTP client, fixtures and folders that clean up after themselves.
+//! Servers that start in one line, a plain HTTP client, fixtures, and folders that remove themselves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,38 +8,40 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A running `headwater serve`; killed when dropped.
-pub struct Server {
+/// A running program of `headwater` that serves HTTP. Killed when dropped.
+pub struct HeadwaterServer {
     child: Child,
     pub addr: SocketAddr,
 }
 
-/// An answer, with chunked bodies put together.
+/// A response whose chunked body is decoded.
 #[derive(Debug)]
-pub struct Response {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Server {
+impl HeadwaterServer {
     /// Serves a folder or file in two-second segments, so that short films have several.
-    pub fn of(source: &Path) -> Server {
-        Server::start(&[source.to_str().unwrap(), "--segment", "2s"])
+    pub fn serve_source(source: &Path) -> HeadwaterServer {
+        HeadwaterServer::serve(&[source.to_str().unwrap(), "--segment", "2s"])
     }
 
-    /// `headwater serve` with these arguments, on a free port, ready when this returns.
-    pub fn start(args: &[&str]) -> Server {
-        Server::start_as("serve", args)
+    /// Starts `headwater serve` with these arguments on a free port. It accepts connections when this
+    /// returns.
+    pub fn serve(args: &[&str]) -> HeadwaterServer {
+        HeadwaterServer::start_program("serve", args)
     }
 
-    /// Another server of ours (`edge`) with these arguments.
-    pub fn start_as(program: &str, args: &[&str]) -> Server {
-        Server::run(Command::new(env!("CARGO_BIN_EXE_headwater")), program, args)
+    /// Starts another program (`edge`) with these arguments.
+    pub fn start_program(program: &str, args: &[&str]) -> HeadwaterServer {
+        HeadwaterServer::spawn(Command::new(env!("CARGO_BIN_EXE_headwater")), program, args)
     }
 
-    /// The same by a user who may read little, where we are root; None where that cannot be.
-    pub fn start_as_nobody(folder: &Folder, args: &[&str]) -> Option<Server> {
+    /// Starts `headwater serve` as an unprivileged user when the tests run as root. Returns None where
+    /// setpriv does not work.
+    pub fn serve_unprivileged(folder: &TempFolder, args: &[&str]) -> Option<HeadwaterServer> {
         let binary = folder.0.join("headwater");
         std::fs::copy(env!("CARGO_BIN_EXE_headwater"), &binary).unwrap();
         let mut command = Command::new("setpriv");
@@ -48,17 +50,17 @@ impl Server {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(binary);
-        works.then(|| Server::run(command, "serve", args))
+        works.then(|| HeadwaterServer::spawn(command, "serve", args))
     }
 
-    /// `headwater serve` with these variables in its environment.
-    pub fn start_with(variables: &[(&str, &str)], args: &[&str]) -> Server {
+    /// Starts `headwater serve` with these variables in its environment.
+    pub fn serve_with_environment(variables: &[(&str, &str)], args: &[&str]) -> HeadwaterServer {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
         command.envs(variables.iter().copied());
-        Server::run(command, "serve", args)
+        HeadwaterServer::spawn(command, "serve", args)
     }
 
-    fn run(mut command: Command, program: &str, args: &[&str]) -> Server {
+    fn spawn(mut command: Command, program: &str, args: &[&str]) -> HeadwaterServer {
         let mut child = command
             .args([program, "--listen", "127.0.0.1:0"])
             .args(args)
@@ -70,87 +72,107 @@ impl Server {
         let mut lines = BufReader::new(stdout).lines();
         let addr = loop {
             let line = lines.next().expect("no `listening on` line").unwrap();
-            if let Some(addr) = line.strip_prefix("listening on http://") {
+            if let Some((_, addr)) = line
+                .strip_prefix("listening on ")
+                .and_then(|url| url.split_once("://"))
+            {
                 break addr.parse().unwrap();
             }
         };
-        Server { child, addr }
+        HeadwaterServer { child, addr }
+    }
+
+    /// The most memory that the process had resident so far.
+    pub fn peak_memory_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.unwrap().trim().trim_end_matches(" kB");
+        kib.parse::<u64>().unwrap() << 10
     }
 
     pub fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.addr)
     }
 
-    pub fn get(&self, target: &str) -> Response {
+    pub fn get(&self, target: &str) -> HttpResponse {
         self.request("GET", target, &[])
     }
 
-    /// The body of a 200, or a failure that shows what came instead.
-    pub fn body(&self, target: &str) -> Vec<u8> {
-        let answer = self.get(target);
-        assert_eq!(answer.status, 200, "{target}: {}", answer.reason());
-        answer.body
+    /// Returns the body of a 200 response. Panics on another status and shows its reason.
+    pub fn get_body(&self, target: &str) -> Vec<u8> {
+        let response = self.get(target);
+        assert_eq!(
+            response.status,
+            200,
+            "{target}: {}",
+            response.error_reason()
+        );
+        response.body
     }
 
-    pub fn text(&self, target: &str) -> String {
-        String::from_utf8(self.body(target)).unwrap()
+    pub fn get_text(&self, target: &str) -> String {
+        String::from_utf8(self.get_body(target)).unwrap()
     }
 
-    pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
+    pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> HttpResponse {
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.addr);
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        head += "Connection: close\r\n\r\n";
-        self.raw(head.as_bytes(), method == "HEAD")
-            .unwrap_or_else(|| panic!("{method} {target:.60}: no answer"))
+        head += "\r\n";
+        let mut stream = self.connect();
+        stream.write_all(head.as_bytes()).unwrap();
+        let bytes = read_one_response(&mut stream, method == "HEAD");
+        HttpResponse::parse(&bytes, method == "HEAD")
+            .unwrap_or_else(|| panic!("{method} {target:.60}: no response"))
     }
 
-    /// A connection, for several requests.
+    /// Opens a connection for several requests.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.addr).unwrap();
-        let patience = Some(Duration::from_secs(30));
-        stream.set_read_timeout(patience).unwrap();
+        let timeout = Some(Duration::from_secs(30));
+        stream.set_read_timeout(timeout).unwrap();
         stream
     }
 
-    /// Sends bytes as they are; None when the connection closes without an answer.
-    pub fn raw(&self, bytes: &[u8], no_body: bool) -> Option<Response> {
+    /// Sends raw bytes. Returns None when the connection closes without a response.
+    pub fn send_raw(&self, bytes: &[u8], no_body: bool) -> Option<HttpResponse> {
         let mut stream = self.connect();
-        // A server may refuse before it has read all, and close.
+        // Ignores the error: a server may refuse and close before it has read everything.
         let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        Response::parse(&answer, no_body)
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response);
+        HttpResponse::parse(&response, no_body)
     }
 
-    /// Whether the process is still there.
-    pub fn alive(&mut self) -> bool {
+    /// Returns whether the process still runs.
+    pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Sends SIGTERM and waits; the exit code.
+    /// Sends SIGTERM, waits and returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
-        self.signal("TERM");
+        self.send_signal("TERM");
         self.child.wait().unwrap().code()
     }
 
-    /// Sends a signal by its name without SIG.
-    pub fn signal(&self, name: &str) {
+    /// Sends a signal, named without SIG.
+    pub fn send_signal(&self, name: &str) {
         let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
         Command::new("kill").args([&signal, &pid]).status().unwrap();
     }
 }
 
-impl Drop for Server {
+impl Drop for HeadwaterServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Response {
-    fn parse(bytes: &[u8], no_body: bool) -> Option<Response> {
+impl HttpResponse {
+    fn parse(bytes: &[u8], no_body: bool) -> Option<HttpResponse> {
         let end = bytes.windows(4).position(|w| w == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let mut lines = head.split("\r\n");
@@ -159,13 +181,13 @@ impl Response {
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
             .collect();
-        let mut response = Response {
+        let mut response = HttpResponse {
             status,
             headers,
             body: bytes[end + 4..].to_vec(),
         };
         if response.header("transfer-encoding") == Some("chunked") && !no_body {
-            response.body = unchunk(&response.body)?;
+            response.body = decode_chunks(&response.body)?;
         }
         Some(response)
     }
@@ -175,15 +197,45 @@ impl Response {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The reason that the server gives for a refusal.
-    pub fn reason(&self) -> String {
+    /// Returns the status and the reason that the server gives for a refusal.
+    pub fn error_reason(&self) -> String {
         let body = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
         let reason = self.header("headwater-error").map(str::to_owned);
         format!("{} {}", self.status, reason.unwrap_or(body))
     }
 }
 
-fn unchunk(mut bytes: &[u8]) -> Option<Vec<u8>> {
+/// Reads until the response is complete, or the connection is closed. The connection stays open
+/// afterwards: the server treats requests that ask it to close in another way than those of players.
+fn read_one_response(stream: &mut TcpStream, no_body: bool) -> Vec<u8> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    while !is_complete(&bytes, no_body) {
+        match stream.read(&mut buffer) {
+            Ok(count) if count > 0 => bytes.extend_from_slice(&buffer[..count]),
+            _ => break,
+        }
+    }
+    bytes
+}
+
+fn is_complete(bytes: &[u8], no_body: bool) -> bool {
+    let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+        return false;
+    };
+    let Some(head) = HttpResponse::parse(&bytes[..end + 4], true) else {
+        return false;
+    };
+    let body = &bytes[end + 4..];
+    let len = head
+        .header("content-length")
+        .and_then(|len| len.parse().ok());
+    no_body
+        || matches!(head.status, 204 | 304)
+        || len.is_some_and(|len: usize| body.len() >= len)
+        || (head.header("transfer-encoding") == Some("chunked") && decode_chunks(body).is_some())
+}
+
+fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let end = bytes.windows(2).position(|w| w == b"\r\n")?;
@@ -197,18 +249,18 @@ fn unchunk(mut bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Says that something is not judged here; past the test harness, which keeps the words of tests
-/// that pass to itself.
-pub fn skip(why: &str) {
+/// Reports a check that cannot run here. Writes to standard error itself, because the test harness
+/// captures the output of tests that pass.
+pub fn report_skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {why}");
 }
 
-/// The folder that `fixtures/make.sh` fills, or None (said aloud) where there is no ffmpeg.
-pub fn fixtures() -> Option<&'static Path> {
+/// Returns the folder that `fixtures/make.sh` fills. Reports a skip and returns None without ffmpeg.
+pub fn fixtures_folder() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| {
         if Command::new("ffprobe").arg("-version").output().is_err() {
-            skip("ffmpeg is not installed");
+            report_skip("ffmpeg is not installed");
             return None;
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -221,31 +273,32 @@ pub fn fixtures() -> Option<&'static Path> {
     .as_deref()
 }
 
-/// A file of the served fixtures; None (said aloud) when the encoders at hand could not make it.
-pub fn fixture(name: &str) -> Option<PathBuf> {
-    let path = fixtures()?.join("library").join(name);
+/// Returns the path of a film. Reports a skip and returns None when the installed encoders could not
+/// make it.
+pub fn fixture_path(name: &str) -> Option<PathBuf> {
+    let path = fixtures_folder()?.join("library").join(name);
     if !path.exists() {
-        skip(&format!("no fixture {name}"));
+        report_skip(&format!("no fixture {name}"));
         return None;
     }
     Some(path)
 }
 
-/// A folder of its own for one test, removed when dropped.
-pub struct Folder(pub PathBuf);
+/// A new folder for one test, removed when dropped.
+pub struct TempFolder(pub PathBuf);
 
-impl Folder {
-    pub fn new() -> Folder {
+impl TempFolder {
+    pub fn new() -> TempFolder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("headwater-test-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        TempFolder(path)
     }
 
-    /// Writes a file in it.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    /// Writes a file below the folder and returns its path.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -253,7 +306,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -1,6 +1,6 @@
-// CMAF through mp4box.js: no edit list, tfdt is the sum of all before, no picture is shown before
-// it is decoded, the first when the segment's name says, what is listed is what lies in the
-// segments, in HLS and DASH alike.
+// CMAF read by mp4box.js: no edit lists, tfdt is the sum of all earlier durations, no frame is shown
+// before it is decoded, the first frame is shown at the time in the segment's name, and playlists and MPDs
+// declare the real durations.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { createFile } from 'mp4box';
@@ -24,7 +24,7 @@ function open(bytes) {
   return file;
 }
 
-/** An init segment: one track, no samples, no edit list. */
+/** Reads an init segment: one track, no samples, no edit list. */
 async function init(url) {
   const file = open(await get(url));
   const { moov } = file;
@@ -44,8 +44,8 @@ async function init(url) {
   };
 }
 
-/** A media segment: decode time, duration, when its first and its earliest picture are shown, and
- *  its mdat filled exactly. */
+/** Reads a media segment: decode time, duration, presentation times of its first and earliest frame.
+ *  Checks that the samples fill its mdat exactly. */
 async function segment(url, head) {
   const bytes = await get(url);
   const file = open(bytes);
@@ -85,7 +85,8 @@ async function segment(url, head) {
   return { at, duration, shown, earliest, samples, bytes: bytes.length };
 }
 
-/** tfdt = the time in the URL less one delay = the sum of all before; the rendition's ends in ticks. */
+/** Reads a rendition. Checks that tfdt is the time in the URL minus one constant delay, and the sum of
+ *  all earlier durations. */
 async function rendition(initUrl, urls) {
   const head = await init(initUrl);
   let next = null;
@@ -96,12 +97,12 @@ async function rendition(initUrl, urls) {
     const named = String(url).match(/\/(\d+)\.m4s$/);
     delay ??= own.shown - own.at;
     if (named && !/\/n\/\d+\.m4s/.test(url)) assert.equal(own.at, Number(named[1]) - delay, `${url}: tfdt`);
-    // Not where pictures lead their key frame, nor where frames were dropped between reordered ones.
+    // Exceptions: leading frames of open GOPs, and dropped frames between reordered ones.
     if (!/open_gop|vfr/.test(url)) {
-      assert.equal(own.earliest, own.shown, `${url}: the first picture is the first that is shown`);
-      assert.equal(own.shown, own.at + delay, `${url}: it is shown at the time in the URL`);
+      assert.equal(own.earliest, own.shown, `${url}: the first frame is shown first`);
+      assert.equal(own.shown, own.at + delay, `${url}: the first frame is shown at the time in the URL`);
     }
-    if (next !== null) assert.equal(own.at, next, `${url}: tfdt is the sum of all before`);
+    if (next !== null) assert.equal(own.at, next, `${url}: tfdt is the sum of all earlier durations`);
     next = own.at + own.duration;
     found.push(own);
   }
@@ -131,9 +132,9 @@ for (const title of titles) {
       );
       const codecs = [...body.matchAll(/CODECS="([^"]+)"/g)].flatMap((m) => m[1].split(','));
       const alike = (codec) => codec.toLowerCase().replace('mp4a.6b', 'mp4a.40.34');
-      const judged = /^(avc1|mp4a|hvc1)/.test(track.codec);
-      assert.ok(!judged || codecs.map(alike).includes(alike(track.codec)), `${uri}: ${track.codec} is not in ${codecs}`);
-      // EXTINF is the media's own duration, to the printed digit, and never drifts.
+      const isChecked = /^(avc1|mp4a|hvc1)/.test(track.codec);
+      assert.ok(!isChecked || codecs.map(alike).includes(alike(track.codec)), `${uri}: ${track.codec} is not in ${codecs}`);
+      // EXTINF is the exact media duration to the last digit, without drift.
       let listed = 0;
       let real = 0;
       track.segments.forEach((own, n) => {

@@ -1,11 +1,11 @@
-// Headless Chromium with the real page in it.
+// Headless Chromium with the player page.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chromium } from 'playwright-core';
 
 const WAIT_MS = 30_000;
 
-/** A browser, if there is one on this machine. */
+/** Starts a browser; undefined if none is installed. */
 export async function launch() {
   let executablePath;
   const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
@@ -20,7 +20,7 @@ export async function launch() {
   });
 }
 
-/** The page with a title in a player; `faults` gathers what went wrong on the way. `prepare` has the page first. */
+/** Opens a title in a player. `faults` collects errors and failed requests. `prepare` can change the page first. */
 export async function open(browser, server, title, query, prepare = async () => {}) {
   const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
   await prepare(page);
@@ -33,10 +33,10 @@ export async function open(browser, server, title, query, prepare = async () => 
   });
   await page.goto(`${server.url}/#/play/${title}?muted=1&${query}`);
   const state = () => page.evaluate(() => window.headwater.state());
-  const until = async (what, holds, ...args) => {
+  const until = async (event, holds, ...args) => {
     await page.waitForFunction(holds, args, { timeout: WAIT_MS, polling: 50 }).catch(async () => {
       const [now, log] = await page.evaluate(() => [window.headwater.state(), window.headwater.log().slice(-25)]);
-      assert.fail(`waited for ${what}: ${JSON.stringify(now)}\n${log.map((l) => `${l.ms} ${l.kind} ${l.text}`).join('\n')}\n${faults}`);
+      assert.fail(`timed out waiting for ${event}: ${JSON.stringify(now)}\n${log.map((l) => `${l.ms} ${l.kind} ${l.text}`).join('\n')}\n${faults}`);
     });
   };
   return { page, faults, state, until };

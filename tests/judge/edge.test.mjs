@@ -1,5 +1,5 @@
-// Browsers play through the edge: the origin is asked for each segment once, as its own records
-// say. And the edge's status page while they do. Screenshot: target/screenshots/edge-status.png.
+// Browsers play through the edge, and the records of the origin contain each segment once. Also checks the
+// status page of the edge. Screenshot: target/screenshots/edge-status.png.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -31,7 +31,7 @@ after(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** Plays the film to its end, four times as fast. */
+/** Plays the film to its end at four times the speed. */
 async function play(player) {
   const { page, faults, state, until } = await open(browser, edge, 'film', `player=${player}`);
   await page.evaluate(() => {
@@ -43,8 +43,8 @@ async function play(player) {
 }
 
 test('two viewers of each kind cost the origin each segment once', async (t) => {
-  if (!browser) return skip(t, 'browsers: no chromium here');
-  // Together and one after the other: followers of a fetch, and hits.
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  // Concurrent viewers join a fetch, and later viewers hit the cache.
   const players = ['hls&variant=cmaf', 'dash&variant=time'];
   await Promise.all([...players.map(play), status()]);
   for (const player of players) await play(player);
@@ -63,7 +63,7 @@ test('two viewers of each kind cost the origin each segment once', async (t) => 
   assert.deepEqual(twice, []);
 });
 
-/** The status page, and what went wrong on it. */
+/** Opens the status page, and collects its errors. */
 async function admin() {
   const context = await browser.newContext({
     httpCredentials: { username: 'me', password: TOKEN }, viewport: { width: 1100, height: 1000 },
@@ -77,13 +77,13 @@ async function admin() {
   return { context, page, faults };
 }
 
-/** The page for the people who run it, under traffic. */
+/** Checks the status page during traffic. */
 async function status() {
   const { context, page, faults } = await admin();
   const rows = () => ['#top', '#connections'].every((id) => document.querySelector(`${id} td.n`))
     && document.querySelectorAll('#top tr').length > 10;
   await page.waitForFunction(rows, undefined, { timeout: WAIT_MS });
-  assert.equal(await page.locator('#origins td.good').textContent(), 'in');
+  assert.equal(await page.locator('#origins td.good').textContent(), 'healthy');
   fs.mkdirSync(path.join(root, 'target/screenshots'), { recursive: true });
   await page.screenshot({ path: path.join(root, 'target/screenshots/edge-status.png') });
   await page.setViewportSize({ width: 390, height: 844 });
@@ -93,7 +93,7 @@ async function status() {
   await context.close();
 }
 
-/** What the page says of the disk, once all that was asked for twice has been written. */
+/** Checks the disk figures on the page, after all objects with two requests are written. */
 async function tier() {
   const { context, page, faults } = await admin();
   const said = () => page.evaluate(() => {
@@ -106,8 +106,8 @@ async function tier() {
     return Number(cells[1]) > 20 && cells[2] === '0';
   }, undefined, { timeout: WAIT_MS });
   const now = await said();
-  assert.match(now.kept, /^[\d.]+ [KM]iB of 1.0 GiB$/);
-  assert.deepEqual([now['not written'], now['found damaged']], ['0', '0']);
+  assert.match(now.stored, /^[\d.]+ [KM]iB of 1.0 GiB$/);
+  assert.deepEqual([now['not written'], now.damaged], ['0', '0']);
   assert.ok(Number(now.written) >= Number(now.objects), JSON.stringify(now));
   assert.ok(await page.locator('#disk').isVisible());
   assert.equal(await page.locator('#tier .bad').count(), 0);

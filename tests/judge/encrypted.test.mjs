@@ -1,5 +1,5 @@
-// HLS encrypted with AES-128, as others read it: Node's own cipher, ffmpeg, a strict parser, and each
-// player that can play it, through an edge. Keys are derived here as docs/decisions/0019-aes-128.md says.
+// HLS encrypted with AES-128, read by Node's cipher, ffmpeg, a strict parser, and each player that supports
+// it, through an edge. The test derives keys as docs/decisions/0019-aes-128.md specifies.
 // Screenshot: target/screenshots/encrypted.png.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -44,7 +44,7 @@ function decrypted(bytes, key, number) {
   return Buffer.concat([cipher.update(bytes), cipher.final()]);
 }
 
-/** Media playlists of a title, without those of key frames. */
+/** Returns the media playlists of a title, without I-frame playlists. */
 async function playlists(server, title, query) {
   const master = `${server.url}/${title}/.m3u8${query}`;
   const body = await text(master);
@@ -53,7 +53,7 @@ async function playlists(server, title, query) {
 }
 
 for (const [title, query] of [['ladder', ''], ['ladder', '?format=ts'], ['film', ''], ['film', '?format=ts'], ['hevc.mp4', '']]) {
-  test(`${title}${query}: what the clear film has, by Node's cipher`, async () => {
+  test(`${title}${query}: decrypts to the unencrypted film with Node's cipher`, async () => {
     const key = keyOf(title);
     assert.deepEqual(Buffer.from(await get(`${edge.url}/${title}/.key`)), key);
     const [theirs, ours] = [await playlists(clear, title, query), await playlists(edge, title, query)];
@@ -77,7 +77,7 @@ for (const [title, query] of [['ladder', ''], ['ladder', '?format=ts'], ['film',
       }
       peaks.push([new URL(url).pathname, Math.floor(peakRate(sizes, playlist.targetDuration))]);
     }
-    // Padding is counted: of a variant alone no less is stated than is sent.
+    // The declared bandwidth includes padding, so it is never below the real one.
     for (const [, stated, uri] of ours.body.matchAll(/^#EXT-X-STREAM-INF:BANDWIDTH=(\d+).*\n(.+)$/gm)) {
       const [, peak] = peaks.find(([name]) => name.endsWith(uri));
       assert.ok(Number(stated) >= peak, `${uri}: ${stated} of ${peak}`);
@@ -86,7 +86,7 @@ for (const [title, query] of [['ladder', ''], ['ladder', '?format=ts'], ['film',
 }
 
 for (const query of ['', '?format=ts']) {
-  test(`ffmpeg decodes the same pictures and sound${query}`, () => {
+  test(`ffmpeg decodes the same video and audio${query}`, () => {
     const frames = (server) => {
       const args = ['-v', 'error', '-i', `${server.url}/avc.mp4/.m3u8${query}`, '-map', '0', '-fps_mode', 'passthrough', '-f', 'framemd5', '-'];
       return execFileSync('ffmpeg', args, { encoding: 'utf8' });
@@ -97,11 +97,11 @@ for (const query of ['', '?format=ts']) {
   });
 }
 
-// Chromium's own HLS plays no encrypted CMAF, and the page does not offer it.
+// The HLS player of Chromium does not play encrypted CMAF, so the page does not offer it.
 for (const [engine, variants] of [['hls', ['cmaf', 'ts']], ['shaka', ['cmaf', 'ts']], ['native', ['ts']]]) {
   for (const variant of variants) {
-    test(`an encrypted film with ${engine} ${variant}: to the end`, async (t) => {
-      if (!browser) return skip(t, 'browsers: no chromium here');
+    test(`an encrypted film plays with ${engine} ${variant} to the end`, async (t) => {
+      if (!browser) return skip(t, 'browsers: Chromium is not installed');
       const view = await open(browser, edge, 'ladder', `player=${engine}&variant=${variant}`);
       await view.until('the start', begun);
       await view.until('the end', ended);
@@ -113,8 +113,8 @@ for (const [engine, variants] of [['hls', ['cmaf', 'ts']], ['shaka', ['cmaf', 't
   }
 }
 
-test('the page offers what can play it, whatever it is asked for', async (t) => {
-  if (!browser) return skip(t, 'browsers: no chromium here');
+test('the page offers only players that support the title', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
   for (const wanted of ['mse', 'dash', 'consumer', 'nonsense']) {
     const view = await open(browser, edge, 'film', `player=${wanted}`);
     await view.until('the start', begun);
@@ -140,7 +140,7 @@ test('the page offers what can play it, whatever it is asked for', async (t) => 
   await page.close();
 });
 
-test('no cache keeps a key, and each is told of in the records', async () => {
+test('no cache stores a key, and records name every key request', async () => {
   const kept = await fetch(`${edge.url}/film/.key`);
   assert.equal(kept.headers.get('cache-control'), 'no-store');
   assert.doesNotMatch(kept.headers.get('cache-status') ?? '', /hit/);
@@ -148,6 +148,6 @@ test('no cache keeps a key, and each is told of in the records', async () => {
   await origin.drain();
   const lines = fs.readFileSync(records, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
   assert.ok(lines.filter((record) => record.kind === 'key' && record.status === 200).length > 1);
-  // What a record says is no key.
+  // A record must not contain the key itself.
   for (const title of ['film', 'ladder']) assert.ok(!fs.readFileSync(records, 'utf8').includes(keyOf(title).toString('hex')));
 });

@@ -1,5 +1,4 @@
-// HDR logs of the load tester, read by somebody else's reader: as many values as the summary says,
-// and the same percentiles.
+// HDR logs of the load tester, read by hdr-histogram-js: the counts and percentiles of the summary.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -12,7 +11,7 @@ import { binary } from './support.mjs';
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-hdr-'));
 let server;
 
-// Answers after as many milliseconds as the path says.
+// A server that responds after as many milliseconds as the path names.
 before(async () => {
   const { Worker } = await import('node:worker_threads');
   server = new Worker(`
@@ -30,7 +29,7 @@ after(async () => {
   fs.rmSync(folder, { recursive: true });
 });
 
-/** All intervals of a log whose tag ends so, as one histogram. */
+/** Adds all intervals of a log with a tag suffix into one histogram. */
 function read(log, ending) {
   const reader = new hdr.HistogramLogReader(log);
   const sum = hdr.build({ bitBucketSize: 64, autoResize: true, numberOfSignificantValueDigits: 3 });

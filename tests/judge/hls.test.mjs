@@ -1,4 +1,4 @@
-// HLS: two parsers that are not ours read every playlist; every URL is fetched; the rules hold.
+// HLS: two other parsers read every playlist, every URL is fetched, and the rules of the RFC are checked.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
@@ -17,7 +17,7 @@ function read(playlist) {
   return parser.manifest;
 }
 
-/** Both parsers' views of a media playlist, which must agree; segments with sizes, all fetched. */
+/** Reads a media playlist with both parsers, which must agree, and fetches all segments. */
 async function mediaPlaylist(url) {
   const body = await text(url);
   const theirs = read(body);
@@ -40,7 +40,7 @@ async function mediaPlaylist(url) {
   return { body, url, kind, segments, map, target: theirs.targetDuration, version: strict.version };
 }
 
-/** EXTINF as exact decimal text, in nanoseconds. */
+/** Parses EXTINF exactly, in nanoseconds. */
 const printed = (body) => [...body.matchAll(/^#EXTINF:(\d+)(?:\.(\d+))?,/gm)]
   .map(([, whole, part = '']) => BigInt(whole) * 1_000_000_000n + BigInt(part.padEnd(9, '0').slice(0, 9)));
 
@@ -55,7 +55,7 @@ function mediaRules(media) {
   }
 }
 
-/** Bits a second, at most and on average. */
+/** Returns peak and average bits per second. */
 function measured({ segments, target }) {
   const sizes = segments.map((s) => ({ seconds: s.duration, bytes: s.bytes }));
   return { peak: peakRate(sizes, target), average: rate(sizes) };
@@ -70,15 +70,15 @@ for (const title of titles) {
   for (const format of ['cmaf', 'ts']) {
     test(`${title} as ${format}`, async (t) => {
       const address = `${server.url}/${title}/.m3u8${format === 'ts' ? '?format=ts' : ''}`;
-      const answer = await fetch(address);
-      if (format === 'ts' && [404, 406, 415, 422].includes(answer.status)) {
-        const said = answer.headers.get('headwater-error');
-        await answer.arrayBuffer();
+      const response = await fetch(address);
+      if (format === 'ts' && [404, 406, 415, 422].includes(response.status)) {
+        const said = response.headers.get('headwater-error');
+        await response.arrayBuffer();
         assert.match(title, /av1|vp9|opus|flac/, `refused: ${said}`);
         return;
       }
-      const body = await answer.text();
-      assert.equal(answer.status, 200, answer.headers.get('headwater-error'));
+      const body = await response.text();
+      assert.equal(response.status, 200, response.headers.get('headwater-error'));
       const master = read(body);
       const strict = hlsParser.parse(body);
       assert.equal(strict.isMasterPlaylist, true);
@@ -122,7 +122,7 @@ for (const title of titles) {
       }
       assert.equal(lengths.size, 1, `one TARGETDURATION for all: ${[...lengths]}`);
 
-      // Renditions of one picture switch at the same instants.
+      // Segments of all video renditions start at the same times.
       if (title.includes('ladder')) {
         const grids = [...playlists.values()].filter((p) => p.kind === 'video')
           .map((p) => printed(p.body).join());

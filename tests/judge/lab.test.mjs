@@ -1,4 +1,4 @@
-// The Workflow Manager, by clients that are not ours: curl, schemathesis, a JSONPath of others.
+// The Workflow Manager, used by other clients: curl, schemathesis, jsonpath-rfc9535, Chromium.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -21,7 +21,7 @@ after(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** What curl says: status, headers, and the body as JSON where it is that. */
+/** Sends a request with curl. Returns status, headers, and the body, parsed if it is JSON. */
 function curl(target, ...more) {
   const out = execFileSync('curl', ['-sS', '-i', '--max-time', '60', ...more, server.url + target], { encoding: 'utf8' });
   const [head, ...rest] = out.split('\r\n\r\n');
@@ -39,7 +39,7 @@ const parameter = (name, datatype, restrictions, id = 1) => ({
   name, id, datatype, values: [{ name: 'value', id: 1, restrictions }],
 });
 
-/** An experiment that knows its answer. */
+/** An experiment with a known result. */
 const known = (id, run = 'echo \'{"x": 7}\'', state = 'instantiated') => ({
   scheme: { uri: 'urn:mpeg:mpegi:nbmp:2023' },
   general: { id, name: 'known', description: 'Is what is known known?', state },
@@ -70,11 +70,11 @@ async function until(what, holds) {
   return assert.fail(`waited for ${what}`);
 }
 
-/** Namespaces cannot be made everywhere. */
+/** Not every machine can make network namespaces. */
 const links = spawnSync(binary, ['lab', 'link', '--', 'true']).status === 0;
 
-test('a workflow that is posted runs, and is gone when it is deleted', async (t) => {
-  if (!links) return skip(t, 'a workflow that is posted: this machine makes no links');
+test('a posted workflow runs, and a deleted one is gone', async (t) => {
+  if (!links) return skip(t, 'posted workflows: this machine cannot make links');
   const made = post(known('runs'));
   assert.equal(made.status, 201, made.body);
   assert.equal(made.header('location'), '/workflows/runs');
@@ -90,7 +90,7 @@ test('a workflow that is posted runs, and is gone when it is deleted', async (t)
   assert.equal(variables.get('lab.last.x'), '7');
   assert.equal(curl('/workflows/runs/summary').json().arms[0].values.x.mean, 7);
   assert.ok(fs.existsSync(path.join(folder, 'workflows/runs/runs.jsonl')));
-  // Another document in its place begins with nothing of what the first has left.
+  // Another document under the same name starts without files of the first.
   const other = curl('/workflows/runs', '-X', 'PUT', '-H', `Content-Type: ${WDD}`, '--data-binary', JSON.stringify(known('runs', 'echo \'{"x": 8}\'')));
   assert.equal(other.status, 200, other.body);
   await until('idle again', idle);
@@ -102,8 +102,8 @@ test('a workflow that is posted runs, and is gone when it is deleted', async (t)
   assert.ok(!fs.existsSync(path.join(folder, 'workflows/runs')));
 });
 
-test('one that runs is stopped, one that waits waits, and nothing stays', async (t) => {
-  if (!links) return skip(t, 'one that runs is stopped: this machine makes no links');
+test('a running workflow is stopped, a queued one waits, and nothing is left behind', async (t) => {
+  if (!links) return skip(t, 'stopping workflows: this machine cannot make links');
   const mark = `4${process.pid}`;
   assert.equal(post(known('long', `sleep ${mark}`)).status, 201);
   const alive = () => spawnSync('pgrep', ['-fx', `sleep ${mark}`]).status === 0;
@@ -128,7 +128,7 @@ test('one that runs is stopped, one that waits waits, and nothing stays', async 
   assert.deepEqual(fs.readdirSync(path.join(folder, 'workflows')), []);
 });
 
-test('reports are posted where that is allowed, and nowhere else', async (t) => {
+test('reports are posted to allowed URLs only', async (t) => {
   const { createServer } = await import('node:http');
   const reports = [];
   const taker = createServer((request, response) => {
@@ -146,7 +146,7 @@ test('reports are posted where that is allowed, and nowhere else', async (t) => 
     const refused = post({ ...known('reports'), reporting: reporting(url) });
     assert.deepEqual([refused.status, refused.json().acknowledge.unsupported], [422, ['$.reporting.url']]);
   }
-  if (!links) return skip(t, 'reports: this machine makes no links');
+  if (!links) return skip(t, 'reports: this machine cannot make links');
   const url = `http://127.0.0.1:${taker.address().port}/reports`;
   const made = post({ ...known('reports', 'sleep 0.5; echo \'{"x": 7}\''), reporting: reporting(url) });
   assert.equal(made.status, 201, made.body);
@@ -158,7 +158,7 @@ test('reports are posted where that is allowed, and nowhere else', async (t) => 
   curl('/workflows/reports', '-X', 'DELETE');
 });
 
-test('what is wrong is told by status and JSONPath', (t) => {
+test('errors have a status and a JSONPath', (t) => {
   const cases = [
     [400, (d) => { delete d.general.id; }, '$.general.id'],
     [400, (d) => { d.general.id = '../x'; }, '$.general.id'],
@@ -192,11 +192,11 @@ test('what is wrong is told by status and JSONPath', (t) => {
   assert.equal(post(known('twice', 'true', 'idle')).status, 201);
   assert.equal(post(known('twice', 'true', 'idle')).status, 409);
   assert.equal(curl('/workflows/twice', '-X', 'DELETE').status, 200);
-  // A page of elsewhere, and a name that was made to lead here.
+  // A foreign page, and a DNS name that an attacker resolves to this address.
   assert.equal(answer('-H', 'Origin: http://evil.example'), 403);
   assert.equal(answer('-H', 'Sec-Fetch-Site: cross-site'), 403);
   assert.equal(answer('-H', 'Host: evil.example'), 421);
-  if (!fs.existsSync(path.join(judges, '../whole'))) return skip(t, 'paths by a JSONPath of others: jsonpath-rfc9535 could not be installed');
+  if (!fs.existsSync(path.join(judges, '../whole'))) return skip(t, 'JSONPath: jsonpath-rfc9535 could not be installed');
   const script = `
 import json, sys, jsonpath_rfc9535 as jsonpath
 for document, path in json.load(sys.stdin):
@@ -204,11 +204,11 @@ for document, path in json.load(sys.stdin):
     print(len(found))
 `;
   const said = execFileSync(path.join(judges, 'python'), ['-c', script], { input: JSON.stringify(paths), encoding: 'utf8' });
-  // The first is of a field that is missing.
+  // The first path names a missing field.
   assert.deepEqual(said.trim().split('\n'), ['0', '1', '1', '1', '1', '1', '1']);
 });
 
-test('tasks are clients alone, and functions are found', async (t) => {
+test('tasks run a client only, and functions are discovered', async (t) => {
   const task = {
     general: { id: 'one', name: 'one', state: 'idle' },
     monitoring: { variable: [{ name: 'x', definition: '/x', unit: '1', 'var-type': 'number' }] },
@@ -230,12 +230,12 @@ test('tasks are clients alone, and functions are found', async (t) => {
   assert.deepEqual([found.status, found.header('content-type'), found.json()[0].general.id], [200, 'application/mpeg-nbmp-fdd+json', 'nginx']);
   assert.ok(curl('/discover-functions-in-group?groupId=servers').json().length >= 4);
   assert.equal(curl('/discover-functions-in-group?groupId=bakers').status, 404);
-  if (!links) skip(t, 'a task that runs: this machine makes no links');
+  if (!links) skip(t, 'running tasks: this machine cannot make links');
 });
 
 test('the page shows workflows, their graph and figures', async (t) => {
   const browser = await launch();
-  if (!browser) return skip(t, 'the lab page: no Chromium');
+  if (!browser) return skip(t, 'the lab page: Chromium is not installed');
   t.after(() => browser.close());
   const document = JSON.parse(fs.readFileSync(path.join(root, 'crates/lab/tests/nbmp/shown.wdd.json'), 'utf8'));
   assert.equal(post(document).status, 201);
@@ -254,15 +254,15 @@ test('the page shows workflows, their graph and figures', async (t) => {
   assert.deepEqual(faults, []);
 });
 
-test('the page shows figures while they come', async (t) => {
-  if (!links) return skip(t, 'live figures: this machine makes no links');
+test('the page shows live figures', async (t) => {
+  if (!links) return skip(t, 'live figures: this machine cannot make links');
   const browser = await launch();
-  if (!browser) return skip(t, 'live figures: no Chromium');
+  if (!browser) return skip(t, 'live figures: Chromium is not installed');
   t.after(() => browser.close());
   const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, colorScheme: 'dark' });
   await page.goto(server.url);
   await page.waitForSelector('.none');
-  // It ends when the page has shown that the first run is over.
+  // The run ends after the page has shown the end of the first run.
   const flag = path.join(folder, 'seen');
   const run = `test {round} = 0 || until test -e ${flag}; do sleep 0.05; done; echo '{"x": 4{round}}'`;
   assert.equal(post(known('live', run)).status, 201);
@@ -279,7 +279,7 @@ test('the page shows figures while they come', async (t) => {
   await page.waitForSelector('.none');
 });
 
-test('schemathesis finds no answer that the description does not know', (t) => {
+test('schemathesis finds no undocumented response', (t) => {
   if (!fs.existsSync(path.join(judges, '../whole'))) return skip(t, 'the API description: schemathesis could not be installed');
   const checks = ['not_a_server_error', 'status_code_conformance', 'content_type_conformance', 'response_schema_conformance',
     'response_headers_conformance', 'unsupported_method', 'use_after_free', 'ensure_resource_availability'];

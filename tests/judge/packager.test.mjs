@@ -1,4 +1,4 @@
-// The same source through Shaka Packager: same cuts, same timeline, same codec strings, same rates.
+// Compares the output with Shaka Packager: segment boundaries, timeline, codec strings and bitrates.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -20,7 +20,7 @@ after(() => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** Packages tracks of a file; the MPD. */
+/** Packages tracks of a file and returns the MPD. */
 function reference(file, streams, seconds) {
   const out = fs.mkdtempSync(path.join(folder, 'out-'));
   const tracks = streams.map((s) => [
@@ -33,7 +33,7 @@ function reference(file, streams, seconds) {
   return fs.readFileSync(`${out}/x.mpd`, 'utf8');
 }
 
-/** Kind → representations as {codecs, bandwidth, timescale, cuts}, times from the first. */
+/** Returns kind → representations as {codecs, bandwidth, timescale, cuts}, with times relative to the first. */
 function read(xml, uri) {
   const { playlists, mediaGroups } = parseMpd(xml, { manifestUri: uri });
   const groups = Object.values(mediaGroups.AUDIO).flatMap((g) => Object.values(g)).flatMap((g) => g.playlists);
@@ -52,7 +52,7 @@ function read(xml, uri) {
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
-// Both ways of writing these are in use: RFC 6381's sample entry, and what browsers say.
+// Two spellings are in use: the sample entry of RFC 6381, and the names of browsers.
 const alike = (codec) => codec.toLowerCase();
 
 const rows = [
@@ -76,11 +76,11 @@ const rows = [
   ['flac.mp4', ['audio']],
 ];
 
-// Where key frames do not divide two seconds: it cuts at the first after the wished length, we at the
-// nearest, so its wish is set to make the same choice.
+// If key frames do not divide two seconds, Shaka Packager cuts at the first one after the target and
+// Headwater at the nearest one. The target is set so that both choose the same key frame.
 for (const [title, kinds, seconds = 2] of rows) {
-  test(`${title}: as the reference packager`, async (t) => {
-    if (!fs.existsSync(packager)) return skip(t, 'reference packager: it cannot be had here (see scripts/packager.sh)');
+  test(`${title} is packaged like the reference packager`, async (t) => {
+    if (!fs.existsSync(packager)) return skip(t, 'reference packager: it is not installed; run scripts/packager.sh');
     const file = path.join(library, title);
     if (!fs.existsSync(file)) return skip(t, `fixture ${title}`);
     const theirs = read(reference(file, kinds, seconds), 'http://reference/');
@@ -90,10 +90,10 @@ for (const [title, kinds, seconds = 2] of rows) {
       const [a] = theirs[kind];
       const [b] = ours[kind];
       assert.ok(a && b, `${kind}: ${JSON.stringify({ theirs, ours })}`);
-      // VP9's trailing fields are optional, and state defaults.
+      // Trailing fields of VP9 codec strings are optional, and contain defaults.
       assert.ok(alike(a.codecs).startsWith(alike(b.codecs)), `${b.codecs}, theirs ${a.codecs}`);
       assert.deepEqual(b.size, a.size);
-      // It leaves priming out of the timeline of sound; we serve it, before presentationTimeOffset.
+      // It omits audio priming from the timeline. Headwater serves it before presentationTimeOffset.
       const priming = kind === 'audio' ? 0.05 : 0.001;
       assert.ok(Math.abs(sum(a.durations) - sum(b.durations)) < priming, `lengths: ${sum(a.durations)} and ${sum(b.durations)}`);
       if (kind === 'video') {

@@ -1,5 +1,5 @@
-// Real players in headless Chromium, through the real page: start, switch down and up, seek, play
-// to the end; no error, no stall, no failed request. Screenshots: target/screenshots.
+// Real players on the page in headless Chromium: start, switch down and up, seek, play to the end, without
+// errors, stalls or failed requests. Screenshots: target/screenshots.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const engines = [
 
 for (const [engine, variant] of engines) {
   test(`film with ${engine} ${variant ?? ''}: start, switch, seek, end`, async (t) => {
-    if (!browser) return skip(t, 'browsers: no chromium here');
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
     const view = await open('film', `player=${engine}${variant ? `&variant=${variant}` : ''}`);
     const { page, state, until } = view;
     await until('the start', begun);
@@ -41,8 +41,8 @@ for (const [engine, variant] of engines) {
     if (!['native', 'consumer'].includes(engine)) {
       assert.equal(first.levels.length, 3, JSON.stringify(first.levels));
       const byHeight = first.levels.map((l, index) => ({ ...l, index })).sort((a, b) => a.height - b.height);
-      // dash.js keeps what it has, up to 14 s of it, and only then shows what was chosen: the film is
-      // over before a third time. So the lowest, and then each of the others in one variant.
+      // dash.js plays its buffer of up to 14 s before it shows the chosen quality, so the film is long
+      // enough for two switches only: to the lowest, then to another one per variant.
       const order = engine === 'dash' ? [0, variant === 'time' ? 1 : 2] : [0, 2, 1];
       for (const level of order.map((place) => byHeight[place])) {
         await page.evaluate((index) => window.headwater.quality(index), level.index);
@@ -69,9 +69,9 @@ for (const [engine, variant] of engines) {
   });
 }
 
-// As seen once after three seeks: the end that hls.js had queued was cancelled, and not told again.
-test('a film whose end hls.js does not tell ends all the same', async (t) => {
-  if (!browser) return skip(t, 'browsers: no chromium here');
+// After three seeks, hls.js once cancelled its queued end-of-stream event and never repeated it.
+test('a film finishes even if hls.js loses the end of stream', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const prepare = (page) => page.addInitScript(() => {
     const { prototype } = window.MediaSource;
     const told = prototype.endOfStream;
@@ -84,8 +84,8 @@ test('a film whose end hls.js does not tell ends all the same', async (t) => {
   await view.page.close();
 });
 
-test('the library and a phone', async (t) => {
-  if (!browser) return skip(t, 'browsers: no chromium here');
+test('the library works on a phone', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
   const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
   await page.goto(`${server.url}/`);
   await page.locator('[title="avc.mp4"]').first().waitFor();
@@ -95,20 +95,20 @@ test('the library and a phone', async (t) => {
   await page.close();
 });
 
-// Chromium plays no HEVC, AC-3, E-AC-3 or MP3 in MP4; those are judged by ffmpeg alone.
+// Chromium does not play HEVC, AC-3, E-AC-3 or MP3 in MP4; only ffmpeg tests these.
 const decodable = titles.filter((name) => !/^(hevc|ac3|eac3|mp3)|^film$/.test(name));
 
 for (const engine of ['mse', 'hls']) {
   for (const title of decodable) {
-    test(`${title} with ${engine}: to the end`, async (t) => {
-      if (!browser) return skip(t, 'browsers: no chromium here');
+    test(`${title} plays with ${engine} to the end`, async (t) => {
+      if (!browser) return skip(t, 'browsers: Chromium is not installed');
       const view = await open(title, `player=${engine}`);
       await view.page.evaluate(() => {
         const hurry = () => document.querySelectorAll('video').forEach((v) => { v.playbackRate = 4; });
         setInterval(hurry, 50);
       });
       await view.until('the end', ended);
-      // At this speed a busy machine may run dry: stalls are judged in the film above.
+      // At this speed a busy machine may stall. The test above checks stalls.
       const last = await view.state();
       assert.deepEqual([last.errors, view.faults], [[], []]);
       assert.ok(Math.abs(last.currentTime - last.duration) < 0.3, `ended at ${last.currentTime} of ${last.duration}`);

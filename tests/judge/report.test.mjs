@@ -1,5 +1,5 @@
-// A report made from a real small run, in Chromium: every kind of plot draws, in light and in dark,
-// and nothing is asked for from anywhere. Screenshots: target/screenshots.
+// A report of a small real run in Chromium: every kind of plot is drawn in light and dark mode, and the page
+// makes no request. Screenshots: target/screenshots.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -86,8 +86,8 @@ after(async () => {
   fs.rmSync(out, { recursive: true });
 });
 
-test('every plot of a report draws', async (t) => {
-  if (!browser) return skip(t, 'reports in a browser: no chromium here');
+test('every plot of a report is drawn', async (t) => {
+  if (!browser) return skip(t, 'reports in a browser: Chromium is not installed');
   fs.writeFileSync(path.join(out, 'all.toml'), DOCUMENT);
   const dir = path.join(out, 'run');
   const run = spawnSync(binary, ['lab', 'run', path.join(out, 'all.toml'), '--out', dir], { encoding: 'utf8', timeout: 120_000 });
@@ -103,7 +103,7 @@ test('every plot of a report draws', async (t) => {
     const panels = await page.evaluate(() => [...document.querySelectorAll('.canvas')].map((element) => {
       const canvas = element.querySelector('canvas');
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      // Strongly coloured points: curves and bars, not axes and words.
+      // Counts saturated pixels: curves and bars, not axes and text.
       let coloured = 0;
       for (let at = 0; at < data.length; at += 4) {
         const [r, g, b, a] = data.subarray(at, at + 4);

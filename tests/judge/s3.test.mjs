@@ -1,5 +1,5 @@
-// The same page over an S3 server that checks signatures: Chromium plays as from disk, and one
-// request of the storage a segment is all that costs.
+// The page with films on an S3 server that checks signatures. Playback works as from disk, with one storage
+// request per segment.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -28,9 +28,9 @@ before(async () => {
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: ACCESS, AWS_SECRET_ACCESS_KEY: SECRET, AWS_REGION: 'us-east-1' });
   const endpoint = `aws_endpoint_url=http://127.0.0.1:${storage.port}`;
   server = await serve('s3://films', '--segment', '2s', '--storage-option', endpoint);
-  // What was put there past the door is there a moment later.
+  // Objects become visible a moment after they were written.
   for (let n = 0; n < 100 && !(await fetch(`${server.url}/film/.mpd`)).ok; n += 1) await sleep(100);
-  retriedAtFirst = await asked('retry');
+  retriedAtFirst = await countRequests('retry');
   browser = await launch();
 });
 after(async () => {
@@ -39,7 +39,7 @@ after(async () => {
   storage?.stop();
 });
 
-/** seaweedfs with one user, on ports that were free a moment ago. */
+/** Starts seaweedfs with one user on free ports. */
 async function start() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-s3-'));
   const credentials = [{ accessKey: ACCESS, secretKey: SECRET }];
@@ -72,15 +72,15 @@ async function put(filer, name) {
   const body = fs.readFileSync(path.join(library, name));
   const headers = { 'content-type': 'video/mp4' };
   for (let n = 0; n < 300; n += 1) {
-    const answer = await fetch(`http://127.0.0.1:${filer}/buckets/films/${name}`, { method: 'PUT', body, headers }).catch(() => undefined);
-    if (answer?.ok) return;
+    const response = await fetch(`http://127.0.0.1:${filer}/buckets/films/${name}`, { method: 'PUT', body, headers }).catch(() => undefined);
+    if (response?.ok) return;
     await sleep(100);
   }
-  assert.fail(`the S3 server does not take ${name}`);
+  assert.fail(`the S3 server refuses ${name}`);
 }
 
-/** Requests of the storage so far, by reason. */
-async function asked(reason) {
+/** Returns the number of storage requests so far, by reason. */
+async function countRequests(reason) {
   const metrics = await text(`${server.url}/metrics`);
   return Number(metrics.match(new RegExp(`storage_requests_total\\{reason="${reason}"\\} (\\d+)`))[1]);
 }
@@ -88,7 +88,7 @@ async function asked(reason) {
 for (const [engine, title, seconds] of [['mse', 'film', 40], ['hls', 'film', 40], ['dash', 'film', 40], ['mse', 'avc.mp4']]) {
   test(`${title} from S3 with ${engine}: start, seek, end`, async (t) => {
     if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
-    if (!browser) return skip(t, 'browsers: no chromium here');
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
     const view = await open(browser, server, title, `player=${engine}`);
     await view.until('the start', begun);
     const { duration } = await view.state();
@@ -103,8 +103,8 @@ for (const [engine, title, seconds] of [['mse', 'film', 40], ['hls', 'film', 40]
   });
 }
 
-test('nothing of it failed at the storage', async (t) => {
+test('no storage request was retried', async (t) => {
   if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
-  assert.equal(await asked('retry'), retriedAtFirst);
-  assert.ok(await asked('segment') > 0);
+  assert.equal(await countRequests('retry'), retriedAtFirst);
+  assert.ok(await countRequests('segment') > 0);
 });

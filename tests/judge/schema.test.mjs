@@ -1,4 +1,4 @@
-// Every MPD against the schema of ISO/IEC 23009-1, by xmllint. The schema is not ours to hand on:
+// xmllint validates every MPD against the schema of ISO/IEC 23009-1. The schema is not redistributable:
 // scripts/schema.sh fetches it into target/schema, or DASH_SCHEMA names a copy.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -13,8 +13,8 @@ before(async () => { server = await serve(); });
 after(() => server?.stop());
 
 test('every MPD is valid', { timeout: 300_000 }, async (t) => {
-  if (!fs.existsSync(schema)) return skip(t, 'DASH schema: DASH-MPD.xsd cannot be had here (see scripts/schema.sh)');
-  // The schema names a copy of the XLink schema by URL; ours holds what it uses of it.
+  if (!fs.existsSync(schema)) return skip(t, 'DASH schema: DASH-MPD.xsd is not installed; run scripts/schema.sh');
+  // The schema imports the XLink schema by URL. Our copy declares the attributes that it uses.
   const local = path.join(root, 'target/schema-local');
   fs.mkdirSync(local, { recursive: true });
   const own = fs.readFileSync(schema, 'utf8').replace(/schemaLocation="[^"]*xlink\.xsd"/, 'schemaLocation="xlink.xsd"');

@@ -1,4 +1,4 @@
-// One-line servers, fetches that check what every answer owes, and the titles to judge.
+// Servers that start in one line, fetches with basic checks, and the list of titles.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,10 +10,10 @@ export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 export const library = path.join(root, 'target/fixtures/library');
 export const binary = process.env.HEADWATER ?? path.join(root, 'target/debug/headwater');
 
-/** `headwater serve` on a free port; `stop` it in an `after` hook. */
+/** Starts `headwater serve` on a free port. Call `stop` in an `after` hook. */
 export const serve = (source = library, ...more) => start('serve', source, ...more);
 
-/** A server of ours (`serve`, `edge`, `lab serve`) on a free port. `stop` ends it at once, `drain` politely. */
+/** Starts `serve`, `edge` or `lab serve` on a free port. `stop` kills it, `drain` lets it finish. */
 export async function start(program, ...more) {
   const args = [...program.split(' '), '--listen', '127.0.0.1:0', ...more];
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -31,29 +31,29 @@ export async function start(program, ...more) {
   throw new Error(`${binary} ended without a 'listening on' line`);
 }
 
-/** Names of all fixtures: files, and folders of renditions. */
+/** Names of all fixtures: files, and folders with renditions. */
 export const titles = fs.readdirSync(library).filter((name) => !name.startsWith('.')).sort();
 
-/** A 200 with a body of the length it states. */
+/** Fetches a URL. Checks status 200 and Content-Length. */
 export async function get(url) {
-  const answer = await fetch(url, { headers: { 'accept-encoding': 'identity' } });
-  const body = new Uint8Array(await answer.arrayBuffer());
-  assert.equal(answer.status, 200, `${url}: ${answer.headers.get('headwater-error')}`);
-  assert.equal(answer.headers.get('content-length'), String(body.length), `${url}: Content-Length`);
+  const response = await fetch(url, { headers: { 'accept-encoding': 'identity' } });
+  const body = new Uint8Array(await response.arrayBuffer());
+  assert.equal(response.status, 200, `${url}: ${response.headers.get('headwater-error')}`);
+  assert.equal(response.headers.get('content-length'), String(body.length), `${url}: Content-Length`);
   assert.ok(body.length > 0, `${url} is empty`);
   return body;
 }
 
 export const text = async (url) => new TextDecoder().decode(await get(url));
 
-/** A judge that cannot be had here: said aloud, and counted by make test. */
+/** Reports a check that cannot run here; `make test` counts these. */
 export function skip(context, why) {
   console.log(`SKIPPED ${why}`);
   context.skip(why);
 }
 
-/** The peak segment bit rate of RFC 8216, 4.3.4.2, over segments of { seconds, bytes }: the
- *  largest of any run that lasts between half and one and a half target durations. */
+/** Returns the peak segment bit rate (RFC 8216, 4.3.4.2) of segments { seconds, bytes }: the highest rate of
+ *  consecutive segments that last between 0.5 and 1.5 target durations. */
 export function peakRate(segments, target) {
   const average = rate(segments);
   let peak = average;
@@ -68,6 +68,6 @@ export function peakRate(segments, target) {
   return peak;
 }
 
-/** Bits a second. */
+/** Returns bits per second. */
 export const rate = (segments) => segments.reduce((sum, s) => sum + s.bytes * 8, 0)
   / segments.reduce((sum, s) => sum + s.seconds, 0);

@@ -1,4 +1,4 @@
-// Transport streams through mux.js: what a browser's transmuxer finds in each segment.
+// Transport streams read by mux.js, a transmuxer for browsers.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ before(async () => { server = await serve(undefined, '--segment', '2s'); });
 after(() => server.stop());
 
 for (const title of ['avc.mp4', 'avc_2997.mp4', 'frag_unequal.mp4', 'audio_late.mp4', 'ladder']) {
-  test(`${title}: packets, clocks and continuity`, async () => {
+  test(`${title} has valid packets, clocks and continuity counters`, async () => {
     const master = `${server.url}/${title}/.m3u8?format=ts`;
     const body = await text(master);
     const uris = new Set(body.split('\n').filter((line) => line && !line.startsWith('#')));
@@ -31,11 +31,11 @@ for (const title of ['avc.mp4', 'avc_2997.mp4', 'frag_unequal.mp4', 'audio_late.
           counters.set(pid, counter);
         }
         const found = inspect(bytes, 0);
-        assert.equal(found.video?.length, 2, `${name}: first and last picture`);
+        assert.equal(found.video?.length, 2, `${name}: first and last frame`);
         const [first, final] = found.video;
-        assert.ok(first.dts > last, `${name}: decode times go on`);
+        assert.ok(first.dts > last, `${name}: decode times increase`);
         assert.ok(final.dts >= first.dts);
-        assert.ok(first.pts >= first.dts, `${name}: shown before decoded`);
+        assert.ok(first.pts >= first.dts, `${name}: presented before it is decoded`);
         last = final.dts;
       }
     }

@@ -128,6 +128,7 @@ impl Lab {
             "report.html",
             "report.json",
             "report.md",
+            "plots",
         ];
         let mut left = names("out");
         left.retain(|name| !results.contains(&name.as_str()));
@@ -337,7 +338,7 @@ fn a_folder_is_one_runs_at_a_time() {
     let second = lab.run();
     let said = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("another run is at work"), "{said}");
+    assert!(said.contains("another run is using"), "{said}");
     signal("-INT", first.id());
     first.wait().unwrap();
     lab.nothing_stays();

@@ -1,4 +1,4 @@
-//! `headwater load` as its users type it, against nginx.
+//! The command line of `headwater load` against nginx.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,19 +9,19 @@ use nginx::Nginx;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder of this test's own, with an nginx that serves its `www`.
+/// A folder for one test, with an nginx that serves its `www`.
 struct Site {
     folder: PathBuf,
     nginx: Nginx,
 }
 
 impl Site {
-    /// None, said aloud, where there is no nginx.
+    /// Starts the site. Returns none, with a message, if nginx is missing.
     fn start(name: &str) -> Option<Site> {
         Site::with(name, "")
     }
 
-    /// The same with more of nginx's server block, as [`Nginx::of`] has it.
+    /// Starts the site with additional directives in the server block; see [`Nginx`].
     fn with(name: &str, server: &str) -> Option<Site> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("load-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
@@ -54,7 +54,7 @@ fn json(path: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Three runs of 90 requests in three steps; the files of the last stay.
+/// Makes three runs of 90 requests in three steps; the files of the last one remain.
 fn three_runs(site: &Site) {
     let [hdr, records, html] = ["a.hdr", "a.jsonl.zst", "a.html"].map(|name| site.path(name));
     let (url, list) = (site.nginx.url("a.m4s"), site.nginx.url("b.m3u8"));
@@ -96,7 +96,7 @@ fn three_runs(site: &Site) {
 }
 
 #[test]
-fn a_run_leaves_files_that_tell_the_same_and_merge() {
+fn result_files_agree_and_can_be_merged() {
     let Some(site) = Site::start("files") else {
         return;
     };
@@ -123,7 +123,7 @@ fn a_run_leaves_files_that_tell_the_same_and_merge() {
         assert_eq!(report["summary"]["requests"], requests, "{files:?}");
         assert_eq!(report["steps"].as_array().unwrap().len(), 3, "{files:?}");
     }
-    // The last run's three files tell the same percentiles.
+    // The three files of the last run contain the same percentiles.
     let p99 = |file: &str| {
         let out = site.path("one.json");
         assert!(load(&["report", file, "--json", &out]).status.success());
@@ -143,7 +143,7 @@ fn a_run_leaves_files_that_tell_the_same_and_merge() {
 }
 
 #[test]
-fn expectations_decide_the_exit_status() {
+fn expectations_decide_the_exit_code() {
     let Some(site) = Site::start("expectations") else {
         return;
     };
@@ -177,7 +177,7 @@ fn expectations_decide_the_exit_status() {
 }
 
 #[test]
-fn requests_are_read_and_written_as_vegeta_does() {
+fn requests_are_read_and_written_in_vegetas_formats() {
     let Some(site) = Site::start("requests") else {
         return;
     };
@@ -216,16 +216,16 @@ fn requests_are_read_and_written_as_vegeta_does() {
 }
 
 #[test]
-fn wrong_usage_is_said_kindly() {
+fn wrong_usage_is_explained() {
     for (args, word) in [
-        (vec!["rate", "nowhere"], "no URL"),
+        (vec!["rate", "nowhere"], "invalid URL"),
         (
             vec!["rate", "http://127.0.0.1:1/", "--rate", "fast"],
-            "a rate is",
+            "invalid rate; use 100",
         ),
         (
             vec!["rate", "http://127.0.0.1:1/", "--http", "3"],
-            "it is 1 or 2",
+            "expected 1 or 2",
         ),
         (vec!["rate", "@/no/such/file"], "No such file"),
         (
@@ -257,7 +257,7 @@ fn wrong_usage_is_said_kindly() {
 }
 
 #[test]
-fn a_run_that_is_stopped_keeps_its_results() {
+fn a_stopped_run_keeps_its_results() {
     let Some(site) = Site::start("stop") else {
         return;
     };
@@ -278,7 +278,7 @@ fn a_run_that_is_stopped_keeps_its_results() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // The first line says that a second has passed.
+    // The first line is printed after one second.
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
     assert!(lines.next().unwrap().unwrap().contains("due"));
     assert!(
@@ -299,8 +299,9 @@ fn a_run_that_is_stopped_keeps_its_results() {
     );
 }
 
-/// Runs against a name whose address changes after the first second; gives the statuses of the
-/// old address (200) and the new (204). None, said aloud, where the name cannot be given one.
+/// Runs against a name whose address changes after the first second. Returns the number of responses
+/// of the old address (200) and of the new one (204), or none, with a message, if the test cannot
+/// change the name.
 fn over_a_changed_name(site: &Site, dns: &str) -> Option<(u64, u64)> {
     let (hosts, out) = (site.path("hosts"), site.path("dns.json"));
     std::fs::write(&hosts, "127.0.0.1 film.test\n").unwrap();
@@ -333,7 +334,7 @@ fn over_a_changed_name(site: &Site, dns: &str) -> Option<(u64, u64)> {
         .spawn()
         .ok()?;
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    // The first line of a run says that a second has passed.
+    // The first line of a run is printed after one second.
     let begun = lines.next().and_then(Result::ok);
     if !begun.as_ref().is_some_and(|line| line.contains("due")) {
         let _ = child.wait();
@@ -349,8 +350,8 @@ fn over_a_changed_name(site: &Site, dns: &str) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn names_are_looked_up_once_or_for_each_connection() {
-    // On the second address, the same file is answered by another status.
+fn names_are_resolved_once_or_for_each_connection() {
+    // The second address responds with another status.
     let second = "listen 127.0.0.2:PORT; if ($server_addr = 127.0.0.2) { return 204; }";
     let Some(site) = Site::with("names", second) else {
         return;

@@ -1,7 +1,7 @@
-//! The edge's rules on emulated links: what they choose takes effect, and is put back.
+//! The rules of the edge on emulated links: congestion control, pacing and windows take effect for a
+//! response, and are reset after it.
 //!
-//! Figures are those of the link, not of the machine: each has a factor or a tenth between it and
-//! what would fail.
+//! The rates are determined by the link, not by the machine. Tolerances are a factor or a tenth.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,19 +17,19 @@ use std::process::{Child, Stdio};
 const BINARY: &str = env!("CARGO_BIN_EXE_headwater");
 const FILM_BYTES: usize = 1 << 20;
 
-/// An origin with a file of a mebibyte and an edge before it, at the server's end of a link.
-struct World {
+/// An origin with a file of one mebibyte behind an edge, both at the server end of a link.
+struct LinkedEdge {
     bed: Bed,
     origin: Child,
     edge: Child,
     records: PathBuf,
-    /// One way.
+    /// One-way delay.
     delay_s: f64,
     _folder: tempfile::TempDir,
 }
 
-impl World {
-    fn new(test: &str, delay_ms: u32, link: &[&str], rules: &str) -> Option<World> {
+impl LinkedEdge {
+    fn new(test: &str, delay_ms: u32, link: &[&str], rules: &str) -> Option<LinkedEdge> {
         let delay = format!("{delay_ms}ms");
         let bed = Bed::start(test, &[&["--delay", &delay], link].concat())?;
         let folder = tempfile::tempdir().unwrap();
@@ -39,11 +39,11 @@ impl World {
         std::fs::write(at("edge.toml"), rules).unwrap();
         let (library, config, records) = (at("library"), at("edge.toml"), at("edge.jsonl"));
         let origin = format!("{SERVER}:81");
-        let origin = serve(
+        let origin = start_server(
             &bed,
             &["serve", library.to_str().unwrap(), "--listen", &origin],
         );
-        let words = [
+        let arguments = [
             "edge",
             "--origin",
             &format!("http://{SERVER}:81"),
@@ -56,8 +56,8 @@ impl World {
             "--tcp-interval",
             "5ms",
         ];
-        let edge = serve(&bed, &words);
-        Some(World {
+        let edge = start_server(&bed, &arguments);
+        Some(LinkedEdge {
             bed,
             origin,
             edge,
@@ -67,8 +67,8 @@ impl World {
         })
     }
 
-    /// Fetches these on one connection, one after the other. Bytes a second of each, from the
-    /// request to the last byte, less the time on the way.
+    /// Fetches paths one after the other on one connection. Returns bytes per second of each, from the
+    /// request to the last byte, without the round trip.
     fn fetch(&self, paths: &[&str]) -> Vec<f64> {
         let mut curl = self.bed.at_client("curl");
         curl.args(["--silent", "--show-error", "--fail", "--max-time", "60"]);
@@ -77,8 +77,8 @@ impl World {
             curl.args(["--output", "/dev/null", &format!("http://{SERVER}{path}")]);
         }
         let output = curl.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
         let rate = |line: &str| {
             let (sent, over) = line.split_once(' ').unwrap();
             let [sent, over] = [sent, over].map(|text| text.parse::<f64>().unwrap());
@@ -96,20 +96,24 @@ impl World {
         found.map_or(0.0, |value| value.trim().parse().unwrap())
     }
 
-    /// Ends all, and gives what was written down.
-    fn records(mut self) -> Records {
+    /// Stops all processes and returns the records.
+    fn stop(mut self) -> EdgeRecords {
         self.bed.end();
         assert!(self.edge.wait().unwrap().success());
         assert!(self.origin.wait().unwrap().success());
         let text = std::fs::read_to_string(&self.records).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        Records(lines.collect())
+        EdgeRecords(lines.collect())
     }
 }
 
-fn serve(bed: &Bed, words: &[&str]) -> Child {
+fn start_server(bed: &Bed, arguments: &[&str]) -> Child {
     let mut command = bed.at_server(BINARY);
-    let mut child = command.args(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap())
         .read_line(&mut line)
@@ -118,11 +122,11 @@ fn serve(bed: &Bed, words: &[&str]) -> Child {
     child
 }
 
-struct Records(Vec<Value>);
+struct EdgeRecords(Vec<Value>);
 
-impl Records {
-    /// What TCP saw of the responses to a path, response by response.
-    fn tcp(&self, path: &str) -> Vec<Vec<&Value>> {
+impl EdgeRecords {
+    /// Returns the TCP samples of each response to a path.
+    fn tcp_samples(&self, path: &str) -> Vec<Vec<&Value>> {
         let access = |r: &&Value| r["record"] == "access" && r["path"] == path;
         let of = |access: &Value| {
             let same = |r: &&Value| r["record"] == "tcp" && r["request_id"] == access["request_id"];
@@ -132,39 +136,40 @@ impl Records {
     }
 }
 
-fn has(algorithm: &str) -> bool {
+fn has_congestion_control(algorithm: &str) -> bool {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let there = known.is_ok_and(|known| known.split_whitespace().any(|name| name == algorithm));
     if !there {
-        println!("SKIPPED: this kernel has no {algorithm}");
+        println!("SKIPPED: the kernel does not offer {algorithm}");
     }
     there
 }
 
-fn rule(path: &str, actions: &str) -> String {
+fn format_rule(path: &str, actions: &str) -> String {
     format!("[[rule]]\nname = \"{path}\"\nwhen = 'query == \"{path}\"'\n{actions}\n\n")
 }
 
-/// Reno takes each loss for a full queue, BBR does not.
+/// Reno treats each loss as congestion, BBR does not.
 #[test]
-fn where_one_in_a_hundred_is_lost_bbr_is_far_ahead_of_reno() {
-    if !has("bbr") || !has("reno") {
+fn bbr_is_faster_than_reno_at_one_percent_loss() {
+    if !has_congestion_control("bbr") || !has_congestion_control("reno") {
         return;
     }
-    let rules = rule("bbr", "congestion = \"bbr\"") + &rule("reno", "congestion = \"reno\"");
+    let rules =
+        format_rule("bbr", "congestion = \"bbr\"") + &format_rule("reno", "congestion = \"reno\"");
     let link = ["--rate", "20mbit", "--loss", "1%", "--seed", "1"];
-    let name = "where_one_in_a_hundred_is_lost_bbr_is_far_ahead_of_reno";
-    let Some(world) = World::new(name, 20, &link, &rules) else {
+    let name = "bbr_is_faster_than_reno_at_one_percent_loss";
+    let Some(world) = LinkedEdge::new(name, 20, &link, &rules) else {
         return;
     };
     let [bbr, reno] = ["bbr", "reno"].map(|name| world.fetch(&[&format!("/film.m4s?{name}")])[0]);
     let refused = world.metric("headwater_transport_refused_total{option=\"congestion\"}");
     assert!(refused.abs() < 0.5, "the kernel refuses an algorithm");
-    let records = world.records();
+    let records = world.stop();
     for query in ["bbr", "reno"] {
         let path = format!("/film.m4s?{query}");
-        for seen in records.tcp(&path).concat() {
-            assert_eq!(seen["algorithm"], query);
+        for sample in records.tcp_samples(&path).concat() {
+            assert_eq!(sample["algorithm"], query);
         }
     }
     println!(
@@ -174,15 +179,15 @@ fn where_one_in_a_hundred_is_lost_bbr_is_far_ahead_of_reno() {
     assert!(bbr >= 1.5 * reno, "bbr {bbr}, reno {reno}");
 }
 
-/// Who is at the far end of the link is sent to as the system does, who is at this one without pacing.
+/// The client across the link gets the algorithm of the system, the local one an unpaced algorithm.
 #[test]
-fn where_the_system_paces_who_is_near_is_not_paced() {
-    let name = "where_the_system_paces_who_is_near_is_not_paced";
-    let usual = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
-    if !usual.starts_with("bbr") {
-        return println!("SKIPPED {name}: {} does not pace", usual.trim());
+fn low_rtt_clients_are_not_paced() {
+    let name = "low_rtt_clients_are_not_paced";
+    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    if !default.starts_with("bbr") {
+        return println!("SKIPPED {name}: {} does not pace", default.trim());
     }
-    let Some(world) = World::new(name, 5, &["--rate", "100mbit"], "") else {
+    let Some(world) = LinkedEdge::new(name, 5, &["--rate", "100mbit"], "") else {
         return;
     };
     world.fetch(&["/film.m4s?far"]);
@@ -190,21 +195,21 @@ fn where_the_system_paces_who_is_near_is_not_paced() {
     curl.args(["--silent", "--fail", "--output", "/dev/null"]);
     let near = curl.arg(format!("http://{SERVER}/film.m4s?near"));
     assert!(near.status().unwrap().success());
-    let records = world.records();
-    for (query, algorithm) in [("far", usual.trim()), ("near", "reno")] {
-        let seen = records.tcp(&format!("/film.m4s?{query}")).concat();
-        assert!(!seen.is_empty(), "{query}");
-        assert!(seen.iter().all(|seen| seen["algorithm"] == algorithm));
+    let records = world.stop();
+    for (query, algorithm) in [("far", default.trim()), ("near", "reno")] {
+        let sample = records.tcp_samples(&format!("/film.m4s?{query}")).concat();
+        assert!(!sample.is_empty(), "{query}");
+        assert!(sample.iter().all(|sample| sample["algorithm"] == algorithm));
     }
 }
 
-/// On one connection: paced, not paced, paced again.
+/// Requests on one connection are paced, not paced, and paced again.
 #[test]
-fn a_pace_holds_within_a_twentieth_and_goes_with_its_response() {
+fn a_pace_applies_to_its_response_only() {
     const PACE: f64 = 1e6;
-    let rules = rule("slow", "pace = 8000");
-    let name = "a_pace_holds_within_a_twentieth_and_goes_with_its_response";
-    let Some(world) = World::new(name, 5, &["--rate", "100mbit"], &rules) else {
+    let rules = format_rule("slow", "pace = 8000");
+    let name = "a_pace_applies_to_its_response_only";
+    let Some(world) = LinkedEdge::new(name, 5, &["--rate", "100mbit"], &rules) else {
         return;
     };
     let paths = ["slow", "free", "slow", "last"].map(|query| format!("/film.m4s?{query}"));
@@ -214,26 +219,26 @@ fn a_pace_holds_within_a_twentieth_and_goes_with_its_response() {
         assert!((paced / PACE - 1.0).abs() < 0.05, "{rates:?}");
     }
     for free in [rates[1], rates[3]] {
-        assert!(free > 3.0 * PACE, "a pace was left behind: {rates:?}");
+        assert!(free > 3.0 * PACE, "a pace was not reset: {rates:?}");
     }
-    let records = world.records();
-    assert_eq!(records.tcp("/film.m4s?slow").len(), 2);
+    let records = world.stop();
+    assert_eq!(records.tcp_samples("/film.m4s?slow").len(), 2);
     for (path, paced) in [("slow", true), ("free", false), ("last", false)] {
-        for seen in records.tcp(&format!("/film.m4s?{path}")).concat() {
-            assert_eq!(seen["connection"], 1, "one connection");
-            let most = seen["max_pacing_rate_bytes_per_s"].as_f64().unwrap();
+        for sample in records.tcp_samples(&format!("/film.m4s?{path}")).concat() {
+            assert_eq!(sample["connection"], 1, "one connection");
+            let most = sample["max_pacing_rate_bytes_per_s"].as_f64().unwrap();
             assert_eq!(most <= PACE, paced, "{path}: {most}");
         }
     }
 }
 
-/// The player has a full buffer, then an empty one: half as much again, or three times its bitrate.
+/// As the buffer of a player shrinks, its pace grows from 1.5 to three times its bitrate.
 #[test]
-fn the_pace_follows_the_players_buffer() {
+fn the_pace_follows_the_buffer_of_the_player() {
     let rules = "[[rule]]\nname = \"by buffer\"\nwhen = 'has(cmcd.tb)'\n\
                  pace = \"ramp(cmcd.bl, 0.0, 3.0, 30000.0, 1.5) * cmcd.tb\"\n";
-    let name = "the_pace_follows_the_players_buffer";
-    let Some(world) = World::new(name, 5, &["--rate", "100mbit"], rules) else {
+    let name = "the_pace_follows_the_buffer_of_the_player";
+    let Some(world) = LinkedEdge::new(name, 5, &["--rate", "100mbit"], rules) else {
         return;
     };
     let cases = [(30_000, 750_000.0), (15_000, 1_125_000.0), (0, 1_500_000.0)];
@@ -246,19 +251,20 @@ fn the_pace_follows_the_players_buffer() {
     }
 }
 
-/// Only the route gives it: where it does not, that is said and counted, and all is sent.
+/// Only a route can set the initial window. Without it, the edge logs and counts the refusal and sends
+/// the response.
 #[test]
-fn an_initial_window_is_the_routes() {
-    let rules = rule("wide", "initial-window = 40");
-    let name = "an_initial_window_is_the_routes";
-    let Some(world) = World::new(name, 5, &["--rate", "100mbit"], &rules) else {
+fn an_initial_window_needs_a_route() {
+    let rules = format_rule("wide", "initial-window = 40");
+    let name = "an_initial_window_needs_a_route";
+    let Some(world) = LinkedEdge::new(name, 5, &["--rate", "100mbit"], &rules) else {
         return;
     };
     let refused = "headwater_transport_refused_total{option=\"initial-window\"}";
     world.fetch(&["/film.m4s?wide", "/film.m4s?wide"]);
     assert!(
         (world.metric(refused) - 1.0).abs() < 0.5,
-        "once a connection"
+        "counted once per connection"
     );
     let mut ip = world.bed.at_server("sh");
     ip.args([
@@ -266,19 +272,19 @@ fn an_initial_window_is_the_routes() {
         "ip route change $(ip -4 route show | head -1) initcwnd 40",
     ]);
     if !ip.status().is_ok_and(|status| status.success()) {
-        println!("SKIPPED {name}: no ip to change a route with");
+        println!("SKIPPED {name}: ip cannot change the route");
         return;
     }
     world.fetch(&["/film.m4s?wide"]);
     assert!(
         (world.metric(refused) - 1.0).abs() < 0.5,
-        "the route gives it now"
+        "the route sets it now"
     );
-    let records = world.records();
+    let records = world.stop();
     let windows: Vec<_> = records
-        .tcp("/film.m4s?wide")
+        .tcp_samples("/film.m4s?wide")
         .iter()
-        .map(|seen| seen[0]["cwnd_packets"].as_u64().unwrap())
+        .map(|sample| sample[0]["cwnd_packets"].as_u64().unwrap())
         .collect();
     assert!(windows[0] < 40 && windows[2] >= 40, "{windows:?}");
 }

@@ -1,14 +1,14 @@
-//! What a program has left behind: processes, by a mark in the environment that all inherit.
+//! Finds processes that a program left behind, by a mark in the environment that they inherit.
 #![allow(dead_code)] // Each test binary uses a part of it.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The variable that carries the mark.
+/// The environment variable that contains the mark.
 const VARIABLE: &str = "HEADWATER_TEST_MARK";
 
-/// Marks a command, and finds all that came of it, in whatever namespace or session it is.
+/// Marks a command, and finds all its descendants in any namespace or session.
 pub struct Mark(String);
 
 impl Mark {
@@ -22,7 +22,7 @@ impl Mark {
         command.env(VARIABLE, self.0.split_once('=').unwrap().1);
     }
 
-    /// Command lines and numbers of the processes that live.
+    /// Returns the ids and command lines of the marked processes.
     pub fn processes(&self) -> Vec<(u32, String)> {
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -39,7 +39,7 @@ impl Mark {
         pids.filter(ours).map(named).collect()
     }
 
-    /// Fails unless all have soon ended.
+    /// Panics unless all marked processes exit within 20 s.
     pub fn nothing_stays(&self) {
         let began = Instant::now();
         loop {
@@ -56,13 +56,13 @@ impl Mark {
     }
 }
 
-/// Waits for something, with what was waited for in the failure.
+/// Waits until a condition holds. The panic names what did not happen.
 pub fn wait(what: &str, until: impl Fn() -> bool) {
     let began = Instant::now();
     while !until() {
         assert!(
             began.elapsed() < Duration::from_secs(30),
-            "nothing happens: {what}"
+            "timed out waiting for {what}"
         );
         std::thread::sleep(Duration::from_millis(5));
     }

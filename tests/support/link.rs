@@ -6,21 +6,21 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// What servers at the server's end are reached by from the client's.
+/// The address of the server end of a link.
 pub const SERVER: &str = "10.77.0.2";
 
-/// A link that stands, with a namespace at either end. When dropped it goes, and with it whatever
-/// still runs at its ends.
+/// An emulated link with a network namespace at either end. Dropping it removes the link and ends all
+/// processes in both namespaces.
 pub struct Bed {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What `lab exec` finds it by.
+    /// The name of the link for `lab exec`.
     pub name: String,
 }
 
 impl Bed {
-    /// `headwater lab link` with these arguments, such as `["--rate", "10mbit", "--delay", "20ms"]`.
-    /// None, said aloud, where this machine makes no links (no root, no TUN).
+    /// Starts `headwater lab link` with these arguments, such as `["--rate", "10mbit"]`. Reports a skip
+    /// and returns None where a machine cannot make links (no root, no TUN).
     pub fn start(test: &str, args: &[&str]) -> Option<Bed> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
             .args(["lab", "link", "--until-eof", "--json", "-"])
@@ -34,15 +34,15 @@ impl Bed {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         if line.is_empty() {
-            let (mut why, code) = (String::new(), child.wait().unwrap().code());
+            let (mut reason, code) = (String::new(), child.wait().unwrap().code());
             let mut stderr = child.stderr.take().unwrap();
-            stderr.read_to_string(&mut why).unwrap();
-            assert_eq!(code, Some(3), "{why}");
-            println!("SKIPPED {test}: {why}");
+            stderr.read_to_string(&mut reason).unwrap();
+            assert_eq!(code, Some(3), "{reason}");
+            println!("SKIPPED {test}: {reason}");
             return None;
         }
-        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let name = said["link"].as_str().unwrap().to_owned();
+        let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let name = started["link"].as_str().unwrap().to_owned();
         Some(Bed {
             child,
             stdout,
@@ -50,13 +50,13 @@ impl Bed {
         })
     }
 
-    /// A command that will run at the client's end. The process started is the program's own, so
-    /// its pid, signals and status are too.
+    /// Returns a command for the client end. `lab exec` replaces itself with the program, so pid,
+    /// signals and status are those of the program.
     pub fn at_client(&self, program: &str) -> Command {
         self.at("client", program)
     }
 
-    /// The same at the server's end, whose address is [`SERVER`].
+    /// Returns a command for the server end, whose address is [`SERVER`].
     pub fn at_server(&self, program: &str) -> Command {
         self.at("server", program)
     }
@@ -67,13 +67,14 @@ impl Bed {
         command
     }
 
-    /// Ends it as a crash does.
+    /// Kills the process of the link with SIGKILL, as a crash would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends it, and whatever still runs at its ends. Gives what it did: packets, losses, lateness.
+    /// Removes the link and ends all processes in its namespaces. Returns the statistics: packets,
+    /// losses, lateness.
     pub fn end(mut self) -> serde_json::Value {
         drop(self.child.stdin.take());
         let mut text = String::new();

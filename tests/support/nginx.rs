@@ -1,4 +1,5 @@
-//! An nginx of a test's own: what load is tested against, as it must not be tested against ours.
+//! An nginx instance for one test. The load tester is tested against nginx, so that errors in our
+//! server and our client cannot cancel out.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -8,16 +9,16 @@ use std::time::Duration;
 #[path = "port.rs"]
 pub mod port;
 
-/// Ended when dropped.
+/// A running nginx, stopped when dropped.
 pub struct Nginx {
     child: Child,
     pub addr: SocketAddr,
 }
 
 impl Nginx {
-    /// Serves the folder `root` on a free port of 127.0.0.1; `listen` are more words of its listen
-    /// line, `server` is more of its server block, in which PORT stands for the port. Its files, `access.log` among them, lie in
-    /// `folder`. None, said aloud, where there is no nginx.
+    /// Serves the folder `root` on a free port of 127.0.0.1. `listen` is added to the listen directive
+    /// and `server` to the server block, where PORT stands for the port. The configuration and
+    /// `access.log` are in `folder`. Reports a skip and returns None without nginx.
     pub fn of(folder: &Path, root: &Path, listen: &str, server: &str) -> Option<Nginx> {
         let addr = SocketAddr::from(([127, 0, 0, 1], port::free()));
         let (dir, root) = (folder.display(), root.display());
@@ -36,7 +37,7 @@ impl Nginx {
         let mut command = Command::new("nginx");
         command.arg("-c").arg(&path).arg("-e").arg(&log);
         let Ok(child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-            println!("SKIPPED: there is no nginx (scripts/install.sh test brings it)");
+            println!("SKIPPED: nginx is not installed; run scripts/install.sh test");
             return None;
         };
         let nginx = Nginx { child, addr };
@@ -47,12 +48,12 @@ impl Nginx {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!(
-            "nginx does not listen: {}",
+            "nginx did not start: {}",
             std::fs::read_to_string(log).unwrap_or_default()
         );
     }
 
-    /// The URL of a file.
+    /// Returns the URL of a file.
     pub fn url(&self, name: &str) -> String {
         format!("http://{}/{name}", self.addr)
     }
@@ -60,7 +61,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its worker ends with it on SIGTERM, and would outlive it on SIGKILL.
+        // SIGTERM, because the worker process would survive a SIGKILL of its parent.
         let _ = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();

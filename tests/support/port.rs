@@ -1,17 +1,17 @@
-//! Ports for servers that cannot be told to take a free one and to say which.
+//! Free ports for servers that cannot listen on port 0 and report the port.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Below those that the kernel gives to connections and to whoever asks for port 0: else another test's
-/// server can have one of them before ours has begun, and our requests.
+/// The range is below the ephemeral ports of the kernel. Another test could get one of those before the
+/// server of this test listens on it, and would then receive its requests.
 const FIRST: u32 = 12_000;
 const COUNT: u32 = 18_000;
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// One that is free now, and that nobody else is likely to take.
+/// Returns a port that is free now, and that other tests are unlikely to choose.
 pub fn free() -> u16 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let chance = since.subsec_micros() + 7919 * TURN.fetch_add(1, Relaxed);

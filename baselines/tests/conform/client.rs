@@ -1,24 +1,24 @@
-//! HTTP as its bytes, so that nothing is put right on the way.
+//! An HTTP client that exposes raw bytes and corrects nothing.
 
 use crate::server::Server;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than any answer takes, so that a server that falls silent fails its test.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any response takes, so that a silent server fails its test.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Client {
     stream: BufReader<TcpStream>,
 }
 
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     head: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.head.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -26,10 +26,10 @@ impl Answer {
 }
 
 impl Client {
-    pub fn to(addr: SocketAddr) -> Client {
+    pub fn connect(addr: SocketAddr) -> Client {
         let stream = TcpStream::connect(addr).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(READ_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client {
             stream: BufReader::new(stream),
@@ -41,59 +41,62 @@ impl Client {
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
-        assert!(self.try_send(bytes), "the server does not take the request");
+        assert!(
+            self.try_send(bytes),
+            "the server does not accept the request"
+        );
     }
 
-    pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Answer {
+    pub fn request(&mut self, method: &str, target: &str, fields: &[(&str, &str)]) -> Response {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
         for (name, value) in fields {
             request += &format!("{name}: {value}\r\n");
         }
         self.send((request + "\r\n").as_bytes());
-        self.answer(method == "HEAD")
+        self.read_response(method == "HEAD")
     }
 
-    /// The next answer, with a body of the length it states, or until the end.
-    pub fn answer(&mut self, bodiless: bool) -> Answer {
-        let first = self.line();
+    /// Reads the next response, with a body of the declared length or until the end.
+    pub fn read_response(&mut self, bodiless: bool) -> Response {
+        let first = self.read_line();
         let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status line: {first:?}"));
         let mut head = Vec::new();
         loop {
-            let line = self.line();
+            let line = self.read_line();
             if line.is_empty() {
                 break;
             }
             let (name, value) = line.split_once(':').unwrap();
             head.push((name.to_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Answer {
+        let mut response = Response {
             status,
             head,
             body: Vec::new(),
         };
         if bodiless {
-            return answer;
+            return response;
         }
-        if let Some(length) = answer.header("content-length") {
-            answer.body = vec![0; length.parse().unwrap()];
-            self.stream.read_exact(&mut answer.body).unwrap();
+        if let Some(length) = response.header("content-length") {
+            response.body = vec![0; length.parse().unwrap()];
+            self.stream.read_exact(&mut response.body).unwrap();
         } else {
-            assert_eq!(answer.header("connection"), Some("close"), "no length");
-            self.stream.read_to_end(&mut answer.body).unwrap();
+            assert_eq!(response.header("connection"), Some("close"), "no length");
+            self.stream.read_to_end(&mut response.body).unwrap();
         }
-        answer
+        response
     }
 
-    fn line(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
-        assert!(line.ends_with("\r\n"), "a line is cut off: {line:?}");
+        assert!(line.ends_with("\r\n"), "a line is truncated: {line:?}");
         line.trim_end().to_owned()
     }
 
-    /// Whether the server has hung up, or does so now.
-    pub fn at_end(&mut self) -> bool {
+    /// Returns whether the server has closed the connection or closes it now.
+    pub fn is_closed(&mut self) -> bool {
         let mut rest = [0; 4096];
         loop {
             match self.stream.read(&mut rest) {
@@ -105,14 +108,14 @@ impl Client {
     }
 }
 
-/// Whether the server still answers others, with this status.
-pub fn says(server: &Server, status: u16) -> bool {
+/// Returns whether the server still responds to others with this status.
+pub fn responds_with(server: &Server, status: u16) -> bool {
     let range = ("Range", "bytes=7-8");
-    server.client().ask("GET", "/film.mp4", &[range]).status == status
+    server.client().request("GET", "/film.mp4", &[range]).status == status
 }
 
-/// Asks for all, takes a little, and hangs up.
-pub fn leave_midway(server: &Server) {
+/// Requests the whole film, reads a little, and disconnects.
+pub fn disconnect_midway(server: &Server) {
     let mut client = server.client();
     client.send(b"GET /film.mp4 HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut some = [0; 1000];

@@ -1,51 +1,52 @@
-//! One contract (../README.md), and every server held to it: real processes, plain sockets.
+//! Conformance suite: every server must follow one contract (../README.md). Tests run real
+//! processes on plain sockets.
 
 #![allow(clippy::unwrap_used)]
 
 mod client;
 mod server;
 
-use client::{Client, leave_midway, says};
+use client::{Client, disconnect_midway, responds_with};
 use server::Server;
 
-/// Length of the film that is served: no multiple of any chunk.
+/// Length of the served film, which is not a multiple of any chunk size.
 pub const FILM_BYTES: usize = 3_000_017;
 
 #[test]
 fn c_keeps_the_contract() {
-    keeps("c", &[]);
+    assert_conforms("c", &[]);
 }
 
 #[test]
 fn c_with_few_workers_keeps_the_contract() {
-    keeps("c", &["--workers", "20"]);
+    assert_conforms("c", &["--workers", "20"]);
 }
 
-/// Ends with an error where the address or undefined-behaviour sanitizer found one.
+/// Fails if the address or undefined-behaviour sanitizer reports an error.
 #[test]
 fn c_under_sanitizers_keeps_the_contract() {
-    keeps("c-sanitized", &[]);
+    assert_conforms("c-sanitized", &[]);
 }
 
 #[test]
 fn node_keeps_the_contract() {
-    keeps("node", &[]);
+    assert_conforms("node", &[]);
 }
 
 #[test]
 fn deno_keeps_the_contract() {
-    keeps("deno", &[]);
+    assert_conforms("deno", &[]);
 }
 
 #[test]
 fn rust_keeps_the_contract() {
-    keeps("rust", &[]);
+    assert_conforms("rust", &[]);
 }
 
 #[test]
-fn rust_read_otherwise_keeps_the_contract() {
-    keeps("rust", &["--read", "blocking", "--chunk", "65536"]);
-    keeps(
+fn rust_with_other_reads_keeps_the_contract() {
+    assert_conforms("rust", &["--read", "blocking", "--chunk", "65536"]);
+    assert_conforms(
         "rust",
         &["--read", "inline", "--chunk", "1000003", "--nodelay"],
     );
@@ -53,55 +54,61 @@ fn rust_read_otherwise_keeps_the_contract() {
 
 #[test]
 fn nginx_keeps_the_contract() {
-    keeps("nginx", &[]);
+    assert_conforms("nginx", &[]);
 }
 
 #[test]
 fn headwater_keeps_the_contract() {
-    keeps("headwater", &[]);
+    assert_conforms("headwater", &[]);
 }
 
-/// What it is about, and a check of it.
+/// The name of a rule and its check.
 type Rule = (&'static str, fn(&Server));
 
-fn keeps(name: &str, options: &[&str]) {
+fn assert_conforms(name: &str, options: &[&str]) {
     let Some(server) = Server::start(name, options) else {
         return;
     };
     let rules: [Rule; 12] = [
-        ("a file", whole),
-        ("ranges", ranges),
-        ("ranges that hold nothing", unsatisfiable),
-        ("what is no range of bytes", no_range),
-        ("HEAD", head),
-        ("one connection for all", kept),
-        ("pipelined", pipelined),
-        ("close", closed),
-        ("refusals", refused),
-        ("nothing outside of the folder", confined),
-        ("broken requests", broken),
-        ("clients that leave, crawl or come together", crowd),
+        ("a file", serves_whole_files),
+        ("ranges", serves_single_ranges),
+        ("unsatisfiable ranges", refuses_unsatisfiable_ranges),
+        ("invalid ranges", ignores_or_refuses_invalid_ranges),
+        ("HEAD", answers_head_without_body),
+        ("persistent connection", keeps_connections_open),
+        ("pipelined requests", answers_pipelined_requests),
+        ("closed connection", closes_on_request),
+        ("refusals", refuses_other_requests),
+        (
+            "nothing outside the folder",
+            serves_nothing_outside_the_folder,
+        ),
+        ("broken requests", survives_broken_requests),
+        (
+            "clients that disconnect, are slow or are many",
+            serves_a_crowd_of_clients,
+        ),
     ];
-    for (rule, holds) in rules {
+    for (rule, check) in rules {
         println!("{name} {options:?}: {rule}");
-        holds(&server);
+        check(&server);
     }
     server.end();
 }
 
-fn whole(server: &Server) {
-    let answer = server.client().ask("GET", "/film.mp4", &[]);
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("accept-ranges"), Some("bytes"));
-    assert_eq!(answer.header("content-type"), Some("video/mp4"));
-    assert!(answer.body == server.film, "the bytes differ");
-    let again = server.client().ask("GET", "/film.mp4?token=1", &[]);
+fn serves_whole_files(server: &Server) {
+    let response = server.client().request("GET", "/film.mp4", &[]);
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("accept-ranges"), Some("bytes"));
+    assert_eq!(response.header("content-type"), Some("video/mp4"));
+    assert!(response.body == server.film, "the bytes differ");
+    let again = server.client().request("GET", "/film.mp4?token=1", &[]);
     assert_eq!((again.status, again.body.len()), (200, FILM_BYTES));
-    let below = server.client().ask("GET", "/season/episode.mp4", &[]);
+    let below = server.client().request("GET", "/season/episode.mp4", &[]);
     assert_eq!((below.status, below.body.len()), (200, 5));
 }
 
-fn ranges(server: &Server) {
+fn serves_single_ranges(server: &Server) {
     let end = FILM_BYTES - 1;
     let wanted = [
         ("bytes=0-0".to_owned(), 0, 0),
@@ -119,15 +126,15 @@ fn ranges(server: &Server) {
     ];
     let mut client = server.client();
     for (range, first, last) in &wanted {
-        let answer = client.ask("GET", "/film.mp4", &[("Range", range)]);
-        assert_eq!(answer.status, 206, "{range}");
+        let response = client.request("GET", "/film.mp4", &[("Range", range)]);
+        assert_eq!(response.status, 206, "{range}");
         let stated = format!("bytes {first}-{last}/{FILM_BYTES}");
-        assert_eq!(answer.header("content-range"), Some(&*stated), "{range}");
-        assert!(answer.body == server.film[*first..=*last], "{range}");
+        assert_eq!(response.header("content-range"), Some(&*stated), "{range}");
+        assert!(response.body == server.film[*first..=*last], "{range}");
     }
 }
 
-fn unsatisfiable(server: &Server) {
+fn refuses_unsatisfiable_ranges(server: &Server) {
     let mut client = server.client();
     for range in [
         format!("bytes={FILM_BYTES}-"),
@@ -135,18 +142,18 @@ fn unsatisfiable(server: &Server) {
         "bytes=99999999999-".to_owned(),
         "bytes=-0".to_owned(),
     ] {
-        let answer = client.ask("GET", "/film.mp4", &[("Range", &range)]);
-        assert_eq!(answer.status, 416, "{range}");
+        let response = client.request("GET", "/film.mp4", &[("Range", &range)]);
+        assert_eq!(response.status, 416, "{range}");
         let stated = format!("bytes */{FILM_BYTES}");
-        assert_eq!(answer.header("content-range"), Some(&*stated), "{range}");
+        assert_eq!(response.header("content-range"), Some(&*stated), "{range}");
     }
 }
 
 /// RFC 9110, 14.2: other units are ignored; wrong ranges may be ignored or refused.
-fn no_range(server: &Server) {
+fn ignores_or_refuses_invalid_ranges(server: &Server) {
     let mut client = server.client();
-    let answer = client.ask("GET", "/film.mp4", &[("Range", "seconds=0-5")]);
-    assert_eq!((answer.status, answer.body.len()), (200, FILM_BYTES));
+    let response = client.request("GET", "/film.mp4", &[("Range", "seconds=0-5")]);
+    assert_eq!((response.status, response.body.len()), (200, FILM_BYTES));
     for range in [
         "bytes=a-b",
         "bytes=9-5",
@@ -155,26 +162,26 @@ fn no_range(server: &Server) {
         "bytes=5",
         "bytes=99999999999999999999999-",
     ] {
-        let answer = client.ask("GET", "/film.mp4", &[("Range", range)]);
-        let whole = answer.status == 200 && answer.body.len() == FILM_BYTES;
-        let refused = [400, 416].contains(&answer.status);
-        assert!(whole || refused, "{range}: {}", answer.status);
+        let response = client.request("GET", "/film.mp4", &[("Range", range)]);
+        let whole = response.status == 200 && response.body.len() == FILM_BYTES;
+        let refused = [400, 416].contains(&response.status);
+        assert!(whole || refused, "{range}: {}", response.status);
     }
 }
 
-fn head(server: &Server) {
+fn answers_head_without_body(server: &Server) {
     let mut client = server.client();
-    let answer = client.ask("HEAD", "/film.mp4", &[]);
-    assert_eq!(answer.status, 200);
+    let response = client.request("HEAD", "/film.mp4", &[]);
+    assert_eq!(response.status, 200);
     let length = FILM_BYTES.to_string();
-    assert_eq!(answer.header("content-length"), Some(&*length));
-    assert_eq!(client.ask("HEAD", "/absent.mp4", &[]).status, 404);
-    // Had a body followed, this would not be an answer.
-    let next = client.ask("GET", "/film.mp4", &[("Range", "bytes=1-1")]);
+    assert_eq!(response.header("content-length"), Some(&*length));
+    assert_eq!(client.request("HEAD", "/absent.mp4", &[]).status, 404);
+    // A body after the previous response would corrupt this one.
+    let next = client.request("GET", "/film.mp4", &[("Range", "bytes=1-1")]);
     assert_eq!((next.status, next.body.len()), (206, 1));
 }
 
-fn kept(server: &Server) {
+fn keeps_connections_open(server: &Server) {
     let mut client = server.client();
     for n in 0..50 {
         let range = format!("bytes={}-{}", n * 1000, n * 1000 + 999);
@@ -184,11 +191,11 @@ fn kept(server: &Server) {
             1 => ("/absent.mp4", fields, 404),
             _ => ("/film.mp4", &[("Range", "bytes=9999999-")][..], 416),
         };
-        assert_eq!(client.ask("GET", target, fields).status, status, "{n}");
+        assert_eq!(client.request("GET", target, fields).status, status, "{n}");
     }
 }
 
-fn pipelined(server: &Server) {
+fn answers_pipelined_requests(server: &Server) {
     let mut client = server.client();
     let request = |n: usize| {
         format!(
@@ -198,43 +205,43 @@ fn pipelined(server: &Server) {
     };
     client.send((0..5).map(request).collect::<String>().as_bytes());
     for n in 0..5 {
-        let answer = client.answer(false);
+        let response = client.read_response(false);
         assert!(
-            answer.body == server.film[n..n + 100],
+            response.body == server.film[n..n + 100],
             "{n}: {}",
-            answer.status
+            response.status
         );
     }
 }
 
-fn closed(server: &Server) {
+fn closes_on_request(server: &Server) {
     let mut client = server.client();
-    let answer = client.ask("GET", "/film.mp4", &[("Connection", "close")]);
-    assert_eq!((answer.status, answer.body.len()), (200, FILM_BYTES));
-    assert!(client.at_end(), "the connection is still open");
+    let response = client.request("GET", "/film.mp4", &[("Connection", "close")]);
+    assert_eq!((response.status, response.body.len()), (200, FILM_BYTES));
+    assert!(client.is_closed(), "the connection is still open");
     let mut old = server.client();
     old.send(b"GET /season/episode.mp4 HTTP/1.0\r\n\r\n");
-    assert_eq!(old.answer(false).body, b"Lions");
-    assert!(old.at_end(), "HTTP/1.0 keeps nothing by itself");
+    assert_eq!(old.read_response(false).body, b"Lions");
+    assert!(old.is_closed(), "HTTP/1.0 connections close by default");
 }
 
-fn refused(server: &Server) {
+fn refuses_other_requests(server: &Server) {
     for (method, target, statuses) in [
         ("GET", "/absent.mp4", &[404][..]),
         ("GET", "/season/absent.mp4", &[404]),
         ("GET", "/film.mp4/below.mp4", &[404]),
         ("POST", "/film.mp4", &[405]),
         ("DELETE", "/film.mp4", &[405]),
-        // No method of HTTP's: some do not know it, some allow it nowhere.
+        // Not a method of HTTP: some servers do not know it, others do not allow it.
         ("BREW", "/film.mp4", &[400, 405, 501]),
     ] {
-        let answer = server.client().ask(method, target, &[]);
-        let status = answer.status;
+        let response = server.client().request(method, target, &[]);
+        let status = response.status;
         assert!(statuses.contains(&status), "{method} {target}: {status}");
     }
 }
 
-fn confined(server: &Server) {
+fn serves_nothing_outside_the_folder(server: &Server) {
     for target in [
         "/../secret.mp4",
         "/season/../../secret.mp4",
@@ -247,16 +254,16 @@ fn confined(server: &Server) {
         "/..\\secret.mp4",
         "/film.mp4%00",
     ] {
-        let answer = server.client().ask("GET", target, &[]);
+        let response = server.client().request("GET", target, &[]);
         assert!(
-            (400..=404).contains(&answer.status),
+            (400..=404).contains(&response.status),
             "{target}: {}",
-            answer.status
+            response.status
         );
     }
 }
 
-fn broken(server: &Server) {
+fn survives_broken_requests(server: &Server) {
     for request in [
         "NONSENSE\r\n\r\n",
         "GET\r\n\r\n",
@@ -264,26 +271,29 @@ fn broken(server: &Server) {
     ] {
         let mut client = server.client();
         client.send(request.as_bytes());
-        assert_eq!(client.answer(false).status, 400, "{request:?}");
+        assert_eq!(client.read_response(false).status, 400, "{request:?}");
     }
-    // A head without an end: refused, or hung up on.
+    // A head without an end is refused, or the connection is closed.
     let mut client = server.client();
     let line = format!("X-Long: {}\r\n", "x".repeat(1000));
     client.send(b"GET /film.mp4 HTTP/1.1\r\nHost: x\r\n");
     let cut = (0..2000).any(|_| !client.try_send(line.as_bytes()));
-    assert!(cut || client.at_end(), "two megabytes of fields were taken");
-    assert!(says(server, 206), "it does not answer any more");
+    assert!(
+        cut || client.is_closed(),
+        "the server accepted two megabytes of header fields"
+    );
+    assert!(responds_with(server, 206), "the server no longer responds");
 }
 
-fn crowd(server: &Server) {
+fn serves_a_crowd_of_clients(server: &Server) {
     for _ in 0..20 {
-        leave_midway(server);
+        disconnect_midway(server);
     }
     let mut slow = server.client();
     for byte in b"GET /film.mp4 HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n" {
         slow.send(&[*byte]);
     }
-    assert_eq!(slow.answer(false).body, server.film[..10]);
+    assert_eq!(slow.read_response(false).body, server.film[..10]);
     std::thread::scope(|scope| {
         for n in 0..16 {
             scope.spawn(move || {
@@ -291,14 +301,14 @@ fn crowd(server: &Server) {
                 for m in 0..5 {
                     let first = (n * 5 + m) * 20_011;
                     let range = format!("bytes={first}-{}", first + 1_000_000);
-                    let answer = client.ask("GET", "/film.mp4", &[("Range", &range)]);
+                    let response = client.request("GET", "/film.mp4", &[("Range", &range)]);
                     assert!(
-                        answer.body == server.film[first..=first + 1_000_000],
+                        response.body == server.film[first..=first + 1_000_000],
                         "{range}"
                     );
                 }
             });
         }
     });
-    assert!(says(server, 206), "it does not answer any more");
+    assert!(responds_with(server, 206), "the server no longer responds");
 }

@@ -1,4 +1,4 @@
-//! The servers as serve.sh starts them, each with a folder of its own.
+//! Servers started by serve.sh, each with its own folder.
 
 use crate::FILM_BYTES;
 use crate::client::Client;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const ENDS_WITHIN: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Server {
     child: Child,
@@ -18,36 +18,36 @@ pub struct Server {
 }
 
 impl Server {
-    /// None, said aloud, where it cannot be had.
+    /// Starts a server. Prints a message and returns `None` if it is unavailable.
     pub fn start(name: &str, options: &[&str]) -> Option<Server> {
         let naive = Path::new(env!("CARGO_BIN_EXE_naive"));
         let headwater = match std::env::var_os("HEADWATER") {
             Some(path) => PathBuf::from(path),
             None => naive.with_file_name("headwater"),
         };
-        if let Some(why) = lacks(name, &headwater) {
-            println!("SKIPPED baseline {name}: {why}");
+        if let Some(reason) = missing_prerequisite(name, &headwater) {
+            println!("SKIPPED baseline {name}: {reason}");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let film = film();
+        let film = generate_film();
         let films = folder.path().join("films");
         std::fs::create_dir_all(films.join("season")).unwrap();
         std::fs::write(films.join("film.mp4"), &film).unwrap();
         std::fs::write(films.join("season/episode.mp4"), "Lions").unwrap();
         std::fs::write(folder.path().join("secret.mp4"), "secret").unwrap();
-        let mut command = Command::new(root().join("baselines/serve.sh"));
+        let mut command = Command::new(repository_root().join("baselines/serve.sh"));
         command.args([name, "--listen", "127.0.0.1:0"]).arg(films);
         command.args(options);
         command.env("NAIVE", naive).env("HEADWATER", headwater);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        // Headwater says other things before.
+        // Headwater prints other lines first.
         while !line.starts_with("listening on http://") {
             line.clear();
             let count = stdout.read_line(&mut line).unwrap();
-            assert!(count > 0, "{name} ended before it listened");
+            assert!(count > 0, "{name} exited before it listened");
         }
         let addr = line.trim_end().rsplit('/').next().unwrap().parse().unwrap();
         Some(Server {
@@ -59,20 +59,24 @@ impl Server {
     }
 
     pub fn client(&self) -> Client {
-        Client::to(self.addr)
+        Client::connect(self.addr)
     }
 
-    /// SIGTERM ends it, also while connections are open: in order, or by the signal itself.
+    /// Ends the server with SIGTERM, also while connections are open. It exits in order or by the
+    /// signal.
     pub fn end(mut self) {
         let mut idle = self.client();
-        idle.ask("HEAD", "/film.mp4", &[]);
+        idle.request("HEAD", "/film.mp4", &[]);
         self.terminate();
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(began.elapsed() < ENDS_WITHIN, "SIGTERM does not end it");
+            assert!(
+                began.elapsed() < EXIT_TIMEOUT,
+                "SIGTERM does not end the server"
+            );
             std::thread::sleep(Duration::from_millis(10));
         };
         use std::os::unix::process::ExitStatusExt as _;
@@ -88,23 +92,23 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // Politely: nginx's workers outlive its being killed.
+            // Terminates gracefully: nginx's workers survive a kill of their parent.
             self.terminate();
             let _ = self.child.wait();
         }
     }
 }
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What is missing for a server.
-fn lacks(name: &str, headwater: &Path) -> Option<String> {
-    let made = root().join("target/baselines");
+/// Returns the missing prerequisite of a server.
+fn missing_prerequisite(name: &str, headwater: &Path) -> Option<String> {
+    let made = repository_root().join("target/baselines");
     let absent = match name {
         "c" | "c-sanitized" | "node" | "deno" => {
-            let brought = Command::new(root().join("scripts/baselines.sh")).status();
+            let brought = Command::new(repository_root().join("scripts/baselines.sh")).status();
             assert!(brought.unwrap().success(), "the C server does not compile");
             match name {
                 "c" => !made.join("c-server").exists(),
@@ -116,11 +120,11 @@ fn lacks(name: &str, headwater: &Path) -> Option<String> {
         "headwater" => !headwater.exists(),
         _ => false,
     };
-    absent.then(|| "scripts/install.sh test and scripts/baselines.sh bring it".to_owned())
+    absent.then(|| "run scripts/install.sh test and scripts/baselines.sh".to_owned())
 }
 
-/// Bytes in which no stretch is like another.
-fn film() -> Vec<u8> {
+/// Generates bytes in which no two ranges are equal.
+fn generate_film() -> Vec<u8> {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = || {
         state ^= state << 13;

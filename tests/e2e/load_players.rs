@@ -1,28 +1,28 @@
-//! `headwater load players` against nginx with what ffmpeg writes, against our own origin, and
-//! against servers that wish no good.
+//! `headwater load players` against nginx with manifests by ffmpeg, against `headwater serve`, and
+//! against hostile servers.
 
 use crate::nginx::Nginx;
-use crate::support::{Folder, Server};
+use crate::support::{HeadwaterServer, TempFolder};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-/// Plays; gives the exit status, the result, and what was said.
-fn players(words: &[&str]) -> (Option<i32>, Value, String) {
+/// Runs the command. Returns the exit code, the JSON result and standard error.
+fn run_players(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args(["load", "players", "--json", "-"])
-        .args(words)
+        .args(arguments)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let json = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    (output.status.code(), json, said)
+    (output.status.code(), json, stderr)
 }
 
-/// Ten seconds of a ladder of two bitrates with sound, as ffmpeg writes HLS and DASH.
-fn title(folder: &Path) {
+/// Makes ten seconds of two bitrates with audio, as HLS and DASH by ffmpeg.
+fn make_title(folder: &Path) {
     let run = |args: &str| {
         let done = Command::new("ffmpeg")
             .args(["-hide_banner", "-loglevel", "error", "-y"])
@@ -45,21 +45,20 @@ fn title(folder: &Path) {
     );
 }
 
-/// nginx over a folder.
-fn served(folder: &Path) -> Option<Nginx> {
+fn start_nginx(folder: &Path) -> Option<Nginx> {
     Nginx::of(folder, folder, "", "location /round { return 302 /round; }")
 }
 
 #[test]
-fn what_ffmpeg_writes_plays_from_nginx() {
-    let folder = Folder::new();
-    title(folder.0.as_path());
-    let Some(nginx) = served(folder.0.as_path()) else {
+fn manifests_by_ffmpeg_play_from_nginx() {
+    let folder = TempFolder::new();
+    make_title(folder.0.as_path());
+    let Some(nginx) = start_nginx(folder.0.as_path()) else {
         return;
     };
     for manifest in ["timeline.mpd", "number.mpd", "single.mpd", "muxed.m3u8"] {
         let url = nginx.url(manifest);
-        let words = [
+        let arguments = [
             &*url,
             "--viewers",
             "3",
@@ -76,8 +75,8 @@ fn what_ffmpeg_writes_plays_from_nginx() {
             "--expect",
             "errors = 0",
         ];
-        let (code, json, said) = players(&words);
-        assert_eq!(code, Some(0), "{manifest}: {said}");
+        let (code, json, stderr) = run_players(&arguments);
+        assert_eq!(code, Some(0), "{manifest}: {stderr}");
         let viewing = &json["viewing"];
         assert_eq!(
             (&viewing["viewers"], &viewing["ends"]["stopped"]),
@@ -93,7 +92,7 @@ fn what_ffmpeg_writes_plays_from_nginx() {
             "{manifest}: {json}"
         );
     }
-    // Each segment of each viewer was asked for once, and each was there.
+    // Every requested segment exists.
     let log = std::fs::read_to_string(folder.0.join("access.log")).unwrap();
     assert!(
         log.lines()
@@ -103,15 +102,15 @@ fn what_ffmpeg_writes_plays_from_nginx() {
 }
 
 #[test]
-fn our_own_origin_plays_in_every_way() {
-    let folder = Folder::new();
-    title(folder.0.as_path());
-    let server = Server::of(&folder.0.join("src.mp4"));
+fn our_origin_plays_in_every_mode() {
+    let folder = TempFolder::new();
+    make_title(folder.0.as_path());
+    let server = HeadwaterServer::serve_source(&folder.0.join("src.mp4"));
     for manifest in ["/src.mp4/.m3u8", "/src.mp4/.mpd"] {
         let html = folder.0.join("report.html");
         let records = folder.0.join("records.jsonl");
         let url = server.url(manifest);
-        let words = [
+        let arguments = [
             &*url,
             "--viewers",
             "steps:1+2/1s..3",
@@ -126,11 +125,11 @@ fn our_own_origin_plays_in_every_way() {
             "--expect",
             "failed = 0",
         ];
-        let (code, json, said) = players(&words);
-        assert_eq!(code, Some(0), "{said}");
+        let (code, json, stderr) = run_players(&arguments);
+        assert_eq!(code, Some(0), "{stderr}");
         assert_eq!(json["viewing"]["viewers"], 3, "{json}");
         let page = std::fs::read_to_string(&html).unwrap();
-        assert!(page.contains("Buffers of some viewers") && page.contains("buffer_p50_s"));
+        assert!(page.contains("Buffers by place") && page.contains("buffer_p50_s"));
         let lines = std::fs::read_to_string(&records).unwrap();
         let lines: Vec<Value> = lines
             .lines()
@@ -148,7 +147,7 @@ fn our_own_origin_plays_in_every_way() {
         assert_eq!(requests as usize, lines.len() - 3);
     }
     let film = server.url("/src.mp4/.mpd");
-    let (code, json, said) = players(&[
+    let (code, json, stderr) = run_players(&[
         &film,
         "--mode",
         "sequence",
@@ -157,7 +156,7 @@ fn our_own_origin_plays_in_every_way() {
         "--duration",
         "1s",
     ]);
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(0), "{stderr}");
     assert!(
         json["summary"]["errors"] == 0 && json["summary"]["requests"].as_u64().unwrap() > 50,
         "{json}"
@@ -165,8 +164,8 @@ fn our_own_origin_plays_in_every_way() {
 }
 
 #[test]
-fn one_file_is_consumed_no_further_than_fifteen_seconds_ahead() {
-    let folder = Folder::new();
+fn a_consumer_buffers_at_most_fifteen_seconds() {
+    let folder = TempFolder::new();
     let film = "-f lavfi -i testsrc2=size=320x180:rate=10:duration=60 -c:v libx264 -preset ultrafast -b:v 400k -g 20 -movflags +faststart film.mp4";
     let made = Command::new("ffmpeg")
         .args(["-hide_banner", "-loglevel", "error", "-y"])
@@ -174,11 +173,11 @@ fn one_file_is_consumed_no_further_than_fifteen_seconds_ahead() {
         .current_dir(folder.0.as_path())
         .status();
     assert!(made.unwrap().success());
-    let Some(nginx) = served(folder.0.as_path()) else {
+    let Some(nginx) = start_nginx(folder.0.as_path()) else {
         return;
     };
     let url = nginx.url("film.mp4");
-    let (code, json, said) = players(&[
+    let (code, json, stderr) = run_players(&[
         &url,
         "--mode",
         "consumer",
@@ -191,31 +190,31 @@ fn one_file_is_consumed_no_further_than_fifteen_seconds_ahead() {
         "--expect",
         "stalls = 0",
     ]);
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(0), "{stderr}");
     let whole = std::fs::metadata(folder.0.join("film.mp4")).unwrap().len() as f64;
-    let held = json["viewing"]["samples"][0]["buffer_p50_s"]
+    let buffer_s = json["viewing"]["samples"][0]["buffer_p50_s"]
         .as_f64()
         .unwrap();
     assert!(
-        held <= 60.0 * (1 << 20) as f64 / whole + 0.1 || held <= 15.0,
-        "{held}: {json}"
+        buffer_s <= 60.0 * (1 << 20) as f64 / whole + 0.1 || buffer_s <= 15.0,
+        "{buffer_s}: {json}"
     );
 }
 
-/// A server that says the same whatever it is asked, as often as it is asked; `endless`: for ever.
-fn says(head: &'static str, body: Vec<u8>, endless: bool) -> SocketAddr {
+/// Starts a server that sends the same response to every request; `endless` repeats the body.
+fn start_scripted_server(head: &'static str, body: Vec<u8>, endless: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let body = body.clone();
-            std::thread::spawn(move || answer(stream, head, &body, endless));
+            std::thread::spawn(move || send_scripted_response(stream, head, &body, endless));
         }
     });
     addr
 }
 
-fn answer(mut stream: TcpStream, head: &str, body: &[u8], endless: bool) {
+fn send_scripted_response(mut stream: TcpStream, head: &str, body: &[u8], endless: bool) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
     while lines.read_line(&mut line).is_ok_and(|n| n > 2) {
@@ -227,10 +226,10 @@ fn answer(mut stream: TcpStream, head: &str, body: &[u8], endless: bool) {
     let _ = stream.read(&mut [0; 1024]);
 }
 
-/// An answer's head, its body, whether it goes on for ever, and what it must be counted as.
-type Bad = (&'static str, Vec<u8>, bool, &'static str);
+/// A response head, its body, whether the body is endless, and the expected counter.
+type BadResponse = (&'static str, Vec<u8>, bool, &'static str);
 
-fn bad_answers() -> Vec<Bad> {
+fn list_bad_responses() -> Vec<BadResponse> {
     let timeline = "<MPD mediaPresentationDuration='PT9S'><Period><AdaptationSet contentType='video'><SegmentTemplate media='$Time$'>\
         <SegmentTimeline><S t='0' d='1' r='999999999'/></SegmentTimeline></SegmentTemplate><Representation id='v'/></AdaptationSet></Period></MPD>";
     vec![
@@ -269,11 +268,11 @@ fn bad_answers() -> Vec<Bad> {
 }
 
 #[test]
-fn bad_manifests_are_counted_and_nobody_hangs() {
-    for (head, body, endless, counted) in bad_answers() {
+fn bad_manifests_are_counted_without_hanging() {
+    for (head, body, endless, counted) in list_bad_responses() {
         let about = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
-        let url = format!("http://{}/m", says(head, body, endless));
-        let words = [
+        let url = format!("http://{}/m", start_scripted_server(head, body, endless));
+        let arguments = [
             &*url,
             "--viewers",
             "2",
@@ -288,8 +287,8 @@ fn bad_manifests_are_counted_and_nobody_hangs() {
             "--expect",
             "failed = 0",
         ];
-        let (code, json, said) = players(&words);
-        assert_eq!(code, Some(1), "{head} {about}: {said}");
+        let (code, json, stderr) = run_players(&arguments);
+        assert_eq!(code, Some(1), "{head} {about}: {stderr}");
         let viewing = &json["viewing"];
         assert!(
             viewing["ends"]["failed"].as_u64().unwrap_or(0) >= 2,
@@ -311,27 +310,27 @@ fn bad_manifests_are_counted_and_nobody_hangs() {
 }
 
 #[test]
-fn wrong_words_are_told() {
-    for (words, said) in [
-        (&["nonsense"][..], "no URL"),
-        (&["ftp://x/"], "neither http nor https"),
+fn bad_arguments_are_refused_with_a_reason() {
+    for (arguments, stderr) in [
+        (&["nonsense"][..], "invalid URL"),
+        (&["ftp://x/"], "unsupported scheme ftp"),
         (&["http://127.0.0.1:1/m", "--viewers", "0"], "no viewers"),
-        (&["http://127.0.0.1:1/m", "--abr", "best"], "a rule is"),
+        (&["http://127.0.0.1:1/m", "--abr", "best"], "unknown rule"),
         (
             &["http://127.0.0.1:1/m", "--device", "fridge"],
-            "a device is",
+            "unknown device fridge",
         ),
         (
             &["http://127.0.0.1:1/m", "--mode", "x"],
-            "viewer, sequence or consumer",
+            "viewer or sequence or consumer",
         ),
         (
             &["http://127.0.0.1:1/m", "--expect", "joy > 3"],
-            "an expectation is",
+            "invalid expectation",
         ),
     ] {
-        let (code, _, found) = players(words);
-        assert_eq!(code, Some(2), "{words:?}: {found}");
-        assert!(found.contains(said), "{words:?}: {found}");
+        let (code, _, found) = run_players(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {found}");
+        assert!(found.contains(stderr), "{arguments:?}: {found}");
     }
 }

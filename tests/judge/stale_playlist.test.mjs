@@ -1,5 +1,5 @@
-// A cache in between may hold a multivariant playlist of a film's earlier state: what it names leads on
-// to the present one, and each player follows.
+// A cache may serve the multivariant playlist of an earlier version of a film. Its media playlists
+// redirect to the current version, and every player follows.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -14,7 +14,7 @@ let server;
 let browser;
 let earlier;
 
-/** Another state of the film, put in place in one step. */
+/** Replaces the film atomically. */
 const put = (name) => {
   fs.copyFileSync(path.join(library, name), `${film}.part`);
   fs.renameSync(`${film}.part`, film);
@@ -28,7 +28,7 @@ before(async () => {
   earlier = await text(`${server.url}/film.mp4/.m3u8`);
   put('avc_co64.mp4');
   const now = playlists(await text(`${server.url}/film.mp4/.m3u8`));
-  assert.ok(playlists(earlier).every((name) => !now.includes(name)), 'it is another state');
+  assert.ok(playlists(earlier).every((name) => !now.includes(name)), 'the versions must differ');
   browser = await launch();
 });
 after(async () => {
@@ -38,11 +38,11 @@ after(async () => {
 });
 
 for (const [engine, variant] of [['hls', 'cmaf'], ['shaka', 'cmaf'], ['native', 'cmaf']]) {
-  test(`a multivariant playlist of an earlier state with ${engine} ${variant}: to the end`, async (t) => {
-    if (!browser) return skip(t, 'browsers: no chromium here');
+  test(`an outdated multivariant playlist plays with ${engine} ${variant} to the end`, async (t) => {
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
     const led = [];
     const prepare = async (page) => {
-      page.on('response', (answer) => answer.status() === 307 && led.push(answer.url()));
+      page.on('response', (response) => response.status() === 307 && led.push(response.url()));
       await page.route('**/film.mp4/.m3u8*', (route) => route.fulfill({
         contentType: 'application/vnd.apple.mpegurl', body: earlier,
       }));

@@ -1,40 +1,41 @@
-//! Just enough of HLS to follow every URL: written for the tests, shared with nothing.
+//! A minimal HLS parser that follows every URL. It shares no code with the crates, so that it does
+//! not repeat their mistakes.
 
-use crate::support::Server;
+use crate::support::HeadwaterServer;
 
-/// A media playlist, its URIs resolved against its own address.
+/// A media playlist with resolved URIs.
 #[derive(Debug, Default)]
-pub struct Media {
+pub struct MediaPlaylist {
     pub target: String,
     pub map: Option<String>,
-    /// EXTINF as printed, and the segment's target.
+    /// EXTINF as printed, and the target of the segment.
     pub segments: Vec<(String, String)>,
     pub target_duration: u64,
 }
 
-/// Addresses of all media playlists that a multivariant playlist names (I-frame ones apart).
-pub fn media_playlists(server: &Server, target: &str) -> Vec<String> {
+/// Returns the targets of all media playlists in a multivariant playlist, without I-frame playlists.
+pub fn list_media_playlists(server: &HeadwaterServer, target: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for line in server.text(target).lines() {
+    for line in server.get_text(target).lines() {
         let uri = match line.strip_prefix("#EXT-X-MEDIA:") {
-            Some(attributes) => attribute(attributes, "URI"),
+            Some(attributes) => read_attribute(attributes, "URI"),
             None if line.starts_with('#') || line.is_empty() => None,
             None => Some(line.to_owned()),
         };
-        found.extend(uri.map(|uri| resolve(target, &uri)));
+        found.extend(uri.map(|uri| resolve_uri(target, &uri)));
     }
     found.sort();
     found.dedup();
     found
 }
 
-pub fn media(server: &Server, target: &str) -> Media {
-    let text = server.text(target);
+pub fn fetch_media_playlist(server: &HeadwaterServer, target: &str) -> MediaPlaylist {
+    let text = server.get_text(target);
     assert!(text.starts_with("#EXTM3U\n"), "{target}: {text:.80}");
     assert!(text.ends_with("#EXT-X-ENDLIST\n"), "{target} has no end");
-    let mut media = Media {
+    let mut media = MediaPlaylist {
         target: target.to_owned(),
-        ..Media::default()
+        ..MediaPlaylist::default()
     };
     let mut duration = None;
     for line in text.lines() {
@@ -43,37 +44,37 @@ pub fn media(server: &Server, target: &str) -> Media {
         } else if let Some(value) = line.strip_prefix("#EXT-X-TARGETDURATION:") {
             media.target_duration = value.parse().unwrap();
         } else if let Some(attributes) = line.strip_prefix("#EXT-X-MAP:") {
-            media.map = attribute(attributes, "URI").map(|uri| resolve(target, &uri));
+            media.map = read_attribute(attributes, "URI").map(|uri| resolve_uri(target, &uri));
         } else if !line.starts_with('#') && !line.is_empty() {
             let duration = duration.take().expect("a segment without EXTINF");
-            media.segments.push((duration, resolve(target, line)));
+            media.segments.push((duration, resolve_uri(target, line)));
         }
     }
     media
 }
 
-impl Media {
-    /// The init segment, where there is one.
-    pub fn init(&self, server: &Server) -> Vec<u8> {
+impl MediaPlaylist {
+    /// Fetches the init segment, if the playlist names one.
+    pub fn fetch_init(&self, server: &HeadwaterServer) -> Vec<u8> {
         let map = self.map.as_ref();
-        map.map(|map| server.body(map)).unwrap_or_default()
+        map.map(|map| server.get_body(map)).unwrap_or_default()
     }
 
-    /// Whether it is a video rendition, by its folder's name.
+    /// Returns whether the name of its folder marks a video rendition.
     pub fn is_video(&self) -> bool {
         self.target.rsplit('/').nth(1).unwrap().starts_with("video")
     }
 }
 
-/// A quoted attribute's value.
-pub fn attribute(list: &str, name: &str) -> Option<String> {
+/// Returns the value of a quoted attribute.
+pub fn read_attribute(list: &str, name: &str) -> Option<String> {
     let start = format!("{name}=\"");
     let (_, rest) = list.split_once(&start)?;
     rest.split_once('"').map(|(value, _)| value.to_owned())
 }
 
-/// A relative reference against the path it was found under.
-pub fn resolve(base: &str, uri: &str) -> String {
+/// Resolves a relative reference against the path of its playlist.
+pub fn resolve_uri(base: &str, uri: &str) -> String {
     if uri.starts_with('/') {
         return uri.to_owned();
     }

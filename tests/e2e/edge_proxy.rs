@@ -1,16 +1,15 @@
-//! `headwater edge` in front of `headwater serve`: a real player's film, through both.
+//! `headwater edge` in front of `headwater serve`.
 
 use crate::ffmpeg;
-use crate::support::{Server, fixture};
+use crate::support::{HeadwaterServer, fixture_path};
 use std::collections::HashMap;
 
-/// Both players' ways: each URL is asked of the origin once, and the pictures are the same.
 #[test]
-fn a_film_plays_through_the_edge_and_the_origin_sends_each_thing_once() {
-    let Some(film) = fixture("avc.mp4") else {
+fn a_film_plays_through_the_edge_and_the_origin_sends_each_segment_once() {
+    let Some(film) = fixture_path("avc.mp4") else {
         return;
     };
-    let records = crate::support::Folder::new();
+    let records = crate::support::TempFolder::new();
     let path = records.0.join("origin.jsonl");
     let source = film.to_str().unwrap();
     let flags = [
@@ -20,14 +19,18 @@ fn a_film_plays_through_the_edge_and_the_origin_sends_each_thing_once() {
         "--records",
         path.to_str().unwrap(),
     ];
-    let mut origin = Server::start(&flags);
+    let mut origin = HeadwaterServer::serve(&flags);
     let url = origin.url("");
-    let mut edge = Server::start_as("edge", &["--origin", &url]);
-    let direct = ffmpeg::pictures(&film.display().to_string());
+    let mut edge = HeadwaterServer::start_program("edge", &["--origin", &url]);
+    let direct = ffmpeg::decode_video_hashes(&film.display().to_string());
     for manifest in [".m3u8", ".mpd"] {
         let through = edge.url(&format!("/avc.mp4/{manifest}"));
-        assert_eq!(ffmpeg::pictures(&through), direct, "{manifest}");
-        assert_eq!(ffmpeg::pictures(&through), direct, "{manifest} again");
+        assert_eq!(ffmpeg::decode_video_hashes(&through), direct, "{manifest}");
+        assert_eq!(
+            ffmpeg::decode_video_hashes(&through),
+            direct,
+            "{manifest} again"
+        );
     }
     assert_eq!(edge.terminate(), Some(0));
     assert_eq!(origin.terminate(), Some(0));
@@ -36,55 +39,58 @@ fn a_film_plays_through_the_edge_and_the_origin_sends_each_thing_once() {
     for line in text.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         if line["kind"] == "segment" || line["kind"] == "init" {
-            let asked = segments.entry(line["path"].to_string()).or_insert(0);
-            *asked += 1;
+            let requests = segments.entry(line["path"].to_string()).or_insert(0);
+            *requests += 1;
         }
     }
     assert!(segments.len() > 3, "{segments:?}");
-    assert!(segments.values().all(|asked| *asked == 1), "{segments:?}");
+    assert!(
+        segments.values().all(|requests| *requests == 1),
+        "{segments:?}"
+    );
 }
 
-/// SIGHUP reads the settings again; what means nothing changes nothing; and nobody is hung up on.
+/// SIGHUP reloads the settings. Invalid settings change nothing, and no connection is closed.
 #[test]
-fn a_hangup_reads_the_settings_again() {
-    let folder = crate::support::Folder::new();
-    let mut origin = Server::start(&[]);
+fn sighup_reloads_the_settings() {
+    let folder = crate::support::TempFolder::new();
+    let mut origin = HeadwaterServer::serve(&[]);
     let settings = |status: &str| {
         let url = origin.url("");
         let rule = format!("[[rule]]\nwhen = 'path == \"/no\"'\ndeny = {status}\n");
-        folder.put(
+        folder.write_file(
             "edge.toml",
             format!("origin = \"{url}\"\n{rule}").as_bytes(),
         )
     };
     let path = settings("403");
-    let mut edge = Server::start_as("edge", &["--config", path.to_str().unwrap()]);
+    let mut edge = HeadwaterServer::start_program("edge", &["--config", path.to_str().unwrap()]);
     assert_eq!(edge.get("/no").status, 403);
     settings("410");
-    edge.signal("HUP");
+    edge.send_signal("HUP");
     let mut tries = 0;
     while edge.get("/no").status != 410 {
         tries += 1;
-        assert!(tries < 1000, "the settings are the old ones");
+        assert!(tries < 1000, "the settings were not reloaded");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     settings("9999");
-    edge.signal("HUP");
+    edge.send_signal("HUP");
     assert_eq!(edge.get("/no").status, 410);
     assert_eq!(edge.get("/").status, 200);
     assert_eq!(edge.terminate(), Some(0));
     assert_eq!(origin.terminate(), Some(0));
 }
 
-/// `edge explain` says which rule wins, why others do not, and what is wrong with what it is given.
+/// `edge explain` reports which rule wins, why others do not, and errors in its arguments.
 #[test]
-fn explain_says_which_rule_applies_and_why() {
-    let folder = crate::support::Folder::new();
+fn explain_reports_the_matching_rule_and_the_reasons() {
+    let folder = crate::support::TempFolder::new();
     let rules = "[networks]\nmobile = [\"10.0.0.0/8\"]\n\
         [[rule]]\nname = \"far\"\nwhen = 'client.net == \"mobile\" && cache == \"miss\"'\npace = 9000\n\
         [[rule]]\nname = \"slow\"\nwhen = 'path.endsWith(\".m4s\")'\n\
         pace = \"2.0 * cmcd.tb\"\ncongestion = \"reno\"\n";
-    let config = folder.put("edge.toml", rules.as_bytes());
+    let config = folder.write_file("edge.toml", rules.as_bytes());
     let explain = |more: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"));
         command.args(["edge", "explain", "--config", config.to_str().unwrap()]);
@@ -97,21 +103,21 @@ fn explain_says_which_rule_applies_and_why() {
         )
     };
     let url = "http://edge/film/1.m4s?CMCD=tb%3D6000";
-    let (well, said, _) = explain(&[url, "--client", "10.1.2.3"]);
-    assert!(well, "{said}");
-    let (first, second) = said.split_once("slow: matches").unwrap();
-    assert!(first.contains("far: does not match"), "{said}");
+    let (well, stdout, _) = explain(&[url, "--client", "10.1.2.3"]);
+    assert!(well, "{stdout}");
+    let (first, second) = stdout.split_once("slow: matches").unwrap();
+    assert!(first.contains("far: does not match"), "{stdout}");
     assert!(
         second.contains("reno") && second.contains("pace: 12000 kbit/s"),
-        "{said}"
+        "{stdout}"
     );
-    let (_, said, _) = explain(&[url, "--client", "10.1.2.3", "--cache", "miss"]);
+    let (_, stdout, _) = explain(&[url, "--client", "10.1.2.3", "--cache", "miss"]);
     assert!(
-        said.contains("far: matches") && !said.contains("slow"),
-        "{said}"
+        stdout.contains("far: matches") && !stdout.contains("slow"),
+        "{stdout}"
     );
-    let (_, said, _) = explain(&["/film.mpd"]);
-    assert!(said.contains("no rule matches"), "{said}");
+    let (_, stdout, _) = explain(&["/film.mpd"]);
+    assert!(stdout.contains("no rule matches"), "{stdout}");
     for wrong in [["--client", "ten"], ["--cache", "lucky"], ["--header", "x"]] {
         let (well, _, why) = explain(&[url, wrong[0], wrong[1]]);
         assert!(!well && why.contains(wrong[1]), "{wrong:?}: {why}");

@@ -1,74 +1,78 @@
-//! Every packet of every fixture arrives as it left: ffprobe's list of the source against its
-//! lists of our HLS (CMAF, TS) and DASH, whole and segment by segment; decoded pictures too.
+//! Every packet of every fixture arrives unchanged. The tests compare the packets that ffprobe lists
+//! for the source with those of HLS (CMAF and TS) and DASH, in total and per segment, and compare the
+//! decoded frames.
 
-mod transport;
+mod transport_stream;
 
-use crate::ffmpeg::{Stream, keep, pictures, streams};
-use crate::hls;
-use crate::support::{Folder, Server, fixture, fixtures, skip};
+use crate::ffmpeg::{ProbedStream, decode_video_hashes, probe_streams, write_probe_input};
+use crate::hls_playlists as hls;
+use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder, report_skip};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use transport::ts;
+use transport_stream::ts;
 
-/// What a title lies in: the server that serves it, and the packets of its sources.
-struct Title {
-    server: Server,
-    /// `/` and the name, as it begins URLs.
+/// A served title with the packets of its sources.
+struct FixtureTitle {
+    server: HeadwaterServer,
+    /// `/` and the name, the start of its URLs.
     target: String,
-    sources: Vec<Stream>,
+    sources: Vec<ProbedStream>,
     files: Vec<PathBuf>,
-    folder: Folder,
+    folder: TempFolder,
 }
 
-/// Opens a fixture; None when it cannot be made here.
-fn open(name: &str) -> Option<Title> {
-    fixture(name).map(|path| open_at(name, &path))
+/// Serves a fixture. Returns None when it cannot be made here.
+fn open_title(name: &str) -> Option<FixtureTitle> {
+    fixture_path(name).map(|path| open_title_at(name, &path))
 }
 
-fn open_at(name: &str, path: &Path) -> Title {
+fn open_title_at(name: &str, path: &Path) -> FixtureTitle {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {
         let entries = std::fs::read_dir(path).unwrap();
         files = entries.map(|entry| entry.unwrap().path()).collect();
         files.sort();
     }
-    Title {
-        server: Server::of(path.parent().unwrap()),
+    FixtureTitle {
+        server: HeadwaterServer::serve_source(path.parent().unwrap()),
         target: format!("/{name}"),
         sources: files
             .iter()
-            .flat_map(|file| streams(file.to_str().unwrap()))
+            .flat_map(|file| probe_streams(file.to_str().unwrap()))
             .collect(),
         files,
-        folder: Folder::new(),
+        folder: TempFolder::new(),
     }
 }
 
-/// A served rendition as ffprobe reads it: init and all segments behind one another.
-fn whole(title: &Title, media: &hls::Media, ending: &str) -> (String, Stream) {
-    let mut bytes = media.init(&title.server);
+/// Joins the init segment and all media segments of a rendition, and probes them.
+fn probe_rendition(
+    title: &FixtureTitle,
+    media: &hls::MediaPlaylist,
+    ending: &str,
+) -> (String, ProbedStream) {
+    let mut bytes = media.fetch_init(&title.server);
     for (_, segment) in &media.segments {
-        bytes.extend(title.server.body(segment));
+        bytes.extend(title.server.get_body(segment));
     }
     let name = media.target.replace('/', "_") + ending;
-    let file = keep(&title.folder.0, &name, &bytes);
-    let mut found = streams(&file);
+    let file = write_probe_input(&title.folder.0, &name, &bytes);
+    let mut found = probe_streams(&file);
     assert_eq!(found.len(), 1, "{}: {found:?}", media.target);
     (file, found.remove(0))
 }
 
-/// The source stream with the same content, found by its packets' hashes; the served one may
-/// end earlier.
-fn source_of<'a>(title: &'a Title, served: &Stream) -> &'a Stream {
-    let same = |source: &&Stream| {
+/// Finds the source stream whose packet hashes match. The served stream may finish earlier.
+fn find_source<'a>(title: &'a FixtureTitle, served: &ProbedStream) -> &'a ProbedStream {
+    let same = |source: &&ProbedStream| {
         let mut pairs = source.packets.iter().zip(&served.packets);
         source.packets.len() >= served.packets.len() && pairs.all(|(a, b)| a.hash == b.hash)
     };
     title.sources.iter().find(same).unwrap_or_else(|| {
         let counts: Vec<_> = title.sources.iter().map(|s| s.packets.len()).collect();
         panic!(
-            "{}: no source begins with these {} packets of {}; sources have {counts:?}",
+            "{}: no source starts with these {} packets of {}; sources have {counts:?}",
             title.target,
             served.packets.len(),
             served.codec
@@ -76,9 +80,9 @@ fn source_of<'a>(title: &'a Title, served: &Stream) -> &'a Stream {
     })
 }
 
-/// By how many seconds the stream moved: every packet by the same, within `slack` ticks of the
-/// served rate.
-fn shift(source: &Stream, served: &Stream, slack: i64) -> Result<f64, String> {
+/// Returns the time shift of a served stream in seconds. All packets must have the same shift within
+/// `slack` ticks of the served rate.
+fn measure_shift(source: &ProbedStream, served: &ProbedStream, slack: i64) -> Result<f64, String> {
     let (from, to) = (&source.packets[0], &served.packets[0]);
     let moved = |a: i64, b: i64| b * source.rate - a * served.rate;
     let (pts, dts) = (moved(from.pts, to.pts), moved(from.dts, to.dts));
@@ -92,113 +96,118 @@ fn shift(source: &Stream, served: &Stream, slack: i64) -> Result<f64, String> {
     Ok(to.pts as f64 / served.rate as f64 - from.pts as f64 / source.rate as f64)
 }
 
-/// Sound and picture keep their distance; only rounding of the container's movie timescale (1 ms)
-/// may lie between.
-fn assert_one_shift(title: &Title, shifts: &BTreeMap<String, f64>) {
+/// Audio and video stay synchronised, up to rounding to the movie timescale (1 ms).
+fn assert_one_shift(title: &FixtureTitle, shifts: &BTreeMap<String, f64>) {
     let low = shifts.values().copied().fold(f64::MAX, f64::min);
     let high = shifts.values().copied().fold(f64::MIN, f64::max);
     assert!(
         high - low <= 0.0011,
-        "{}: tracks moved apart: {shifts:?}",
+        "{}: tracks shifted apart: {shifts:?}",
         title.target
     );
 }
 
-/// HLS with CMAF: data, sizes, flags and times are the source's; all tracks moved by one shift.
+/// HLS with CMAF: data, sizes, flags and times equal those of the source, up to one shift.
 fn cmaf(name: &str) {
-    if let Some(title) = open(name) {
-        arrives_in_cmaf(name, &title);
+    if let Some(title) = open_title(name) {
+        assert_cmaf_matches(name, &title);
     }
 }
 
-fn arrives_in_cmaf(name: &str, title: &Title) {
-    let playlists = hls::media_playlists(&title.server, &format!("{}/.m3u8", title.target));
+fn assert_cmaf_matches(name: &str, title: &FixtureTitle) {
+    let playlists = hls::list_media_playlists(&title.server, &format!("{}/.m3u8", title.target));
     assert_eq!(playlists.len(), title.sources.len(), "{playlists:?}");
     let mut shifts = BTreeMap::new();
     for target in playlists {
-        let media = hls::media(&title.server, &target);
-        let (file, served) = whole(title, &media, ".mp4");
-        let source = source_of(title, &served);
+        let media = hls::fetch_media_playlist(&title.server, &target);
+        let (file, served) = probe_rendition(title, &media, ".mp4");
+        let source = find_source(title, &served);
         assert_eq!(served.rate, source.rate, "{target}: timescale changed");
         assert_eq!(served.packets.len(), source.packets.len(), "{target}");
-        shifts.insert(target.clone(), shift(source, &served, 0).unwrap());
-        each_segment(title, &media, &served);
+        shifts.insert(target.clone(), measure_shift(source, &served, 0).unwrap());
+        assert_segments_match(title, &media, &served);
         if media.is_video() && title.files.len() == 1 {
-            let wanted = pictures(title.files[0].to_str().unwrap());
-            assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
+            let wanted = decode_video_hashes(title.files[0].to_str().unwrap());
+            assert_eq!(
+                wanted,
+                decode_video_hashes(&file),
+                "{target}: decoded frames differ"
+            );
         }
     }
-    // Of sources with signed offsets, ffmpeg reads even the source late.
+    // ffmpeg reads the source itself late when composition offsets are signed.
     if name != "frag_ladder" {
         assert_one_shift(title, &shifts);
     }
 }
 
-/// Segments alone decode from their first packet, and are the whole's packets in order.
-fn each_segment(title: &Title, media: &hls::Media, whole: &Stream) {
-    let init = media.init(&title.server);
+/// Each segment starts with a key frame, and together they contain the packets of the rendition.
+fn assert_segments_match(title: &FixtureTitle, media: &hls::MediaPlaylist, whole: &ProbedStream) {
+    let init = media.fetch_init(&title.server);
     let mut packets = Vec::new();
     for (number, (_, segment)) in media.segments.iter().enumerate() {
         let mut bytes = init.clone();
-        bytes.extend(title.server.body(segment));
-        let file = keep(&title.folder.0, "segment", &bytes);
-        let found = streams(&file).remove(0);
+        bytes.extend(title.server.get_body(segment));
+        let file = write_probe_input(&title.folder.0, "segment", &bytes);
+        let found = probe_streams(&file).remove(0);
         assert!(!found.packets.is_empty(), "{segment} is empty");
         let first = &found.packets[0];
-        assert!(first.key, "{segment} does not begin with a key frame");
-        // Open GOPs have pictures that are shown before the key frame that they follow.
+        assert!(first.key, "{segment} does not start with a key frame");
+        // In open GOPs, frames that follow the key frame are shown before it.
         if number > 0 && !media.target.contains("open_gop") {
             let earliest = found.packets.iter().map(|p| p.pts).min();
-            assert_eq!(earliest, Some(first.pts), "{segment}: an earlier picture");
+            assert_eq!(earliest, Some(first.pts), "{segment}: an earlier frame");
         }
         packets.extend(found.packets);
     }
     assert_eq!(packets, whole.packets, "{}", media.target);
 }
 
-/// Films that others made, where they lie beside this repository.
+/// Films by other encoders, if a folder of them is next to this repository.
 #[test]
-fn films_of_others() {
+fn external_films_arrive_unchanged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = root.ancestors().map(|above| above.join("shared/media"));
     let Some(folder) = found.into_iter().find(|folder| folder.is_dir()) else {
-        return skip("films of others: no shared/media beside this repository");
+        return report_skip("external films: no shared/media next to this repository");
     };
-    if fixtures().is_none() {
+    if fixtures_folder().is_none() {
         return;
     }
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if name.contains("stpp") {
-            let server = Server::of(&folder);
-            let answer = server.get(&format!("/{name}/.m3u8"));
-            assert_eq!(answer.status, 415, "{name}");
-            assert!(answer.reason().contains("stpp"), "{}", answer.reason());
+            let server = HeadwaterServer::serve_source(&folder);
+            let response = server.get(&format!("/{name}/.m3u8"));
+            assert_eq!(response.status, 415, "{name}");
+            assert!(
+                response.error_reason().contains("stpp"),
+                "{}",
+                response.error_reason()
+            );
         } else if name.ends_with(".mp4") {
-            arrives_in_cmaf(&name, &open_at(&name, &path));
+            assert_cmaf_matches(&name, &open_title_at(&name, &path));
         }
     }
 }
 
-/// Seconds from the first sound to the first picture, as ffprobe reads an input, and the slack of
-/// one tick.
-fn lead_of_sound(input: &str) -> (f64, f64) {
-    let found = streams(input);
+/// Returns the seconds from the first audio to the first video packet, and the length of a tick.
+fn measure_audio_lead(input: &str) -> (f64, f64) {
+    let found = probe_streams(input);
     let first = |kind: &str| {
         let stream = found.iter().find(|stream| stream.kind == kind).unwrap();
         let first = stream.packets.iter().map(|packet| packet.pts).min();
         (first.unwrap() as f64 / stream.rate as f64, stream.rate)
     };
-    let ((picture, a), (sound, b)) = (first("video"), first("audio"));
-    (picture - sound, 1.01 / a.min(b) as f64)
+    let ((video, a), (audio, b)) = (first("video"), first("audio"));
+    (video - audio, 1.01 / a.min(b) as f64)
 }
 
-/// ffmpeg (so mpv and ffplay) adds the largest negative composition offset of a track to every
-/// time of its pictures: served with such offsets, they came later than the sound by the B-frames'
-/// delay.
+/// ffmpeg (and so mpv and ffplay) adds the largest negative composition offset of a track to all its
+/// frames. With such offsets, video was later than audio by the delay of the B-frames.
 #[test]
-fn b_frames_do_not_come_later_than_their_sound() {
+fn b_frames_are_not_later_than_their_audio() {
     for name in [
         "avc.mp4",
         "avc_2997.mp4",
@@ -206,12 +215,14 @@ fn b_frames_do_not_come_later_than_their_sound() {
         "audio_late.mp4",
         "frag_unequal.mp4",
     ] {
-        let Some(title) = open(name) else { continue };
-        let (wanted, slack) = lead_of_sound(title.files[0].to_str().unwrap());
+        let Some(title) = open_title(name) else {
+            continue;
+        };
+        let (wanted, slack) = measure_audio_lead(title.files[0].to_str().unwrap());
         assert!(title.sources[0].packets.iter().any(|p| p.pts > p.dts));
         for manifest in [".m3u8", ".mpd", ".mpd?template=number"] {
             let url = title.server.url(&format!("{}/{manifest}", title.target));
-            let (found, _) = lead_of_sound(&url);
+            let (found, _) = measure_audio_lead(&url);
             assert!(
                 (found - wanted).abs() <= slack,
                 "{url}: {found}, not {wanted}"
@@ -220,35 +231,37 @@ fn b_frames_do_not_come_later_than_their_sound() {
     }
 }
 
-/// DASH through ffmpeg's own client, both addressings. It ends when the first track ends, so
-/// others may lack their last packets.
+/// DASH through the client of ffmpeg, with both addressing modes. The client stops when the first
+/// track finishes, so others may lack their last packets.
 fn dash(name: &str) {
-    let Some(title) = open(name) else { return };
+    let Some(title) = open_title(name) else {
+        return;
+    };
     for template in ["time", "number"] {
         let target = format!("{}/.mpd?template={template}", title.target);
         let mut shifts = BTreeMap::new();
-        let found = streams(&title.server.url(&target));
+        let found = probe_streams(&title.server.url(&target));
         assert_eq!(found.len(), title.sources.len(), "{target}");
         let mut complete = 0;
         for (number, served) in found.iter().enumerate() {
-            let source = source_of(&title, served);
+            let source = find_source(&title, served);
             complete += usize::from(source.packets.len() == served.packets.len());
             let kind = format!("{number} {}", served.kind);
-            shifts.insert(kind, shift(source, served, 0).unwrap());
+            shifts.insert(kind, measure_shift(source, served, 0).unwrap());
         }
         assert!(complete > 0, "{target}: no track is complete");
         assert_one_shift(&title, &shifts);
     }
 }
 
-/// One test per fixture and form, so that they run side by side and a failure has a name.
-macro_rules! judged {
+/// Declares a test per fixture and format, so that they run concurrently and failures have names.
+macro_rules! tests_per_fixture {
     ($($form:ident { $($test:ident $name:literal)* })*) => {
         $(mod $form { $(#[test] fn $test() { super::$form($name); })* })*
     };
 }
 
-judged! {
+tests_per_fixture! {
     cmaf {
         avc "avc.mp4"
         avc_faststart "avc_faststart.mp4"

@@ -1,14 +1,14 @@
-//! `headwater edge` killed at any moment while it writes to disk: what it serves after is right.
+//! `headwater edge` killed at any moment while it writes to disk: it never serves damaged objects.
 
-use crate::support::{Folder, Server};
+use crate::support::{HeadwaterServer, TempFolder};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const ROUNDS: u64 = 12;
 
-/// Bytes that tell which target and which place they are of.
-fn body(target: &str) -> Vec<u8> {
+/// Returns bytes that are unique to the target and to their position.
+fn make_body(target: &str) -> Vec<u8> {
     let seed = target
         .bytes()
         .fold(7u64, |sum, byte| sum * 31 + u64::from(byte));
@@ -17,22 +17,25 @@ fn body(target: &str) -> Vec<u8> {
     (0..len / 8).flat_map(word).collect()
 }
 
-/// An origin whose every answer may be kept, and that says how often it was asked.
-fn origin() -> (SocketAddr, std::sync::Arc<std::sync::atomic::AtomicU64>) {
+/// Starts an origin whose responses are all cacheable, and which counts its requests.
+fn start_origin() -> (SocketAddr, std::sync::Arc<std::sync::atomic::AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = asked.clone();
+    let request_count = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = request_count.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let counted = counted.clone();
-            std::thread::spawn(move || answer_all(stream, &counted));
+            std::thread::spawn(move || serve_connection(stream, &counted));
         }
     });
-    (address, asked)
+    (address, request_count)
 }
 
-fn answer_all(mut stream: TcpStream, asked: &std::sync::atomic::AtomicU64) -> Option<()> {
+fn serve_connection(
+    mut stream: TcpStream,
+    request_count: &std::sync::atomic::AtomicU64,
+) -> Option<()> {
     loop {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -40,9 +43,9 @@ fn answer_all(mut stream: TcpStream, asked: &std::sync::atomic::AtomicU64) -> Op
             stream.read_exact(&mut byte).ok()?;
             head.extend(byte);
         }
-        asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        request_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let text = String::from_utf8(head).ok()?;
-        let body = body(text.split(' ').nth(1)?);
+        let body = make_body(text.split(' ').nth(1)?);
         let head = format!(
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=9999\r\nETag: \"1\"\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -53,19 +56,19 @@ fn answer_all(mut stream: TcpStream, asked: &std::sync::atomic::AtomicU64) -> Op
 }
 
 #[test]
-fn killed_while_writing_it_serves_nothing_wrong_and_keeps_what_was_written() {
-    let (origin, asked) = origin();
-    let (origin, folder) = (format!("http://{origin}"), Folder::new());
+fn a_killed_edge_serves_only_complete_objects_from_disk() {
+    let (origin, request_count) = start_origin();
+    let (origin, folder) = (format!("http://{origin}"), TempFolder::new());
     let disk = folder.0.to_str().unwrap();
     let flags = ["--origin", &origin, "--disk-dir", disk, "--disk", "64MiB"];
     let (mut targets, mut random) = (Vec::new(), 0x2545_f491_4f6c_dd1d_u64);
     let mut from_disk = 0;
     for round in 0..ROUNDS {
-        let edge = Server::start_as("edge", &flags);
+        let edge = HeadwaterServer::start_program("edge", &flags);
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        // Anything from at once to well into writing.
+        // The kill happens at once or well into writing.
         let life = Duration::from_millis(random % 500);
         let began = Instant::now();
         for n in 0.. {
@@ -73,36 +76,39 @@ fn killed_while_writing_it_serves_nothing_wrong_and_keeps_what_was_written() {
                 break;
             }
             let new = format!("/{round}-{n}");
-            // Used twice it goes to disk; what an earlier process wrote is asked for between.
+            // A second hit writes the object to disk. In between, an object of an earlier process is read.
             let old = targets.get(random as usize % (targets.len() + 1));
             let old = old.unwrap_or(&new).clone();
             for target in [&new, &old, &new] {
-                let answer = edge.get(target);
-                assert_eq!(answer.status, 200);
-                assert!(answer.body == body(target), "{target} in round {round}");
-                let said = answer.header("cache-status").unwrap_or_default();
-                from_disk += u64::from(said.ends_with("detail=disk"));
+                let response = edge.get(target);
+                assert_eq!(response.status, 200);
+                assert!(
+                    response.body == make_body(target),
+                    "{target} in round {round}"
+                );
+                let cache_status = response.header("cache-status").unwrap_or_default();
+                from_disk += u64::from(cache_status.ends_with("detail=disk"));
             }
             targets.push(new);
             random = random.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         }
-        // Dropped: killed with SIGKILL.
+        // Dropping the edge kills it with SIGKILL.
     }
     assert!(from_disk > 0, "nothing was ever served from disk");
-    // Half-written files are swept; what is there is right, and is not asked for again.
-    let edge = Server::start_as("edge", &flags);
-    let before = asked.load(std::sync::atomic::Ordering::Relaxed);
+    // Partial files are removed. Complete objects are served without asking the origin again.
+    let edge = HeadwaterServer::start_program("edge", &flags);
+    let before = request_count.load(std::sync::atomic::Ordering::Relaxed);
     let mut found = 0;
     for target in &targets {
-        let answer = edge.get(target);
-        assert!(answer.body == body(target), "{target}");
-        let said = answer.header("cache-status").unwrap_or_default();
-        found += u64::from(said.contains("; hit"));
+        let response = edge.get(target);
+        assert!(response.body == make_body(target), "{target}");
+        let cache_status = response.header("cache-status").unwrap_or_default();
+        found += u64::from(cache_status.contains("; hit"));
     }
-    let after = asked.load(std::sync::atomic::Ordering::Relaxed);
+    let after = request_count.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(after - before, targets.len() as u64 - found);
     assert!(found > 0, "nothing survived");
-    let metrics = edge.text("/metrics");
+    let metrics = edge.get_text("/metrics");
     let broken = "headwater_cache_disk_broken_total 0";
     assert!(metrics.contains(broken), "{metrics}");
 }

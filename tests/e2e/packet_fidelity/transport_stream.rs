@@ -1,34 +1,40 @@
 //! Packets in transport streams and packed audio.
 
 use super::*;
-use crate::ffmpeg::Packet;
+use crate::ffmpeg::ProbedPacket;
 
-/// HLS with transport streams and packed audio: the same pictures, times on the 90 kHz grid.
+/// HLS with transport streams and packed audio: equal frames, with times on the 90 kHz grid.
 pub(super) fn ts(name: &str) {
-    let Some(title) = open(name) else { return };
+    let Some(title) = open_title(name) else {
+        return;
+    };
     let target = format!("{}/.m3u8?format=ts", title.target);
-    let playlists = hls::media_playlists(&title.server, &target);
+    let playlists = hls::list_media_playlists(&title.server, &target);
     assert!(!playlists.is_empty());
     let mut shifts = BTreeMap::new();
     for target in &playlists {
-        let media = hls::media(&title.server, target);
+        let media = hls::fetch_media_playlist(&title.server, target);
         assert_eq!(media.map, None, "{target}: TS needs no init");
         let (_, ending) = media.segments[0].1.rsplit_once('.').unwrap();
-        let (file, mut served) = whole(&title, &media, &format!(".{ending}"));
+        let (file, mut served) = probe_rendition(&title, &media, &format!(".{ending}"));
         if !media.is_video() {
-            stamp(&title, &media, &mut served);
+            apply_id3_times(&title, &media, &mut served);
         }
         let found = title.sources.iter().find_map(|source| {
             let alike = source.kind == served.kind && source.packets.len() == served.packets.len();
             alike
-                .then(|| moment(source, &served, media.is_video()))
+                .then(|| measure_presentation_shift(source, &served, media.is_video()))
                 .flatten()
         });
         let found = found.unwrap_or_else(|| panic!("{target}: no source has these times"));
         shifts.insert(target.clone(), found);
         if media.is_video() && title.files.len() == 1 {
-            let wanted = pictures(title.files[0].to_str().unwrap());
-            assert_eq!(wanted, pictures(&file), "{target}: decoded pictures differ");
+            let wanted = decode_video_hashes(title.files[0].to_str().unwrap());
+            assert_eq!(
+                wanted,
+                decode_video_hashes(&file),
+                "{target}: decoded frames differ"
+            );
         }
     }
     if name != "frag_ladder" {
@@ -36,9 +42,14 @@ pub(super) fn ts(name: &str) {
     }
 }
 
-/// By how many seconds shown times moved, if all that are known did by the same.
-fn moment(source: &Stream, served: &Stream, is_video: bool) -> Option<f64> {
-    let seconds = |stream: &Stream, n: usize| stream.packets[n].pts as f64 / stream.rate as f64;
+/// Returns the shift of presentation times in seconds if it is the same for all known times.
+fn measure_presentation_shift(
+    source: &ProbedStream,
+    served: &ProbedStream,
+    is_video: bool,
+) -> Option<f64> {
+    let seconds =
+        |stream: &ProbedStream, n: usize| stream.packets[n].pts as f64 / stream.rate as f64;
     let first = seconds(served, 0) - seconds(source, 0);
     let known = (0..served.packets.len()).filter(|n| served.packets[*n].pts != UNKNOWN);
     let mut all = known.map(|n| {
@@ -51,20 +62,20 @@ fn moment(source: &Stream, served: &Stream, is_video: bool) -> Option<f64> {
 
 const UNKNOWN: i64 = i64::MIN;
 
-/// Raw audio has no times of its own: each segment begins at its ID3 timestamp, in 90 kHz. Puts
-/// those into the first packet of each segment.
-fn stamp(title: &Title, media: &hls::Media, served: &mut Stream) {
+/// Sets the time of the first packet of each segment from its ID3 timestamp (90 kHz), because packed
+/// audio contains no other times.
+fn apply_id3_times(title: &FixtureTitle, media: &hls::MediaPlaylist, served: &mut ProbedStream) {
     let mut packets = Vec::new();
     for (_, segment) in &media.segments {
-        let bytes = title.server.body(segment);
+        let bytes = title.server.get_body(segment);
         let owner = b"com.apple.streaming.transportStreamTimestamp\0";
         let at = bytes.windows(owner.len()).position(|w| w == owner);
         let at = at.expect("no ID3 timestamp") + owner.len();
         let time = i64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
         let (_, ending) = segment.rsplit_once('.').unwrap();
-        let file = keep(&title.folder.0, &format!("one.{ending}"), &bytes);
-        let found = streams(&file).remove(0).packets.into_iter();
-        packets.extend(found.enumerate().map(|(n, packet)| Packet {
+        let file = write_probe_input(&title.folder.0, &format!("one.{ending}"), &bytes);
+        let found = probe_streams(&file).remove(0).packets.into_iter();
+        packets.extend(found.enumerate().map(|(n, packet)| ProbedPacket {
             pts: if n == 0 { time } else { UNKNOWN },
             ..packet
         }));

@@ -1,13 +1,13 @@
-//! Parts of files that the kernel sends by itself, at odd places and of odd lengths, over one
-//! connection: every byte must be the file's, in order.
+//! Byte ranges of files that the kernel sends itself, at odd offsets and of odd lengths, over one
+//! connection: every byte must be correct and in order.
 
-use crate::support::{Folder, Server};
+use crate::support::{HeadwaterServer, TempFolder};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// No period of pages or packets, so that a byte from another place shows.
-fn noise(seed: u32, len: usize) -> Vec<u8> {
+/// Returns bytes without the period of pages or packets, so that a misplaced byte is detected.
+fn make_noise(seed: u32, len: usize) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -16,13 +16,13 @@ fn noise(seed: u32, len: usize) -> Vec<u8> {
     (0..len).map(next).collect()
 }
 
-fn ask(stream: &mut TcpStream, file: &str, from: usize, to: usize) {
+fn send_range_request(stream: &mut TcpStream, file: &str, from: usize, to: usize) {
     let last = to - 1;
     let head = format!("GET /{file} HTTP/1.1\r\nHost: x\r\nRange: bytes={from}-{last}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
 }
 
-fn answer(reader: &mut impl BufRead, len: usize) -> Vec<u8> {
+fn read_partial_body(reader: &mut impl BufRead, len: usize) -> Vec<u8> {
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     assert!(line.starts_with("HTTP/1.1 206"), "{line}");
@@ -35,19 +35,19 @@ fn answer(reader: &mut impl BufRead, len: usize) -> Vec<u8> {
     body
 }
 
-fn library(dir: &Folder) -> [(&'static str, Vec<u8>); 2] {
+fn write_library(dir: &TempFolder) -> [(&'static str, Vec<u8>); 2] {
     let files = [
-        ("one.bin", noise(1, 3_000_001)),
-        ("two.bin", noise(2, 1_234_567)),
+        ("one.bin", make_noise(1, 3_000_001)),
+        ("two.bin", make_noise(2, 1_234_567)),
     ];
     for (name, bytes) in &files {
-        dir.put(name, bytes);
+        dir.write_file(name, bytes);
     }
     files
 }
 
-/// Ranges around the sizes at which the way of sending changes, off page borders.
-fn ranges(len: usize) -> Vec<(usize, usize)> {
+/// Returns unaligned ranges around the sizes at which the send path changes.
+fn list_ranges(len: usize) -> Vec<(usize, usize)> {
     let lengths = [
         1,
         4095,
@@ -69,16 +69,16 @@ fn ranges(len: usize) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn odd_ranges_are_the_files_own_bytes() {
-    let dir = Folder::new();
-    let files = library(&dir);
-    let server = Server::of(&dir.0);
+fn odd_ranges_contain_the_bytes_of_the_file() {
+    let dir = TempFolder::new();
+    let files = write_library(&dir);
+    let server = HeadwaterServer::serve_source(&dir.0);
     let mut stream = server.connect();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     for (name, bytes) in &files {
-        for (from, to) in ranges(bytes.len()) {
-            ask(&mut stream, name, from, to);
-            let got = answer(&mut reader, to - from);
+        for (from, to) in list_ranges(bytes.len()) {
+            send_range_request(&mut stream, name, from, to);
+            let got = read_partial_body(&mut reader, to - from);
             assert!(got == bytes[from..to], "{name} {from}..{to} differs");
         }
     }
@@ -86,46 +86,46 @@ fn odd_ranges_are_the_files_own_bytes() {
 
 #[test]
 fn pipelined_ranges_of_two_files_do_not_mix() {
-    let dir = Folder::new();
-    let files = library(&dir);
-    let server = Server::of(&dir.0);
+    let dir = TempFolder::new();
+    let files = write_library(&dir);
+    let server = HeadwaterServer::serve_source(&dir.0);
     let mut stream = server.connect();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let wanted: Vec<_> = ranges(1_000_000).into_iter().enumerate().collect();
+    let wanted: Vec<_> = list_ranges(1_000_000).into_iter().enumerate().collect();
     for (n, (from, to)) in &wanted {
-        ask(&mut stream, files[n % 2].0, *from, *to);
+        send_range_request(&mut stream, files[n % 2].0, *from, *to);
     }
     for (n, (from, to)) in &wanted {
-        let got = answer(&mut reader, to - from);
-        assert!(got == files[n % 2].1[*from..*to], "answer {n} differs");
+        let got = read_partial_body(&mut reader, to - from);
+        assert!(got == files[n % 2].1[*from..*to], "response {n} differs");
     }
 }
 
-/// A call that the signal ended early was taken for a full socket, which then never told that it had
-/// room: the answer stood still until its client was taken to be stalled.
+/// An interrupted call once counted as a full socket. No event followed, and the response stalled
+/// until the stall timeout.
 #[test]
-fn what_was_being_sent_when_the_process_was_stopped_goes_on() {
-    let dir = Folder::new();
-    let [(name, bytes), _] = library(&dir);
-    let server = Server::of(&dir.0);
+fn responses_continue_after_the_process_was_stopped() {
+    let dir = TempFolder::new();
+    let [(name, bytes), _] = write_library(&dir);
+    let server = HeadwaterServer::serve_source(&dir.0);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let client = || {
             let mut stream = server.connect();
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             while !done.load(Ordering::Relaxed) {
-                ask(&mut stream, name, 1, bytes.len());
-                assert!(answer(&mut reader, bytes.len() - 1) == bytes[1..]);
+                send_range_request(&mut stream, name, 1, bytes.len());
+                assert!(read_partial_body(&mut reader, bytes.len() - 1) == bytes[1..]);
             }
         };
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(client)).collect();
         for _ in 0..200 {
-            server.signal("STOP");
-            server.signal("CONT");
+            server.send_signal("STOP");
+            server.send_signal("CONT");
         }
         done.store(true, Ordering::Relaxed);
         for client in clients {
-            client.join().expect("an answer stands still");
+            client.join().expect("a response stalled");
         }
     });
 }

@@ -1,21 +1,23 @@
-//! What every HTTP client may count on: methods, ranges, validators, encodings, caching, CORS.
+//! The HTTP contract of `headwater serve`: methods, ranges, validators, encodings, caching, CORS.
 
-use crate::hls;
-use crate::support::{Server, fixture};
+use crate::hls_playlists as hls;
+use crate::support::{HeadwaterServer, fixture_path};
 
-struct Film {
-    server: Server,
+struct ServedFilm {
+    server: HeadwaterServer,
     playlist: String,
     segment: String,
 }
 
-fn film() -> Option<Film> {
-    let path = fixture("avc.mp4")?;
-    let server = Server::of(path.parent().unwrap());
-    let playlists = hls::media_playlists(&server, "/avc.mp4/.m3u8");
+fn start_film() -> Option<ServedFilm> {
+    let path = fixture_path("avc.mp4")?;
+    let server = HeadwaterServer::serve_source(path.parent().unwrap());
+    let playlists = hls::list_media_playlists(&server, "/avc.mp4/.m3u8");
     let playlist = playlists.into_iter().find(|p| p.contains("/video"))?;
-    let segment = hls::media(&server, &playlist).segments[1].1.clone();
-    Some(Film {
+    let segment = hls::fetch_media_playlist(&server, &playlist).segments[1]
+        .1
+        .clone();
+    Some(ServedFilm {
         server,
         playlist,
         segment,
@@ -23,8 +25,8 @@ fn film() -> Option<Film> {
 }
 
 #[test]
-fn every_kind_has_type_length_validator_and_cors() {
-    let Some(film) = film() else { return };
+fn every_resource_declares_type_length_validator_and_cors() {
+    let Some(film) = start_film() else { return };
     let rows = [
         ("/avc.mp4/.m3u8", "application/vnd.apple.mpegurl"),
         (&*film.playlist, "application/vnd.apple.mpegurl"),
@@ -34,15 +36,24 @@ fn every_kind_has_type_length_validator_and_cors() {
         ("/avc.mp4/.json", "application/json"),
     ];
     for (target, kind) in rows {
-        let answer = film.server.get(target);
-        assert_eq!(answer.status, 200, "{target}: {}", answer.reason());
-        let found = answer.header("content-type").unwrap_or_default();
+        let response = film.server.get(target);
+        assert_eq!(
+            response.status,
+            200,
+            "{target}: {}",
+            response.error_reason()
+        );
+        let found = response.header("content-type").unwrap_or_default();
         assert!(found.starts_with(kind), "{target}: {found}");
-        let length = answer.body.len().to_string();
-        assert_eq!(answer.header("content-length"), Some(&*length), "{target}");
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-        assert!(answer.header("cache-control").is_some(), "{target}");
-        let etag = answer.header("etag").expect(target).to_owned();
+        let length = response.body.len().to_string();
+        assert_eq!(
+            response.header("content-length"),
+            Some(&*length),
+            "{target}"
+        );
+        assert_eq!(response.header("access-control-allow-origin"), Some("*"));
+        assert!(response.header("cache-control").is_some(), "{target}");
+        let etag = response.header("etag").expect(target).to_owned();
 
         let head = film.server.request("HEAD", target, &[]);
         assert_eq!((head.status, head.body.len()), (200, 0), "HEAD {target}");
@@ -66,9 +77,9 @@ fn every_kind_has_type_length_validator_and_cors() {
 
 #[test]
 fn ranges_are_slices_of_the_whole() {
-    let Some(film) = film() else { return };
+    let Some(film) = start_film() else { return };
     for target in [&*film.segment, "/avc.mp4", &film.playlist, "/avc.mp4/.mpd"] {
-        let whole = film.server.body(target);
+        let whole = film.server.get_body(target);
         let len = whole.len();
         let rows = [
             ("bytes=0-0", 0..1),
@@ -78,27 +89,32 @@ fn ranges_are_slices_of_the_whole() {
             ("bytes=5-999999999999", 5..len),
         ];
         for (range, slice) in rows {
-            let answer = film.server.request("GET", target, &[("Range", range)]);
-            assert_eq!(answer.status, 206, "{target} {range}: {}", answer.reason());
-            assert_eq!(answer.body, whole[slice.clone()], "{target} {range}");
+            let response = film.server.request("GET", target, &[("Range", range)]);
+            assert_eq!(
+                response.status,
+                206,
+                "{target} {range}: {}",
+                response.error_reason()
+            );
+            assert_eq!(response.body, whole[slice.clone()], "{target} {range}");
             let stated = format!("bytes {}-{}/{len}", slice.start, slice.end - 1);
-            assert_eq!(answer.header("content-range"), Some(&*stated));
+            assert_eq!(response.header("content-range"), Some(&*stated));
         }
         for range in [format!("bytes={len}-"), "bytes=-0".to_owned()] {
-            let answer = film.server.request("GET", target, &[("Range", &range)]);
-            assert_eq!(answer.status, 416, "{target} {range}");
+            let response = film.server.request("GET", target, &[("Range", &range)]);
+            assert_eq!(response.status, 416, "{target} {range}");
             let stated = format!("bytes */{len}");
-            assert_eq!(answer.header("content-range"), Some(&*stated));
+            assert_eq!(response.header("content-range"), Some(&*stated));
         }
-        // A range that is none is ignored; If-Range with another version gives the whole.
+        // An invalid range is ignored, and If-Range with another version returns the whole body.
         for headers in [
             &[("Range", "bytes=9-2")][..],
             &[("Range", "lines=1-2")],
             &[("Range", "bytes=0-1"), ("If-Range", "\"other\"")],
         ] {
-            let answer = film.server.request("GET", target, headers);
+            let response = film.server.request("GET", target, headers);
             assert_eq!(
-                (answer.status, answer.body.len()),
+                (response.status, response.body.len()),
                 (200, len),
                 "{headers:?}"
             );
@@ -107,36 +123,40 @@ fn ranges_are_slices_of_the_whole() {
 }
 
 #[test]
-fn a_thousand_ranges_cost_one_answer() {
-    let Some(film) = film() else { return };
+fn a_thousand_ranges_do_not_multiply_the_body() {
+    let Some(film) = start_film() else { return };
     let many: Vec<_> = (0..1000).map(|n| format!("{n}-{n}")).collect();
     let range = format!("bytes={}", many.join(","));
-    let answer = film
+    let response = film
         .server
         .request("GET", &film.segment, &[("Range", &range)]);
-    let whole = film.server.body(&film.segment);
+    let whole = film.server.get_body(&film.segment);
     assert!(
-        [200, 400, 416, 431].contains(&answer.status),
+        [200, 400, 416, 431].contains(&response.status),
         "{}",
-        answer.status
+        response.status
     );
-    assert!(answer.body.len() <= whole.len());
+    assert!(response.body.len() <= whole.len());
 }
 
 #[test]
 fn manifests_are_compressed_on_request_and_vary() {
-    let Some(film) = film() else { return };
+    let Some(film) = start_film() else { return };
     for target in ["/avc.mp4/.mpd", "/avc.mp4/.m3u8"] {
         let plain = film.server.get(target);
         let etag = plain.header("etag").unwrap().to_owned();
         for coding in ["gzip", "br", "zstd"] {
             let headers = [("Accept-Encoding", coding)];
-            let answer = film.server.request("GET", target, &headers);
-            assert_eq!(answer.header("content-encoding"), Some(coding), "{target}");
-            assert_ne!(answer.header("etag"), Some(&*etag), "{target} {coding}");
-            let vary = answer.header("vary").unwrap_or_default().to_lowercase();
+            let response = film.server.request("GET", target, &headers);
+            assert_eq!(
+                response.header("content-encoding"),
+                Some(coding),
+                "{target}"
+            );
+            assert_ne!(response.header("etag"), Some(&*etag), "{target} {coding}");
+            let vary = response.header("vary").unwrap_or_default().to_lowercase();
             assert!(vary.contains("accept-encoding"), "{target}: {vary}");
-            assert!(answer.body.len() < plain.body.len());
+            assert!(response.body.len() < plain.body.len());
         }
     }
     let headers = [("Accept-Encoding", "gzip, br, zstd")];
@@ -146,36 +166,36 @@ fn manifests_are_compressed_on_request_and_vary() {
 
 #[test]
 fn segments_are_immutable_and_name_the_next() {
-    let Some(film) = film() else { return };
-    let media = hls::media(&film.server, &film.playlist);
+    let Some(film) = start_film() else { return };
+    let media = hls::fetch_media_playlist(&film.server, &film.playlist);
     let control = |target: &str| {
-        let answer = film.server.get(target);
-        answer.header("cache-control").unwrap().to_owned()
+        let response = film.server.get(target);
+        response.header("cache-control").unwrap().to_owned()
     };
     assert!(control(&film.segment).contains("immutable"));
     assert!(!control("/avc.mp4/.m3u8").contains("immutable"));
     for pair in media.segments.windows(2) {
-        let answer = film.server.get(&pair[0].1);
-        let link = answer.header("link").expect("no Link").to_owned();
+        let response = film.server.get(&pair[0].1);
+        let link = response.header("link").expect("no Link").to_owned();
         assert!(
             link.contains("rel=\"next\"") || link.contains("rel=next"),
             "{link}"
         );
         let uri = link.split(['<', '>']).nth(1).unwrap();
-        assert_eq!(hls::resolve(&pair[0].1, uri), pair[1].1);
+        assert_eq!(hls::resolve_uri(&pair[0].1, uri), pair[1].1);
     }
     let last = film.server.get(&media.segments.last().unwrap().1);
     assert_eq!(last.header("link"), None);
-    // No query changes a segment.
+    // A segment ignores its query.
     let queried = film
         .server
-        .body(&format!("{}?filter=x&format=ts", film.segment));
-    assert_eq!(queried, film.server.body(&film.segment));
+        .get_body(&format!("{}?filter=x&format=ts", film.segment));
+    assert_eq!(queried, film.server.get_body(&film.segment));
 }
 
 #[test]
-fn what_is_not_there_is_404_what_was_is_410() {
-    let Some(film) = film() else { return };
+fn unknown_resources_are_404_and_outdated_ones_410() {
+    let Some(film) = start_film() else { return };
     let (folder, time) = film.segment.rsplit_once('/').unwrap();
     let time = time.strip_suffix(".m4s").unwrap();
     let set = film.segment.split('/').nth(2).unwrap();
@@ -197,19 +217,24 @@ fn what_is_not_there_is_404_what_was_is_410() {
         (film.segment.replace(milliseconds, "2001"), 410),
     ];
     for (target, status) in rows {
-        let answer = film.server.get(&target);
-        assert_eq!(answer.status, status, "{target}: {}", answer.reason());
-        assert!(answer.header("headwater-error").is_some(), "{target}");
+        let response = film.server.get(&target);
+        assert_eq!(
+            response.status,
+            status,
+            "{target}: {}",
+            response.error_reason()
+        );
+        assert!(response.header("headwater-error").is_some(), "{target}");
     }
 }
 
 #[test]
-fn methods_and_targets_that_are_none_are_refused() {
-    let Some(film) = film() else { return };
+fn other_methods_are_refused_and_preflights_accepted() {
+    let Some(film) = start_film() else { return };
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
-        let answer = film.server.request(method, "/avc.mp4/.m3u8", &[]);
-        assert_eq!(answer.status, 405, "{method}");
-        assert!(answer.header("allow").unwrap_or_default().contains("GET"));
+        let response = film.server.request(method, "/avc.mp4/.m3u8", &[]);
+        assert_eq!(response.status, 405, "{method}");
+        assert!(response.header("allow").unwrap_or_default().contains("GET"));
     }
     let preflight = film.server.request(
         "OPTIONS",
@@ -225,12 +250,12 @@ fn methods_and_targets_that_are_none_are_refused() {
 }
 
 #[test]
-fn health_metrics_and_page_are_there() {
-    let Some(film) = film() else { return };
+fn health_metrics_and_page_are_served() {
+    let Some(film) = start_film() else { return };
     assert_eq!(film.server.get("/healthz").status, 200);
     assert_eq!(film.server.get("/readyz").status, 200);
-    film.server.body(&film.segment);
-    let metrics = film.server.text("/metrics");
+    film.server.get_body(&film.segment);
+    let metrics = film.server.get_text("/metrics");
     for name in [
         "headwater_http_requests_total{",
         "headwater_http_response_bytes_total{",
@@ -239,20 +264,19 @@ fn health_metrics_and_page_are_there() {
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
-    assert!(film.server.text("/").contains("<html"));
-    let library = film.server.text("/-/library.json");
+    assert!(film.server.get_text("/").contains("<html"));
+    let library = film.server.get_text("/-/library.json");
     assert!(library.contains("avc.mp4"), "{library:.300}");
 }
 
-/// One storage read per cold segment; an indexed title's metadata is never read again.
 #[test]
-fn a_segment_costs_one_read() {
-    let Some(film) = film() else { return };
-    // Its samples lie together, so that one range holds a segment.
-    let playlists = hls::media_playlists(&film.server, "/video_only.mp4/.m3u8");
-    let media = hls::media(&film.server, &playlists[0]);
+fn a_cold_segment_costs_one_read_and_no_metadata() {
+    let Some(film) = start_film() else { return };
+    // The samples of this film are contiguous, so that one range contains a segment.
+    let playlists = hls::list_media_playlists(&film.server, "/video_only.mp4/.m3u8");
+    let media = hls::fetch_media_playlist(&film.server, &playlists[0]);
     let reads = |reason: &str| -> f64 {
-        let metrics = film.server.text("/metrics");
+        let metrics = film.server.get_text("/metrics");
         let lines = metrics.lines().filter(|line| {
             line.starts_with("headwater_storage_requests_total{") && line.contains(reason)
         });
@@ -264,16 +288,15 @@ fn a_segment_costs_one_read() {
     let indexing = reads("index");
     assert!(indexing > 0.0);
     for (_, segment) in &media.segments {
-        film.server.body(segment);
+        film.server.get_body(segment);
     }
     assert_eq!(reads("") - before, media.segments.len() as f64);
     assert_eq!(reads("index"), indexing, "an indexed title was read again");
 }
 
-/// SIGTERM: what began is finished, exit code 0.
 #[test]
-fn sigterm_drains() {
-    let Some(mut film) = film() else { return };
+fn sigterm_drains_and_exits_with_0() {
+    let Some(mut film) = start_film() else { return };
     film.server.get("/healthz");
     assert_eq!(film.server.terminate(), Some(0));
 }

@@ -1,0 +1,40 @@
+//! Checks the documents: links lead somewhere, and the reference pages match the program.
+//!
+//! The pages below `docs/reference` that are generated name their source in the first line. To write
+//! them again after a change of a setting, a metric or an option, run
+//! `UPDATE_DOCUMENTS=1 cargo test --test documents`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod commands;
+mod links;
+mod metrics;
+mod process;
+mod readme;
+mod records;
+mod settings;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the project.
+fn project_root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compares a generated page with the committed one, or writes it when `UPDATE_DOCUMENTS` is set.
+fn assert_page_is_current(page: &str, generated: &str) {
+    let path = project_root().join("docs/reference").join(page);
+    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
+        std::fs::write(&path, generated).unwrap();
+    }
+    let committed = read_text(&path);
+    assert!(
+        committed == generated,
+        "docs/reference/{page} is out of date; run UPDATE_DOCUMENTS=1 cargo test --test documents, \
+         and commit the result"
+    );
+}
+
+fn read_text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+}

@@ -1,0 +1,70 @@
+//! The program itself: its help texts, and servers of the built-in film.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+/// A server that is killed when dropped.
+pub struct RunningServer {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl RunningServer {
+    /// Lets the server finish, as SIGTERM does, and waits for it.
+    pub fn stop(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `headwater ARGUMENTS` on a free port and waits until it accepts connections.
+pub fn start_server(arguments: &[&str]) -> RunningServer {
+    let mut child = headwater()
+        .args(arguments)
+        .args(["--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("listening on http://")?.parse().unwrap()))
+        .expect("the server printed no address");
+    RunningServer { child, address }
+}
+
+/// Runs `headwater ARGUMENTS` to its end and returns its standard output.
+pub fn run_to_end(arguments: &[&str]) -> String {
+    let output = headwater().args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Requests a path and returns status and body; fields are written as they are.
+pub fn get(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let status = text.get(9..12).and_then(|code| code.parse().ok());
+    let body = text.split_once("\r\n\r\n").unwrap_or_default().1;
+    (status.expect("no status line"), body.to_owned())
+}
+
+fn headwater() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}

@@ -1,0 +1,249 @@
+//! `headwater check`: text, JSON and exit codes for files, folders and URLs.
+
+use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+struct CheckOutput {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run_check(args: &[&str]) -> CheckOutput {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let output = command.arg("check").args(args).output().unwrap();
+    CheckOutput {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Returns the titles of the `--json` report.
+fn parse_titles(output: &CheckOutput) -> Vec<Value> {
+    let document: Value = serde_json::from_str(&output.stdout).unwrap();
+    document["titles"].as_array().unwrap().clone()
+}
+
+/// Returns level and text of each finding of a title.
+fn list_findings(title: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let findings = title["findings"].as_array().unwrap().iter();
+    findings
+        .map(|f| (text(&f["level"]), text(&f["what"])))
+        .collect()
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_good_film_is_described_without_findings() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let output = run_check(&[path_text(&film)]);
+    assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+    for part in [
+        "10.000 s",
+        "320x180",
+        "avc1.",
+        "mp4a.40.2",
+        "no problems found",
+    ] {
+        assert!(
+            output.stdout.contains(part),
+            "{part} is not in\n{}",
+            output.stdout
+        );
+    }
+    let output = run_check(&[path_text(&film), "--json", "--segment", "2s"]);
+    assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+    let titles = parse_titles(&output);
+    assert_eq!(titles.len(), 1);
+    assert_eq!(titles[0]["duration_s"], 10.0);
+    assert_eq!(titles[0]["renditions"][0]["segments"], 5);
+    assert_eq!(list_findings(&titles[0]), []);
+}
+
+#[test]
+fn unaligned_key_frames_are_reported_with_a_remedy() {
+    let Some(folder) = fixture_path("unaligned") else {
+        return;
+    };
+    for segment in ["2s", "6s"] {
+        let output = run_check(&[path_text(&folder), "--segment", segment]);
+        // The title plays, so the finding is no error.
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        let words = "aligned with those of video=";
+        assert!(
+            output.stdout.contains(words),
+            "{segment}:\n{}",
+            output.stdout
+        );
+        assert!(
+            output.stdout.contains("-keyint_min"),
+            "no remedy:\n{}",
+            output.stdout
+        );
+    }
+    let Some(folder) = fixture_path("ladder") else {
+        return;
+    };
+    let output = run_check(&[path_text(&folder)]);
+    assert!(!output.stdout.contains("aligned"), "{}", output.stdout);
+}
+
+#[test]
+fn unsupported_films_are_reported_as_errors() {
+    let Some(bad) = fixtures_folder().map(|f| f.join("bad")) else {
+        return;
+    };
+    let film = std::fs::read(bad.join("good.mp4")).unwrap();
+    let folder = TempFolder::new();
+    let cut = folder.write_file("cut.mp4", &film[..film.len() / 2]);
+    let pcm = bad.join("pcm.mov");
+    for (file, word) in [(&cut, ""), (&pcm, "sowt")] {
+        let output = run_check(&[path_text(file)]);
+        assert_eq!(output.code, Some(1), "{}", output.stdout);
+        assert!(
+            output.stdout.contains("error: ") && output.stdout.contains(word),
+            "{}",
+            output.stdout
+        );
+        let output = run_check(&[path_text(file), "--json"]);
+        assert_eq!(output.code, Some(1));
+        let found = list_findings(&parse_titles(&output)[0]);
+        assert!(found.len() == 1 && found[0].0 == "error", "{found:?}");
+    }
+    // With one bad film among good ones, all are reported and the command fails.
+    folder.write_file("film.mp4", &film);
+    let output = run_check(&[path_text(&folder.0), "--json"]);
+    assert_eq!(output.code, Some(1));
+    let levels: Vec<_> = parse_titles(&output)
+        .iter()
+        .map(|t| list_findings(t).len())
+        .collect();
+    assert_eq!(levels, [1, 0], "{}", output.stdout);
+}
+
+#[test]
+fn a_folder_is_checked_as_one_title_or_several() {
+    let Some(ladder) = fixture_path("ladder") else {
+        return;
+    };
+    let output = run_check(&[path_text(&ladder), "--json"]);
+    let one = parse_titles(&output);
+    assert_eq!(one.len(), 1);
+    assert_eq!(one[0]["renditions"].as_array().unwrap().len(), 5);
+    // Each film is in another folder, at any depth.
+    let (folder, film) = (
+        TempFolder::new(),
+        std::fs::read(ladder.join("v1_180p.mp4")).unwrap(),
+    );
+    for name in ["one/film.mp4", "more/two/film.mp4", "notes.txt"] {
+        folder.write_file(name, &film);
+    }
+    let output = run_check(&[path_text(&folder.0), "--json"]);
+    let mut names: Vec<_> = parse_titles(&output)
+        .iter()
+        .map(|t| t["title"].to_string())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2);
+    assert!(
+        names[0].contains("more/two/film.mp4") && names[1].contains("one/film.mp4"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_url_is_checked_like_the_file() {
+    let Some(folder) = fixture_path("unaligned") else {
+        return;
+    };
+    let Some(fragmented) = fixture_path("frag_mfra.mp4") else {
+        return;
+    };
+    let server = HeadwaterServer::serve_source(folder.parent().unwrap());
+    for (file, target) in [
+        (folder.join("a.mp4"), "/unaligned/a.mp4"),
+        (fragmented, "/frag_mfra.mp4"),
+    ] {
+        let url = server.url(target);
+        for json in [&[][..], &["--json"]] {
+            let here = run_check(&[&[path_text(&file)], json].concat());
+            let there = run_check(&[&[&*url], json].concat());
+            assert_eq!(there.code, here.code, "{}", there.stderr);
+            assert_eq!(there.stdout.replace(&url, path_text(&file)), here.stdout);
+        }
+    }
+}
+
+#[test]
+fn urls_of_manifests_are_refused_with_a_reason() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let server = HeadwaterServer::serve_source(&film);
+    let whole = start_server_without_ranges();
+    for (url, words) in [
+        (
+            server.url("/.m3u8"),
+            "a manifest; give the URL of the film itself",
+        ),
+        (
+            server.url("/.mpd"),
+            "a manifest; give the URL of the film itself",
+        ),
+        (server.url("/nothing.mp4"), "no such file"),
+        (whole, "the storage ignores Range"),
+        ("http://[".to_owned(), "not a URL"),
+    ] {
+        let output = run_check(&[&url]);
+        assert_eq!((output.code, &*output.stdout), (Some(1), ""), "{url}");
+        assert!(
+            output.stderr.contains(words) && output.stderr.contains(&url),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+/// Starts a server that ignores the range of one request and sends the whole file.
+fn start_server_without_ranges() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/film.mp4", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfilm");
+    });
+    url
+}
+
+#[test]
+fn missing_films_exit_with_1_and_bad_arguments_with_2() {
+    let folder = TempFolder::new();
+    let gone = folder.0.join("gone.mp4");
+    for (args, code, words) in [
+        (&[path_text(&gone)][..], 1, "o such file"),
+        (&[path_text(&folder.0)], 1, "no film found"),
+        (&[], 2, "Usage"),
+        (
+            &[path_text(&folder.0), "--segment", "soon"],
+            2,
+            "expected a duration",
+        ),
+        (&[path_text(&folder.0), "--nonsense"], 2, "--nonsense"),
+    ] {
+        let output = run_check(args);
+        assert_eq!((output.code, &*output.stdout), (Some(code), ""), "{args:?}");
+        assert!(output.stderr.contains(words), "{args:?}: {}", output.stderr);
+    }
+}

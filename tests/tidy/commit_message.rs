@@ -1,0 +1,80 @@
+//! Checks `scripts/commit-msg`, which `make quick` installs as a hook.
+
+use super::root;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const REASON: &str = "The writer looked each address up under a mutex.";
+
+#[test]
+fn good_messages_are_accepted() {
+    for subject in [
+        "net: carry body parts to the response writer",
+        "Press on: process every frame",
+        "make quick: cache the output of ffprobe",
+        &format!("net: {}", "a".repeat(67)),
+    ] {
+        let output = check_message(&format!("{subject}\n\n{REASON}\n"));
+        assert!(output.status.success(), "{subject}: {output:?}");
+    }
+}
+
+#[test]
+fn merges_reverts_and_fixups_are_exempt() {
+    for message in ["Merge main\n", "Revert \"net: x\"\n", "fixup! net: carry\n"] {
+        assert!(check_message(message).status.success(), "{message}");
+    }
+}
+
+#[test]
+fn bad_messages_are_refused_with_the_reason() {
+    for (message, reason) in [
+        (
+            format!("net: {}\n\n{REASON}\n", "a".repeat(68)),
+            "73 characters",
+        ),
+        (
+            format!("Keys have one spelling\n\n{REASON}\n"),
+            "imperative",
+        ),
+        (
+            format!("net: carried body parts\n\n{REASON}\n"),
+            "imperative",
+        ),
+        (format!("net: carry body parts.\n\n{REASON}\n"), "period"),
+        (format!("net: carry body parts\n{REASON}\n"), "not blank"),
+        ("net: carry body parts\n".into(), "body is missing"),
+        (
+            "net: carry body parts\n\n# A comment that is no reason.\n".into(),
+            "body is missing",
+        ),
+        (
+            "net: carry body parts\n\nSigned-off-by: A Name <a@b.example>\n".into(),
+            "body is missing",
+        ),
+    ] {
+        let output = check_message(&message);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(errors.contains(reason), "{message}: {errors}");
+    }
+}
+
+fn check_message(message: &str) -> Output {
+    // Read from standard input, so that no file has to be removed; and outside a repository, where
+    // no merge can be under way.
+    let mut child = Command::new(root().join("scripts/commit-msg"))
+        .arg("/dev/stdin")
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(message.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
