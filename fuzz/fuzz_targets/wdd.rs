@@ -8,12 +8,10 @@ mod nbmp;
 #[allow(dead_code)]
 #[path = "../../crates/lab/src/closest_name.rs"]
 mod closest_name;
-#[allow(dead_code, unused_imports)]
-mod experiment {
-    #[path = "../../../crates/lab/src/experiment/built_in_functions.rs"]
-    pub mod built_in_functions;
-    pub use built_in_functions::*;
-}
+// All that parsing uses of this module.
+#[allow(dead_code)]
+#[path = "../../crates/lab/src/experiment/built_in_functions.rs"]
+mod experiment;
 
 #[path = "../bodies/wdd.rs"]
 mod body;
