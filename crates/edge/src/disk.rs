@@ -75,7 +75,8 @@ const WAITING_BYTES_MAX: u64 = 64 << 20;
 pub fn open_tiers(settings: &EdgeSettings, metrics: &Metrics) -> Result<CacheTiers, ProgramError> {
     let open = |(folder, bytes_max): &(PathBuf, u64)| {
         let opened = DiskTier::open(folder, *bytes_max, WAITING_BYTES_MAX);
-        opened.map_err(ProgramError::cannot(folder.display()))
+        let what = format!("--disk-dir: cannot open {}", folder.display());
+        opened.map_err(ProgramError::cannot(what))
     };
     let tier = settings.disk.as_ref().map(open).transpose()?;
     let leaving = tier

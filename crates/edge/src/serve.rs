@@ -43,7 +43,7 @@ fn run_edge(flags: &ArgMatches) -> Result<(), ProgramError> {
         return Ok(());
     }
     EdgeSettings::from_layers(&layers)?.common.start_log()?;
-    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("signals"))?;
+    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("cannot handle signals"))?;
     let flags = flags.clone();
     // A reload uses the same flags. The environment and the file may have changed by then.
     let running = start_edge(
@@ -96,7 +96,7 @@ pub fn start_edge(
         metrics: metrics.clone(),
         ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
     let admin = bind_admin_port(&settings)?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.follow_tls(&settings.common, server.certificates())?;
@@ -179,7 +179,10 @@ fn bind_admin_port(settings: &EdgeSettings) -> Result<Option<(Server, Arc<str>)>
         },
         ..ListenOptions::default()
     });
-    Ok(Some((server.map_err(ProgramError::cannot(listen))?, text)))
+    Ok(Some((
+        server.map_err(ProgramError::cannot("--admin"))?,
+        text,
+    )))
 }
 
 fn build_edge(
@@ -192,7 +195,8 @@ fn build_edge(
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let open = |path: &std::path::PathBuf| {
-        Recorder::open(path, metrics).map_err(ProgramError::cannot(path.display()))
+        let what = format!("--records: cannot open {}", path.display());
+        Recorder::open(path, metrics).map_err(ProgramError::cannot(what))
     };
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());

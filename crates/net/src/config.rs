@@ -13,7 +13,7 @@ mod units;
 pub use common::{COMMON, CommonSettings, LogFormat};
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
-pub use setting::{CONFIG, PRINT, Setting, flags};
+pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
 pub use units::{bytes, count, duration};
 
 use std::fmt;

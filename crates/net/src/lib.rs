@@ -22,6 +22,7 @@ pub mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 pub mod headers;
+mod io_error;
 pub mod lifecycle;
 pub mod metrics;
 pub mod network;
@@ -34,6 +35,7 @@ pub mod token;
 pub use body::{Body, BodyFile, BodyPart, Chunk};
 pub use conn::{Conn, ConnectionWatch, TcpInfo, TransportOptions};
 pub use error::Error;
+pub use io_error::describe_io_error;
 pub use lifecycle::{ProgramError, RunningProgram};
 pub use network::{Cidr, TrustedNetworks};
 pub use send_memory::MinRate;

@@ -48,7 +48,9 @@ impl fmt::Display for ProgramError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProgramError::Usage(wrong) => wrong.fmt(f),
-            ProgramError::Cannot(what, why) => write!(f, "{what}: {why}"),
+            ProgramError::Cannot(what, why) => {
+                write!(f, "{what}: {}", crate::describe_io_error(why))
+            }
         }
     }
 }

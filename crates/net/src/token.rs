@@ -14,12 +14,16 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// # Errors
 /// An error with the file's name when the file cannot be read or the token is too short.
 pub fn read_token(path: &Path) -> io::Result<Arc<str>> {
-    let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let named =
+        |what: &dyn std::fmt::Display| format!("cannot use token file {}: {what}", path.display());
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| io::Error::new(error.kind(), named(&error)))?;
+    let described = |e: io::Error| io::Error::new(e.kind(), named(&crate::describe_io_error(&e)));
+    let text = text.map_err(described)?;
     let text = text.trim();
     if text.len() < TOKEN_BYTES_MIN {
-        let what = format!("the token is too short; use {TOKEN_BYTES_MIN} characters or more");
+        let what = format!(
+            "the token is too short; write {TOKEN_BYTES_MIN} characters or more into the file"
+        );
         return Err(io::Error::other(named(&what)));
     }
     Ok(text.into())

@@ -31,7 +31,7 @@ const RECHECK_AFTER: Duration = Duration::from_secs(1);
 /// replaced title is served to clients that read nothing new.
 const RECHECK_AFTER_REMOTE: Duration = Duration::from_secs(60);
 
-/// Runs `headwater serve` until it is told to stop, and returns the exit status.
+/// Runs `headwater serve` until a signal stops it, and returns the exit status.
 pub fn serve(flags: &ArgMatches) -> ExitCode {
     ProgramError::exit(run_server(flags))
 }
@@ -54,13 +54,13 @@ fn run_server(flags: &ArgMatches) -> Result<(), ProgramError> {
         return Ok(());
     }
     settings.common.start_log()?;
-    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("signals"))?;
+    let shutdown = Shutdown::on_signals().map_err(ProgramError::cannot("cannot handle signals"))?;
     let running = start(&settings, shutdown)?;
     running.announce();
     running.join()
 }
 
-/// Starts a server on threads of its own.
+/// Starts a server on its own threads.
 ///
 /// # Errors
 /// [`ProgramError`] if the library, a certificate or an address is unavailable.
@@ -70,7 +70,9 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     }
     let demo = match settings.source {
         Some(_) => None,
-        None => Some(DemoFilm::new().map_err(ProgramError::cannot("the built-in film"))?),
+        None => Some(DemoFilm::new().map_err(ProgramError::cannot(
+            "cannot write the built-in film to a temporary folder",
+        ))?),
     };
     let metrics = Metrics::default();
     let recorder = open_recorder(settings, &metrics)?;
@@ -86,7 +88,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     };
     let open = |place: &str, options| {
         let store = Store::new(place, options).map(Arc::new);
-        store.map_err(|why| ProgramError::cannot("the library")(io::Error::other(why)))
+        store.map_err(|why| ProgramError::cannot("cannot open the library")(io::Error::other(why)))
     };
     let elsewhere = settings.media_from.iter().map(|(prefix, place)| {
         let options = store::Options {
@@ -116,11 +118,11 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         metrics,
         ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
     running.serve(MAIN, server, move |_| {
-        // The built-in film's files exist as long as this closure.
-        let _kept = &demo;
+        // Keeps the files of the built-in film until the server stops.
+        let _demo = &demo;
         let origin = origin.clone();
         move |request, conn| origin.clone().handle_request(request, conn)
     })?;
@@ -145,28 +147,28 @@ fn build_request_handler(
         hls_ms: settings.hls_segment_ms,
         dash_ms: settings.dash_segment_ms,
     };
-    let remembered = match settings.index_cache {
+    let catalog_bytes = match settings.index_cache {
         IndexCacheMode::Off => None,
         IndexCacheMode::Memory | IndexCacheMode::Disk(_) => Some(settings.index_memory_bytes),
     };
-    let making = TitleRules {
+    let title_rules = TitleRules {
         segment_lengths: lengths,
         master_secret: read_secret(settings)?,
     };
     let catalog = Catalog::new(
         Arc::new(stores),
         open_index_cache(settings)?,
-        making,
+        title_rules,
         recheck,
-        remembered,
+        catalog_bytes,
     );
     let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
     Ok(RequestHandler {
         // A cached segment belongs to a cached title.
         segment_cache: Arc::new(SegmentCache::new(
-            remembered.map_or(0, |_| settings.segment_memory_bytes),
+            catalog_bytes.map_or(0, |_| settings.segment_memory_bytes),
         )),
-        manifest_cache: ManifestCache::new(remembered.is_some()),
+        manifest_cache: ManifestCache::new(catalog_bytes.is_some()),
         static_files: Arc::new(StaticFiles::new(store, recheck)),
         library_list: LibraryList::new(catalog.clone()),
         web_page: WebPage::new(),
@@ -182,7 +184,7 @@ fn read_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, Program
     let Some(path) = &settings.aes_secret else {
         return Ok(None);
     };
-    let failed = || ProgramError::cannot(path.display());
+    let failed = || ProgramError::cannot(format!("--aes-secret: cannot use {}", path.display()));
     let text = std::fs::read(path).map_err(failed())?;
     let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
     let secret = text.get(..text.len() - ends).unwrap_or_default();
@@ -208,8 +210,9 @@ fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, ProgramError
     let IndexCacheMode::Disk(folder) = &settings.index_cache else {
         return Ok(IndexCache::default());
     };
-    let kept = IndexCache::on_disk(folder, settings.index_disk_bytes);
-    kept.map_err(|e| ProgramError::cannot(folder.display())(e))
+    let index_cache = IndexCache::on_disk(folder, settings.index_disk_bytes);
+    let what = format!("--index-cache-dir: cannot open {}", folder.display());
+    index_cache.map_err(ProgramError::cannot(what))
 }
 
 fn open_recorder(
@@ -220,5 +223,6 @@ fn open_recorder(
         return Ok(None);
     };
     let open = Recorder::open(path, metrics);
-    Ok(Some(open.map_err(ProgramError::cannot(path.display()))?))
+    let what = format!("--records: cannot open {}", path.display());
+    Ok(Some(open.map_err(ProgramError::cannot(what))?))
 }

@@ -29,7 +29,9 @@ impl Store {
                 .map_err(|()| format!("{source}: a file URL names a path on this machine"))?,
             _ => Path::new(source).to_owned(),
         };
-        let folder = Folder::new(&path).map_err(|error| format!("{source}: {error}"))?;
+        let folder = Folder::new(&path).map_err(|error| {
+            format!("{source}: {error}; give a folder, a film, or an s3, gs, az, http or https URL")
+        })?;
         Ok(Store::Folder(folder))
     }
 

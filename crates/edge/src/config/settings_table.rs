@@ -1,7 +1,7 @@
 //! Declaration of the settings, and the help of `headwater edge`.
 
 use clap::Command;
-use net::config::{COMMON, Setting, flags};
+use net::config::{COMMON, Setting, flags, table_flags};
 
 /// All tables of settings of `headwater edge`.
 pub const SETTINGS: &[&[Setting]] = &[OWN, COMMON];
@@ -42,13 +42,13 @@ const OWN: &[Setting] = &[
         "origin-failures",
         "N",
         "3",
-        "Consecutive failures after which an origin gets no requests for a time",
+        "Consecutive failures after which an origin gets no requests for origin-retry-after",
     ),
     Setting::new(
         "origin-retry-after",
         "DURATION",
         "5s",
-        "Time without requests after these failures; doubles with each further one",
+        "Time for which a failed origin gets no requests; each further failure doubles it",
     ),
     Setting::new(
         "origin-slow-start",
@@ -122,13 +122,13 @@ const OWN: &[Setting] = &[
         "stale-if-error",
         "DURATION",
         "0s",
-        "Stale use while the origin fails, for responses without stale-if-error",
+        "Time to serve stale responses without stale-if-error while the origin fails",
     ),
     Setting::new(
         "origin-at-once",
         "N",
         "1024",
-        "Limit on concurrent requests to an origin; others wait for origin-connect-timeout",
+        "Limit on concurrent requests to an origin; others wait, up to origin-connect-timeout",
     ),
     Setting::new(
         "origin-connect-timeout",
@@ -194,6 +194,8 @@ pub fn command() -> Command {
     Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
-        .args(flags(SETTINGS))
+        .args(flags(&[OWN]))
+        .next_help_heading("Connections, TLS and logs")
+        .args(table_flags(COMMON))
         .subcommand(crate::explain::command())
 }

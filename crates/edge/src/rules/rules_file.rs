@@ -280,8 +280,13 @@ fn check_pool(name: &str, known: &[&str]) -> Result<Arc<str>, String> {
     if known.contains(&name) {
         return Ok(name.into());
     }
-    let known = known.join(", ");
-    Err(format!("unknown pool {name}; the file declares: {known}"))
+    let known = match known {
+        [] => "none".to_owned(),
+        known => known.join(", "),
+    };
+    Err(format!(
+        "unknown pool {name}; add [pool.{name}], or use one of: {known}"
+    ))
 }
 
 fn check_initial_window(packets: &Spanned<u32>, place: &FileText<'_>) -> Result<u32, UsageError> {

@@ -10,7 +10,9 @@ use std::time::Duration;
 /// Why the NATS server cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BusError {
-    #[error("--nats {url}: {source}")]
+    #[error(
+        "--nats: cannot connect to {url}: {source}; use nats://HOST:PORT, and check that the server runs"
+    )]
     Connect {
         url: String,
         source: async_nats::ConnectError,

@@ -71,7 +71,12 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
         return Ok(ExitCode::SUCCESS);
     }
     let meeting = read_nats_settings(&layers, "")?;
-    let meeting = meeting.ok_or_else(|| UsageError("--nats URL: where agents meet".into()))?;
+    let meeting = meeting.ok_or_else(|| {
+        UsageError(
+            "--nats is missing; add the URL of the NATS server, such as --nats nats://HOST:4222"
+                .into(),
+        )
+    })?;
     let myself = read_agent_settings(&layers, &meeting)?;
     check_marks_available().map_err(CommandError::from_unavailable)?;
     serve_agent(&meeting, myself, &|name| {

@@ -54,7 +54,9 @@ pub(super) fn define_command() -> Command {
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let name = flags.get_one::<String>("name").map_or("", String::as_str);
     let standing = find_link(name).map_err(|error| {
-        format!("no link named {name}: {error}; start one with `headwater lab link --name {name}`")
+        let cause = error.to_string();
+        let cause = cause.split(" (os error").next().unwrap_or_default();
+        format!("no link named {name}: {cause}; start one with `headwater lab link --name {name}`")
     })?;
     let end = match flags.get_one::<String>("end").map(String::as_str) {
         Some("server") => standing.server,

@@ -274,7 +274,10 @@ fn format_duration(seconds: f64) -> String {
 /// `list`.
 pub(super) fn run_list(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     let folder = text_of(flags, "folder");
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("{folder}: {error}"))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| {
+        let cause = net::describe_io_error(&error);
+        format!("cannot list {folder}: {cause}")
+    })?;
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
@@ -326,7 +329,8 @@ pub(super) fn usage_error(what: String) -> CommandError {
 }
 
 pub(super) fn read_document(path: &str) -> Result<String, CommandError> {
-    std::fs::read_to_string(path).map_err(|error| usage_error(format!("{path}: {error}")))
+    let at = |error| format!("cannot read {path}: {}", net::describe_io_error(&error));
+    std::fs::read_to_string(path).map_err(|error| usage_error(at(error)))
 }
 
 pub(super) fn text_of<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {

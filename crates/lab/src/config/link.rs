@@ -55,7 +55,7 @@ const RUN: &[Setting] = &[
         "json",
         "FILE",
         "",
-        "Write the link's statistics and lateness at the end; - for standard output",
+        "File for the statistics and lateness of the link; - for standard output",
     ),
 ];
 
@@ -205,8 +205,10 @@ impl LinkSession {
     ) -> Result<(), CommandError> {
         let mut command = std::process::Command::new(program);
         command.args(rest);
-        let child =
-            start_inside(&self.client, command).map_err(|error| format!("{program}: {error}"))?;
+        let child = start_inside(&self.client, command).map_err(|error| {
+            let cause = net::describe_io_error(&error);
+            format!("cannot start the command {program}: {cause}")
+        })?;
         report_end(child, events, SessionEvent::Command);
         Ok(())
     }
@@ -217,7 +219,10 @@ impl LinkSession {
     ) -> Result<Vec<CompetingFlow>, CommandError> {
         let start = |name: &String| {
             CompetingFlow::start(self.link.addresses()[1], &self.client, &self.server, name)
-                .map_err(|error| CommandError::Failed(format!("--compete {name}: {error}")))
+                .map_err(|error| CommandError::Failed(format!(
+                        "--compete {name}: cannot start the download: {error}; the kernel lists its \
+                         algorithms in /proc/sys/net/ipv4/tcp_available_congestion_control"
+                    )))
         };
         algorithms.iter().map(start).collect()
     }

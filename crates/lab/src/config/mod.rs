@@ -36,8 +36,9 @@ use std::process::ExitCode;
 const GUARD: &str = ProcessGuard::WORDS[1];
 
 const AFTER: &str = "\
-An experiment is a document: media sources, functions, links and clients, in arms that a sweep spans.
-Its runs are interleaved in rounds and recorded; a report presents them.
+An experiment is a document. It describes media sources, functions, links and clients, and a sweep of
+variables. Each combination of their values is an arm. The arms run in interleaved rounds, and every
+run is recorded. The report compares the arms.
 
 Examples:
   headwater lab run experiments/congestion.toml --out results/congestion --scale small

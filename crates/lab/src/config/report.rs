@@ -24,14 +24,12 @@ pub(super) fn define_commands() -> [Command; 3] {
     let dir = || Arg::new("dir").required(true).value_name("DIR");
     [
         Command::new("report")
-            .about("Report the runs of a folder again")
-            .long_about(
-                "Report the runs of a folder again: on standard output and in DIR/report.html, .json, .md and \
-                 plots, or only in the files that are named. In a folder with nothing but report.json or \
-                 report.json.gz, regenerate report.md and plots from it",
-            )
+            .about("Regenerate the report of a result folder")
             .after_help(
-                "Example:\n  headwater lab report results/congestion --html congestion.html",
+                "Writes the report to standard output and to DIR/report.html, .json, .md and plots. With \
+                 --html,\n--json or --markdown, writes only these files. In a folder with nothing but \
+                 report.json or\nreport.json.gz, regenerates report.md and plots.\n\n\
+                 Example:\n  headwater lab report results/congestion --html congestion.html",
             )
             .arg(dir().help("Result folder of a run"))
             .arg(scale_argument())

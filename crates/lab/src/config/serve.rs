@@ -14,7 +14,7 @@ const SETTINGS: &[&[Setting]] = &[&[
         "listen",
         "HOST:PORT",
         "127.0.0.1:8090",
-        "Address; port 0 selects a free port; addresses beyond loopback need --token-file",
+        "Address; port 0 selects a free port; other than loopback requires --token-file",
     )
     .as_list(),
     Setting::new(

@@ -25,7 +25,7 @@ pub struct RunPlan {
 
 /// A scale that the document does not define.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown scale {name}; the document defines {known:?}")]
+#[error("unknown scale {name}; the document defines: {}", known.join(", "))]
 pub struct UnknownScale {
     name: String,
     known: Vec<String>,

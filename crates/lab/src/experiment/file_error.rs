@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file or folder that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot access {}: {source}", path.display())]
+#[error("cannot access {}: {}", path.display(), net::describe_io_error(source))]
 pub struct FileError {
     path: PathBuf,
     source: io::Error,

@@ -36,7 +36,7 @@ pub enum LinkSettingFault {
     #[error("a queue in bdp is empty without a delay; write bytes, such as 64KiB")]
     EmptyQueue,
     /// A rate trace that cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", net::describe_io_error(source))]
     TraceFile {
         /// The file.
         path: String,

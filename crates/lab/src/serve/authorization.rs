@@ -15,8 +15,8 @@ pub(super) fn loopback_or_token(
 ) -> Result<(), ProgramError> {
     match at.iter().find(|address| !address.ip().is_loopback()) {
         Some(address) if settings.token.is_none() => Err(ProgramError::Usage(UsageError(format!(
-            "listen = \"{address}\" is reached from elsewhere, and whoever reaches it may run \
-             commands: listen on 127.0.0.1, or ask for a token with --token-file"
+            "--listen {address}: every client that reaches this address could run commands; listen \
+             on 127.0.0.1, or require a token with --token-file"
         )))),
         _ => Ok(()),
     }

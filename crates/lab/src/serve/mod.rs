@@ -53,7 +53,7 @@ pub(crate) fn start_manager(
         },
         ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(ProgramError::cannot(settings.listen.join(", ")))?;
+    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
     authorization::loopback_or_token(&settings, server.addresses())?;
     let registry = Arc::new(WorkflowRegistry::new(settings.workflows_max));
     let manager = Arc::new(WorkflowManager { settings, registry });

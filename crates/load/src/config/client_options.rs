@@ -70,7 +70,7 @@ pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, Us
         Ok::<_, UsageError>(parse_setting(layers, name, duration)?.unwrap_or(default))
     };
     let sources = layers.list("source").into_iter().map(|text| {
-        let wrong = |_| UsageError(format!("source = {text:?}: invalid IP address"));
+        let wrong = |_| UsageError(format!("source = {text:?} (--source): invalid IP address; use one of this machine, such as 127.0.0.1"));
         text.parse::<IpAddr>().map_err(wrong)
     });
     let authorities = parse_setting(layers, "ca", |path| std::fs::read(path))?;

@@ -19,7 +19,7 @@ pub enum CommandError {
     #[error(transparent)]
     ListTargets(#[from] ManifestError),
     /// The request for a file's length failed: its URL, how, and the details.
-    #[error("cannot fetch {0}: {1} {2}")]
+    #[error("cannot fetch {0}: {1}: {2}; check the URL, and that the server runs")]
     FetchLength(Box<Url>, FailureKind, Box<str>),
     /// The server does not support range requests.
     #[error("{url}: no 206 response to a range request (status {status}); use another server")]
@@ -39,7 +39,7 @@ pub enum CommandError {
     #[error("cannot encode the result: {0}")]
     EncodeResult(#[from] serde_json::Error),
     /// An output file cannot be written: its path and the cause.
-    #[error("cannot write {0}: {1}; choose a file that you may write")]
+    #[error("cannot write {0}: {cause}", cause = net::describe_io_error(.1))]
     WriteFile(String, io::Error),
     /// The event loop cannot be started.
     #[error("cannot start an event loop: {0}; allow more open files")]

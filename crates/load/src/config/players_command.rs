@@ -100,7 +100,7 @@ const PLAYERS: &[Setting] = &[
         "patience",
         "DURATION",
         "",
-        "Wait for video before a viewer gives up [default: no limit]",
+        "Time that a viewer waits for video before giving up [default: no limit]",
     ),
     Setting::new(
         "zipf",

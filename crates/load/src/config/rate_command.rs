@@ -121,7 +121,7 @@ Rates:
   steps:50+50/10s..600      from 50, 50 more every 10 s, up to 600; steps are reported separately
   sine:100~50/60s           mean 100, amplitude 50, period 60 s
   file:PATH                 lines of a time in seconds and a rate, interpolated
-  max                       closed loop: as fast as --connections allow (no latency from due)
+  max                       closed loop: as fast as --connections allow; latency from the actual send only
 
 Every request starts when it is due and waits for no other. Latency is reported from the due time
 (no coordinated omission) and from the actual send time. Exit codes: 0 for success, 1 if the run or
@@ -239,7 +239,8 @@ fn read_targets(
     for word in words {
         let wrong = |cause: &dyn Display| UsageError(format!("{word}: {cause}"));
         if let Some(path) = word.strip_prefix('@') {
-            let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| wrong(&net::describe_io_error(&error)))?;
             all.extend(
                 vegeta_format::parse_requests(&text, |path| std::fs::read(path))
                     .map_err(|error| wrong(&error))?,

@@ -26,7 +26,7 @@ pub enum SegmentWeighting {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// A request failed: its URL, kind and details.
-    #[error("cannot fetch {0}: {1} {2}")]
+    #[error("cannot fetch {0}: {1}: {2}; check the URL, and that the server runs")]
     Fetch(Box<Url>, FailureKind, Box<str>),
     /// The server responded with another status than success.
     #[error("cannot fetch {0}: the server responded with status {1}")]

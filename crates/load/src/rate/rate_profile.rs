@@ -82,7 +82,7 @@ pub enum ProfileError {
     #[error("no request would be due; use a higher rate or a longer --duration")]
     NothingDue,
     /// The profile's file cannot be read.
-    #[error("cannot read {0}: {1}")]
+    #[error("cannot read {0}: {cause}", cause = net::describe_io_error(.1))]
     ReadFile(String, io::Error),
     /// The profile's file contains no point.
     #[error("the file contains no point; each line is a time in seconds and a rate")]

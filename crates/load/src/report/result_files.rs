@@ -30,7 +30,7 @@ pub struct ResultFileError {
 /// The cause of a [`ResultFileError`].
 #[derive(Debug, thiserror::Error)]
 enum ResultFileCause {
-    #[error(transparent)]
+    #[error("{}", net::describe_io_error(.0))]
     Read(#[from] std::io::Error),
     #[error("longer than {BYTES_MAX} bytes; report on fewer or shorter runs")]
     TooLong,

@@ -336,7 +336,8 @@ impl Indexer {
         let legal = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xa9;
         let name = format_fourcc(header.name);
         if self.next_box_offset == 0 && !FIRST_BOX_NAMES.contains(&&header.name) {
-            let message = format!("this is not an MP4 or QuickTime file: the first box is {name}");
+            let message =
+                format!("this is not an MP4 or QuickTime file: the first box is \"{name}\"");
             return Err(Error::malformed(message).at_byte(self.next_box_offset));
         }
         if !header.name.iter().all(legal) {

@@ -39,111 +39,111 @@ pub const COMMON: &[Setting] = &[
         "records",
         "FILE",
         "",
-        "Write a record per request to FILE, one JSON object per line",
+        "File for a record of each request, one JSON object per line",
     ),
     Setting::new(
         "connections-max",
         "N",
         "32768",
-        "Most open connections; one more gets 503",
+        "Limit on open connections; a further one gets 503",
     ),
     Setting::new(
         "connections-per-address-max",
         "N",
         "16384",
-        "Most open connections of one address",
+        "Limit on open connections of one client address",
     ),
     Setting::new(
         "header-timeout",
         "DURATION",
         "10s",
-        "Longest time for a request's header to arrive",
+        "Timeout for the header of a request to arrive",
     ),
     Setting::new(
         "idle-timeout",
         "DURATION",
         "75s",
-        "Longest time that a connection stays open without a request",
+        "Time after which a connection without a request is closed",
     ),
     Setting::new(
         "stall-timeout",
         "DURATION",
         "30s",
-        "Longest time in which a client takes no byte of its response",
+        "Time after which a client that reads nothing of its response is cut",
     ),
     Setting::new(
         "send-memory",
         "SIZE",
         "",
-        "Most copied response bytes (TLS, HTTP/2) of all clients; above it, new responses get 503 \
-         [default: 25 % of the memory limit, at most 1GiB]",
+        "Buffer limit of TLS and HTTP/2 responses; beyond it, 503 \
+         [default: 25 % of memory, at most 1GiB]",
     ),
     Setting::new(
         "min-rate",
         "SIZE",
         "1KiB",
-        "Cut clients slower than SIZE per second for 30s while 80 % of send-memory is used; 0B: never",
+        "Bytes per second below which clients are cut while 80 % of send-memory is used; 0B: none",
     ),
     Setting::new(
         "header-bytes-max",
         "SIZE",
         "64KiB",
-        "Most header bytes of one request (HTTP/2: header list); above it, 431",
+        "Limit on the header bytes of a request; beyond it, 431",
     ),
     Setting::new(
         "http2-streams-max",
         "N",
         "128",
-        "Most concurrent requests of one HTTP/2 connection",
+        "Limit on concurrent requests of one HTTP/2 connection",
     ),
     Setting::new(
         "http2-stream-window",
         "SIZE",
         "256KiB",
-        "Request bytes that a client may send ahead on one HTTP/2 stream",
+        "HTTP/2 flow-control window of a stream, for request bodies",
     ),
     Setting::new(
         "http2-connection-window",
         "SIZE",
         "1MiB",
-        "Request bytes that a client may send ahead on one HTTP/2 connection",
+        "HTTP/2 flow-control window of a connection, for request bodies",
     ),
     Setting::new(
         "connection-send-buffer",
         "SIZE",
         "4MiB",
-        "Most copied response bytes of one connection; above it, its streams send frames of 4KiB",
+        "Buffered response bytes of a connection, beyond which its frames shrink to 4KiB",
     ),
     Setting::new(
         "near-rtt",
         "DURATION",
         "1ms",
-        "If the system paces (bbr), do not pace clients with a shorter first round trip; 0s: pace all",
+        "Round-trip time below which clients are not paced by BBR; 0s paces all",
     ),
     Setting::new(
         "announce",
         "DURATION",
         "0s",
-        "After SIGTERM, time to continue accepting while /readyz fails",
+        "Time after SIGTERM in which /readyz fails but connections are still accepted",
     ),
     Setting::new(
         "drain-timeout",
         "DURATION",
         "30s",
-        "After that, time for responses in flight to finish",
+        "Time after announce in which responses in progress may finish",
     ),
     Setting::new(
         "trust-proxy",
         "NETWORK",
         "",
-        "Proxies that send a PROXY header, version 2, such as 10.0.0.0/8",
+        "Network of proxies that send a PROXY header, version 2, such as 10.0.0.0/8",
     )
     .as_list(),
     Setting::new(
         "trust-forwarded",
         "NETWORK",
         "",
-        "Proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8",
+        "Network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8",
     )
     .as_list(),
 ];
@@ -226,7 +226,10 @@ impl CommonSettings {
             return Ok(None);
         };
         let read = |path: &Path| {
-            let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+            let named = |e: io::Error| {
+                let cause = crate::describe_io_error(&e);
+                io::Error::new(e.kind(), format!("cannot read {}: {cause}", path.display()))
+            };
             std::fs::read(path).map_err(named)
         };
         Ok(Some(TlsIdentity {
@@ -242,7 +245,8 @@ impl CommonSettings {
     pub fn start_log(&self) -> Result<(), UsageError> {
         use tracing_subscriber::{EnvFilter, fmt};
         let filter = EnvFilter::try_new(&self.log);
-        let filter = filter.map_err(|e| UsageError(format!("log = {:?}: {e}", self.log)))?;
+        let filter =
+            filter.map_err(|e| UsageError(format!("log = {:?} (--log): {e}", self.log)))?;
         let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
         let terminal = io::IsTerminal::is_terminal(&io::stderr());
         // Fails only if a log exists, which then stays in use.

@@ -59,7 +59,10 @@ impl SettingLayers {
         let file = flag.or_else(|| from_env(CONFIG));
         let read = |path: String| match (sources.read)(&path) {
             Ok(text) => Ok((path, text)),
-            Err(error) => Err(UsageError(format!("{path}: {error}"))),
+            Err(error) => Err(UsageError(format!(
+                "--config: cannot read {path}: {}",
+                crate::describe_io_error(&error)
+            ))),
         };
         let file = file.map(read).transpose()?;
         let mut in_file = match &file {

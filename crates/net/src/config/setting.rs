@@ -93,6 +93,11 @@ pub fn flags(tables: &[&[Setting]]) -> Vec<Arg> {
         .long(PRINT)
         .action(ArgAction::SetTrue)
         .help("Print the effective settings and their sources, and exit");
-    let own = tables.iter().copied().flatten().map(Setting::build_arg);
+    let own = tables.iter().copied().flat_map(table_flags);
     own.chain([config, print]).collect()
+}
+
+/// Returns the flags of one table, for a group of the help text.
+pub fn table_flags(table: &[Setting]) -> Vec<Arg> {
+    table.iter().map(Setting::build_arg).collect()
 }

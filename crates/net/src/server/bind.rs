@@ -34,15 +34,17 @@ pub(super) fn bind_all(
     Ok((addresses, listeners))
 }
 
-/// Adds the address and, for a port in use, the remedy.
+/// Adds the address and the remedy.
 fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
     let remedy = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; stop the program that uses the port, or choose another one with --listen HOST:PORT"
-        }
+        io::ErrorKind::InvalidInput => "; expected HOST:PORT, such as 127.0.0.1:8080",
         _ => "",
     };
-    io::Error::new(error.kind(), format!("listen on {name}: {error}{remedy}"))
+    let cause = crate::describe_io_error(error);
+    io::Error::new(
+        error.kind(),
+        format!("cannot listen on {name}: {cause}{remedy}"),
+    )
 }
 
 /// Binds the first address of a name that can be bound.
@@ -128,7 +130,7 @@ mod tests {
         let name = [addresses[0].to_string()];
         let error = bind_all(&name, 1, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
-        assert!(error.to_string().contains("--listen"), "{error}");
+        assert!(error.to_string().contains("choose another port"), "{error}");
         assert!(bind_all(&name, 1, true).is_ok());
     }
 

@@ -55,7 +55,10 @@ impl CurrentCertificates {
 
 fn build_acceptor(tls: &TlsIdentity) -> io::Result<TlsAcceptor> {
     let wrong = |what: &str, error: &dyn std::fmt::Display| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("TLS {what}: {error}"))
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("TLS {what}: {error}; give PEM files with --tls-cert and --tls-key"),
+        )
     };
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&tls.cert)
         .collect::<Result<_, _>>()

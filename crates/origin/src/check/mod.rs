@@ -48,8 +48,9 @@ pub fn check_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"titles\": [...]}"),
         )
-        .next_help_heading("Remote storage")
-        .args(net::config::flags(&[STORAGE]))
+        .args(net::config::flags(&[]))
+        .next_help_heading("Storage")
+        .args(net::config::table_flags(STORAGE))
 }
 
 /// Runs the command and prints the report.
@@ -76,7 +77,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
             Err(error) => CheckReport::from_error(&name, error),
         }),
         Err(error) => {
-            eprintln!("headwater check: {target}: {error}");
+            eprintln!("headwater check: {error}");
             return ExitCode::FAILURE;
         }
     };

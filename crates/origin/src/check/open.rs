@@ -29,7 +29,9 @@ pub(super) fn open_titles(
 ) -> Result<Vec<CheckedTitle>, String> {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     if Remote::is_remote(target) && [".m3u8", ".mpd"].iter().any(|end| path.ends_with(end)) {
-        return Err("a manifest; give the URL of the film itself".into());
+        return Err(format!(
+            "{target}: a manifest; give the URL of the film itself"
+        ));
     }
     let is_title = |key: &Key| file_names::is_media(key.name()) || is_server_manifest(key.name());
     let file = folder_and_name(target).filter(|(_, key)| is_title(key));
@@ -38,7 +40,7 @@ pub(super) fn open_titles(
     if let Some((_, key)) = &file {
         // An unreadable object is an error, not a title with an error.
         let opened = store.open_for(key, Reason::Index);
-        opened.map_err(|error| error.to_string())?;
+        opened.map_err(|error| format!("{target}: {error}"))?;
     }
     let mut library = TitleSearch {
         stores: MediaStores::new(store, Vec::new()),
@@ -53,7 +55,7 @@ pub(super) fn open_titles(
     }
     if library.titles.is_empty() {
         return Err(format!(
-            "no film found; media files end in {}",
+            "{target}: no film found; media files end in {}",
             file_names::MEDIA_SUFFIXES.join(", ")
         ));
     }
@@ -74,7 +76,8 @@ struct TitleSearch {
 impl TitleSearch {
     /// Adds the titles of a folder, then those of the folders in it.
     fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
-        let entries = self.stores.library().list(key).map_err(|e| e.to_string())?;
+        let at = |error| format!("{}: {error}", self.place);
+        let entries = self.stores.library().list(key).map_err(at)?;
         let (files, folders): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.file.is_some());
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {

@@ -92,8 +92,16 @@ impl CheckReport {
 
     /// Reports a title that cannot be packaged.
     pub fn from_error(name: &str, what: String) -> CheckReport {
-        let fix = "see the message; `ffmpeg -i IN -c copy -movflags +faststart OUT.mp4` repairs \
-                   many broken containers";
+        let fix = "copy or export the file again; `ffmpeg -i IN -c copy -movflags +faststart OUT.mp4` \
+                   repairs many damaged files";
+        // The error may start with the name, which the report prints before it.
+        let what = match what
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix(": "))
+        {
+            Some(rest) => rest.to_owned(),
+            None => what,
+        };
         let findings = vec![Finding::new(FindingLevel::Error, name, what, fix)];
         CheckReport {
             title: name.into(),

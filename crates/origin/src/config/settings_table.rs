@@ -2,7 +2,7 @@
 
 use super::storage::STORAGE;
 use clap::{Arg, Command};
-use net::config::{COMMON, Setting, flags};
+use net::config::{COMMON, Setting, flags, table_flags};
 
 /// The library is the only setting without dashes on the command line.
 const SOURCE: &str = "source";
@@ -35,7 +35,7 @@ const OWN: &[Setting] = &[
         "hls-segment",
         "DURATION",
         "",
-        "Target length of HLS segments; a second length doubles the segments in caches",
+        "Target length of HLS segments; if it differs from DASH, caches store both kinds",
     ),
     Setting::new(
         "dash-segment",
@@ -121,5 +121,9 @@ pub fn serve_command() -> Command {
         .about("Serve films as HLS and DASH, packaged on request")
         .after_help(AFTER)
         .arg(source)
-        .args(flags(&[OWN, STORAGE, COMMON]))
+        .args(flags(&[OWN]))
+        .next_help_heading("Storage")
+        .args(table_flags(STORAGE))
+        .next_help_heading("Connections, TLS and logs")
+        .args(table_flags(COMMON))
 }

@@ -193,16 +193,19 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 }
 
 fn read_file(path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| error.to_string())
+    std::fs::read(path)
+        .map_err(|error| format!("cannot read it: {}", net::describe_io_error(&error)))
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("expected KEY=VALUE, such as aws_region=eu-central-1")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn parse_route(text: &str) -> Result<EndpointRoute, String> {
-    let wanted = "expected a regular expression, a space and an http or https URL";
+    let wanted = "expected a regular expression, a space and a URL: '^4k/ http://cache:8080'";
     let (matches, url) = text.trim().rsplit_once(' ').ok_or(wanted)?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wanted.into());

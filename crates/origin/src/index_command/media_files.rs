@@ -147,7 +147,8 @@ pub(crate) fn folder_and_name(source: &str) -> Option<(&str, Key)> {
 
 fn canonical_path(source: &str) -> Result<PathBuf, String> {
     let path = Path::new(source.strip_prefix("file://").unwrap_or(source));
-    path.canonicalize().map_err(|e| error_at(path, e))
+    path.canonicalize()
+        .map_err(|e| error_at(path, net::describe_io_error(&e)))
 }
 
 fn file_name_of(path: &Path) -> Result<&str, String> {

@@ -70,8 +70,9 @@ pub fn index_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Print one JSON document: {\"manifest\": ..., \"files\": [...]}"),
         )
+        .args(net::config::flags(&[]))
         .next_help_heading("Storage")
-        .args(net::config::flags(&[STORAGE]))
+        .args(net::config::table_flags(STORAGE))
 }
 
 /// Runs the command and prints the written files.

@@ -52,7 +52,8 @@ pub(super) struct WrittenFile {
 pub(super) fn write_index_files(wanted: &IndexRequest) -> Result<WrittenIndex, String> {
     let base = wanted.base.as_deref().map(parse_base).transpose()?;
     let media = find_media_files(&wanted.sources, &wanted.storage)?;
-    fs::create_dir_all(&wanted.out).map_err(|e| error_at(&wanted.out, e))?;
+    fs::create_dir_all(&wanted.out)
+        .map_err(|e| error_at(&wanted.out, net::describe_io_error(&e)))?;
     let out = wanted
         .out
         .canonicalize()
@@ -174,7 +175,7 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), String> {
     write().map_err(|e| {
         // The file may not exist yet.
         let _ = fs::remove_file(&part);
-        error_at(path, e)
+        error_at(path, net::describe_io_error(&e))
     })
 }
 

@@ -50,7 +50,10 @@ impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TransportError::Connect(reason) => {
-                write!(f, "cannot connect to the storage: {reason}")
+                write!(
+                    f,
+                    "cannot connect to the storage: {reason}; check its address, and that it runs"
+                )
             }
             TransportError::Tls(reason) => write!(f, "TLS with the storage failed: {reason}"),
             TransportError::ConnectTimeout => f.write_str("connecting to the storage timed out"),

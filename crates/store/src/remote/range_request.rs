@@ -199,7 +199,8 @@ impl Endpoint {
             }
             (None, Some(416)) => RequestFailure::permanent(Error::Changed),
             (None, Some(200)) if notes.ranged => RequestFailure::permanent(Error::Broken(
-                "the storage ignores Range: it responds with 200 and the whole file".into(),
+                "the storage ignores Range: it responds with 200 and the whole file; use a server that supports range requests"
+                    .into(),
             )),
             (None, Some(206)) => RequestFailure::permanent(Error::Broken(
                 "the storage responds with another range than requested, or without Content-Range"

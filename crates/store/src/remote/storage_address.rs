@@ -113,6 +113,11 @@ fn parse_library_url(source: &str) -> Result<Url, String> {
             hide_credentials(source)
         ));
     }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(format!(
+            "{source}: the bucket is missing; write {source}BUCKET/PREFIX"
+        ));
+    }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(format!(
             "{}: the URL of a library must not contain ? or #",
