@@ -202,7 +202,7 @@ impl Body {
     /// Adds these fields to the response's head. Its header map must not contain them too, and does
     /// not show them.
     #[must_use]
-    pub fn with_fields(mut self, fields: SerializedFields) -> Body {
+    pub fn with_serialized_fields(mut self, fields: SerializedFields) -> Body {
         self.fields = Some(fields);
         self
     }

@@ -7,7 +7,7 @@ use crate::Body;
 
 pub use self::fields::SerializedFields;
 pub(crate) use self::fields::write_field;
-pub use self::header_map_pool::done_with;
+pub use self::header_map_pool::recycle_map;
 pub(crate) use self::header_map_pool::take_map;
 
 mod fields;

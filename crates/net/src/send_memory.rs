@@ -135,7 +135,7 @@ impl ConnectionMemory {
 
     /// Completes the rate windows that are over, and returns the slowest stream's bytes per second, of
     /// streams that hold memory and are slower than `min_rate`.
-    pub(crate) fn slowest_rate(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
+    pub(crate) fn slowest_rate_below(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let rates = streams.iter().filter_map(Weak::upgrade);
         let rates = rates.filter_map(|stream| stream.slow_rate(now_ms, min_rate));
@@ -347,7 +347,7 @@ mod tests {
     fn only_streams_that_hold_memory_for_a_whole_window_are_slow() {
         let connection = test_connection(100_000, u64::MAX);
         let min_rate = MinRate::default();
-        let slowest = |now_s: u64| connection.slowest_rate(now_s * 1000, &min_rate);
+        let slowest = |now_s: u64| connection.slowest_rate_below(now_s * 1000, &min_rate);
         let (fast, slow) = (connection.open_stream(0), connection.open_stream(0));
         let (fast, slow) = (fast.reserve_frame(1000), slow.reserve_frame(1000));
         for second in 1..30 {

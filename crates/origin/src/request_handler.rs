@@ -46,7 +46,7 @@ impl RequestHandler {
         let (parts, _) = request.into_parts();
         async move {
             let response = self.respond(&parts, &conn).await;
-            headers::done_with(parts.headers);
+            headers::recycle_map(parts.headers);
             response
         }
     }

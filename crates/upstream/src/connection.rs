@@ -373,7 +373,7 @@ impl Connection {
     }
 
     /// Prepares for a wait between two requests; `None` if no request may follow.
-    pub(crate) fn rest(mut self, detaches: bool) -> Option<Connection> {
+    pub(crate) fn into_idle(mut self, detaches: bool) -> Option<Connection> {
         let is_reusable = self.keep_alive
             && self.is_complete()
             && self.buffer.is_empty()
@@ -393,7 +393,7 @@ impl Connection {
     }
 
     /// Ends the wait, on the current runtime.
-    pub(crate) fn wake(mut self) -> Option<Connection> {
+    pub(crate) fn into_active(mut self) -> Option<Connection> {
         (self.is_open() && self.socket_mut().attach().is_ok()).then_some(self)
     }
 

@@ -40,7 +40,7 @@ impl IdleConnections {
         let mut entries = self.lock_list();
         while let Some((since, connection)) = entries.pop_back() {
             if since.elapsed() < self.idle_timeout
-                && let Some(connection) = connection.wake()
+                && let Some(connection) = connection.into_active()
             {
                 return Some(connection);
             }
@@ -50,7 +50,7 @@ impl IdleConnections {
 
     /// Stores a connection whose exchange is complete, if another request may follow on it.
     pub fn give(&self, connection: Connection) {
-        let Some(connection) = connection.rest(self.detaches) else {
+        let Some(connection) = connection.into_idle(self.detaches) else {
             return;
         };
         let mut entries = self.lock_list();

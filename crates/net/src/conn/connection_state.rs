@@ -160,7 +160,7 @@ impl ConnectionState {
     }
 
     /// Stores the client that a proxy has reported before the first request.
-    pub(crate) fn speaks_for(&self, client: SocketAddr) {
+    pub(crate) fn set_client(&self, client: SocketAddr) {
         // A proxy reports its client once.
         let _ = self.client.set(client);
     }
@@ -193,9 +193,9 @@ impl ConnectionState {
 
     /// Returns the rate of the slowest response that holds memory, in bytes per second, if it is
     /// below the minimum rate.
-    pub(crate) fn slowest_rate(&self, min_rate: &MinRate) -> Option<u64> {
+    pub(crate) fn slowest_rate_below(&self, min_rate: &MinRate) -> Option<u64> {
         let now_ms = self.clock.now_ms();
-        self.memory.get()?.slowest_rate(now_ms, min_rate)
+        self.memory.get()?.slowest_rate_below(now_ms, min_rate)
     }
 
     /// Starts a request whose header has arrived. Returns its number and the guard that counts it

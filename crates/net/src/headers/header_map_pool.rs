@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Returns a used map to this thread's pool, so that the next request need not allocate one.
-pub fn done_with(mut map: HeaderMap) {
+pub fn recycle_map(mut map: HeaderMap) {
     if (1..=FIELDS_MAX).contains(&map.capacity()) {
         map.clear();
         SPARE.set(map);

@@ -88,7 +88,7 @@ impl ConnectionLimits {
         } else {
             self.state.max_per_address
         };
-        let refused = self.state.take_place(address, max);
+        let refused = self.state.count_connection(address, max);
         if let Some(limit) = refused {
             self.refused.with_labels(&[limit]).inc();
             return None;
@@ -106,7 +106,7 @@ impl ConnectionLimits {
 
 impl ConnectionCounts {
     /// Takes a slot, or returns the name of the limit that forbids it.
-    fn take_place(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
+    fn count_connection(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
             return Some("total");
@@ -176,7 +176,7 @@ mod tests {
         let other = limits.take_slot(b, false).unwrap();
         assert!(limits.take_slot(b, false).is_none(), "in all");
         assert!(
-            ConnectionCounts::take_place(&limits.state, client_network(a), 3).is_some(),
+            ConnectionCounts::count_connection(&limits.state, client_network(a), 3).is_some(),
             "in all, even for a balancer"
         );
         drop(held);

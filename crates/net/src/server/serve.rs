@@ -72,7 +72,7 @@ where
             match proxy::read_proxy_header(&mut io).await {
                 Ok(client) => client
                     .into_iter()
-                    .for_each(|client| shared.speaks_for(client)),
+                    .for_each(|client| shared.set_client(client)),
                 Err(error) => {
                     tracing::debug!(connection = shared.id, peer = %shared.peer(), %error, "closed a connection without a valid PROXY header");
                     return;
@@ -117,7 +117,7 @@ where
         shared.start_copying(&self.common.send_memory, send_buffer_bytes);
         let answer = |request: Request<_>| {
             let answer = self.handle_request(request.map(Incoming::from), shared);
-            async move { answer.await.map(in_map) }
+            async move { answer.await.map(merge_fields) }
         };
         let service = service_fn(answer);
         let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
@@ -199,7 +199,7 @@ fn find_malformation(version: Version, headers: &HeaderMap) -> Option<&'static s
     match (hosts.next(), hosts.next()) {
         (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
         (Some(_), Some(_)) => Some("the request has more than one Host"),
-        (Some(host), None) if !host.as_bytes().iter().all(may_be_of_host) => {
+        (Some(host), None) if !host.as_bytes().iter().all(is_host_byte) => {
             Some("the request has an invalid Host")
         }
         _ => None,
@@ -207,7 +207,7 @@ fn find_malformation(version: Version, headers: &HeaderMap) -> Option<&'static s
 }
 
 /// Characters of a host and a port (RFC 3986 section 3.2.2).
-fn may_be_of_host(byte: &u8) -> bool {
+fn is_host_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%:[]".contains(byte)
 }
 
@@ -237,7 +237,7 @@ fn finish_response(
 }
 
 /// Moves the serialized fields into the header map, where `hyper` expects them.
-fn in_map(mut response: Response<Body>) -> Response<Body> {
+fn merge_fields(mut response: Response<Body>) -> Response<Body> {
     if let Some(fields) = response.body_mut().take_fields() {
         let own = std::mem::replace(response.headers_mut(), fields.header_map().clone());
         response.headers_mut().extend(own);

@@ -241,7 +241,7 @@ fn cut_slow_readers(open: &[RegisteredConnection], common: &ServerState) {
     let min_rate = &common.limits.min_rate;
     let rated = open.iter().filter_map(RegisteredConnection::as_live);
     let rated = rated.filter_map(|(entry, shared)| {
-        let rate = shared.slowest_rate(min_rate)?;
+        let rate = shared.slowest_rate_below(min_rate)?;
         Some((rate, entry, shared.memory()?.held_bytes()))
     });
     let mut slow: Vec<_> = rated.collect();

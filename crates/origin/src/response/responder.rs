@@ -53,7 +53,7 @@ impl ClientRequest<'_> {
             RequestedRanges::Whole => None,
         };
         let Some([one]) = one else {
-            return Response::new(text.to_body().with_fields(whole.clone()));
+            return Response::new(text.to_body().with_serialized_fields(whole.clone()));
         };
         let body = text.slice(one.clone()).to_body();
         let mut response = facts.partial_response(body, &one, len);

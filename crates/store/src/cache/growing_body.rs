@@ -59,7 +59,7 @@ impl GrowingBody {
             end: Some(Ok(())),
             ..GrowingState::default()
         };
-        inner.add_reader(pieces);
+        inner.replace_pieces(pieces);
         GrowingBody {
             inner: Mutex::new(inner),
         }
@@ -106,7 +106,7 @@ impl GrowingBody {
     pub fn repack(&self, pieces: Vec<Bytes>) {
         let mut inner = self.lock_state();
         // Readers find their position by offset.
-        inner.add_reader(pieces);
+        inner.replace_pieces(pieces);
     }
 
     /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its slowest reader
@@ -164,7 +164,7 @@ impl GrowingBody {
 }
 
 impl GrowingState {
-    fn add_reader(&mut self, pieces: Vec<Bytes>) {
+    fn replace_pieces(&mut self, pieces: Vec<Bytes>) {
         (self.pieces, self.len) = (Vec::with_capacity(pieces.len()), 0);
         for piece in pieces {
             let start = self.len;

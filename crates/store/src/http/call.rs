@@ -98,7 +98,7 @@ pub(super) fn reads_head_only() -> bool {
 }
 
 /// Stores the body of a range for the current task's request; returns it if there is none.
-pub(super) fn store_body(body: WatchedBody) -> Option<WatchedBody> {
+pub(super) fn attach_body(body: WatchedBody) -> Option<WatchedBody> {
     let mut body = Some(body);
     let _ = CALL.try_with(|call| *call.body() = body.take());
     body

@@ -1,6 +1,6 @@
 //! The HTTP client of `object_store`, on top of the connection pool.
 
-use super::call::{begin_request, note, reads_head_only, store_body};
+use super::call::{attach_body, begin_request, note, reads_head_only};
 use super::pool::ConnectionPool;
 use super::pooled_connection::PooledConnection;
 use super::{TransportError, WatchedBody};
@@ -165,7 +165,7 @@ impl StorageHttpClient {
             return Ok(Response::from_parts(parts, body));
         }
         let left = match ranged && bounded {
-            true => store_body(watched),
+            true => attach_body(watched),
             false => Some(watched),
         };
         let body = left.map_or_else(|| HttpResponseBody::from(Vec::new()), HttpResponseBody::new);

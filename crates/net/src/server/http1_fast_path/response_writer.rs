@@ -8,7 +8,7 @@ use http::Response;
 
 use super::response_head::{self, BodyFraming};
 use crate::conn::{ConnectionIo, OutgoingParts};
-use crate::headers::done_with;
+use crate::headers::recycle_map;
 use crate::{Body, Chunk};
 
 /// Largest head buffer that is reused.
@@ -41,7 +41,7 @@ impl ResponseWriter {
         let framing = BodyFraming::for_response(head, parts.status, body.known_len());
         let (fields, mut before) = (body.take_fields(), SPARE.take());
         let last = response_head::write_head(&mut before, &parts, fields.as_ref(), framing, last);
-        done_with(parts.headers);
+        recycle_map(parts.headers);
         let sent = matches!(framing, BodyFraming::Length(_) | BodyFraming::Chunked);
         let body = if sent { body } else { body.without_bytes() };
         ResponseWriter {

@@ -165,7 +165,7 @@ async fn handle_request(
             response
                 .headers_mut()
                 .insert("x-b", HeaderValue::from_static("2"));
-            return response.map(|body| body.with_fields(SerializedFields::new(map)));
+            return response.map(|body| body.with_serialized_fields(SerializedFields::new(map)));
         }
         "last" => {
             return make_response(
