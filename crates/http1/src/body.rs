@@ -6,9 +6,9 @@ use std::ops::Range;
 /// Separates body bytes from framing, and detects the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyDecoder {
-    /// This many bytes are still to come.
+    /// This many bytes remain.
     Length(u64),
-    /// Chunks.
+    /// Chunks, the last of which ends the body.
     Chunked(ChunkedDecoder),
     /// All bytes until the connection is closed.
     UntilClose,
@@ -27,7 +27,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Bytes of the body still to come, where the head declared them.
+    /// Returns how many bytes of the body remain, if the head declared its length.
     pub fn remaining(&self) -> Option<u64> {
         match self {
             BodyDecoder::Length(remaining) => Some(*remaining),
@@ -35,8 +35,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Body bytes that follow without framing between them; 0 where framing follows. The caller may
-    /// take them past the decoder and report them to [`BodyDecoder::consume_data`].
+    /// Returns the number of body bytes before the next framing; 0 if framing is next. The caller
+    /// may read them without the decoder and report them to [`BodyDecoder::consume_data`].
     pub fn data_ahead(&self) -> u64 {
         match self {
             BodyDecoder::Length(remaining) => *remaining,
@@ -55,8 +55,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns the range of `received` that is the next run of body bytes. Everything before its end
-    /// is consumed. An empty range: the body is complete, or more must be received.
+    /// Returns the range of `received` that is the next run of body bytes. Everything before its
+    /// end is consumed. An empty range means that the body is complete, or that more must be
+    /// received.
     ///
     /// # Errors
     /// When the chunks are malformed or their framing exceeds a limit.

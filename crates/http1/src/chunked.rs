@@ -13,12 +13,12 @@ const TRAILER_FIELDS_MAX: u8 = 100;
 /// Digits of a chunk's size: fewer than 2^60 bytes.
 const SIZE_DIGITS_MAX: u8 = 15;
 
-/// A position in a chunked body. Decodes one framing byte at a time and keeps no buffer, so that the
+/// A position in a chunked body. Decodes one framing byte at a time without a buffer, so that the
 /// result never depends on how the bytes were split into reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkedDecoder {
     state: ChunkState,
-    /// While the size line is read: its value so far. Within data: bytes still to come.
+    /// The value of the size line so far; within data, the remaining bytes of the chunk.
     size: u64,
     /// Bytes of the current size line.
     line_bytes: u16,
@@ -66,7 +66,7 @@ impl ChunkedDecoder {
         self.state == ChunkState::End
     }
 
-    /// Data bytes that follow without framing between them.
+    /// Returns the number of data bytes before the next framing.
     pub fn data_ahead(&self) -> u64 {
         match self.state {
             ChunkState::Data => self.size,
@@ -121,8 +121,8 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// `chunk-size [ BWS ";" chunk-ext ] CR`. The line break must be CR LF: a recipient that accepts
-    /// a lone LF disagrees with others about where an extension stops.
+    /// Reads a byte of `chunk-size [ BWS ";" chunk-ext ] CR`. The line break must be CR LF: a
+    /// recipient that accepts a lone LF disagrees with others about where an extension stops.
     fn step_size_line(&mut self, byte: u8) -> Result<ChunkState, ProtocolError> {
         self.line_bytes += 1;
         if self.line_bytes > SIZE_LINE_BYTES_MAX {
@@ -177,12 +177,12 @@ impl ChunkedDecoder {
     }
 }
 
-/// Visible ASCII, space, tab and obs-text: no control characters.
+/// Returns whether the byte is visible ASCII, space, tab or obs-text, and no control character.
 fn is_field_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// `tchar` of RFC 9110 section 5.6.2.
+/// Returns whether the byte is a `tchar` of RFC 9110 section 5.6.2.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

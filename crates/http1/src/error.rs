@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why received bytes are not a valid HTTP/1.1 response.
+/// The reason why received bytes are not a valid HTTP/1.1 response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {

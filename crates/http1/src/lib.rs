@@ -2,8 +2,8 @@
 //! the load tester.
 //!
 //! - [`write_request_head`] formats a request, [`ResponseHead::parse`] reads the response's head.
-//! - [`BodyDecoder`] finds the body's bytes in the bytes that follow the head. It copies nothing and
-//!   keeps no buffer, so the caller may also skip body bytes or splice them into a pipe.
+//! - [`BodyDecoder`] finds the body's bytes in the bytes that follow the head. It copies nothing
+//!   and has no buffer, so the caller may also skip body bytes or splice them into a pipe.
 //! - [`ChunkEncoder`] frames a request body of unknown length.
 //!
 //! The codec is strict: input that two recipients could read differently is an error, because bytes

@@ -4,7 +4,7 @@ use crate::{BodyDecoder, ChunkedDecoder, ProtocolError};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::mem::MaybeUninit;
 
-/// Most fields that any caller accepts; the room for them is on the stack.
+/// The most fields that any caller accepts; the parser stores them on the stack.
 const FIELDS_MAX: usize = 128;
 
 /// Bounds on a head.
@@ -53,7 +53,7 @@ struct FramingFields {
 impl ResponseHead {
     /// Parses the head that `received` starts with and shows each field to `on_field`, with the
     /// status. Returns `None` while the head is incomplete. `to_head`: the request was `HEAD`, so
-    /// no body follows whatever the fields declare.
+    /// no body follows, even if the fields declare one.
     ///
     /// # Errors
     /// When the head is malformed, contradicts itself, or exceeds `limits`.
@@ -90,7 +90,7 @@ impl ResponseHead {
         }))
     }
 
-    /// The same with all fields in a map.
+    /// Parses the head like [`ResponseHead::parse`], and returns all fields in a map.
     ///
     /// # Errors
     /// Same as [`ResponseHead::parse`].
@@ -160,8 +160,9 @@ impl FramingFields {
         }
     }
 
-    /// A response with both framings may be an attempt at response splitting: its body is read as
-    /// chunks, and the connection is not used again.
+    /// Returns whether the connection may be used again. A response with both framings may be an
+    /// attempt at response splitting: its body is read as chunks, and the connection is not used
+    /// again.
     fn keep_alive(&self, is_http11: bool) -> bool {
         let is_ambiguous = self.has_transfer_encoding && self.content_length.is_some();
         !is_ambiguous && !self.has_close && (is_http11 || self.has_keep_alive)

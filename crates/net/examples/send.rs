@@ -52,7 +52,7 @@ fn main() -> std::io::Result<()> {
     server.run(factory, Shutdown::on_signals()?)
 }
 
-/// Returns the n-th megabyte in blocks that do not quite touch.
+/// Returns the n-th megabyte as blocks with gaps of seven bytes between them.
 fn large_body(media: &Bytes, n: usize) -> Vec<Bytes> {
     const STEP: usize = LARGE + 4097;
     let start = n * STEP % (MEDIA - 2 * LARGE);

@@ -5,8 +5,8 @@
 //! and lets the kernel send most parts without a copy. `hyper` serves all other connections; it receives
 //! copies in small frames (`copying`).
 //!
-//! The length is exact, so a response carries `Content-Length`, and a client sees a body that ends early
-//! as cut, never as complete. Only a relay may not know the length; it then uses chunked framing.
+//! The length is exact, so a response carries `Content-Length`, and a client detects a body that
+//! ends early. Only a proxied response may have an unknown length; it then uses chunked framing.
 
 use std::fmt;
 use std::pin::Pin;
@@ -41,7 +41,8 @@ pub struct BodyCut {
 }
 
 impl BodyCut {
-    /// Creates a cut with this reason. The reason is recorded; the client only sees the cut.
+    /// Creates a cut with this reason. The reason is recorded; the client only sees that the
+    /// connection or stream is cut.
     pub fn new(why: impl fmt::Display) -> BodyCut {
         BodyCut {
             why: why.to_string().into(),
@@ -199,8 +200,8 @@ impl Body {
         self
     }
 
-    /// Adds these fields to the response's head. Its header map must not contain them too, and does
-    /// not show them.
+    /// Adds these fields to the response's head. The response's header map must not contain them as
+    /// well.
     #[must_use]
     pub fn with_serialized_fields(mut self, fields: SerializedFields) -> Body {
         self.fields = Some(fields);

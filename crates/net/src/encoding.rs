@@ -18,7 +18,7 @@ pub enum ContentCoding {
     Zstd,
 }
 
-/// Our preference among codings that a client likes equally: Brotli makes the smallest manifests.
+/// Our preference among codings of the same weight: Brotli makes the smallest manifests.
 const PREFERENCE: [ContentCoding; 4] = [
     ContentCoding::Brotli,
     ContentCoding::Zstd,

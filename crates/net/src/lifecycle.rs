@@ -175,7 +175,8 @@ impl RunningProgram {
     ) -> Result<(), ProgramError> {
         use tokio::signal::unix::{SignalKind, signal};
         let runtime = build_runtime().map_err(ProgramError::cannot("cannot handle SIGHUP"))?;
-        // Installed here and not on the new thread: until then, SIGHUP ends the process.
+        // Installs the handler here and not on the new thread: until it is installed, SIGHUP ends
+        // the process.
         let within = runtime.enter();
         let heard = signal(SignalKind::hangup());
         drop(within);

@@ -57,8 +57,8 @@ impl Cidr {
     }
 }
 
-/// Networks of proxies that are trusted to name the client. All other addresses speak only for
-/// themselves.
+/// Networks of proxies that are trusted to name the client. Addresses that other peers send are
+/// ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedNetworks {
     /// Proxies that start each connection with a PROXY header, version 2.

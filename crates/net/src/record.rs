@@ -155,7 +155,7 @@ pub struct StorageRecord {
     pub method: &'static str,
     /// The object's name in the library.
     pub key: BoundedText,
-    /// The storage that was requested.
+    /// The storage that received the request.
     pub endpoint: BoundedText,
     /// First requested byte.
     pub offset: Option<u64>,

@@ -20,7 +20,8 @@ use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 
 pub(crate) mod default_limit;
 
-/// Frames of responses in flight while the budget, or the connection's share of it, is used up.
+/// Frame length of responses in flight while the budget, or the connection's share of it, is used
+/// up.
 pub(crate) const SMALL_FRAME_BYTES: u64 = 4 << 10;
 
 const IN_USE: MetricSpec = MetricSpec {
@@ -63,7 +64,7 @@ impl SendMemory {
         }))
     }
 
-    /// Bytes to release until no more than 80 % of the budget is in use.
+    /// Returns the bytes to release until no more than 80 % of the budget is in use.
     pub(crate) fn excess_bytes(&self) -> u64 {
         let comfortable = self.0.limit_bytes / 5 * 4;
         self.0.used_bytes.load(Relaxed).saturating_sub(comfortable)
@@ -133,8 +134,8 @@ impl ConnectionMemory {
         stream
     }
 
-    /// Completes the rate windows that are over, and returns the slowest stream's bytes per second, of
-    /// streams that hold memory and are slower than `min_rate`.
+    /// Completes the rate windows that have elapsed. Returns the bytes per second of the slowest
+    /// stream that holds memory and is slower than `min_rate`.
     pub(crate) fn slowest_rate_below(&self, now_ms: u64, min_rate: &MinRate) -> Option<u64> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let rates = streams.iter().filter_map(Weak::upgrade);
@@ -208,7 +209,7 @@ impl StreamMemory {
         self.issue_permit(bytes)
     }
 
-    /// `wanted` bytes, or a small frame when the connection already holds its share.
+    /// Returns `wanted`, or the length of a small frame if the connection already holds its share.
     fn frame_share(&self, wanted: u64) -> u64 {
         let connection = &self.connection;
         let fits = connection.held_bytes().saturating_add(wanted) <= connection.bytes_max;
@@ -232,7 +233,7 @@ impl StreamMemory {
         let mut window = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.sent_bytes.load(Relaxed);
         if self.held_bytes.load(Relaxed) == 0 {
-            // The client waits for us, not the reverse.
+            // Nothing waits for the client, so it cannot be too slow.
             *window = RateWindow {
                 start_ms: now_ms,
                 start_sent_bytes: sent,
@@ -274,7 +275,7 @@ impl SendPermit {
         self.release(surplus);
     }
 
-    /// Notes that the connection took `count` bytes, for the minimum rate.
+    /// Records that the connection took `count` bytes, for the minimum rate.
     pub(crate) fn note_sent(&self, count: u64) {
         self.stream.sent_bytes.fetch_add(count, Relaxed);
     }

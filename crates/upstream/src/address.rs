@@ -2,10 +2,10 @@
 
 use http::Uri;
 
-/// A server: host, port, and whether TLS is spoken there.
+/// A server: host, port, and whether it uses TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServerAddress {
-    /// `https`.
+    /// Whether the scheme is `https`.
     pub is_tls: bool,
     /// A name, or an IP address without brackets.
     pub host: String,

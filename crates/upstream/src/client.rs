@@ -1,5 +1,5 @@
-//! A client for one server: idle connections per worker, timeouts, and requests repeated on a new
-//! connection where that is safe.
+//! A client for one server: idle connections per worker, timeouts, and one repetition of a request
+//! on a new connection if that is safe.
 
 use crate::response::ResponseParts;
 use crate::{
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Idle connections per worker; more are closed.
+/// Most idle connections per worker; further ones are closed.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 /// Time for a request's body to be sent, in addition to the first-byte timeout.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// Fields of a response's head.
+/// Most fields of a response's head.
 const HEAD_FIELDS_MAX: usize = 100;
 /// Expected body length in bytes, so that head and body fit one short buffer.
 const EXPECTED_BYTES: usize = 14 << 10;
@@ -28,18 +28,19 @@ const EXPECTED_BYTES: usize = 14 << 10;
 /// Limits on the time and memory that a server may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamLimits {
-    /// For a connection with TLS, and for the wait until one more request is allowed.
+    /// Longest time to open a connection including TLS, and to wait while `requests_max` is
+    /// reached.
     pub connect_timeout: Duration,
-    /// From the request to the response's head.
+    /// Longest time from the request to the response's head.
     pub first_byte_timeout: Duration,
-    /// Between two parts of a body.
+    /// Longest time between two parts of a body.
     pub body_gap_timeout: Duration,
-    /// For an unused connection. Shorter than the server's own timeout, so that few requests meet a
-    /// connection that is being closed.
+    /// Longest time that a connection stays open unused. It should be shorter than the server's own
+    /// timeout, so that few requests are sent on a connection that the server is closing.
     pub idle_timeout: Duration,
-    /// Bytes of a response's head.
+    /// Most bytes of a response's head.
     pub head_bytes_max: usize,
-    /// Requests at a time.
+    /// Most requests in flight.
     pub requests_max: usize,
 }
 
@@ -73,10 +74,10 @@ pub struct UpstreamClient {
 pub type UnsentRequest = Option<Box<Request<Option<RequestUpload>>>>;
 
 impl UpstreamClient {
-    /// A client for the server at this URL, `http` or `https`.
+    /// Creates a client for the server at this URL, `http` or `https`.
     ///
     /// # Errors
-    /// When the URL names no server, or more than a server.
+    /// When the URL names no server, or contains a path or a user name.
     pub fn new(
         url: &Uri,
         workers: usize,
@@ -99,7 +100,7 @@ impl UpstreamClient {
         })
     }
 
-    /// Host and port as written in the URL.
+    /// Returns host and port as written in the URL.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -298,7 +299,7 @@ fn parse_server_url(url: &Uri) -> io::Result<(String, ServerAddress)> {
         io::Error::new(io::ErrorKind::InvalidInput, reason)
     };
     let address = ServerAddress::from_uri(url)
-        .ok_or_else(|| invalid("a server is http://HOST[:PORT] or https://HOST[:PORT]"))?;
+        .ok_or_else(|| invalid("expected a server as http://HOST[:PORT] or https://HOST[:PORT]"))?;
     let authority = url.authority().ok_or_else(|| invalid("no host"))?;
     if authority.as_str().contains('@') {
         return Err(invalid("a server URL has no user name; remove it"));

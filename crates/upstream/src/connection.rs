@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio_util::either::Either;
 
-/// Bytes that are reserved for a head.
+/// Capacity that is reserved for a head.
 const HEAD_BYTES: usize = 2 << 10;
 /// Interim responses (1xx) before the final one.
 const INTERIM_RESPONSES_MAX: usize = 8;
@@ -22,8 +22,9 @@ const INTERIM_RESPONSES_MAX: usize = 8;
 const READ_ROOM_BYTES_MIN: usize = 32 << 10;
 /// Fewer body bytes are copied rather than spliced.
 const SPLICE_BYTES_MIN: u64 = 4 << 10;
-/// Exclusive memory for a body of which nothing has arrived. Later as much is taken as has arrived,
-/// so that a large Content-Length costs a server more bytes than it costs us memory.
+/// Exclusive memory that is allocated before any byte of a body has arrived. Each later allocation
+/// is as large as the bytes received so far. A server therefore cannot make us allocate much memory
+/// with a large Content-Length alone.
 const EXCLUSIVE_BYTES_MIN: u64 = 256 << 10;
 const EXCLUSIVE_BYTES_MAX: u64 = 1 << 20;
 
@@ -39,7 +40,7 @@ pub struct Connection {
     /// Whether another request may follow once the exchange is complete.
     keep_alive: bool,
     outgoing: Outgoing,
-    /// Body bytes are read into memory that contains nothing else.
+    /// Whether body bytes are read into memory that contains nothing else.
     reads_exclusively: bool,
     received: u64,
 }
@@ -55,18 +56,18 @@ struct Outgoing {
     has_started: bool,
 }
 
-/// A request's head, and how its response is read.
+/// A request's head, and the limits for reading its response.
 #[derive(Debug, Clone, Copy)]
 pub struct OutgoingRequest<'a> {
     /// The method.
     pub method: &'a Method,
     /// Path and query.
     pub target: &'a str,
-    /// `Host` among them. Those that frame the body are ignored.
+    /// Header fields, with `Host`. Fields that frame the body are ignored.
     pub headers: &'a HeaderMap,
     /// Bounds on the response's head.
     pub limits: HeadLimits,
-    /// Bytes that the response's body is expected to have.
+    /// Expected bytes of the response's body.
     pub expected_bytes: usize,
 }
 
@@ -95,7 +96,7 @@ impl BodyData {
 }
 
 impl Connection {
-    /// A connection that reads into recycled memory of `buffers`.
+    /// Creates a connection that reads into recycled memory of `buffers`.
     pub fn new(opened: OpenedStream, buffers: Arc<ReadBuffers>) -> Connection {
         Connection {
             stream: opened.stream,
@@ -110,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// The connection's number, counted from 1 in the order of opening.
+    /// Returns the connection's number, counted from 1 in the order of opening.
     pub fn id(&self) -> u64 {
         self.guard.id()
     }
@@ -144,7 +145,7 @@ impl Connection {
                 self.body = head.body;
                 self.keep_alive = head.keep_alive;
                 if matches!(head.body, BodyDecoder::Chunked(_)) {
-                    // RFC 9112 section 6.3: the chunks replace it.
+                    // RFC 9112 section 6.3: chunked framing overrides it.
                     headers.remove(header::CONTENT_LENGTH);
                 }
                 return Ok((head, headers));
@@ -231,7 +232,7 @@ impl Connection {
         self.swap_buffer(next);
     }
 
-    /// The next bytes of the body; `None` at its end.
+    /// Returns the next bytes of the body; `None` at its end.
     ///
     /// # Errors
     /// When the body is malformed or cut.
@@ -254,7 +255,7 @@ impl Connection {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            // Framing arrives in small reads. Of data nothing beyond the run is read.
+            // Reads framing in small steps. Reads no more data than the current run has.
             let wanted = match usize::try_from(self.body.data_ahead()).unwrap_or(usize::MAX) {
                 0 => HEAD_BYTES,
                 ahead => ahead,
@@ -278,7 +279,7 @@ impl Connection {
         })
     }
 
-    /// Ready when a part of the body, or its end, can be read. Over TLS that is always the case.
+    /// Completes when a part of the body, or its end, can be read. Over TLS it completes at once.
     ///
     /// # Errors
     /// When the body is cut.
@@ -297,9 +298,10 @@ impl Connection {
         }
     }
 
-    /// The next bytes of the body, moved by `splice` where they are unencrypted and not in memory
-    /// yet; `None` at the end. `splice` gets the socket and a limit, and returns how many bytes it
-    /// moved; 0: the bytes are read into memory.
+    /// Moves the next bytes of the body with `splice`, or reads them into memory if they are
+    /// encrypted, already received or few. Returns `None` at the end. `splice` gets the socket and
+    /// a limit, and returns how many bytes it moved; if it returns 0, the bytes are read into
+    /// memory.
     ///
     /// # Errors
     /// When the body is malformed or cut.
@@ -327,7 +329,8 @@ impl Connection {
         self.poll_data(cx).map_ok(BodyData::Bytes)
     }
 
-    /// Reads once, up to `limit` bytes. `wanted`: this many are expected, as far as is known.
+    /// Reads once, up to `limit` bytes. `wanted` is the number of expected bytes, which sets the
+    /// buffer's length.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -367,12 +370,12 @@ impl Connection {
         self.body.is_complete()
     }
 
-    /// Bytes of the body still to come, where the head declared them.
+    /// Returns how many bytes of the body remain, if the head declared its length.
     pub fn remaining(&self) -> Option<u64> {
         self.body.remaining()
     }
 
-    /// Prepares for a wait between two requests; `None` if no request may follow.
+    /// Prepares the connection for being idle; `None` if no request may follow.
     pub(crate) fn into_idle(mut self, detaches: bool) -> Option<Connection> {
         let is_reusable = self.keep_alive
             && self.is_complete()
@@ -392,7 +395,7 @@ impl Connection {
         }
     }
 
-    /// Ends the wait, on the current runtime.
+    /// Makes an idle connection usable on the current runtime; `None` if it was closed.
     pub(crate) fn into_active(mut self) -> Option<Connection> {
         (self.is_open() && self.socket_mut().attach().is_ok()).then_some(self)
     }

@@ -1,4 +1,4 @@
-//! Opening connections: name, TCP, TLS.
+//! Opening connections: name resolution, TCP, TLS.
 
 use crate::{ClientStream, ConnectError, ConnectionCounts, ConnectionGuard, ServerAddress, Socket};
 use rustls::pki_types::ServerName;
@@ -21,14 +21,14 @@ pub struct Connector {
 /// A new connection before the first request.
 #[derive(Debug)]
 pub struct OpenedStream {
-    /// The bytes.
+    /// The stream, unencrypted or over TLS.
     pub stream: ClientStream,
-    /// Must live as long as the stream.
+    /// Counts the connection as open; must live as long as the stream.
     pub guard: ConnectionGuard,
 }
 
 impl Connector {
-    /// `timeout` is for TCP and TLS together.
+    /// Creates a connector. `timeout` covers TCP and TLS together.
     pub fn new(
         tls: Arc<ClientConfig>,
         timeout: Duration,
@@ -41,7 +41,7 @@ impl Connector {
         }
     }
 
-    /// Counts of the connections that it opened.
+    /// Returns the counts of the connections that this connector opened.
     pub fn counts(&self) -> &Arc<ConnectionCounts> {
         &self.counts
     }

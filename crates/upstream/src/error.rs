@@ -3,7 +3,7 @@
 use http1::ProtocolError;
 use std::{fmt, io};
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The name has no address, or nothing listens there.
@@ -25,7 +25,7 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Why an exchange on an open connection failed.
+/// The reason why an exchange on an open connection failed.
 #[derive(Debug)]
 pub enum ExchangeError {
     /// The socket or its TLS failed.
@@ -36,7 +36,7 @@ pub enum ExchangeError {
     Closed,
     /// The server closed the connection in the middle of a body of declared length.
     Truncated {
-        /// Bytes that were still to come.
+        /// Bytes of the declared length that were not received.
         missing: u64,
     },
     /// The server switched protocols, or sent too many interim responses.
@@ -74,12 +74,13 @@ impl From<ProtocolError> for ExchangeError {
     }
 }
 
-/// Why [`UpstreamClient`](crate::UpstreamClient) got no response, or not all of its body.
+/// The reason why [`UpstreamClient`](crate::UpstreamClient) got no response, or only a part of its
+/// body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamError {
-    /// A timeout elapsed, rather than something broke.
+    /// Whether a timeout elapsed.
     pub is_timeout: bool,
-    /// The request may have reached the server.
+    /// Whether the request may have reached the server.
     pub may_have_arrived: bool,
     /// The failure as text.
     pub reason: String,

@@ -16,7 +16,7 @@ pub struct IdleConnections {
 }
 
 impl IdleConnections {
-    /// A list for the connections of one runtime. Connections over `count_max` are closed.
+    /// Creates a list for the connections of one runtime. Connections over `count_max` are closed.
     pub fn for_one_runtime(idle_timeout: Duration, count_max: usize) -> IdleConnections {
         IdleConnections {
             entries: Mutex::default(),
@@ -26,7 +26,8 @@ impl IdleConnections {
         }
     }
 
-    /// A list that several runtimes share: changing the runtime costs two system calls a request.
+    /// Creates a list that several runtimes share. Moving a connection to another runtime costs two
+    /// system calls per request.
     pub fn for_all_runtimes(idle_timeout: Duration, count_max: usize) -> IdleConnections {
         IdleConnections {
             detaches: true,
@@ -34,8 +35,8 @@ impl IdleConnections {
         }
     }
 
-    /// Takes the connection that was used last and is still open. The others may then grow old
-    /// enough to be closed.
+    /// Takes the connection that was used last and is still open. Connections that are not needed
+    /// thus stay idle until they are closed.
     pub fn take(&self) -> Option<Connection> {
         let mut entries = self.lock_list();
         while let Some((since, connection)) = entries.pop_back() {

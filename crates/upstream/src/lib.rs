@@ -1,11 +1,11 @@
 //! HTTP/1.1 connections to upstream servers: object stores for `store`, origins for `edge`.
 //!
-//! A [`Connector`] opens TCP and TLS and counts what it opens. A [`Connection`] makes one exchange
-//! after the other with the codec of `http1`; between exchanges it waits in [`IdleConnections`].
-//! [`UpstreamClient`] puts them together for one server, with timeouts and repeated requests. `store`
-//! has its own admission and its HTTP/2 above the same connections (decision 21).
+//! A [`Connector`] opens TCP and TLS and counts what it opens. A [`Connection`] performs one
+//! exchange at a time with the codec of `http1`. Between exchanges it is stored in
+//! [`IdleConnections`]. [`UpstreamClient`] combines them for one server, with timeouts and repeated
+//! requests. `store` has its own admission and its HTTP/2 above the same connections (decision 21).
 //!
-//! Not here: no listening, no cache, no retries between servers.
+//! This crate does not listen, cache, or retry a request on another server.
 
 mod address;
 mod client;

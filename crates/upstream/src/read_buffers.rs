@@ -1,5 +1,5 @@
-//! Recycled memory for reads. Fresh memory costs as much as the bytes do, because the kernel clears
-//! each page when it is first touched.
+//! Recycled memory for reads. Reading into fresh memory costs about twice as much, because the
+//! kernel clears each page when it is first touched.
 
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -27,8 +27,8 @@ pub(crate) struct ReadBuffer {
 }
 
 impl ReadBuffers {
-    /// Takes an empty buffer of at most `wanted` bytes. Its bytes may be cached, so that a longer
-    /// one would waste memory.
+    /// Takes an empty buffer of at most `wanted` bytes. The bytes read into it may be cached in
+    /// place, so a longer buffer would waste memory.
     pub(crate) fn take(&self, wanted: usize) -> ReadBuffer {
         let Some(shelf) = SHELVES.iter().position(|(len, _)| *len <= wanted) else {
             return ReadBuffer::exclusive(wanted);
@@ -42,7 +42,7 @@ impl ReadBuffers {
 
     fn take_free(&self, shelf: usize) -> Option<BytesMut> {
         let mut buffers = self.lock_shelf(shelf);
-        // The one that was used last is likely to be in the core's cache.
+        // The buffer that was used last is likely to be in the core's cache.
         for _ in 0..PROBES {
             let mut buffer = buffers.pop_back()?;
             if buffer.try_reclaim(SHELVES[shelf].0) {
@@ -62,7 +62,7 @@ impl ReadBuffers {
         bytes.clear();
         let mut buffers = self.lock_shelf(shelf);
         if buffers.len() == SHELVES[shelf].1 {
-            // It was checked longest ago, and was not free then.
+            // This buffer was checked longest ago, and was not free then.
             buffers.pop_front();
         }
         buffers.push_back(bytes);

@@ -16,11 +16,11 @@ const EXCLUSIVE_BODY_BYTES_MIN: u64 = 64 << 10;
 /// The durations of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamTiming {
-    /// The connection had carried another request.
+    /// Whether the connection had carried another request.
     pub is_reused: bool,
-    /// For connecting; zero on a pooled connection.
+    /// Time to connect; zero on a pooled connection.
     pub connect: Duration,
-    /// From sending to the response's head.
+    /// Time from sending the request to the response's head.
     pub first_byte: Duration,
 }
 
@@ -77,7 +77,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// Bytes of the body still to come, where that is known.
+    /// Returns how many bytes of the body remain, if that is known.
     pub fn len(&self) -> Option<u64> {
         match &self.connection {
             Some((connection, _)) => connection.remaining(),

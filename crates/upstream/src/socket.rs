@@ -46,8 +46,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Returns whether the server keeps an idle connection open. `may_speak`: bytes that arrived
-    /// unrequested are acceptable.
+    /// Returns whether the server has left an idle connection open. `may_speak`: whether it may
+    /// have sent bytes without a request.
     pub(crate) fn is_open(&self, may_speak: bool) -> bool {
         let peeked = match &self.0 {
             Registration::Detached(socket) => socket.peek(&mut [0]),
@@ -66,7 +66,7 @@ impl Socket {
         }
     }
 
-    /// Ready when a byte or the end can be read.
+    /// Completes when a byte or the end can be read.
     pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.registered_stream()?
             .poll_peek(cx, &mut ReadBuf::new(&mut [0]))

@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// A request body on its way: framed by its length, or in chunks where that is unknown.
+/// A request body that is being sent: framed by its length, or in chunks if the length is unknown.
 pub struct RequestUpload {
     /// Never locked: the mutex makes the body `Sync`, as responses must be.
     source: Mutex<Pin<Box<dyn UploadSource>>>,
-    /// Bytes still to send; `None`: chunks.
+    /// Remaining bytes; `None` for a body in chunks.
     remaining: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl RequestUpload {
         Some(RequestUpload { source, remaining })
     }
 
-    /// The body's length, where it is known.
+    /// Returns the number of remaining bytes, if it is known.
     pub fn len(&self) -> Option<u64> {
         self.remaining
     }
@@ -74,8 +74,8 @@ impl RequestUpload {
         self.remaining == Some(0)
     }
 
-    /// Appends the next part of the body, with its framing, to `out`. `false`: the body has ended,
-    /// and its end has been appended.
+    /// Appends the next part of the body, with its framing, to `out`. Returns `false` when the end
+    /// of the body has been appended.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,

@@ -64,12 +64,12 @@ impl SendProgress {
         }
     }
 
-    /// The body need not be sent.
+    /// Records that no body has to be sent.
     pub(super) fn expect_nothing(&self) {
         self.expect_bytes(0);
     }
 
-    /// The body has `total` bytes in total.
+    /// Records that the body has `total` bytes.
     pub(super) fn expect_bytes(&self, total: u64) {
         self.expected.store(total, Ordering::Relaxed);
         if let Some(inner) = &self.inner {

@@ -28,7 +28,7 @@ const UNCOPIED_BYTES_MIN: usize = 16 << 10;
 /// A read on a blocking thread.
 type ReadTask = JoinHandle<io::Result<Vec<u8>>>;
 
-/// A body's chunk on its way into frames.
+/// The chunk that is being copied into frames.
 pub(super) struct CopyState {
     stream: Option<Arc<StreamMemory>>,
     frame_bytes: u64,
@@ -63,7 +63,8 @@ pub struct CopiedFrame {
     bytes: Bytes,
     permit: Option<SendPermit>,
     progress: Option<Arc<SendProgress>>,
-    /// In a body's last frame: HTTP/2 drops a body once it has its last frame, long before that is sent.
+    /// Set in a body's last frame: HTTP/2 drops the body when it receives this frame, long before
+    /// it is sent.
     _in_flight: Option<InFlight>,
 }
 

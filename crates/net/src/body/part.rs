@@ -61,8 +61,8 @@ pub struct BodyFile {
 }
 
 impl BodyFile {
-    /// A file of `len` bytes that was modified `modified_ns` nanoseconds after 1970. When both still
-    /// match, it is considered unchanged.
+    /// Creates a reference to a file of `len` bytes that was modified `modified_ns` nanoseconds
+    /// after 1970. If both still match, the file counts as unchanged.
     ///
     /// `mapping` contains the whole file, if it is mapped. Only the kernel may read it: when the file is
     /// truncated, a read in user space would end the process.

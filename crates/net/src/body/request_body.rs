@@ -16,7 +16,7 @@ use crate::Error;
 
 /// Slowest permitted rate of a body, after the grace period.
 const BYTES_PER_S_MIN: u64 = 1024;
-/// The grace period of a body that is read here.
+/// The grace period of a body that [`read_request_body`] reads.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The error of a request body, available once the body has been read.
@@ -30,7 +30,7 @@ impl RequestBodyFault {
     }
 }
 
-/// Passes a request's body on as it is received.
+/// Forwards a request's body as it is received.
 ///
 /// A body that is too long, or slower than 1 KiB/s on average after `grace`, is cut, and the fault
 /// contains the error.
@@ -127,7 +127,7 @@ impl Stream for RequestBodyStream {
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(error))) => {
-                    let what = format_args!("the request's body broke off: {error}");
+                    let what = format_args!("the request's body is incomplete: {error}");
                     return self.cut_with(Error::client(StatusCode::BAD_REQUEST, what));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
@@ -150,7 +150,7 @@ impl Stream for RequestBodyStream {
             }
             std::task::ready!(self.late.as_mut().poll(cx));
             let what =
-                format_args!("the request's body comes with less than {BYTES_PER_S_MIN} B/s");
+                format_args!("the request's body arrives at less than {BYTES_PER_S_MIN} B/s");
             return self.cut_with(Error::client(StatusCode::REQUEST_TIMEOUT, what));
         }
     }

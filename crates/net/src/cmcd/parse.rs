@@ -14,7 +14,7 @@ const KEYS_MAX: usize = 64;
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CmcdValue {
-    /// A number; of a list (version 2), the greatest.
+    /// A number. A list of numbers (version 2) becomes the greatest of them.
     Number(f64),
     /// A string or a token.
     Text(String),
@@ -141,8 +141,8 @@ fn parse_item(text: &str) -> Option<CmcdValue> {
     }
 }
 
-/// Version 2: `(5000;v 128;a)`, one item per kind of media. Returns the greatest number, which is that
-/// of the main media, or the first string.
+/// Version 2: `(5000;v 128;a)`, one item per kind of media. Returns the greatest number, which
+/// belongs to the main media; without numbers, the first item.
 fn parse_list(list: &str) -> Option<CmcdValue> {
     let items = list.split_ascii_whitespace();
     let bare = |item: &str| item.split(';').next().unwrap_or_default().to_owned();
@@ -155,7 +155,7 @@ fn parse_list(list: &str) -> Option<CmcdValue> {
     Some(CmcdValue::Text(first.trim_matches('"').to_owned()))
 }
 
-/// Digits with an optional sign and fraction, within the range of `f64`.
+/// Parses digits with an optional sign and fraction, within the range of `f64`.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(
             of_query(&wide),
             [number_pair("a", 1.0)],
-            "cut in the middle of a letter"
+            "cut in the middle of a character"
         );
         assert_eq!(of_query("CMCD=a=1e999,b=99999999999999999999").len(), 2);
     }

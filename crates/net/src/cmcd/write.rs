@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::HEADERS;
 
-/// The version, and the place in the request.
+/// The version of CMCD, and the part of the request that carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CmcdFormat {
     /// 1 or 2.
@@ -46,7 +46,7 @@ pub enum CmcdPlayerState {
 /// The state of a player when it sends a request. Bitrates are in kbit/s, times in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CmcdReport {
-    /// Version and place.
+    /// The version, and the part of the request that carries the data.
     pub format: CmcdFormat,
     /// The requested object.
     pub object: CmcdObject,
@@ -60,15 +60,16 @@ pub struct CmcdReport {
     pub buffer_ms: Option<u32>,
     /// Measured throughput (`mtp`).
     pub throughput_kbps: Option<u32>,
-    /// Needed immediately: start, seek or stall (`su`).
+    /// Whether the object is needed immediately: at the start, after a seek or after a stall
+    /// (`su`).
     pub startup: bool,
-    /// The buffer has been empty since the last request (`bs`).
+    /// Whether the buffer has been empty since the last request (`bs`).
     pub starved: bool,
     /// The next object's path relative to this one (`nor`), percent-encoded as in its URL.
     pub next: Option<String>,
     /// First and last byte of the next object's range (`nrr`).
     pub next_range: Option<(u64, u64)>,
-    /// HLS; otherwise DASH (`sf`).
+    /// Whether the stream is HLS; otherwise it is DASH (`sf`).
     pub is_hls: bool,
     /// The session (`sid`), a UUID.
     pub session: u128,
@@ -111,7 +112,8 @@ impl CmcdReport {
         fields.filter(|(_, text)| !text.is_empty()).collect()
     }
 
-    /// Header index, key and printed value of each pair. A `true` flag has an empty value.
+    /// Returns the header index, key and printed value of each pair. A `true` flag has an empty
+    /// value.
     fn key_value_pairs(&self) -> Vec<(usize, &'static str, String)> {
         let second = self.format.version == 2;
         // CTA-5004-B section 4.2: values that differ by object type are lists.
@@ -235,7 +237,7 @@ pub fn format_uuid(value: u128) -> String {
     .join("-")
 }
 
-/// Version 1 has `nor` URL-encoded.
+/// Percent-encodes the value of `nor`, as version 1 requires.
 fn percent_encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         let _ = match byte {

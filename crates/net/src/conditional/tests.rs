@@ -6,7 +6,8 @@ const EARLY: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const EXACT: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATE: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
 
-/// Returns the strong tag "v1" and a change a fraction after EXACT.
+/// Returns the strong tag "v1" and a time of last change that is a fraction of a second after
+/// EXACT.
 fn sample_validators() -> Validators {
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_900);
     Validators::from_etag("\"v1\"").modified_at(time)

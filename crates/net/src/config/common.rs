@@ -148,7 +148,8 @@ pub const COMMON: &[Setting] = &[
     .as_list(),
 ];
 
-/// A longer round trip leaves the data center, where queues are shared with others.
+/// Clients with a longer round trip are outside the data center, on links that they share with
+/// other traffic.
 const NEAR_RTT: Duration = Duration::from_millis(1);
 
 /// The parsed values of [`COMMON`].
@@ -238,7 +239,7 @@ impl CommonSettings {
         }))
     }
 
-    /// Starts the log on standard error. An existing log stays.
+    /// Starts the log on standard error. If the process already has a log, that log stays in use.
     ///
     /// # Errors
     /// [`UsageError`] when the filter is invalid.

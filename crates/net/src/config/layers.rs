@@ -154,8 +154,8 @@ impl SettingLayers {
     }
 }
 
-/// Prints a TOML file that would set the same, with the source of each value in a comment. Secrets
-/// in URLs are masked.
+/// Prints all settings as a TOML file, with the source of each value in a comment. Secrets in URLs
+/// are masked.
 impl fmt::Display for SettingLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for setting in self.settings.iter().copied().flatten() {

@@ -14,8 +14,8 @@ pub struct Setting {
     pub default: &'static str,
     /// Whether it may be repeated (TOML: an array; environment: commas).
     pub list: bool,
-    /// The keys of a list that may be written as an array of tables. A value then contains theirs
-    /// in this order, separated by spaces.
+    /// The keys of the tables, if the list may be written as an array of tables. Each table becomes
+    /// one value: the values of its keys in this order, separated by spaces.
     pub fields: &'static [&'static str],
     /// The help text: a sentence without a final period.
     pub help: &'static str,
@@ -82,8 +82,7 @@ pub const CONFIG: &str = "config";
 /// The flag that prints the effective settings.
 pub const PRINT: &str = "print-config";
 
-/// Returns the flags of these tables, and the two of every program: the file and the printing of
-/// settings.
+/// Returns the flags of these tables, and [`CONFIG`] and [`PRINT`], which every program has.
 pub fn flags(tables: &[&[Setting]]) -> Vec<Arg> {
     let config = Arg::new(CONFIG)
         .long(CONFIG)

@@ -1,7 +1,7 @@
 //! The state that a connection's task shares with its handlers, its bodies and its worker's sweep.
 //!
-//! All timeouts rest on a few relaxed stores: each progress stores the worker's clock, and the
-//! worker's sweep compares. No request and no write sets a timer.
+//! Timeouts need no timers. Each progress of a connection stores the worker's clock with a relaxed
+//! store, and the worker's sweep compares the stored times with the limits.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use super::tcp::{self, RefusedOption, TcpInfo, TransportOptions};
 use crate::send_memory::{ConnectionMemory, MinRate, SendMemory};
 use crate::server::Limits;
 
-/// Time for the client to close too after our close. Without it, data still on its way from the
+/// Time for the client to close after we have closed. Without it, data that still arrives from the
 /// client would make the kernel discard our last response.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -72,7 +72,7 @@ pub(crate) struct CopyPolicy {
 enum WaitState {
     /// Nothing: requests are in flight.
     Busy = 0,
-    /// The rest of a request's header (or of a handshake).
+    /// The rest of a request's header, or of a TLS handshake.
     Header = 1,
     /// The next request.
     Idle = 2,
@@ -104,7 +104,7 @@ pub(crate) struct ConnectionState {
     clock: Arc<CoarseClock>,
     wait: AtomicU8,
     since_ms: AtomicU64,
-    /// A write waits for the client to take bytes.
+    /// Whether a write waits for the client to take bytes.
     blocked: AtomicBool,
     /// Time when bytes were last sent.
     moved_ms: AtomicU64,
@@ -113,7 +113,8 @@ pub(crate) struct ConnectionState {
     running: AtomicU32,
     /// Requests whose response is not completely sent.
     in_flight: AtomicU32,
-    /// HTTP/2: requests share the connection, and clients may send between them.
+    /// Whether this is HTTP/2: concurrent requests share the connection, and the client may send
+    /// bytes between them.
     multiplexed: AtomicBool,
     closing: AtomicBool,
     waker: AtomicWaker,
@@ -229,7 +230,7 @@ impl ConnectionState {
 
     pub(super) fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
         let mut wanted = wanted.clone();
-        // Later, the network has changed the window.
+        // After the first request, the window is no longer the initial one.
         wanted
             .initial_window_packets
             .take_if(|_| self.request_count() > 1);
@@ -340,8 +341,8 @@ impl ConnectionState {
         }
     }
 
-    /// On HTTP/2 a slow reader closes its window, and nothing waits in the socket. The signs are a
-    /// response in flight, no running handler, and no progress.
+    /// Returns whether an HTTP/2 client may have closed its window. Nothing then waits in the
+    /// socket. The signs are a response in flight, no running handler, and no progress.
     fn window_shut(&self) -> bool {
         self.multiplexed.load(Relaxed)
             && self.running.load(Relaxed) == 0
@@ -351,8 +352,8 @@ impl ConnectionState {
     /// Returns whether a draining connection may close without losing a request that is already on
     /// its way.
     ///
-    /// HTTP/2 announces which requests it still accepts. On HTTP/1.1 only a silence of `quiet` is
-    /// safe.
+    /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
+    /// have been idle for `quiet`.
     pub(crate) fn may_close(&self, quiet: Duration) -> bool {
         let silent_ms = self
             .clock

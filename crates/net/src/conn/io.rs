@@ -98,7 +98,7 @@ impl ConnectionIo {
 }
 
 /// Calls `send`, and records when the socket is full: the next call then waits for room instead of
-/// trying in vain.
+/// making a system call that fails.
 fn send_until_full(
     socket: &TcpStream,
     send: impl Fn() -> io::Result<SendOutcome>,

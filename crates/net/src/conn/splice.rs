@@ -51,7 +51,7 @@ const PIPE_BYTES: usize = 1 << 20;
 const GATHER_BYTES_MAX: usize = 512 << 10;
 
 /// A part of this length is sent alone even if bytes follow it: the short packet at its end costs
-/// less than the way through the pipe.
+/// less than two more system calls for the pipe.
 const ALONE_BYTES_MIN: usize = 64 << 10;
 
 struct GatherPipe {
@@ -60,7 +60,7 @@ struct GatherPipe {
 }
 
 thread_local! {
-    /// The worker's pipe. Empty, or gone, between calls.
+    /// The worker's pipe. Between calls it is empty or absent.
     static PIPE: RefCell<Option<GatherPipe>> = const { RefCell::new(None) };
 }
 
@@ -76,7 +76,7 @@ pub(super) fn send_by_reference(
         return send_alone(socket, file, offset, len);
     }
     let (mut count, mut rest) = (0, UngatheredParts { parts, done: 0 });
-    // Returned only when it is empty again.
+    // The pipe is put back only when it is empty again.
     let pipe = match PIPE.take() {
         Some(pipe) => pipe,
         None => GatherPipe::new()?,
@@ -121,8 +121,9 @@ fn send_alone(
 /// Calls `send` with the number of remaining bytes until all `len` bytes are sent, the socket is
 /// full, or there is nothing more to send.
 ///
-/// A short write proves neither. A signal (`SIGSTOP`, a debugger, a frozen container) ends
-/// `sendfile` early, and waiting for room on a socket that is not full never completes.
+/// A short write does not mean that the socket is full or that nothing is left. A signal
+/// (`SIGSTOP`, a debugger, a frozen container) ends `sendfile` early, and waiting for room on a
+/// socket that is not full never completes.
 ///
 /// # Errors
 /// The error of the first call. An error after the first sent byte is returned by the next call.
@@ -146,7 +147,7 @@ pub(super) fn until_full(
     Ok(sent)
 }
 
-/// Parts that are not gathered yet; the first `done` bytes of the first one are.
+/// Parts that are not gathered yet. Only the first `done` bytes of the first one are gathered.
 struct UngatheredParts<'a> {
     parts: &'a [UncopiedPart<'a>],
     done: usize,
@@ -212,8 +213,8 @@ impl GatherPipe {
     /// Moves the pipe's bytes into the socket. Fewer bytes than `filled` mean that the socket is
     /// full.
     ///
-    /// A signal ends this call early only where it waits. Repeating the call would cost slow
-    /// viewers 10 % more.
+    /// Unlike `sendfile`, this non-blocking call is not ended early by a signal. It is not
+    /// repeated: that would cost 10 % more for slow viewers.
     fn drain_into(&self, socket: BorrowedFd<'_>, filled: usize, more: bool) -> io::Result<usize> {
         let more = if more {
             SpliceFlags::MORE

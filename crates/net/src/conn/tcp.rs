@@ -201,7 +201,7 @@ pub struct TcpInfo {
     pub bytes_retrans: Option<u64>,
     pub notsent_bytes: Option<u32>,
     pub delivery_rate_bytes_per_s: Option<u64>,
-    /// The delivery rate was limited by the application, not by the network.
+    /// Whether the delivery rate was limited by the application, not by the network.
     pub app_limited: Option<bool>,
     pub pacing_rate_bytes_per_s: Option<u64>,
     pub max_pacing_rate_bytes_per_s: Option<u64>,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap};
 
-/// Header fields that many responses share, serialized once. This spares small responses copying
-/// and walking a map.
+/// Header fields that many responses share, serialized once. A small response then need not copy a
+/// map or iterate over it.
 #[derive(Debug, Clone)]
 pub struct SerializedFields(Arc<MapAndText>);
 

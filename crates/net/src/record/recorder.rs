@@ -65,8 +65,8 @@ enum RecordLine {
 struct RecordQueue {
     waiting: Vec<RecordLine>,
     closed: bool,
-    /// Whether to reopen the file: queued cannot reopen the records file; records go to the old one, later ones to the file that
-    /// then has the name.
+    /// Whether to reopen the file: queued records are written to the old file, later ones to the
+    /// file that then has the name.
     reopen: bool,
 }
 
@@ -121,7 +121,8 @@ impl Recorder {
         self.push_line(RecordLine::Tcp(Box::new(record)));
     }
 
-    /// Reopens the file by its name soon, after it has been moved away. No record is lost.
+    /// Makes the thread reopen the file by its name, after the file has been moved away. No record
+    /// is lost.
     pub fn reopen(&self) {
         self.shared.lock().reopen = true;
         self.shared.wake.notify_one();

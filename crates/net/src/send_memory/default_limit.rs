@@ -6,7 +6,8 @@ const BYTES_MAX: u64 = 1 << 30;
 /// Divisor of the memory limit.
 const SHARE: u64 = 4;
 
-/// 25 % of the memory limit (that of the control group, else the machine's RAM), at most 1 GiB.
+/// Returns 25 % of the memory limit (that of the control group, else the machine's RAM), at most 1
+/// GiB.
 pub(crate) fn default_limit_bytes() -> u64 {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = group_limit_bytes(Path::new("/sys/fs/cgroup"), &groups);

@@ -105,7 +105,7 @@ impl ConnectionLimits {
 }
 
 impl ConnectionCounts {
-    /// Takes a slot, or returns the name of the limit that forbids it.
+    /// Counts a connection, or returns the name of the limit that forbids it.
     fn count_connection(&self, address: IpAddr, max_per_address: usize) -> Option<&'static str> {
         if self.total.fetch_add(1, Relaxed) >= self.max {
             self.total.fetch_sub(1, Relaxed);
@@ -177,7 +177,7 @@ mod tests {
         assert!(limits.take_slot(b, false).is_none(), "in all");
         assert!(
             ConnectionCounts::count_connection(&limits.state, client_network(a), 3).is_some(),
-            "in all, even for a balancer"
+            "the total limit applies to a balancer too"
         );
         drop(held);
         assert!(limits.take_slot(a, false).is_some());

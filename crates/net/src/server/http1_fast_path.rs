@@ -31,7 +31,7 @@ mod response_writer;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::request::parse_request as plain_request;
 
-/// Bytes per read: more than any player's request has.
+/// Bytes per read: more than any player's request contains.
 const READ_BYTES_MAX: usize = 16 << 10;
 
 thread_local! {

@@ -1,8 +1,8 @@
 //! Sends to low-RTT clients without pacing.
 //!
 //! BBR sets a timer for every burst. On a path of milliseconds, that is its purpose. On a path of
-//! microseconds (this machine, or a cache in the same rack), the timers cost more than everything
-//! else a server does, and there is no queue to protect: decision 18.
+//! microseconds (this machine, or a cache in the same rack), the timers cost more than all other
+//! work of a server, and there is no queue to protect (decision 18).
 //!
 //! Pacing cannot be switched off on a connection that started with it. All connections therefore
 //! start without it, and high-RTT connections switch to the system's default algorithm before the

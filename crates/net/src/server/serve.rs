@@ -206,7 +206,7 @@ fn find_malformation(version: Version, headers: &HeaderMap) -> Option<&'static s
     }
 }
 
-/// Characters of a host and a port (RFC 3986 section 3.2.2).
+/// Returns whether the byte may occur in a host and a port (RFC 3986 section 3.2.2).
 fn is_host_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%:[]".contains(byte)
 }

@@ -14,15 +14,15 @@ pub(super) enum ShutdownPhase {
     Stopped,
 }
 
-/// Shuts down servers. Cheap to clone; all clones are the same shutdown.
+/// Shuts down servers. Cheap to clone; all clones share the phase.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     phase: Arc<watch::Sender<ShutdownPhase>>,
     held: Arc<AtomicUsize>,
 }
 
-/// Background work that requests wait for. While it is held, no worker exits, so its task is not
-/// lost with the worker that runs it.
+/// Background work that requests wait for. While it is held, no worker exits, so the task is not
+/// lost together with the worker that runs it.
 #[derive(Debug)]
 pub struct ShutdownHold {
     held: Arc<AtomicUsize>,

@@ -90,7 +90,7 @@ fn head_has_the_length_and_no_body() {
     assert_eq!(
         client.get("/full/5").body,
         test_pattern(5),
-        "the connection is in step"
+        "the next response belongs to the next request"
     );
 }
 
@@ -101,7 +101,11 @@ fn a_source_that_ends_early_cuts_the_connection() {
     client.send_text("GET /short HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.read_head().header("content-length"), Some("1000"));
     assert!(client.read_rest().len() < 1000);
-    assert_eq!(server.connect().get("/full/3").status, 200, "others go on");
+    assert_eq!(
+        server.connect().get("/full/3").status,
+        200,
+        "other connections continue"
+    );
 }
 
 #[test]
@@ -241,5 +245,5 @@ fn encrypted_bodies_arrive_whole_and_the_handler_knows() {
     assert!(all.ends_with(&test_pattern(300_000)));
     let head = all.len() - 300_000 - 200_000;
     let whole = (0..head).any(|at| all[at..].starts_with(&test_pattern(200_000)));
-    assert!(whole, "what was in pipes, too");
+    assert!(whole, "bytes from pipes are included");
 }

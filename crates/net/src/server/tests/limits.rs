@@ -27,7 +27,7 @@ fn a_header_that_never_ends_is_cut() {
     assert_eq!(
         silent.read_rest(),
         b"",
-        "so is a connection that says nothing"
+        "so is a connection that sends nothing"
     );
 }
 

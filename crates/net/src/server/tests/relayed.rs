@@ -38,7 +38,7 @@ fn request_client_address(server: &TestServer, before: &[u8], lines: &str) -> St
     let answer = client.read_response();
     assert_eq!(answer.status, 200);
     let again = client.get("/client");
-    assert_eq!(again.status, 200, "the header comes once a connection");
+    assert_eq!(again.status, 200, "the header is sent once per connection");
     String::from_utf8(answer.body).unwrap()
 }
 
