@@ -1,16 +1,17 @@
 //! An allocator for buffers that the kernel can send without copying them.
 //!
-//! `vmsplice(2)` sends the very pages of a buffer, provided that they are not written to before they have
-//! been sent. A buffer is therefore written once. When it is dropped, its pages return to the system and
-//! its addresses are never used again.
+//! `vmsplice(2)` sends the pages of a buffer themselves, so they must not be written to until they
+//! have been sent. A buffer is therefore written once. When it is dropped, its pages return to the
+//! system and its addresses are never used again.
 //!
-//! Huge pages make that cheap. Buffers are placed side by side in a few large lots of memory, each from
-//! the start of a page, and a lot is unmapped with its last buffer. A long-lived buffer may thus hold a
-//! lot alone: its address space, not the pages of the others. The number of lots is bounded. Freed parts
-//! of a huge page become available only when the kernel splits it, which it does when memory is short.
+//! Huge pages make that cheap. Buffers are placed side by side in a few large lots of memory, each
+//! from the start of a page, and a lot is unmapped with its last buffer. A long-lived buffer may
+//! thus be the last one of its lot. It then holds the address space of the lot, but not the pages
+//! of the other buffers. The number of lots is bounded. Freed parts of a huge page become available
+//! only when the kernel splits it, which it does when memory is short.
 //!
-//! A lot has one writer at a time. With two writers in one huge page, each would make the kernel clear a
-//! page, and the kernel would throw one of them away.
+//! A lot has one writer at a time. With two writers in one huge page, each would make the kernel
+//! clear a page, and the kernel would discard one of them.
 
 use crate::file_map::{ArenaLot, ArenaSpan, SpanDraft};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Length of a lot: address space only, until it is written to.
 const LOT_BYTES: usize = 64 << 20;
 
-/// Lots per lot that buffers without any waste would need.
+/// The allowed number of lots, as a multiple of the lots that buffers without any waste would need.
 const SPREAD: u64 = 4;
 
 /// Allocates buffers for `vmsplice`.
@@ -45,8 +46,8 @@ pub struct ArenaBytes {
 struct SpanOwner(ArenaSpan);
 
 impl Arena {
-    /// An arena for buffers of `bytes` bytes together. It uses a few more lots than those need, and one
-    /// per processor that may be writing.
+    /// Creates an arena for buffers of `bytes` bytes together. It may use [`SPREAD`] times the lots
+    /// that those need, and one more per processor, which may be writing.
     pub fn new(bytes: u64) -> Arena {
         let most = SPREAD * bytes.div_ceil(LOT_BYTES as u64).max(1);
         let writers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -108,7 +109,7 @@ impl Arena {
 }
 
 impl ArenaLots {
-    /// Takes a lot for one writer, and room in it.
+    /// Takes a lot for one writer, and reserves room in it.
     fn reserve_draft(&mut self, len: usize, most: usize) -> io::Result<(Arc<ArenaLot>, SpanDraft)> {
         while let Some(lot) = self.open.pop() {
             if let Some(draft) = lot.draft(len) {
@@ -229,7 +230,11 @@ mod tests {
         assert!(bytes.iter().all(|&byte| byte == 1));
         assert_eq!(resident_pages(address, len), full);
         drop(bytes);
-        assert_eq!(resident_pages(address, len), 0, "pages go back");
+        assert_eq!(
+            resident_pages(address, len),
+            0,
+            "the pages return to the system"
+        );
         assert_eq!(small.bytes(), &b"x"[..]);
     }
 

@@ -126,13 +126,14 @@ pub(crate) struct ArenaSpan {
     lot: Arc<ArenaLot>,
     start: usize,
     len: usize,
-    /// The whole pages that are returned.
+    /// Bytes of the whole pages that are returned to the system.
     whole: usize,
 }
 
 impl ArenaLot {
-    /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge pages if
-    /// available: sending from those costs far less, because the kernel looks up and counts pages.
+    /// Reserves address space for `len` bytes; memory is used once they are written. Uses huge
+    /// pages if available: sending from them costs far less, because the kernel looks up and counts
+    /// each page.
     ///
     /// # Errors
     /// When there is no address space.
@@ -141,7 +142,7 @@ impl ArenaLot {
         let start = unsafe { mmap_anonymous(null_mut(), len, access, flags)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = MappedPages { start, len };
-        // Small pages work, too.
+        // Small pages work as well.
         let _ = unsafe { madvise(pages.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(ArenaLot {
             pages,
@@ -149,8 +150,8 @@ impl ArenaLot {
         })
     }
 
-    /// Closes the lot for new buffers. Keeps the kernel from joining the remaining small pages to huge ones,
-    /// which would bring back pages that were returned.
+    /// Closes the lot for new buffers. Prevents the kernel from merging the remaining small pages
+    /// into huge ones, which would allocate the returned pages again.
     pub(crate) fn settle(&self) {
         let at = self.pages.start.as_ptr().cast();
         // Ignores the error: it concerns unused memory only.
@@ -204,7 +205,7 @@ impl SpanDraft {
         self.filled += len.min(self.span.len - self.filled);
     }
 
-    /// The finished buffer.
+    /// Finishes the buffer.
     pub(crate) fn done(mut self) -> ArenaSpan {
         self.span.len = self.filled;
         self.span

@@ -80,7 +80,7 @@ impl Folder {
     /// # Errors
     /// [`Error`]; a folder is [`Error::NotFound`].
     pub fn open(&self, key: &Key) -> Result<Arc<LocalFile>, Error> {
-        // Without waiting: a named pipe would wait for a writer for ever.
+        // Opens without waiting: a named pipe would otherwise wait forever for a writer.
         let fd = self.open_beneath(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         match entry_kind(&rustix::fs::fstat(&fd)?)? {
             Some(identity) => {
@@ -131,7 +131,7 @@ impl Folder {
         (!leads_back).then_some(FolderEntry { name, file })
     }
 
-    /// Device and inode of a folder and of those above it.
+    /// Returns device and inode of a folder and of all folders above it.
     fn ancestor_inodes(&self, folder: &Key) -> Result<Vec<(u64, u64)>, Error> {
         let keys = std::iter::successors(Some(folder.clone()), Key::parent);
         let stats = keys.map(|key| self.stat_key(&key));
@@ -186,7 +186,8 @@ impl Folder {
         };
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let flags = flags | OFlags::CLOEXEC;
-        // EAGAIN: something was renamed during the walk, and the kernel cannot vouch for `..`.
+        // EAGAIN: something was renamed during the walk, and the kernel cannot guarantee that `..`
+        // stays inside.
         for _ in 0..8 {
             match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), how) {
                 Err(Errno::AGAIN | Errno::INTR) => {}

@@ -6,14 +6,16 @@
 //!
 //! - A [`LocalFile`] is read, mapped, or sent by the kernel. Its functions block, except
 //!   [`LocalFile::resident`] and [`LocalFile::changed`].
-//! - A [`RemoteObject`] is read by ranges, from `ranges` in memory or over `http`, on its own threads.
-//!   [`RemoteObject::parts`] is asynchronous; the functions of [`Store`] and [`Object::read`] block. Where
-//!   nothing is cached, [`RemoteObject::straight`] splices bytes into a [`Pipe`] without copying them.
+//! - A [`RemoteObject`] is read by ranges, from `ranges` in memory or over `http`, on its own
+//!   threads. [`RemoteObject::parts`] is asynchronous; the functions of [`Store`] and
+//!   [`Object::read`] block. If nothing is cached, [`RemoteObject::straight`] splices bytes into a
+//!   [`Pipe`] without copying them.
 //!
-//! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do not know
-//! libraries.
+//! [`cache`] and, behind it, [`DiskTier`] store objects that were fetched from elsewhere. They do
+//! not depend on libraries.
 //!
-//! Not here: no HTTP server, no media. `cache` and `ranges` import nothing from their neighbors.
+//! This crate contains no HTTP server and no media formats. `cache` and `ranges` import nothing
+//! from their neighbors.
 
 mod arena;
 pub mod cache;

@@ -28,8 +28,8 @@ pub struct LocalFile {
 /// Gaps of up to this length are read with the ranges around them: copying them costs about as much
 /// as the system call that they save.
 const JOINED_GAP_BYTES_MAX: u64 = 8 << 10;
-/// Gaps are not read where they would be more than the ranges themselves, because the returned
-/// bytes keep them in memory.
+/// Most bytes read per byte of the ranges. With longer gaps the ranges are read separately, because
+/// the returned bytes keep the gaps in memory.
 const READ_AMPLIFICATION_MAX: u64 = 2;
 
 /// Distance between the bytes that [`LocalFile::resident`] probes: the kernel evicts pages in larger runs.
@@ -373,7 +373,7 @@ mod tests {
         object.warm(all.clone(), Reason::Segment).unwrap();
         assert_eq!(object.meter.waits(Reason::Segment), 1);
         if !object.resident(&all) {
-            eprintln!("skipped: this file system does not say what is in memory");
+            eprintln!("skipped: this file system does not report which pages are in memory");
         }
     }
 
@@ -398,7 +398,8 @@ mod tests {
         for change in changes {
             let dir = tempfile::tempdir().unwrap();
             let (path, ..) = open_film(dir.path());
-            // A file system's clock may tick as rarely as every 10 ms: date it back.
+            // A file system's clock may have a resolution of only 10 ms, so the test sets an older
+            // time.
             let old = SystemTime::now() - Duration::from_secs(60);
             fs::File::options()
                 .write(true)

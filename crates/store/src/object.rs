@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// An open object, of one version. Cheap to clone.
 #[derive(Clone)]
 pub enum Object {
-    /// A file, which can be mapped.
+    /// A local file, which can be mapped.
     Local(Arc<LocalFile>),
     /// An object that is read by ranges over a network.
     Remote(Arc<RemoteObject>),

@@ -29,7 +29,8 @@ struct PipeEnds {
     write: OwnedFd,
 }
 
-/// Bytes on their way from one socket to another. Each reported byte is taken once, in order.
+/// A pipe with bytes that move from one socket to another. Each reported byte is taken once, in
+/// order.
 pub struct Pipe {
     ends: Arc<PipeEnds>,
     spare: Arc<Mutex<SparePipes>>,
@@ -45,13 +46,13 @@ pub(crate) enum SpliceOutcome {
 }
 
 impl PipePool {
-    /// A pool of at most `most` pipes.
+    /// Creates a pool of at most `most` pipes.
     pub(crate) fn new(most: usize) -> PipePool {
         let (empty, left) = (Vec::new(), most);
         PipePool(Arc::new(Mutex::new(SparePipes { empty, left })))
     }
 
-    /// Takes an empty pipe. `None`: too many are in use, or the kernel refuses one.
+    /// Takes an empty pipe. Returns `None` if too many are in use, or if the kernel refuses one.
     pub(crate) fn take_pipe(&self) -> Option<Pipe> {
         let mut spare = lock_spare(&self.0);
         let ends = match spare.empty.pop() {
@@ -94,7 +95,8 @@ impl Pipe {
         let most = most.min(PIPE_BYTES);
         match rustix::pipe::splice(socket, None, &self.ends.write, None, most, flags) {
             Ok(count) => Ok(SpliceOutcome::Bytes(count)),
-            // Either end may be the reason. Polling the socket decides, because it has no other reader.
+            // Either the socket is empty or the pipe is full. The number of bytes in the socket
+            // decides, because it has no other reader.
             Err(Errno::AGAIN) if ioctl_fionread(socket)? > 0 => Ok(SpliceOutcome::Full),
             Err(error) => Err(error.into()),
         }
@@ -168,10 +170,7 @@ mod tests {
         drop(pipe);
         let (again, beside) = (pipes.take_pipe().unwrap(), pipes.take_pipe().unwrap());
         assert_eq!(number(&again), first);
-        assert!(
-            pipes.take_pipe().is_none(),
-            "there are no more than there may be"
-        );
+        assert!(pipes.take_pipe().is_none(), "the pool has no further pipe");
         assert_eq!(
             again.fill_from(other.as_fd(), 9).unwrap(),
             SpliceOutcome::Bytes(1)

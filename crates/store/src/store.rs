@@ -106,8 +106,9 @@ impl Store {
         }
     }
 
-    /// Returns an object of a declared length, and tag if that is not 0, without looking it up. Over a network,
-    /// its first read checks the declaration, and all reads are of one version.
+    /// Returns an object of a declared length, and of a declared tag unless that is 0, without
+    /// looking it up. Over a network, its first read checks the declaration, and all reads are of
+    /// one version.
     ///
     /// # Errors
     /// Same as [`Store::open`]. Over a network, [`Error::OtherLength`] or [`Error::Replaced`] at the first read.

@@ -29,7 +29,8 @@ pub enum FetchTicket<K: Eq + Hash, T> {
     Follow(FetchFollower<T>),
 }
 
-/// The duty to fetch. If it is dropped without a result, followers get `None`.
+/// The role of the request that must fetch. If it is dropped without a result, followers get
+/// `None`.
 #[derive(Debug)]
 pub struct FetchLeader<K: Eq + Hash, T> {
     /// The requested key, and others under which the fetch is found.
@@ -181,7 +182,7 @@ mod tests {
     fn expect_leader(joined: FetchTicket<u8, u8>) -> FetchLeader<u8, u8> {
         match joined {
             FetchTicket::Lead(lead) => lead,
-            FetchTicket::Follow(_) => panic!("somebody leads already"),
+            FetchTicket::Follow(_) => panic!("another request leads already"),
         }
     }
 

@@ -53,7 +53,7 @@ impl fmt::Display for BrokenBody {
 impl std::error::Error for BrokenBody {}
 
 impl GrowingBody {
-    /// A complete body.
+    /// Creates a complete body.
     pub fn whole(pieces: Vec<Bytes>) -> GrowingBody {
         let mut inner = GrowingState {
             end: Some(Ok(())),
@@ -94,7 +94,7 @@ impl GrowingBody {
         self.len() == 0
     }
 
-    /// All blocks of a complete body.
+    /// Returns all blocks of a complete body.
     pub fn pieces(&self) -> Option<Vec<Bytes>> {
         let inner = self.lock_state();
         let whole = inner.end == Some(Ok(())) && inner.dropped == 0;
@@ -105,18 +105,20 @@ impl GrowingBody {
     /// Replaces the blocks of a complete body by others with the same bytes.
     pub fn repack(&self, pieces: Vec<Bytes>) {
         let mut inner = self.lock_state();
-        // Readers find their position by offset.
+        // Readers are not affected: they find their position by offset.
         inner.replace_pieces(pieces);
     }
 
-    /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its slowest reader
-    /// ([`GrowingBody::poll_room`]), and no reader can join.
+    /// Limits the bytes behind the writer to about `bytes`. The writer must then wait for its
+    /// slowest reader ([`GrowingBody::poll_room`]), and a reader can join only where no bytes were
+    /// freed.
     pub fn window(&self, bytes: u64) {
         self.lock_state().window = Some(bytes);
     }
 
-    /// Ready when the writer may append more; false when there are no readers left. A reader may still join
-    /// until the writer calls [`GrowingBody::end`]. Without a window there always is room.
+    /// Completes when the writer may append more; returns `false` when there are no readers left. A
+    /// reader may still join until the writer calls [`GrowingBody::end`]. Without a window there is
+    /// always room.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut inner = self.lock_state();
         let Some(window) = inner.window else {

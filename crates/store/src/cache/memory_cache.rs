@@ -51,7 +51,7 @@ impl<K: MemoryWeight, V: MemoryWeight> Weighter<K, V> for EntryWeigher {
     }
 }
 
-/// Shards with a lock each. An object must fit into one.
+/// The number of shards, each with a lock. An object must fit into one shard.
 const SHARDS: usize = 8;
 /// An object takes at most a quarter of a shard, so that it does not evict all others.
 const SHARE: u64 = 4;
@@ -59,8 +59,8 @@ const SHARE: u64 = 4;
 const OBJECT_BYTES_LIKELY: u64 = 256 << 10;
 
 impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K, V> {
-    /// A cache of at most this many bytes. `leaving` is called for each evicted object, and must neither block
-    /// nor call the cache.
+    /// Creates a cache of at most this many bytes. `leaving` is called for each evicted object, and
+    /// must neither block nor call the cache.
     pub fn new(bytes_max: u64, leaving: Option<EvictionListener<K, V>>) -> MemoryCache<K, V> {
         let items = usize::try_from(bytes_max / OBJECT_BYTES_LIKELY).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
@@ -110,7 +110,7 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
         self.cache.retain(keep);
     }
 
-    /// All objects at about this time.
+    /// Returns all objects; concurrent changes may be missing.
     pub fn all(&self) -> Vec<(K, V)> {
         self.cache.iter().collect()
     }

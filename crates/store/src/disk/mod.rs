@@ -1,9 +1,10 @@
 //! Small values on the local disk, by name and version.
 //!
-//! Each value is a file that describes itself completely and ends in a checksum. A truncated, damaged or
-//! misplaced file is therefore never used, wherever the process or the machine stopped. Files appear by
-//! renaming. The folder is bounded in bytes: the least recently used values are removed first, and partial
-//! files of other processes, too. Several processes may share a folder; each sweeps it when it appears full.
+//! Each value is a file that describes itself completely and ends in a checksum. A truncated,
+//! damaged or misplaced file is therefore never used, wherever the process or the machine stopped.
+//! A file is written under another name and then renamed. The folder is bounded in bytes: a sweep
+//! removes the least recently used values first, and abandoned partial files of all processes.
+//! Several processes may share a folder; each sweeps it when its estimate exceeds the bound.
 //!
 //! [`tier`] stores large objects, which the kernel sends from their files.
 
@@ -26,14 +27,14 @@ use std::time::{Duration, SystemTime};
 pub struct DiskCache {
     folder: PathBuf,
     bytes_max: u64,
-    /// This process's estimate of the bytes of all files; correct after each sweep.
+    /// This process's estimate of the bytes of all files; exact after each sweep.
     bytes: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
     broken: AtomicU64,
     written: AtomicU64,
-    /// Distinguishes our partial files from those of others. A process number does not, where containers share a
-    /// folder.
+    /// Distinguishes our partial files from those of others. A process number would not, because
+    /// containers that share a folder may use the same numbers.
     own: u64,
 }
 
@@ -50,7 +51,7 @@ pub struct DiskCounts {
 
 const SUFFIX: &str = "kept";
 const PART: &str = "part";
-/// Older partial files are abandoned.
+/// The age from which a partial file counts as abandoned.
 const PART_KEPT: Duration = Duration::from_secs(600);
 /// A value's last use is recorded at most this often.
 const USED_EVERY: Duration = Duration::from_secs(60);
@@ -58,7 +59,7 @@ const USED_EVERY: Duration = Duration::from_secs(60);
 const SWEPT_TENTHS: u64 = 9;
 
 impl DiskCache {
-    /// Opens a folder, and creates it for this user only if it does not exist.
+    /// Opens a folder. Creates it, readable for this user only, if it does not exist.
     ///
     /// # Errors
     /// When it cannot be created or listed.

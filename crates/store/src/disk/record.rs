@@ -10,7 +10,7 @@ const MAGIC: [u8; 8] = *b"HWkept\0\x01";
 const HEAD: usize = 24;
 const SUM: usize = 8;
 
-/// A value with its name and version.
+/// A value with its name and version, as it is written to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CacheRecord<'a> {
     pub(super) name: &'a str,

@@ -1,4 +1,4 @@
-//! Notes on one storage request, taken below `object_store`.
+//! Facts about one storage request, recorded below `object_store`, which does not return them.
 
 use super::{TransportError, WatchedBody};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ tokio::task_local! {
     pub(crate) static CALL: std::sync::Arc<StorageCall>;
 }
 
-/// A storage request, and the notes taken on it.
+/// A storage request, and the facts recorded about it.
 pub(crate) struct StorageCall {
     pub(crate) began: Instant,
     /// Whether a range is requested, so that the whole object would be a wrong response.
@@ -39,8 +39,8 @@ pub(crate) struct CallNotes {
 }
 
 impl StorageCall {
-    /// A request for a range. `piped`: its bytes will be spliced, so that only the response's head is read before
-    /// they are taken.
+    /// Creates a request for a range. `piped`: its bytes will be spliced, so only the response's
+    /// head is read until they are taken.
     pub(crate) fn for_range(piped: bool) -> StorageCall {
         StorageCall {
             ranged: true,
@@ -49,7 +49,7 @@ impl StorageCall {
         }
     }
 
-    /// A request for metadata: a look-up or a listing.
+    /// Creates a request for metadata: a look-up or a listing.
     pub(crate) fn for_metadata() -> StorageCall {
         StorageCall {
             began: Instant::now(),
@@ -60,7 +60,7 @@ impl StorageCall {
         }
     }
 
-    /// The response's body, if it is a range of an object.
+    /// Takes the response's body, if it is a range of an object.
     pub(crate) fn take_body(&self) -> Option<WatchedBody> {
         self.body().take()
     }
@@ -79,8 +79,8 @@ impl StorageCall {
     }
 }
 
-/// Records whether the next request is for a range, which has a `Range` field. One without it is for
-/// credentials.
+/// Records and returns whether the next request of this task is for a range. A request without a
+/// `Range` field fetches credentials first.
 pub(super) fn begin_request(has_range: bool) -> bool {
     let begun = CALL.try_with(|call| {
         call.note(|notes| {
@@ -97,14 +97,15 @@ pub(super) fn reads_head_only() -> bool {
     CALL.try_with(|call| call.head_only).unwrap_or(false)
 }
 
-/// Stores the body of a range for the current task's request; returns it if there is none.
+/// Attaches the body of a range to the current task's request; returns the body if there is no such
+/// request.
 pub(super) fn attach_body(body: WatchedBody) -> Option<WatchedBody> {
     let mut body = Some(body);
     let _ = CALL.try_with(|call| *call.body() = body.take());
     body
 }
 
-/// Adds to the notes of the current request, if there is one.
+/// Records a fact about the current request, if there is one.
 pub(super) fn note(note: impl FnOnce(&mut CallNotes)) {
     let _ = CALL.try_with(|call| call.note(note));
 }

@@ -76,13 +76,14 @@ pub(super) async fn negotiate(
 }
 
 impl SharedConnection {
-    /// Returns whether the server has not chosen HTTP/1.1 when both were offered.
+    /// Returns whether the server may choose HTTP/2: it has not yet chosen HTTP/1.1 when both were
+    /// offered.
     pub(super) fn is_likely(&self) -> bool {
         !self.is_refused.load(Relaxed)
     }
 
-    /// Returns a stream, the connection's number, and whether it had carried another. Opens a
-    /// connection if there is none, or none newer than `failed`.
+    /// Returns a stream, the connection's number, and whether it had carried another request. Opens
+    /// a connection if there is none, or none newer than `failed`.
     pub(super) async fn acquire(
         &self,
         pool: &Arc<ConnectionPool>,

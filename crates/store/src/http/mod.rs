@@ -1,8 +1,9 @@
-//! HTTP to the storage: connections in bounded number, pooled or not as configured, with a timeout
-//! for every wait.
+//! HTTP to the storage: a bounded number of connections, a pool if configured, and a timeout for
+//! every wait.
 //!
-//! [`StorageHttpClient`] is the HTTP client that `object_store` uses. It does not depend on
-//! objects. Connections, TLS and HTTP/1.1 are those of `upstream` (decision 21).
+//! [`StorageHttpClient`] is the HTTP client that `object_store` uses. It transfers requests and
+//! responses, and knows nothing of libraries and their objects. Connections, TLS and HTTP/1.1 are
+//! those of `upstream` (decision 21).
 
 mod call;
 mod error;
@@ -28,7 +29,7 @@ pub struct TransportOptions {
     /// Whether to use HTTP/2 where the server offers it over TLS: all requests to an address then
     /// share one connection. Needs `pooled`.
     pub http2: bool,
-    /// Connections to one address, and so requests in flight. Further requests wait.
+    /// Most connections to one address, and thus most requests in flight. Further requests wait.
     pub connections_max: usize,
     /// Time after which an unused connection is closed.
     pub idle: Duration,
@@ -41,11 +42,11 @@ pub struct TransportOptions {
 /// Timeouts of requests to the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageTimeouts {
-    /// For a connection with its TLS, and for the wait until one more is allowed.
+    /// Longest time to open a connection with TLS, and to wait while `connections_max` is reached.
     pub connect: Duration,
-    /// From the request's last byte to the end of the response's head.
+    /// Longest time from the request's last byte to the end of the response's head.
     pub first_byte: Duration,
-    /// For each 16 KiB of the response's body, or its end.
+    /// Longest wait for each 16 KiB of the response's body, or for its end.
     pub stall: Duration,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct HostConnections {
 }
 
 impl ConnectionPool {
-    /// A pool without connections. Must be called within a runtime.
+    /// Creates a pool without connections. Must be called within a runtime.
     pub(crate) fn new(
         options: TransportOptions,
         counts: Arc<ConnectionCounts>,
@@ -68,8 +68,9 @@ impl ConnectionPool {
         &self.options
     }
 
-    /// Returns a connection for one request: pooled, shared or new. `failed`: the number of a pooled
-    /// connection that failed; it is not used, nor any that was pooled as long.
+    /// Returns a connection for one request: pooled, shared or new. `failed` is the number of a
+    /// reused connection that failed: the request then gets a new connection, or a shared one that
+    /// is newer.
     pub(crate) async fn acquire(
         self: &Arc<ConnectionPool>,
         address: &ServerAddress,
@@ -101,7 +102,7 @@ impl ConnectionPool {
         Ok(PooledConnection::new(found, &host, permit))
     }
 
-    /// A new connection for one request alone.
+    /// Prepares a new connection for one request alone.
     pub(super) fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
         let connection = Connection::new(opened, self.buffers.clone());
         let id = connection.id();
@@ -114,7 +115,7 @@ impl ConnectionPool {
         address: &ServerAddress,
     ) -> Result<NegotiatedConnection, TransportError> {
         let (connector, address) = (self.http2_connector.clone(), address.clone());
-        // Not on the runtime of the first request: others outlive it.
+        // Opens it on the pool's runtime: other requests may outlive the runtime of the first one.
         let opening = self.handle.spawn(async move {
             let opened = connector.connect(&address).await?;
             negotiate(opened).await

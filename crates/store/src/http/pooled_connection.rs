@@ -52,7 +52,7 @@ impl PooledConnection {
         matches!(self.carrier, Carrier::Http2(_))
     }
 
-    /// Returns whether body bytes can be spliced: neither TLS nor HTTP/2 is around them.
+    /// Returns whether body bytes can be spliced: they are neither encrypted nor in HTTP/2 frames.
     pub(super) fn is_unencrypted_http1(&self) -> bool {
         match &self.carrier {
             Carrier::Http1(connection) => connection.is_unencrypted(),
@@ -73,7 +73,7 @@ impl PooledConnection {
         }
     }
 
-    /// The next bytes of the body; `None` at its end.
+    /// Returns the next bytes of the body; `None` at its end.
     pub(super) fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -84,8 +84,8 @@ impl PooledConnection {
         }
     }
 
-    /// Ready when a part of the body or its end can be read, where that can be known without
-    /// reading it.
+    /// Completes when a part of the body or its end can be read; at once if that is unknown without
+    /// reading.
     pub(super) fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl PooledConnection {
         }
     }
 
-    /// The next bytes, in `pipe` where they can be spliced; `None` at the end.
+    /// Returns the next bytes, in `pipe` if they can be spliced; `None` at the end.
     pub(super) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,7 +128,7 @@ impl PooledConnection {
         }
     }
 
-    /// Bytes of the body still to come, where that is known.
+    /// Returns how many bytes of the body remain, if that is known.
     pub(super) fn remaining(&self) -> Option<u64> {
         match &self.carrier {
             Carrier::Http1(connection) => connection.remaining(),

@@ -50,8 +50,8 @@ impl StorageHttpClient {
         }
     }
 
-    /// Returns a client that sends all requests to another server, their `Host` unchanged. `None` if `url` does
-    /// not name one.
+    /// Returns a client that sends all requests to another server, with an unchanged `Host`.
+    /// Returns `None` if `url` names no server.
     pub(crate) fn through(&self, url: &Uri) -> Option<StorageHttpClient> {
         let via = Some(ServerAddress::from_uri(url)?);
         Some(StorageHttpClient {
@@ -106,7 +106,8 @@ impl StorageHttpClient {
         }
     }
 
-    /// On failure, also returns the number of a pooled connection. `failed`: a connection that is not used again.
+    /// Sends a request once. On failure, also returns the number of the connection if it was
+    /// reused. `failed`: a connection that is not used again.
     async fn attempt(
         &self,
         target: &ServerAddress,
@@ -144,7 +145,8 @@ impl StorageHttpClient {
         let whole = parts.status == StatusCode::OK;
         let empty = parts.headers.get(header::CONTENT_LENGTH);
         if whole && ranged && empty.is_some_and(|len| len == "0") {
-            // An empty object has no range. Some servers respond with 416, some with all of it.
+            // An empty object has no range. Some servers respond with 416, some with 200 and an
+            // empty body.
             parts.status = StatusCode::RANGE_NOT_SATISFIABLE;
             note(|notes| notes.status = Some(parts.status.as_u16()));
         } else if whole && ranged {

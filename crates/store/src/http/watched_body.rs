@@ -19,7 +19,7 @@ const STALL_BYTES: u64 = 16 << 10;
 pub(crate) struct WatchedBody {
     /// `None` once the body is complete.
     lease: Option<PooledConnection>,
-    /// Whether the connection is pooled then.
+    /// Whether the connection returns to the pool when the body is complete.
     keep: bool,
     stall: Duration,
     timer: Pin<Box<Sleep>>,
@@ -32,7 +32,7 @@ pub(crate) struct WatchedBody {
 }
 
 impl WatchedBody {
-    /// `bytes_max`: a longer body is an error.
+    /// Starts to watch a body. A body of more than `bytes_max` bytes is an error.
     pub(super) fn new(
         lease: PooledConnection,
         keep: bool,
@@ -74,7 +74,7 @@ impl WatchedBody {
         Ok(())
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes; `None` at the end.
     pub(crate) fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl WatchedBody {
         self.poll_with_timeout(cx, poll, |bytes| bytes.len() as u64)
     }
 
-    /// The next bytes, spliced into `pipe` where possible; `None` at the end.
+    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the end.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl WatchedBody {
             .map(PooledConnection::is_unencrypted_http1)
     }
 
-    /// Ready when bytes or the end can be read.
+    /// Completes when bytes or the end can be read.
     pub(crate) fn poll_readable(
         &mut self,
         cx: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl WatchedBody {
         Poll::Ready(Some(Err(TransportError::Stalled)))
     }
 
-    /// Ready once the stall timeout has elapsed.
+    /// Completes when the stall timeout has elapsed.
     fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting.is_none() {
             let now = Instant::now();

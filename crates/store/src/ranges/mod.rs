@@ -47,7 +47,7 @@ pub(crate) struct RangeCover<E> {
 }
 
 impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
-    /// A cache of at most `bytes_max` bytes; ranges being received do not count.
+    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count.
     pub(crate) fn new(bytes_max: u64) -> RangeCache<K, E> {
         let inner = Mutex::new(RangeCacheState {
             objects: HashMap::new(),

@@ -69,7 +69,7 @@ impl BoundedStream {
     }
 }
 
-/// Groups wanted ranges whose gaps are short enough to be read, too.
+/// Groups wanted ranges with short gaps, which are read together with their gaps.
 fn group_runs(wanted: &VecDeque<Range<u64>>, waste: u64) -> Vec<Vec<Range<u64>>> {
     let mut runs: Vec<Vec<Range<u64>>> = Vec::new();
     for range in wanted {
@@ -100,7 +100,8 @@ async fn stream_windows(
         };
         let mut at = first.start;
         while at < last.end {
-            // Waits until the current window is being read. An error means that the reader is gone.
+            // Waits until the current window is being read. An error means that the reader was
+            // dropped.
             let Ok(place) = to.reserve().await else {
                 return;
             };

@@ -45,7 +45,7 @@ pub(super) struct EndpointTable {
 }
 
 impl EndpointTable {
-    /// The endpoints of `source` and of the options.
+    /// Creates the endpoints of `source` and of the options.
     pub(super) fn new(
         source: &str,
         options: &Options,
@@ -85,8 +85,9 @@ impl EndpointTable {
         })
     }
 
-    /// Returns the endpoints for an object, best first. Endpoints that are up precede the others, in an order
-    /// that is constant for the object, so that caches see it again.
+    /// Returns the endpoints for an object, best first. Endpoints that are up precede the others.
+    /// The order is constant for each object, so that a cache in front of an endpoint gets requests
+    /// for the same objects.
     pub(super) fn ordered_endpoints(&self, key: &Key) -> Vec<Arc<Endpoint>> {
         let route = self.via.iter().find(|(is, _)| is.is_match(key.as_str()));
         let all = route.map_or(&self.direct, |(_, endpoints)| endpoints);
@@ -160,8 +161,8 @@ impl Endpoint {
         Path::parse(full).map_err(|_| Error::NotFound)
     }
 
-    /// Weighted rendezvous hashing: each object has its own order of endpoints, and each endpoint is first for
-    /// its weighted share of objects.
+    /// Returns the endpoint's rank for an object by weighted rendezvous hashing. Each object has
+    /// its own order of endpoints, and each endpoint is first for its weighted share of objects.
     fn weighted_rank(&self, key: &Key) -> f64 {
         let mut hasher = DefaultHasher::new();
         (&self.name, self.prefix.as_ref(), key).hash(&mut hasher);
@@ -193,7 +194,7 @@ impl Endpoint {
         health.failures += 1;
         let now = Instant::now();
         let alone = match health.down {
-            // The first request after a pause, or one that was sent before it.
+            // The endpoint is already paused; a further failure does not extend the pause.
             Some((until, _)) if until > now => return,
             Some((_, before)) => (before * 2).min(DOWN_MAX),
             None if health.failures >= FAILURES_MAX => DOWN,

@@ -40,7 +40,8 @@ impl LatencyHistory {
         }
     }
 
-    /// The time below which this share of the last responses stayed; `None` while there are too few.
+    /// Returns the time below which this share of the last responses stayed; `None` while there are
+    /// too few.
     pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let last = inner.sorted.len().checked_sub(1)?;

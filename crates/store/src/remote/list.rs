@@ -16,7 +16,7 @@ const ENTRIES_TOO_MANY: &str = "the folder has over 65536 entries";
 const PAGE_ENTRIES_MAX: usize = 1000;
 
 impl RemoteCore {
-    /// Lists a folder by name; empty where it does not exist.
+    /// Lists a folder by name; the list is empty if the folder does not exist.
     pub(super) async fn list(self: &Arc<RemoteCore>, key: &Key) -> Result<Vec<FolderEntry>, Error> {
         let entries = self.list_first(key, ENTRIES_MAX + 1).await?;
         match entries.len() > ENTRIES_MAX {

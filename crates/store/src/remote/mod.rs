@@ -1,8 +1,9 @@
 //! Objects over a network: S3, GCS, Azure, HTTP servers that support ranges.
 //!
-//! [`RemoteObject::parts`] looks up the range cache. [`RemoteCore::open_stream`] fetches missing ranges with
-//! one request (`retry`: which of the [`endpoints`], how many attempts, when to hedge). `range_request` checks
-//! each response against the opened version. `resuming_stream` requests the rest of an interrupted response.
+//! [`RemoteObject::parts`] looks up the range cache. [`RemoteCore::open_stream`] fetches missing
+//! ranges with one request. `retry` chooses among the [`endpoints`], and decides about further
+//! attempts and hedged requests. `range_request` checks each response against the opened version.
+//! `resuming_stream` requests the rest of an interrupted response.
 //!
 //! Opening, listing and shared connections use a separate runtime, so that they outlive the calling worker.
 
@@ -46,7 +47,8 @@ use upstream::ConnectionCounts;
 
 /// Bytes that are fetched when an object is opened: the first read of an indexer.
 pub(crate) const HEAD_BYTES: u64 = 64 << 10;
-/// The same for an object that will be read whole. These bytes are not awaited.
+/// Bytes that are fetched when an object is opened to be read whole. Opening waits only for the
+/// first of them.
 pub(crate) const WHOLE_BYTES: u64 = 8 << 20;
 
 /// A library in an object store.
@@ -150,7 +152,7 @@ impl Remote {
         })
     }
 
-    /// `head_bytes`: bytes that are fetched with the same request.
+    /// Opens an object with one request, which also fetches its first `head_bytes` bytes.
     pub(crate) fn open(
         &self,
         key: &Key,
@@ -191,7 +193,8 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Does not wait: the caller may be a task.
+        // Does not wait for the threads: the caller may be an asynchronous task, which must not
+        // block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -206,7 +209,7 @@ impl RemoteCore {
     ) -> Result<T, Error> {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            // Ignores the error: the caller is gone.
+            // Ignores the error: the caller has exited.
             let _ = tell.send(work.await);
         });
         let ended = |_| Error::Broken("the storage threads have exited".into());
@@ -228,7 +231,7 @@ impl RemoteCore {
         self.straight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that may still be reserved.
+    /// Returns the bytes that may still be reserved.
     fn room(&self) -> u64 {
         let most = self
             .options

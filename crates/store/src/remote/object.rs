@@ -72,8 +72,8 @@ impl RemoteObject {
         }))
     }
 
-    /// Creates an object of declared length, and perhaps tag, without a request. The first response decides
-    /// which version it is.
+    /// Creates an object of declared length, and of a declared tag unless that is 0, without a
+    /// request. The first response determines its version.
     pub(super) fn promised(
         core: Arc<RemoteCore>,
         key: Key,
@@ -148,9 +148,10 @@ impl RemoteObject {
         Ok([head, bytes].concat().into())
     }
 
-    /// Reads a range with at most one request and passes the parts with their offsets to `take`, until that
-    /// breaks. Blocks. Holds no more than is being received. While the first bytes are still being received,
-    /// those beyond the range are passed, too.
+    /// Reads a range with at most one request and passes the parts with their offsets to `take`,
+    /// until `take` returns `Break`. Blocks. Holds only the bytes that are being received. While
+    /// the first bytes of the object are still being received, `take` also gets bytes beyond the
+    /// range.
     ///
     /// # Errors
     /// Same as [`Object::read`](crate::Object::read); parts that were passed are correct.
@@ -189,7 +190,7 @@ impl RemoteObject {
         poured.inspect_err(|error| self.record_error(error))
     }
 
-    /// The received start of a range, and the response that continues it, if one does.
+    /// Returns the received start of a range, and the response that continues it, if there is one.
     fn take_beginning(&self, range: &Range<u64>) -> (Bytes, Option<ResumingStream>) {
         let mut head = self.lock_head();
         match head.extends_beyond(range) {
@@ -209,8 +210,8 @@ impl RemoteObject {
         Ok(())
     }
 
-    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to be requested
-    /// next; they are read with the others where they are near.
+    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to
+    /// be requested next; they are read with the others if they are close to them.
     ///
     /// # Errors
     /// Before the first byte: an error of the object or the storage.
@@ -227,8 +228,9 @@ impl RemoteObject {
         parts.inspect_err(|error| self.record_error(error))
     }
 
-    /// Splices a range from the storage's socket to the client's. `None` where the bytes should be cached, are
-    /// already being received, or are better copied: see [`RemoteObject::parts`].
+    /// Splices a range from the storage's socket to the client's. Returns `None` if the bytes
+    /// should be cached, are already being received, or are better copied; then use
+    /// [`RemoteObject::parts`].
     ///
     /// # Errors
     /// Before the first byte: an error of the object or the storage.

@@ -14,12 +14,12 @@ pub(super) struct ObjectHead {
 }
 
 impl ObjectHead {
-    /// A head that has been received completely.
+    /// Creates a head that has been received completely.
     pub(super) fn complete(came: Bytes) -> ObjectHead {
         ObjectHead { came, rest: None }
     }
 
-    /// A head whose start is awaited.
+    /// Waits for the start of a head.
     pub(super) async fn wait_for_data(mut rest: ResumingStream) -> Result<ObjectHead, Error> {
         let came = rest.next().await?.unwrap_or_default();
         Ok(ObjectHead {
@@ -28,7 +28,7 @@ impl ObjectHead {
         })
     }
 
-    /// The received bytes at the start of `range`.
+    /// Returns the received bytes at the start of `range`.
     pub(super) fn slice(&self, range: &Range<u64>) -> Bytes {
         let len = self.came.len() as u64;
         // Within the head's length, which is a usize.

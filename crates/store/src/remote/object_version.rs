@@ -22,7 +22,7 @@ pub(crate) struct PinnedVersion {
 }
 
 impl PinnedVersion {
-    /// The version of an opened object.
+    /// Pins the version of an opened object.
     pub(super) fn from_observed(seen: ObservedVersion) -> PinnedVersion {
         PinnedVersion {
             said: seen.identity,
@@ -30,7 +30,7 @@ impl PinnedVersion {
         }
     }
 
-    /// A declared version.
+    /// Pins a declared version.
     pub(super) fn from_declared(said: ObjectVersion) -> PinnedVersion {
         PinnedVersion {
             said,
@@ -48,7 +48,8 @@ impl PinnedVersion {
         self.seen.get()
     }
 
-    /// Checks that a response is of this version. The first response to a declared object decides it.
+    /// Checks that a response is of this version. The first response to a declared object
+    /// determines the version.
     ///
     /// # Errors
     /// [`Error::Changed`]; [`Error::OtherLength`] or [`Error::Replaced`] where the first response contradicts the
@@ -79,7 +80,7 @@ impl PinnedVersion {
         }
     }
 
-    /// The error for missing bytes: the object changed, or never had its declared length.
+    /// Returns the error for missing bytes: the object changed, or never had its declared length.
     pub(super) fn mismatch_error(&self) -> Error {
         match self.seen.get() {
             Some(_) => Error::Changed,
@@ -109,7 +110,7 @@ impl ObservedVersion {
         ObservedVersion { meta, identity }
     }
 
-    /// The comparable part.
+    /// Returns the fields of the version that can be compared.
     pub(super) fn identity(&self) -> &ObjectVersion {
         &self.identity
     }
@@ -131,7 +132,7 @@ impl ObservedVersion {
         self.strong_tag().is_some() || self.is_dated()
     }
 
-    /// A strong entity tag (RFC 9110 section 8.8.1).
+    /// Returns the entity tag if it is strong (RFC 9110 section 8.8.1).
     fn strong_tag(&self) -> Option<&str> {
         self.meta
             .e_tag

@@ -23,13 +23,13 @@ pub struct Options {
     /// Pipes for responses that are spliced because nothing is cached. Each takes two descriptors and its unsent
     /// bytes. Responses without a pipe are copied.
     pub pipes: usize,
-    /// Gaps of up to this length between two wanted ranges are read with them.
+    /// Longest gap between two wanted ranges that is read together with them.
     pub waste_bytes: u64,
-    /// Retries of a request.
+    /// Most retries of one request.
     pub retries: u32,
-    /// Retries as a share of all requests.
+    /// Most retries as a share of all requests.
     pub retry_share: f64,
-    /// Hedged requests as a share of all requests; 0 disables hedging.
+    /// Most hedged requests as a share of all requests; 0 disables hedging.
     pub hedge_share: f64,
     /// A request is hedged when it is slower than this share of the last ones, such as 0.95.
     pub hedge_percentile: f64,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Ranges of up to this length together are fetched at once and cached. Longer ones are streamed.
 const KEPT_BYTES_MAX: u64 = 32 << 20;
-/// The same for files that are sent unchanged, whose other parts are rarely requested again.
+/// The same limit for files that are sent unchanged: their bytes are rarely requested again.
 const PLAIN_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes that a fetch receives before its readers run on the same thread.
@@ -125,8 +125,8 @@ pub(super) fn start_read_ahead(
     }
 }
 
-/// Returns the flights that contain these extents, and starts to fetch missing ones. `None` without memory
-/// for them.
+/// Returns the flights that contain these extents, and starts to fetch missing ones. Returns `None`
+/// if there is no memory for them.
 fn start_flights(
     object: &Arc<RemoteObject>,
     extents: &[Range<u64>],
@@ -150,7 +150,7 @@ fn start_flights(
     Some(all)
 }
 
-/// A fetch that fills a flight and ends it in every case.
+/// A fetch that fills a flight, and ends the flight even if the fetch is dropped.
 struct FlightFetch {
     object: Arc<RemoteObject>,
     flight: Arc<RangeFlight<Error>>,
@@ -175,7 +175,8 @@ impl FlightFetch {
             ahead += bytes.len();
             self.flight.push(bytes);
             if ahead >= AHEAD_BYTES_MAX {
-                // Lets the readers send the bytes while they are in the core's cache. Their buffer is then free.
+                // Lets the readers send the bytes while they are in the core's cache. Afterwards,
+                // the buffer can be reused.
                 ahead = 0;
                 tokio::task::yield_now().await;
             }
@@ -201,8 +202,9 @@ impl Drop for FlightFetch {
     }
 }
 
-/// Chooses extents that contain all of `wanted`: gaps of up to `waste` bytes are included, and ranges of
-/// `along` that are as near. Sorted and without overlap. `None` if they exceed `most` bytes together.
+/// Chooses extents that contain all of `wanted`: gaps of up to `waste` bytes are included, and
+/// ranges of `along` that are equally close. Sorted and without overlap. `None` if they exceed
+/// `most` bytes together.
 fn choose_extents(
     wanted: &VecDeque<Range<u64>>,
     along: &[Range<u64>],

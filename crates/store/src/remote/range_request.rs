@@ -167,8 +167,8 @@ impl Endpoint {
         }
     }
 
-    /// Classifies an error of `object_store` by the notes taken below it, because its own text quotes URLs and
-    /// responses.
+    /// Classifies an error of `object_store` by the facts recorded below it, because its own text
+    /// quotes URLs and responses.
     pub(super) fn classify_failure(
         &self,
         line: &mut RequestGuard,
@@ -236,7 +236,7 @@ impl Endpoint {
 }
 
 impl ResponseBody {
-    /// The next bytes; `None` at the declared end.
+    /// Returns the next bytes; `None` at the declared end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestFailure> {
         if self.left == 0 {
             return Ok(None);
@@ -253,7 +253,7 @@ impl ResponseBody {
         }
     }
 
-    /// The next bytes, spliced into `pipe` where possible; `None` at the declared end.
+    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the declared end.
     pub(super) async fn next_spliced(
         &mut self,
         pipe: &Pipe,

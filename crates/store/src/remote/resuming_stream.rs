@@ -74,7 +74,7 @@ impl RemoteCore {
 }
 
 impl ResumingStream {
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(first) = self.take_first() {
@@ -90,8 +90,8 @@ impl ResumingStream {
         }
     }
 
-    /// The next bytes, spliced into `pipe` where possible; `None` at the end. Spliced bytes count as received: a
-    /// resumed response continues after them.
+    /// Returns the next bytes, spliced into `pipe` if possible; `None` at the end. Spliced bytes
+    /// count as received: a resumed response continues after them.
     pub(super) async fn next_spliced(&mut self, pipe: &Pipe) -> Result<Option<BodyData>, Error> {
         loop {
             if let Some(first) = self.take_first() {
@@ -107,7 +107,7 @@ impl ResumingStream {
         }
     }
 
-    /// The bytes received with the response's head.
+    /// Takes the bytes received with the response's head.
     fn take_first(&mut self) -> Option<Bytes> {
         let first = self.first.take().filter(|first| !first.is_empty())?;
         self.count_received(first.len() as u64);

@@ -85,7 +85,7 @@ impl RemoteCore {
         }
     }
 
-    /// Fetches a range from any endpoint. `reason`: of the first attempt.
+    /// Fetches a range from any endpoint. `reason` is the reason of the first attempt.
     pub(super) async fn fetch_range(
         self: &Arc<RemoteCore>,
         ask: &RangeRequest,

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Largest balance, so that a pause does not save up for a burst.
+/// Largest balance, so that a quiet period does not allow a burst.
 const TOKENS_MAX: f64 = 10.0;
 
 /// A token bucket: each regular request adds `share` tokens, each additional one takes one.

@@ -69,7 +69,7 @@ pub(super) async fn start(
     core.spawn(async move {
         if let Err(error) = splice_into(&ours, range, reason, (&into, &to), under).await {
             ours.record_error(&error);
-            // Ignores the error: the client is gone.
+            // Ignores the error: the client has disconnected.
             let _ = to.send(Err(error));
         }
     });
@@ -100,14 +100,15 @@ async fn splice_into(
         ahead += came.len();
         left = left.saturating_sub(came.len());
         if left == 0 {
-            // Before the last byte is published, so that a later request starts again.
+            // Releases the claim before the last byte is published, so that a later request can
+            // splice the range.
             under.take();
         }
         if let BodyData::Spliced(_) = came {
             object.core().meter.count_piped(came.len());
         }
         if to.send(Ok(came)).is_err() {
-            // The client is gone, and no other reader can use the bytes.
+            // The client has disconnected, and no other reader can use the bytes.
             break;
         }
         if ahead >= AHEAD_BYTES_MAX {
@@ -166,7 +167,7 @@ impl SplicedData {
 }
 
 impl SpliceClaim {
-    /// `None`: the range is already being spliced.
+    /// Returns `None` if the range is already being spliced.
     fn new(object: &Arc<RemoteObject>, range: &Range<u64>) -> Option<SpliceClaim> {
         let (core, what) = (object.core(), (object.name().clone(), range.clone()));
         let first = core.straight().insert(what.clone());

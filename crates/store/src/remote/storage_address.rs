@@ -165,7 +165,8 @@ fn s3_from_env() -> AmazonS3Builder {
 }
 
 fn plain_http(url: &Url, client: StorageHttpClient) -> object_store::Result<impl ObjectStore> {
-    // Without the last slash: the client would append names behind an empty one (`/films//film.mp4`).
+    // Removes the last slash: otherwise the client would append names after an empty one
+    // (`/films//film.mp4`).
     let mut base = url.clone();
     base.set_path(url.path().trim_end_matches('/'));
     HttpBuilder::new()
@@ -198,7 +199,7 @@ fn hide_credentials(source: &str) -> String {
     }
 }
 
-/// The text of a builder's error, which concerns settings.
+/// Returns the text of a builder's error, which concerns settings.
 fn builder_error_text(error: &object_store::Error) -> String {
     match error {
         object_store::Error::Generic { source, .. } => source.to_string(),

@@ -20,7 +20,7 @@ use crate::storage_meter::Reason;
 pub(super) enum TierFileError {
     /// It is damaged, or contains another object.
     Broken,
-    /// The system does not open it, for example for lack of descriptors.
+    /// The system cannot open it now, for example for lack of descriptors.
     Unknown,
 }
 

@@ -75,14 +75,14 @@ impl<'a> TierFileHeader<'a> {
     }
 }
 
-/// The offset of the body, from the first [`FIXED`] bytes of a file.
+/// Returns the offset of the body, according to the first [`FIXED`] bytes of a file.
 pub(super) fn start(fixed: &[u8]) -> Option<usize> {
     let lens = field_lens(fixed)?;
     let end = FIXED + lens.iter().sum::<usize>() + SUM;
     Some(end.next_multiple_of(PAGE))
 }
 
-/// The checksum of these bytes.
+/// Returns the checksum of these bytes.
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }

@@ -48,7 +48,7 @@ impl Weighter<u64, Arc<TierEntry>> for TierEntryWeigher {
 impl Lifecycle<u64, Arc<TierEntry>> for UnlinkOnEviction {
     type RequestState = ();
 
-    // Unlike `on_evict` not called for replaced entries, whose file has the same name.
+    // Unlike `on_evict`, this is not called for replaced entries, whose file has the same name.
     fn before_evict(&self, (): &mut (), hash: &u64, _: &mut Arc<TierEntry>) {
         // Open readers can finish reading.
         let _ = fs::remove_file(self.0.join(file_name(*hash)));
@@ -103,7 +103,7 @@ impl TierIndex {
         (*found.key == *key).then_some(found)
     }
 
-    /// Adds a file. False: it is evicted at once and removed.
+    /// Adds a file. Returns `false` if it was evicted at once, which removes the file.
     pub(super) fn add(&self, key: &str, shelved: TierEntry) -> bool {
         self.cache.insert(hash_key(key), Arc::new(shelved));
         self.has(hash_key(key), key)

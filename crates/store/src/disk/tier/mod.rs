@@ -1,9 +1,10 @@
 //! Complete objects on disk, behind those in memory.
 //!
-//! Each file describes itself completely, with checksums of header and body. Files are written under another
-//! name and renamed, so that the process may be killed at any time. A file of an earlier run is checked before
-//! its first use, because the machine may have stopped, too. An index in memory is read from the files in the
-//! background at startup. It evicts by the same policy as the memory cache. A folder belongs to one process.
+//! Each file describes itself completely, with checksums of header and body. Files are written
+//! under another name and renamed, so that the process may be killed at any time. A file of an
+//! earlier run is checked before its first use, because a crash of the machine may have damaged it.
+//! An index in memory is read from the files in the background at startup. It evicts by the same
+//! policy as the memory cache. A folder belongs to one process.
 
 mod file;
 mod format;
@@ -51,7 +52,7 @@ struct TierState {
     queue: WriteQueue,
     meter: Arc<Meter>,
     counts: [AtomicU64; 3],
-    /// Locked as long as the folder is ours.
+    /// A file that is locked while this process owns the folder.
     _lock: File,
 }
 
@@ -82,8 +83,9 @@ const DROPPED: usize = 1;
 const BROKEN: usize = 2;
 
 impl DiskTier {
-    /// Opens a folder, creates it for this user only if necessary, and starts to read its files. Stores about
-    /// `bytes_max`, with at most `waiting_bytes_max` in memory that wait to be written.
+    /// Opens a folder and starts to read its files. Creates it, readable for this user only, if it
+    /// does not exist. Stores about `bytes_max` bytes on disk, and queues at most
+    /// `waiting_bytes_max` bytes in memory.
     ///
     /// # Errors
     /// When it cannot be created, or belongs to another process.
@@ -120,7 +122,8 @@ impl DiskTier {
         })
     }
 
-    /// Stores an object in the background, in place of any other under its key. False: the queue is full.
+    /// Stores an object in the background, in place of any other under its key. Returns `false` if
+    /// the queue is full.
     pub fn put(&self, object: TierObject) -> bool {
         let taken = self.shared.queue.push(object);
         if !taken {
@@ -262,7 +265,7 @@ impl TierState {
                 if self.index.add(&object.key, shelved) {
                     self.count_event(WRITTEN);
                 }
-                // A purge from now on finds the object in the index.
+                // A later purge finds the object in the index.
                 if job.is_doomed() {
                     self.index.remove(hash_key(&object.key), &object.key);
                 }

@@ -16,7 +16,7 @@ pub(super) struct WriteQueue {
 #[derive(Debug, Default)]
 struct WriteQueueState {
     waiting: VecDeque<Arc<WriteJob>>,
-    /// Keys being written.
+    /// The object that is being written.
     current: Option<Arc<WriteJob>>,
     bytes: u64,
     closed: bool,
@@ -51,7 +51,7 @@ impl WriteQueue {
         }
     }
 
-    /// Adds an object. False: the queue is full. One object always fits.
+    /// Adds an object. Returns `false` if the queue is full. One object always fits.
     pub(super) fn push(&self, object: TierObject) -> bool {
         let mut inner = self.lock();
         let bytes = inner.bytes.saturating_add(object.body.len());
