@@ -36,7 +36,7 @@ const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
 pub struct RuleApplier {
     rules: Arc<RuleSet>,
     sampler: TcpSampler,
-    /// Access records contain CMCD.
+    /// Whether access records contain CMCD.
     records_cmcd: bool,
     matches: CounterFamily,
     refused: CounterFamily,
@@ -57,7 +57,7 @@ impl RuleApplier {
         }
     }
 
-    /// Returns the same with other rules.
+    /// Returns an applier with other rules and the same counters.
     pub fn with_rules(&self, rules: Arc<RuleSet>) -> RuleApplier {
         RuleApplier {
             rules,

@@ -46,7 +46,7 @@ struct BlockCursor {
     body: BlockBody,
     at: u64,
     end: u64,
-    /// GrowingReader of a block that is still growing.
+    /// Reader of a block that is still growing.
     reader: Option<GrowingReader>,
 }
 

@@ -15,7 +15,7 @@ use crate::object_body::ObjectBody;
 const ENTRY_BYTES: u64 = 1024;
 /// Approximate size of an object's prepared hit headers without their text.
 const PREPARED_BYTES: u64 = 768;
-/// Limit on the variants of one URL. The oldest is evicted.
+/// Limit on the variants of one URL. A further one evicts the oldest.
 const VARIANTS_MAX: usize = 64;
 
 /// The value of a key in the memory tier.
@@ -27,10 +27,11 @@ pub enum CacheEntry {
     Block(Arc<ObjectBody>),
     /// The URL has variants: the values of these headers select one.
     Variants(Arc<VariantIndex>),
-    /// A recent response was not shareable. Until then, requests do not wait for each other.
+    /// A recent response was not shareable. Requests do not wait for each other until `until`.
     Unshareable {
         until: Instant,
-        /// Requests do not probe for a shareable response either, because a probe costs too much.
+        /// Whether requests also do not probe for a shareable response, because a probe costs too
+        /// much.
         always_pass: bool,
     },
 }
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(
             varies.insert_variant(&key(0)),
             None,
-            "known already, and young again"
+            "a known variant becomes the newest one"
         );
         assert_eq!(varies.insert_variant(&key(999)), Some(key(1)));
     }

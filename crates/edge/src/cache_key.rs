@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName};
 
 /// The properties that two requests must share to get the same response. Cheap to clone.
 ///
-/// The text is the host (where it is forwarded) and the target, followed by one line per header in
+/// The text is the host (if it is forwarded) and the target, followed by one line per header in
 /// Vary. Neither a host nor a target can contain a line break.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheKey(Arc<str>);

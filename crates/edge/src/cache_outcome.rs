@@ -47,7 +47,7 @@ impl UncacheableReason {
     }
 }
 
-/// The reason why a cached response was not used without asking the origin.
+/// The reason why a cached response could not be used without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RevalidationReason {
     /// The response is stale.
@@ -84,7 +84,7 @@ impl RevalidationReason {
 /// The reason why a request bypassed the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassReason {
-    /// The method is neither `GET` nor `HEAD`, or it is `HEAD` and no cached object answers it.
+    /// The method is neither `GET` nor `HEAD`, or it is `HEAD` and no cached object can be used.
     Method,
     /// The request contains `no-store`.
     RequestNoStore,
@@ -135,7 +135,7 @@ impl StaleReason {
     }
 }
 
-/// The reason why the origin was asked.
+/// The reason why a request needed the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissReason {
     /// Nothing is cached for this URL.
@@ -157,7 +157,7 @@ impl MissReason {
     }
 }
 
-/// The part of the cache in a response.
+/// The part that the cache had in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// A fresh object in memory was served.
@@ -176,7 +176,7 @@ pub enum CacheOutcome {
     Pass(PassReason),
     /// A rule with `deny` matched.
     Denied,
-    /// The edge answered by itself: health, metrics, or a rejected request.
+    /// The edge responded without cache and origin: health, metrics, or a rejected request.
     Local,
 }
 

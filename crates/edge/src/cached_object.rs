@@ -39,7 +39,7 @@ pub struct CachedObject {
     pub is_purged: AtomicBool,
     /// Number of responses from this object.
     pub use_count: AtomicU64,
-    /// The object was used a second time, so it was moved to the arena and to disk.
+    /// Whether the object was used a second time, which moved it to the arena and wrote it to disk.
     pub is_reused: AtomicBool,
     /// Prepared headers of a hit, with the age in seconds for which they are valid.
     pub hit_headers: ArcSwapOption<(u64, HeaderMap)>,

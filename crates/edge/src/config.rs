@@ -31,7 +31,7 @@ pub struct EdgeSettings {
     pub memory_bytes: u64,
     /// Folder and limit of the disk tier.
     pub disk: Option<(PathBuf, u64)>,
-    /// Forward the client's Host, and add it to the key.
+    /// Whether to forward the client's Host, and to add it to the key.
     pub client_host: bool,
     /// Request headers to forward in addition to the usual ones.
     pub forward: Vec<HeaderName>,

@@ -38,8 +38,8 @@ pub fn respond_with_object(
     Some(response)
 }
 
-/// Returns the headers of a response from an object. Those of a hit change once per second, with
-/// the age, and are prepared.
+/// Returns the headers of a response from an object. The headers of a hit change once per second,
+/// with the age, so they are stored for the hits of that second.
 fn response_headers(object: &CachedObject, outcome: CacheOutcome) -> HeaderMap {
     let age_s = object.age_s();
     if outcome != CacheOutcome::Hit {

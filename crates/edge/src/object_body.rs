@@ -11,8 +11,8 @@ use crate::disk_body::DiskBody;
 
 /// Size of a chunk: large enough for few system calls, small enough to allocate quickly.
 const PIECE_BYTES: usize = 1 << 20;
-/// Received chunks are kept as they are if their mean size is at least this. Each chunk costs some
-/// hundred bytes of memory and an entry in a system call.
+/// Received chunks are stored as they are if their mean size is at least this. Each chunk costs
+/// some hundred bytes of memory and an entry in a system call.
 const LEFT_BYTES_MIN: u64 = 16 << 10;
 /// Bodies below this size are copied into the socket: the extra system call and the unused part of
 /// a page cost as much as the copy.

@@ -108,8 +108,8 @@ impl Edge {
             soft
         });
         let meant = meant.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Disk follows memory, because evicted objects are on their way there. A soft purge removes
-        // them, too.
+        // The disk tier is purged after memory, because evicted objects move from memory to disk. A
+        // soft purge also removes objects on disk.
         let filed = self
             .disk
             .purge_entries(|key, tags| what.matches_disk_entry(key, tags));

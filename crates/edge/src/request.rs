@@ -33,7 +33,8 @@ impl Edge {
         request: Request<Incoming>,
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> {
-        // Outside of the future, which would otherwise reserve space for the request twice.
+        // Splits the request outside of the future, which would otherwise reserve space for it
+        // twice.
         let (parts, mut body) = request.into_parts();
         async move { self.handle_parts(worker, &parts, &mut body, &conn).await }
     }

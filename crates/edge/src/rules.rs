@@ -36,7 +36,7 @@ pub struct Rule {
     /// The condition as written.
     pub source: String,
     when: Program,
-    /// The condition uses `tcp`.
+    /// Whether the condition uses `tcp`.
     needs_tcp: bool,
     request_actions: RequestActions,
     congestion: Option<String>,

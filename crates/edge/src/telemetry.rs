@@ -117,7 +117,8 @@ impl RequestTelemetry {
         }
     }
 
-    /// Updates the gauges and renders all metrics. `kept` contains the bytes and objects in memory.
+    /// Updates the gauges and renders all metrics. `kept` provides the number of bytes and objects
+    /// in memory.
     pub fn render_metrics<K, T>(
         &self,
         kept: (u64, usize),

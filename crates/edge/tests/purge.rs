@@ -224,7 +224,7 @@ fn a_purge_during_a_revalidation_prevents_storage() {
     assert_eq!(
         client.read_response("GET").text(),
         "old",
-        "for whoever asked before"
+        "for the client that sent its request before the purge"
     );
     client.send("GET", "/a", &[]);
     let again = origin.next_request();

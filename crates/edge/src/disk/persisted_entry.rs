@@ -231,7 +231,7 @@ mod tests {
         else {
             panic!("it is an object");
         };
-        assert_eq!(back.lifetime.age.as_secs(), 5, "the clock was put back");
+        assert_eq!(back.lifetime.age.as_secs(), 5, "the clock was set back");
         assert_eq!(PersistedEntry::from_json(b"{}"), None);
     }
 }

@@ -40,7 +40,7 @@ pub struct CacheDirectives {
     pub min_fresh: Option<Duration>,
     /// `only-if-cached` of a request: do not contact the origin.
     pub only_if_cached: bool,
-    /// The directives are from CDN-Cache-Control, which replaces the others (RFC 9213).
+    /// Whether the directives are from CDN-Cache-Control, which replaces the others (RFC 9213).
     pub targeted: bool,
 }
 

@@ -13,9 +13,9 @@ use crate::cache_outcome::UncacheableReason;
 pub struct ExchangeFacts<'a> {
     /// Method of the request. Only responses to `GET` are stored.
     pub method: &'a Method,
-    /// The request contains Authorization.
+    /// Whether the request contains Authorization.
     pub has_authorization: bool,
-    /// The request contains Cookie. Its response then gets no heuristic lifetime.
+    /// Whether the request contains Cookie. Its response then gets no heuristic lifetime.
     pub has_cookies: bool,
     /// Time from the request to the response head.
     pub delay: Duration,
@@ -24,7 +24,7 @@ pub struct ExchangeFacts<'a> {
 /// The operator's defaults for responses without directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreshnessPolicy {
-    /// Lifetime of 404 and 410 without a lifetime of their own.
+    /// Lifetime of 404 and 410 responses that declare none.
     pub negative: Duration,
     /// Limit on the lifetime derived from Last-Modified.
     pub heuristic_max: Duration,
@@ -158,8 +158,8 @@ fn check_prohibitions(
     {
         return Err(UncacheableReason::Authorization);
     }
-    // A cookie is for one client. The standard does not forbid to store it, but all shared caches
-    // refuse.
+    // A cookie is for one client. The standard does not forbid storing it, but all shared caches
+    // refuse to.
     if headers.contains_key(header::SET_COOKIE) {
         return Err(UncacheableReason::SetCookie);
     }

@@ -25,7 +25,7 @@ pub struct OriginHealth {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HealthState {
-    /// The origin gets requests. The time is the end of its last suspension.
+    /// The origin gets requests. The time is the end of its last suspension, if there was one.
     Active(Option<Instant>),
     /// The origin is suspended until this time. The number counts failed trials since the
     /// suspension.
@@ -46,7 +46,8 @@ pub enum HealthChange {
     Recovered,
 }
 
-/// Share of a suspended origin that is tried, and of one that has just recovered.
+/// Share of requests that a suspended origin gets as a trial, and that a recovered one gets at
+/// first.
 const TRIAL_SHARE: f64 = 0.05;
 /// Successful probes in a row that end a suspension.
 const PROBES_MIN: u32 = 2;

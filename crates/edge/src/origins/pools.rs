@@ -46,7 +46,7 @@ impl OriginPool {
     /// Creates a pool.
     ///
     /// # Errors
-    /// A description of the invalid URL or path, or of the missing URL.
+    /// A message about the invalid URL or path, or about the missing URL.
     pub fn new(
         origins: &[String],
         balance: BalanceMethod,
@@ -76,7 +76,7 @@ impl OriginPool {
     /// Replaces the certificate authorities by those of a file, if one is given.
     ///
     /// # Errors
-    /// A description of an unreadable or empty file.
+    /// A message about the unreadable or empty file.
     pub fn with_authorities_file(self, file: Option<&Path>) -> Result<OriginPool, String> {
         let Some(file) = file else {
             return Ok(self);

@@ -36,7 +36,7 @@ impl Edge {
         respond(facts, object, outcome, upstream_us, blocks)
     }
 
-    /// Responds with an object that is stored as a whole.
+    /// Responds with an object that is not stored in blocks.
     pub(super) fn deliver_hit(
         &self,
         facts: &RequestFacts<'_>,

@@ -36,7 +36,8 @@ impl Edge {
         worker: usize,
         facts: &RequestFacts<'_>,
     ) -> ServedResponse {
-        // No other method has a cached response. Their bodies are not read.
+        // Responses to other methods (here `OPTIONS`) are never cached. The body of the request is
+        // not read.
         if ![Method::GET, Method::HEAD].contains(facts.method) {
             return Box::pin(self.pass(worker, facts, PassReason::Method)).await;
         }

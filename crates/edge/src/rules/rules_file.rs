@@ -25,7 +25,7 @@ struct RulesFile {
     rule: Vec<RuleTable>,
     #[serde(default)]
     networks: BTreeMap<String, Vec<Spanned<String>>>,
-    /// Only the names are used here.
+    /// The pools; rules use only their names.
     #[serde(default)]
     pool: BTreeMap<String, toml::Value>,
 }

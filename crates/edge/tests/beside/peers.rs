@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Ended when dropped.
+/// A server process that is stopped when dropped.
 pub struct PeerServer {
     child: Child,
     pub address: SocketAddr,
@@ -70,7 +70,7 @@ impl PeerServer {
 
 impl Drop for PeerServer {
     fn drop(&mut self) {
-        // Its children end with it, other than after SIGKILL.
+        // SIGTERM, unlike SIGKILL, lets the server stop its children.
         let pid = self.child.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = self.child.wait();

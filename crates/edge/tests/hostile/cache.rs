@@ -64,8 +64,8 @@ fn no_unkeyed_header_reaches_the_origin_of_a_cacheable_response() {
     }
 }
 
-/// The origin varies its response by a header without Vary. Where the response reveals it, because
-/// only one page may read it or only some clients can decode it, the response is not for all.
+/// The origin varies its response by a header but sends no Vary. If the response reveals this,
+/// because only one page may read it or only some clients can decode it, it is not shared.
 #[test]
 fn implied_variants_are_not_shared() {
     let (address, seen) = ScriptedOrigin::start_with(|asked| {
@@ -194,7 +194,7 @@ fn static_looking_paths_do_not_make_responses_cacheable() {
         .collect();
     assert!(
         targets.contains(&"/static/%2e%2e/me".to_owned()),
-        "paths go on as they came: {targets:?}"
+        "paths are forwarded unchanged: {targets:?}"
     );
 }
 

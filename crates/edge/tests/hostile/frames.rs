@@ -220,7 +220,8 @@ type FieldCase = (
     &'static [(&'static str, &'static str)],
 );
 
-/// Requests that become others when written as HTTP/1.1 (RFC 9113 sections 8.2.1, 8.2.2).
+/// Requests that would have another meaning when written as HTTP/1.1 (RFC 9113 sections 8.2.1,
+/// 8.2.2).
 #[test]
 fn an_http2_request_never_becomes_two_http1_requests() {
     let cases: &[FieldCase] = &[

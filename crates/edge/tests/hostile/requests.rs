@@ -88,7 +88,11 @@ fn a_request_body_hides_no_second_request() {
             }
             let count = answers.matches("HTTP/1.1 2").count();
             assert!(count <= 1, "{text:?}: {answers}");
-            assert_eq!(edge.get_path("/well").status, 200, "it lives on");
+            assert_eq!(
+                edge.get_path("/well").status,
+                200,
+                "the edge still serves requests"
+            );
         }
     }
 }

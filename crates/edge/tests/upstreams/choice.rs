@@ -19,7 +19,7 @@ fn each_file_has_one_origin_and_all_edges_agree() {
         assert_eq!(body, other.get_path(&format!("{path}?x")).text());
         bodies.insert(body);
     }
-    assert_eq!(bodies.len(), 3, "all have work");
+    assert_eq!(bodies.len(), 3, "every origin gets requests");
 }
 
 #[test]

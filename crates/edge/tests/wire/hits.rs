@@ -31,7 +31,11 @@ fn the_second_request_is_a_hit() {
     );
     assert_eq!(miss.header("x-hop"), None);
     let age = miss.header("age");
-    assert_eq!(age.as_deref(), Some("7"), "a cache before us had it");
+    assert_eq!(
+        age.as_deref(),
+        Some("7"),
+        "a cache between origin and edge added an age"
+    );
     edge.wait_for_metric("headwater_cache_objects", 1);
     let hit = client.request("GET", "/a?x=1&CMCD=bl%3D1", &[]);
     assert_eq!((hit.status, hit.text().as_str()), (200, "abc"));
@@ -65,7 +69,7 @@ fn complete_objects_answer_ranges_conditions_and_head() {
     assert_eq!(
         client.read_response("GET").status,
         304,
-        "it is what the client has"
+        "the client's copy is current"
     );
     edge.wait_for_metric("headwater_cache_objects", 1);
     for (method, headers, status, body) in [

@@ -28,7 +28,7 @@ fn a_client_that_does_not_read_delays_no_other() {
     );
     assert!(
         slow.read_response("GET").body == make_bytes(0, LEN),
-        "late, and right"
+        "late but correct"
     );
     assert_eq!(origin.request_count(), 1);
 }

@@ -68,7 +68,7 @@ fn stale_responses_are_served_during_revalidation() {
     assert_eq!(
         origin.request_count(),
         2,
-        "one question, however many asked"
+        "one origin request for all clients"
     );
 }
 
