@@ -19,8 +19,8 @@ export const sleep = (ms) => new Promise((done) => { setTimeout(done, ms); });
 const once = (target, name) => new Promise((done) => { target.addEventListener(name, done, { once: true }); });
 
 /**
- * Returns the seconds to subtract from served times. With priming, served times start before 0 of the
- * film, and MSE drops everything before 0. Audio may lose its priming, but video must stay complete.
+ * Returns the seconds to subtract from the times in segments. MSE drops everything before 0. Audio may
+ * lose its priming, which starts before the film does, but video must stay complete.
  */
 export function offsetOf(title) {
   const zero = (title.zero_ms ?? 0) / 1000;

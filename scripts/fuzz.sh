@@ -27,7 +27,8 @@ cargo fuzz build ${only:+"$only"} > target/fuzz-finds/build.log 2>&1 || {
   exit 1
 }
 
-# fuzz TARGET: finds and the grown corpus go to target/; only the seeds in fuzz/corpus are committed.
+# fuzz TARGET: writes failing inputs and new corpus files to target/; only the seeds in fuzz/corpus are
+# committed.
 fuzz() {
   local target=$1 log=target/fuzz-finds/$1.log seeds=() runs
   mkdir -p "target/fuzz-corpus/$target"

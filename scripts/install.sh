@@ -47,7 +47,7 @@ install_rust() {
   fi
 }
 
-# A C toolchain, and what fetches Rust and the players of others.
+# A C toolchain, and the programs that download Rust and the JavaScript players.
 need cc gcc libc6-dev
 need curl curl ca-certificates
 if [ "$purpose" != run ]; then

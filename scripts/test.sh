@@ -28,7 +28,8 @@ section() {
   cpu_before=$cpu_seconds
   shift 2
   printf '\n== %s ==\n' "$name"
-  # In a process group of its own, which the terminal's interrupt does not reach: the trap does.
+  # `timeout` puts the command into its own process group. Ctrl-C does not reach that group, so the trap
+  # ends it.
   exec {out}> >(tee "$logs/$name.log")
   tee=$!
   timeout --kill-after=20 "${minutes}m" "$@" >&"$out" 2>&1 &
@@ -54,7 +55,7 @@ install() {
   rustup component add rustfmt clippy 2>/dev/null || true
   cargo --version && ffmpeg -hide_banner -version | head -n 1
 }
-# Tools, servers and players of others, which the sections from `tests` on use.
+# Downloads the tools, servers and players that the section `tests` and the later ones use.
 download() {
   local script status=0
   for script in players storage nats nbmp packager schema api modules; do scripts/$script.sh; done

@@ -13,7 +13,7 @@ fonts=${FONTS:-/usr/share/fonts/truetype/dejavu}
 thin=$fonts/DejaVuSans-ExtraLight.ttf
 mono=$fonts/DejaVuSansMono.ttf
 
-# A still sky: colour at the top, colour at the bottom ("r g b").
+# Draws a sky. Arguments: the colours at the top and at the bottom ("r g b").
 sky() {
     set -- $1 $2
     echo "color=black:s=960x1080:r=25:d=0.04,format=rgba,geq=r='$1+($4-$1)*Y/H':g='$2+($5-$2)*Y/H':b='$3+($6-$3)*Y/H':a=255,scale=1920:1080,loop=-1:1:0,setpts=N/25/TB"

@@ -23,7 +23,7 @@ fn append_command(page: &mut String, path: &[String]) {
     }
 }
 
-/// The names in the help's list of commands, without `help` itself.
+/// Returns the names in the help's list of commands, without `help` itself.
 fn listed_commands(help: &str) -> Vec<String> {
     let list = help.split_once("\nCommands:\n").unwrap_or_default().1;
     list.lines()

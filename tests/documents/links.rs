@@ -31,10 +31,32 @@ fn the_book_lists_every_page_of_documentation() {
         .collect();
     let unlisted: Vec<_> = committed_pages()
         .into_iter()
-        .filter(|page| page.starts_with(&docs) && !page.starts_with(docs.join("results")))
-        .filter(|page| *page != summary && !listed.contains(page))
+        .filter(|page| page.starts_with(&docs) && *page != summary && !listed.contains(page))
         .collect();
     assert!(unlisted.is_empty(), "not in docs/SUMMARY.md: {unlisted:?}");
+}
+
+/// mdBook publishes the files below `docs` only, so a link to another file leads nowhere on the site.
+#[test]
+fn links_of_the_book_stay_in_the_book() {
+    let docs = project_root().join("docs");
+    let mut leaving = Vec::new();
+    for page in committed_pages() {
+        let Ok(name) = page.strip_prefix(&docs) else {
+            continue;
+        };
+        for link in relative_links(&read_text(&page)) {
+            let above = Path::new(&link).iter().filter(|part| *part == "..");
+            if above.count() >= name.iter().count() {
+                leaving.push(format!("docs/{}: {link}", name.display()));
+            }
+        }
+    }
+    assert!(
+        leaving.is_empty(),
+        "use code text instead:\n{}",
+        leaving.join("\n")
+    );
 }
 
 fn committed_pages() -> Vec<PathBuf> {
@@ -54,7 +76,7 @@ fn committed_pages() -> Vec<PathBuf> {
     pages.filter(|page| page.is_file()).collect()
 }
 
-/// Targets of inline links and images, without those that name a scheme.
+/// Returns the targets of inline links and images, except those with a scheme.
 fn relative_links(text: &str) -> Vec<String> {
     let prose = without_code(text);
     prose
@@ -72,7 +94,7 @@ fn without_code(text: &str) -> String {
     joined.split('`').step_by(2).collect::<Vec<_>>().join("")
 }
 
-/// Why a link leads nowhere.
+/// Returns the reason why a link leads nowhere, or None for a correct link.
 fn find_fault(page: &Path, link: &str) -> Option<&'static str> {
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
     let target = match file {
@@ -92,7 +114,7 @@ fn find_fault(page: &Path, link: &str) -> Option<&'static str> {
     (anchored && !anchors().iter().any(|anchor| anchor == heading)).then_some("no such heading")
 }
 
-/// The anchor of a heading, as GitHub and mdBook derive it.
+/// Returns the anchor of a heading, as GitHub and mdBook derive it.
 fn anchor_of(line: &str) -> Option<String> {
     let title = line.strip_prefix('#')?.trim_start_matches('#').trim();
     let kept = title.to_lowercase();

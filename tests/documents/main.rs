@@ -16,7 +16,7 @@ mod settings;
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the project.
+/// Returns the root folder of the repository.
 fn project_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -11,7 +11,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Lets the server finish, as SIGTERM does, and waits for it.
+    /// Sends SIGTERM and waits until the server has exited with success.
     pub fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());

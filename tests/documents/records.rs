@@ -41,7 +41,7 @@ fn every_field_of_a_record_is_documented() {
     assert!(missing.is_empty(), "not in docs/records.md: {missing:?}");
 }
 
-/// The names in backquotes on the page.
+/// Returns the names in backquotes on the page.
 fn documented_names() -> BTreeSet<String> {
     let page = read_text(&project_root().join("docs/records.md"));
     page.split('`')
@@ -51,7 +51,7 @@ fn documented_names() -> BTreeSet<String> {
         .collect()
 }
 
-/// Each field that occurs, as `record.field`.
+/// Returns each field that occurs, as `record.field`.
 fn written_fields(records: &str) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     for line in records.lines().filter(|line| !line.is_empty()) {

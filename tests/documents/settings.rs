@@ -1,7 +1,7 @@
 //! `docs/reference/settings.md`: every setting of the servers, from its one declaration.
 
-/// Writes the table of one command's settings. The tables of declarations have the same shape in both
-/// programs, but the type's crate is not a dependency of this package: a macro needs no name for it.
+/// Writes the table of one command's settings. This is a macro because a function would have to name
+/// the type `Setting`, whose crate is not a dependency of this package.
 macro_rules! append_settings {
     ($page:ident, $title:literal, $tables:expr) => {
         $page += concat!(

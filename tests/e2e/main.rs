@@ -29,7 +29,7 @@ mod hls_playlists;
 #[path = "../support/nginx.rs"]
 mod nginx;
 mod probe_cache;
-// The tests of `store` use more of these servers.
+// The tests of `store` use the functions that no test here uses.
 #[allow(dead_code)]
 #[path = "../../crates/store/tests/conform/servers.rs"]
 mod servers;

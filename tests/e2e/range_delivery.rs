@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns bytes without the period of pages or packets, so that a misplaced byte is detected.
+/// Returns bytes that do not repeat at page or packet boundaries, so that a misplaced byte is detected.
 fn make_noise(seed: u32, len: usize) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {

@@ -82,7 +82,7 @@ impl HeadwaterServer {
         HeadwaterServer { child, addr }
     }
 
-    /// The most memory that the process had resident so far.
+    /// Returns the peak resident memory of the process.
     pub fn peak_memory_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
@@ -273,8 +273,8 @@ pub fn fixtures_folder() -> Option<&'static Path> {
     .as_deref()
 }
 
-/// Returns the path of a film. Reports a skip and returns None when the installed encoders could not
-/// make it.
+/// Returns the path of a film. Reports a skip and returns None if the installed
+/// encoders cannot make this film.
 pub fn fixture_path(name: &str) -> Option<PathBuf> {
     let path = fixtures_folder()?.join("library").join(name);
     if !path.exists() {

@@ -11,7 +11,7 @@ import { binary } from './support.mjs';
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-hdr-'));
 let server;
 
-// A server that responds after as many milliseconds as the path names.
+// A server whose delay in milliseconds is in the path.
 before(async () => {
   const { Worker } = await import('node:worker_threads');
   server = new Worker(`

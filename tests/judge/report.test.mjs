@@ -112,7 +112,7 @@ test('every plot of a report is drawn', async (t) => {
       return { name: element.getAttribute('aria-label'), coloured };
     }));
     assert.deepEqual(faults, []);
-    // time 2 × 2, bars 2, box 1, ecdf 2, percentiles 2, fit 2
+    // Plots by kind: time 2 × 2, bars 2, box 1, ecdf 2, percentiles 2, fit 2.
     assert.equal(panels.length, 13, JSON.stringify(panels));
     for (const { name, coloured } of panels) assert.ok(coloured > 20, `${name}: ${coloured} coloured points`);
     assert.equal(await page.locator('table.map tbody td').count(), 2);
