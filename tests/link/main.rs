@@ -1,4 +1,4 @@
-//! `headwater lab link` as its users type it.
+//! The command line of `headwater lab link`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// `headwater serve` at the server's end, with the built-in film.
+/// Starts `headwater serve` with the built-in film at the server's end.
 fn serve(bed: &Bed) -> Child {
     let mut command = bed.at_server(env!("CARGO_BIN_EXE_headwater"));
     command.args(["serve", "--listen", &format!("{SERVER}:80")]);
@@ -33,7 +33,7 @@ fn serve(bed: &Bed) -> Child {
     child
 }
 
-/// Waits until a process has ended that is none of ours, or fails.
+/// Waits until a process that is not our child has exited. Panics after 30 s.
 fn gone(pid: u32) {
     let began = Instant::now();
     while Path::new(&format!("/proc/{pid}")).exists() {
@@ -53,7 +53,7 @@ fn a_server_and_requests_over_a_link() {
     let mut load = bed.at_client(env!("CARGO_BIN_EXE_headwater"));
     load.args(["load", "rate", &url, "--rate", "20", "--duration", "1s"]);
     load.args(["--expect", "errors = 0", "--expect", "requests = 20"]);
-    // There and back takes 20 ms: nothing can be faster.
+    // The round trip takes 20 ms, so no response can be faster.
     load.args(["--expect", "p50 >= 20ms"]);
     let output = load.output().unwrap();
     assert!(
@@ -65,7 +65,7 @@ fn a_server_and_requests_over_a_link() {
     let report = bed.end();
     assert!(report["down"]["delivered"].as_u64() > Some(20), "{report}");
     assert_eq!(report["shape"]["down"]["delay_ms"], 10.0, "{report}");
-    // The server was ended with the link: politely, so that it left with success.
+    // The link sent SIGTERM to the server when it ended, so the server exited with success.
     assert!(server.wait().unwrap().success());
 }
 
@@ -88,7 +88,7 @@ fn nothing_stays_when_the_link_is_killed() {
     let Some(mut bed) = Bed::start("nothing_stays_when_the_link_is_killed", &[]) else {
         return;
     };
-    // A shell with a child, and one that does not listen to polite words.
+    // A shell with a child process, and a shell that ignores SIGTERM.
     let mut busy = bed.at_client("sh");
     busy.args(["-c", "sleep 600 & echo $!; wait"]);
     let mut busy = busy.stdout(Stdio::piped()).spawn().unwrap();
