@@ -21,7 +21,7 @@ for file in "$@"; do
   "$headwater" lab run "$file" --out "$out" $size > "$out.log" 2>&1
   status=$?
   # The findings are at the start of the report.
-  [ ! -e "$out/report.md" ] || sed -n '3,/^The question/{/^The question/!p}' "$out/report.md"
+  [ ! -e "$out/report.md" ] || sed -n '3,/^Question/{/^Question/!p}' "$out/report.md"
   [ $status -le 1 ] || tail -n 3 "$out.log"
   # A finding that was not reproduced is a result too; a failed measurement is not.
   if [ -e "$out/report.json" ] && [ $status -le 1 ]; then

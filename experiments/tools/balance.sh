@@ -1,6 +1,6 @@
 #!/bin/sh
-# balance.sh PORT ORIGIN…: HAProxy, which gives each request to the origin that its path's hash
-# says, unless that one has more than its share under way.
+# balance.sh PORT ORIGIN…: HAProxy, which chooses an origin by a consistent hash of the path, and another
+# one if that origin has more than its share of the current requests.
 set -eu
 port=$1
 shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cache.sh STORAGE PORT: document 2's caching layer in front of https://STORAGE. It keeps server
-# manifests and index MP4s, whole answers to each range, and passes the rest on.
+# cache.sh STORAGE PORT: document 2's caching layer in front of https://STORAGE. It caches
+# server manifests and index MP4s, one response per range, and forwards all other requests.
 set -eu
 mkdir -p temp kept
 pass="proxy_pass https://storage; proxy_http_version 1.1; proxy_set_header Connection '';

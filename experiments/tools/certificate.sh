@@ -1,5 +1,5 @@
 #!/bin/sh
-# certificate.sh ADDRESS…: a key and a certificate for these IP addresses, in this folder.
+# certificate.sh ADDRESS…: creates a key and a certificate for these IP addresses in this folder.
 set -eu
 names=$(printf ',IP:%s' "$@")
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=storage \

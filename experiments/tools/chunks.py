@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""chunks.py: asks an edge for chunks, one after the other, and joins what TCP saw of each.
+"""chunks.py: requests chunks from an edge, one after the other, and joins the TCP records of each.
 
-Every request carries an id of its own; the edge's records (docs/records.md) are joined to it by that.
-Prints one JSON object: seconds from asking (and connecting) to the last byte, bytes sent again, TCP's
-figures at the first chunk's start and end, and those of the last one's CMSD header and the metrics.
+Every request has a unique id, which joins it to the edge's records (docs/records.md). Prints one JSON
+object: seconds from the request (including the connection) to the last byte, retransmitted bytes, the TCP
+figures at the start and the end of the first chunk, and those of the last CMSD header and the metrics.
 
   chunks.py http://10.77.0.2/1.m4s --records edge.jsonl --chunks 3 --cmcd 'bl=3000,tb=6000'
 """
@@ -29,64 +29,64 @@ def main():
     for _ in range(args.chunks):
         if client is None or not args.keep:
             client = HTTPConnection(url.hostname, url.port or 80, timeout=args.timeout)
-        chunks.append(chunk(client, url, args))
-        # Open until then: of a connection that is gone nothing can be seen.
-        chunks[-1]["tcp"] = joined(pathlib.Path(args.records), chunks[-1]["id"])
+        chunks.append(fetch_chunk(client, url, args))
+        # The connection stays open until then, because the edge cannot sample a closed one.
+        chunks[-1]["tcp"] = tcp_records(pathlib.Path(args.records), chunks[-1]["id"])
         if not args.keep:
             client.close()
         time.sleep(args.pause)
-    print(json.dumps(told(chunks, metrics(url.netloc) if args.metrics else None, args.algorithm)))
+    print(json.dumps(summarize(chunks, read_metrics(url.netloc) if args.metrics else None, args.algorithm)))
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
-    parser.add_argument("--records", required=True, help="what the edge writes with --records")
+    parser.add_argument("--records", required=True, help="file that the edge writes with --records")
     parser.add_argument("--chunks", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=0, help="seconds after each")
-    parser.add_argument("--keep", action="store_true", help="one connection for all")
-    parser.add_argument("--metrics", action="store_true", help="ask for the edge's metrics at the end, too")
-    parser.add_argument("--algorithm", help="congestion control that the records should name")
-    parser.add_argument("--cmcd", help="what the player says of itself (CMCD-Request and CMCD-Object)")
+    parser.add_argument("--pause", type=float, default=0, help="seconds after each chunk")
+    parser.add_argument("--keep", action="store_true", help="use one connection for all chunks")
+    parser.add_argument("--metrics", action="store_true", help="also request the edge's metrics at the end")
+    parser.add_argument("--algorithm", help="expected congestion control of the records")
+    parser.add_argument("--cmcd", help="CMCD of the player, sent as CMCD-Object")
     parser.add_argument("--timeout", type=float, default=190)
     return parser.parse_args()
 
 
-def chunk(client, url, args):
-    """Asks for one, and reads it all."""
+def fetch_chunk(client, url, args):
+    """Requests one chunk and reads its whole body."""
     name = uuid.uuid4().hex
     headers = {"X-Request-Id": name}
     if args.cmcd:
         headers |= {"CMCD-Object": args.cmcd}
     began = time.perf_counter()
     client.request("GET", url.path, headers=headers)
-    answer = client.getresponse()
+    response = client.getresponse()
     size = 0
-    while body := answer.read(1 << 16):
+    while body := response.read(1 << 16):
         size += len(body)
-    if answer.status != 200:
-        raise SystemExit(f"{url.path}: {answer.status}")
+    if response.status != 200:
+        raise SystemExit(f"{url.path}: {response.status}")
     ended = time.perf_counter()
-    return {"id": name, "seconds": ended - began, "bytes": size, "cmsd": answer.headers.get("CMSD-Dynamic")}
+    return {"id": name, "seconds": ended - began, "bytes": size, "cmsd": response.headers.get("CMSD-Dynamic")}
 
 
-def joined(path, name):
-    """The records of one request, once TCP has said that the client has all of it."""
+def tcp_records(path, name):
+    """Returns the TCP records of a request, once the client has acknowledged the whole response."""
     until = time.monotonic() + ALL_SENT_WITHIN
     while True:
-        # What follows the last line's end is still being written.
+        # The last line may be incomplete.
         whole, _, _ = path.read_text().rpartition("\n")
         lines = [json.loads(line) for line in whole.splitlines() if name in line]
         tcp = [line for line in lines if line["record"] == "tcp"]
         if any(line["phase"] == "acked" for line in tcp):
             return tcp
         if time.monotonic() > until:
-            raise SystemExit(f"no record says that {name} has arrived: {[line['phase'] for line in tcp]}")
+            raise SystemExit(f"no record confirms the delivery of {name}: {[line['phase'] for line in tcp]}")
         time.sleep(0.05)
 
 
-def metrics(host):
-    """Round trips and rates that the edge counted, as means of its histograms."""
+def read_metrics(host):
+    """Returns the means of the edge's histograms of round trips and delivery rates."""
     text = urllib.request.urlopen(f"http://{host}/metrics").read().decode()
     found = {}
     for name in ("tcp_rtt_seconds", "tcp_delivery_rate_bytes_per_second"):
@@ -95,7 +95,7 @@ def metrics(host):
     return found
 
 
-def told(chunks, counted, algorithm):
+def summarize(chunks, counted, algorithm):
     every = [line for one in chunks for line in one["tcp"]]
     cmsd = dict(re.findall(r"(\w+)=(\d+)", chunks[-1]["cmsd"] or ""))
     resent = [one["tcp"][-1]["bytes_retrans"] - one["tcp"][0]["bytes_retrans"] for one in chunks]
@@ -103,7 +103,7 @@ def told(chunks, counted, algorithm):
         "seconds": statistics.mean(one["seconds"] for one in chunks),
         "mbps": statistics.mean(8e-6 * one["bytes"] / one["seconds"] for one in chunks),
         "resent_share": sum(resent) / sum(one["bytes"] for one in chunks),
-        # How far the round trip is stretched by what waits in the line's queue.
+        # The factor by which queueing lengthens the round trip.
         "rtt_ratio": max(line["rtt_us"] for line in every) / every[-1]["min_rtt_us"],
         "samples": len(every) / len(chunks),
         "told_algorithm": statistics.mean(line["algorithm"] == algorithm for line in every),
@@ -119,7 +119,7 @@ def told(chunks, counted, algorithm):
 
 
 def phases(lines):
-    """What a response's start says, the most that was seen, and what its end says."""
+    """Returns the figures at the start of a response, their maxima, and those at its end."""
     figures = lambda line: {
         "rtt_ms": line["rtt_us"] / 1000,
         "min_rtt_ms": line["min_rtt_us"] / 1000,

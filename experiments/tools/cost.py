@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs a load and says, beside its result, what it cost the server.
+"""cost.py: runs a load generator and adds the server's cost to its result.
 
     cost.py PID_FILE headwater load … --json -
 
-Prints the load's JSON with one more member, `server`: processor time (us a request, ms a GiB),
-context switches, system calls (null where perf cannot count them), threads, and memory at its peak;
-of the process in PID_FILE and all its descendants.
+Prints the generator's JSON with one more member, `server`: processor time (us per request, ms per GiB),
+context switches, system calls (null if perf cannot count them), threads, and peak memory. The figures are
+those of the process in PID_FILE and all its descendants.
 """
 
 import json
@@ -21,19 +21,19 @@ import time
 
 def main():
     pid_file, *command = sys.argv[1:]
-    pids = family(int(pathlib.Path(pid_file).read_text()))
-    before = spent(pids)
+    pids = process_tree(int(pathlib.Path(pid_file).read_text()))
+    before = resource_usage(pids)
     with tempfile.NamedTemporaryFile() as counted:
-        result = subprocess.run([*counting(pids, counted.name), *command], stdout=subprocess.PIPE, check=False)
-        after = spent(pids)
+        result = subprocess.run([*perf_command(pids, counted.name), *command], stdout=subprocess.PIPE, check=False)
+        after = resource_usage(pids)
         calls = re.search(r"^(\d+),.*raw_syscalls", pathlib.Path(counted.name).read_text(), re.M)
     if result.returncode != 0:
         sys.exit(result.returncode)
-    said = json.loads(result.stdout)
-    requests = max(said["summary"]["requests"], 1)
-    gib = sum(cell["bytes"] for step in said["steps"] for cell in step["kinds"].values()) / 2**30
+    summary = json.loads(result.stdout)
+    requests = max(summary["summary"]["requests"], 1)
+    gib = sum(cell["bytes"] for step in summary["steps"] for cell in step["kinds"].values()) / 2**30
     cpu_s = after["cpu_s"] - before["cpu_s"]
-    said["server"] = {
+    summary["server"] = {
         "cpu_s": cpu_s,
         "cpu_us_per_request": cpu_s * 1e6 / requests,
         "cpu_ms_per_gib": cpu_s * 1e3 / max(gib, 1e-9),
@@ -42,22 +42,22 @@ def main():
         "threads": after["threads"],
         "memory_mib": after["memory_kib"] / 1024,
     }
-    print(json.dumps(said))
+    print(json.dumps(summary))
 
 
-def counting(pids, file):
-    """What to put before a command so that the system calls of others are counted meanwhile."""
+def perf_command(pids, file):
+    """Returns the start of a command line that counts system calls of `pids` while a command runs."""
     if not shutil.which("perf"):
         return []
-    words = ["perf", "stat", "-x,", "-o", file, "-e", "raw_syscalls:sys_enter", "-p", ",".join(map(str, pids)), "--"]
-    able = subprocess.run([*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    return words if able.returncode == 0 else []
+    command = ["perf", "stat", "-x,", "-o", file, "-e", "raw_syscalls:sys_enter", "-p", ",".join(map(str, pids)), "--"]
+    able = subprocess.run([*command, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return command if able.returncode == 0 else []
 
 
-def family(pid):
-    """A process and its descendants."""
+def process_tree(pid):
+    """Returns a process and its descendants."""
     children = "".join(read(f"/proc/{pid}/task/{task}/children") for task in tasks(pid)).split()
-    return [pid, *(each for child in children for each in family(int(child)))]
+    return [pid, *(each for child in children for each in process_tree(int(child)))]
 
 
 def tasks(pid):
@@ -68,7 +68,7 @@ def tasks(pid):
 
 
 def read(path):
-    """Empty where it has gone."""
+    """Returns the content of a file, empty if the process has exited."""
     try:
         return pathlib.Path(path).read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def read(path):
 
 
 def cpu_s(pid):
-    """Processor time of a process, with that of threads that have ended."""
+    """Returns the processor time of a process, including finished threads."""
     try:
         # The process's CPU clock (clock_getcpuclockid(3)): the kernel's CPUCLOCK_SCHED of all its threads.
         return time.clock_gettime((~pid << 3) | 2)
@@ -84,8 +84,8 @@ def cpu_s(pid):
         return 0.0
 
 
-def spent(pids):
-    """What processes have used since they began; switches are of threads that are still there."""
+def resource_usage(pids):
+    """Returns the resource usage of processes since they started; switches are those of live threads."""
     threads = [f"/proc/{pid}/task/{task}" for pid in pids for task in tasks(pid)]
     switches = sum(sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", read(thread + "/status")))) for thread in threads)
     peaks = [re.search(r"VmHWM:\s+(\d+)", read(f"/proc/{pid}/status")) for pid in pids]

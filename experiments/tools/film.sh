@@ -1,7 +1,7 @@
 #!/bin/sh
-# film.sh SECONDS [PICTURE_KBPS [SOUND_KBPS]]: document 2's film in this folder, in seconds: 24 pictures a
-# second and sound, each a CMAF file of 2 s fragments, with index MP4s and the server manifest film.ism.
-# Twenty seconds are encoded; the rest is the same again, without encoding.
+# film.sh SECONDS [VIDEO_KBPS [AUDIO_KBPS]]: creates document 2's film in this folder. Video (24 frames per
+# second) and audio are CMAF files with fragments of 2 s, with index MP4s and the server manifest film.ism.
+# It encodes twenty seconds and repeats their packets, so a long film takes only seconds.
 set -eu
 seconds=$1 picture=${2:-3894} sound=${3:-132} loop=20
 ask() { ffmpeg -nostdin -hide_banner -loglevel error -y "$@"; }

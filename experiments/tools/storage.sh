@@ -1,5 +1,5 @@
 #!/bin/sh
-# storage.sh FOLDER CERTIFICATES PORT: an HTTP storage with ranges and TLS that keeps its connections.
+# storage.sh FOLDER CERTIFICATES PORT: an HTTP storage with ranges, TLS and keep-alive connections.
 set -eu
 mkdir -p temp
 cat >nginx.conf <<END

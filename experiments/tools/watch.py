@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""watch.py: what goes through a machine while something runs, as its network cards and kernel count it.
+"""watch.py: samples the traffic, connections, processor time and memory of an origin under load.
 
-Runs where the origin runs. Bytes of both sides are taken from /proc/net/dev at the same moments: IN is
-what came from the storage, OUT what went to the clients, headers and retransmissions included, as a
-cloud provider's meters say it. Prints one JSON object with sums and, under "series", what was seen over
-time.
+Runs in the origin's namespace. It reads the bytes of both interfaces from /proc/net/dev at the same time:
+IN is received from the storage, OUT is sent to the clients, both with headers and retransmissions, as a
+cloud provider counts them. Prints one JSON object with totals and, under "series", figures over time.
 
   watch.py --clients 10.77.0.1 --storage 10.77.1.2:443 --pid origin.pid --until load.json
 """
@@ -28,28 +27,28 @@ def main():
     until = pathlib.Path(args.until)
     clients, (storage, port) = args.clients.split(":")[0], args.storage.split(":")
     time.sleep(args.begin)
-    seen = [look(args, device(clients), device(storage), hexed(storage), int(port))]
+    seen = [take_sample(args, device(clients), device(storage), to_hex(storage), int(port))]
     deadline = time.monotonic() + args.at_most
     while not until.exists() and time.monotonic() < deadline:
         time.sleep(args.every)
-        seen.append(look(args, device(clients), device(storage), hexed(storage), int(port)))
-    print(json.dumps(told(seen)))
+        seen.append(take_sample(args, device(clients), device(storage), to_hex(storage), int(port)))
+    print(json.dumps(summarize(seen)))
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", required=True, help="an address on the clients' side")
+    parser.add_argument("--clients", required=True, help="address in the clients' network")
     parser.add_argument("--storage", required=True, help="ADDRESS:PORT of the storage")
-    parser.add_argument("--pid", required=True, help="a file with the origin's process id")
-    parser.add_argument("--from", dest="begin", type=float, default=0, help="seconds that are left out")
-    parser.add_argument("--until", required=True, help="a file that appears when the load has ended")
-    parser.add_argument("--every", type=float, default=0.25, help="seconds between looks")
+    parser.add_argument("--pid", required=True, help="file with the origin's process id")
+    parser.add_argument("--from", dest="begin", type=float, default=0, help="seconds before the first sample")
+    parser.add_argument("--until", required=True, help="file that appears when the load has finished")
+    parser.add_argument("--every", type=float, default=0.25, help="seconds between samples")
     parser.add_argument("--at-most", type=float, default=600, help="seconds")
     return parser.parse_args()
 
 
-def look(args, front, back, address, port):
-    """All counters at one moment."""
+def take_sample(args, front, back, address, port):
+    """Reads all counters."""
     pid = pathlib.Path(args.pid).read_text().strip()
     rows = dict(line.split(":") for line in pathlib.Path("/proc/net/dev").read_text().splitlines()[2:])
     cards = {name.strip(): [int(word) for word in row.split()] for name, row in rows.items()}
@@ -57,7 +56,7 @@ def look(args, front, back, address, port):
     states = connections(address, port)
     return {
         "t": time.monotonic(),
-        # Of /proc/net/dev: received bytes are the first column, sent ones the ninth.
+        # In /proc/net/dev, the first column is received bytes and the ninth is sent bytes.
         "in": cards[back][0],
         "out": cards[front][8],
         "open": states.count(ESTABLISHED),
@@ -68,27 +67,27 @@ def look(args, front, back, address, port):
 
 
 def connections(address, port):
-    """States of the connections to the storage, as TCP's own numbers."""
+    """Returns the kernel's state numbers of the connections to the storage."""
     other = f"{address}:{port:04X}"
     lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [int(line[3], 16) for line in lines if line[2] == other]
 
 
 def device(address):
-    """The card on whose /24 network an address lies."""
+    """Returns the interface whose network contains an address."""
     for line in pathlib.Path("/proc/net/route").read_text().splitlines()[1:]:
         name, to, _, _, _, _, _, mask, *_ = line.split()
-        if int(hexed(address), 16) & int(mask, 16) == int(to, 16) and int(mask, 16):
+        if int(to_hex(address), 16) & int(mask, 16) == int(to, 16) and int(mask, 16):
             return name
-    raise SystemExit(f"no card leads to {address}")
+    raise SystemExit(f"no interface has a route to {address}")
 
 
-def hexed(address):
-    """As /proc/net writes it."""
+def to_hex(address):
+    """Returns an address in the format of /proc/net."""
     return f"{struct.unpack('=I', socket.inet_aton(address))[0]:08X}"
 
 
-def told(seen):
+def summarize(seen):
     first, last = seen[0], seen[-1]
     took = last["t"] - first["t"]
     grown = {name: last[name] - first[name] for name in ("in", "out", "cpu")}
@@ -107,9 +106,9 @@ def told(seen):
         "rss_mb": max(one["rss"] for one in seen) / 1e6,
         "open_mean": statistics.mean(opened),
         "open_max": max(opened),
-        # How unsteady: what they vary by from look to look, beside how many there are.
+        # Mean change between two samples, relative to the mean number.
         "open_unsteady": statistics.mean(abs(b - a) for a, b in zip(opened, opened[1:])) / max(1, statistics.mean(opened)),
-        # With those that are closed and still held (TIME_WAIT).
+        # Including closed connections in TIME_WAIT.
         "all_mean": statistics.mean(one["open"] + one["waiting"] for one in seen[1:]),
         "waiting_max": max(one["waiting"] for one in seen),
         "series": {

@@ -1,5 +1,5 @@
-//! No description can make its parser, its checks or its translation panic, report endlessly, or
-//! lose a value on the way to TOML and back. The same holds for any TOML.
+//! No workflow description can make its parser, its checks or its translation panic, report without
+//! a limit, or lose a value when it is converted to TOML and back. The same holds for any TOML.
 
 use crate::nbmp::{
     ConformanceLevel, DEPTH_MAX, DescriptionKind, OFFENCES_MAX, REST, find_json_path,
@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
             DescriptionKind::Task,
             DescriptionKind::Function,
         ] {
-            for level in [ConformanceLevel::Strict, ConformanceLevel::Lax] {
+            for level in [ConformanceLevel::Strict, ConformanceLevel::Lenient] {
                 let offences = validate_description(&workflow, kind, level, &[]);
                 assert!(offences.len() <= OFFENCES_MAX);
                 assert!(offences.iter().all(|offence| offence.path.starts_with('$')));
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Translates through TOML text.
+/// Converts the workflow to TOML text and back.
 fn check_round_trip(workflow: &Value) {
     let experiment = to_experiment(workflow);
     let text = toml::to_string(&experiment).unwrap_or_default();

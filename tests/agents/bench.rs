@@ -1,4 +1,4 @@
-//! A NATS server, hosts around it, and a document that each test changes to its needs.
+//! A NATS server, hosts around it, and a document that tests adapt.
 
 use crate::left::{Mark, wait};
 use crate::network::{HUB, Network};
@@ -6,15 +6,15 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Runs on one machine and on three without change: parts say so themselves.
+/// Runs unchanged on one machine and on three. Each part prints its number.
 const DOCUMENT: &str = r#"
 name = "In parts"
-question = "Is what parts measure put together rightly?"
+question = "Are the measurements of several parts merged correctly?"
 rounds = 2
 sweep.factor = [10, 20]
 
 [versions]
-name = "echo said on $(readlink /proc/self/ns/net)"
+name = "echo printed on $(readlink /proc/self/ns/net)"
 
 [bounds] # Nothing here depends on time.
 steal = "100%"
@@ -56,7 +56,7 @@ requests = "rate.hdr */due count"
 p99-ms = "rate.hdr */due p99 / 1e6"
 "#;
 
-/// A process that does not outlive its test, however that ends.
+/// A process that is killed at the end of its test.
 pub struct Process(pub Child);
 
 impl Process {
@@ -71,7 +71,7 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// As its users end it.
+    /// Ends the process as users do, and checks its exit status.
     pub fn end(mut self) {
         self.signal("-TERM");
         assert_eq!(self.wait(), Some(0));
@@ -93,11 +93,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// None, said aloud, where there is no NATS server, or networks cannot be made.
+    /// Returns none, with a message, if there is no NATS server or networks cannot be created.
     pub fn new(test: &str, nats: &[&str], nap: &str) -> Option<Bench> {
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/nats/bin/nats-server");
         if !server.exists() {
-            println!("SKIPPED {test}: no nats-server; scripts/nats.sh brings one");
+            println!("SKIPPED {test}: no nats-server; run scripts/nats.sh to install it");
             return None;
         }
         let network = Network::new(test)?;
@@ -137,35 +137,35 @@ impl Bench {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    pub fn there(&self, name: &str) -> bool {
+    pub fn has_file(&self, name: &str) -> bool {
         Path::new(&self.path(name)).exists()
     }
 
-    /// `headwater lab` on a host.
-    pub fn lab(&self, host: usize, words: &[&str]) -> Command {
+    /// Returns a `headwater lab` command on a host.
+    pub fn lab(&self, host: usize, arguments: &[&str]) -> Command {
         let mut command = self.network.command(host, env!("CARGO_BIN_EXE_headwater"));
         self.mark.put(&mut command);
         command.env("TMPDIR", self.path("tmp"));
-        command.arg("lab").args(words);
+        command.arg("lab").args(arguments);
         command
     }
 
-    /// An agent on a host, when it is ready.
-    pub fn agent(&self, host: usize, name: &str, words: &[&str]) -> Process {
-        self.agent_at(&format!("nats://{HUB}:4222"), host, name, words)
+    /// Starts an agent on a host and waits until it is ready.
+    pub fn agent(&self, host: usize, name: &str, arguments: &[&str]) -> Process {
+        self.agent_at(&format!("nats://{HUB}:4222"), host, name, arguments)
     }
 
-    pub fn agent_at(&self, url: &str, host: usize, name: &str, words: &[&str]) -> Process {
+    pub fn agent_at(&self, url: &str, host: usize, name: &str, arguments: &[&str]) -> Process {
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut command = self.lab(host, &["agent", "--nats", url, "--name", name]);
-        let agent = Process(command.args(words).stdout(log).spawn().unwrap());
+        let agent = Process(command.args(arguments).stdout(log).spawn().unwrap());
         wait("an agent", || {
             self.text(&format!("{name}.log")).contains("is ready")
         });
         agent
     }
 
-    pub fn three(&self) -> [Process; 3] {
+    pub fn start_three_agents(&self) -> [Process; 3] {
         [
             self.agent(1, "one", &["--label", "origin"]),
             self.agent(2, "two", &["--label", "load"]),
@@ -173,24 +173,24 @@ impl Bench {
         ]
     }
 
-    /// What is typed in the hub to run the document on agents.
-    pub fn run_words(&self) -> Command {
+    /// Returns the command that runs the document on agents, from the hub.
+    pub fn run_command(&self) -> Command {
         self.run_at(&format!("nats://{HUB}:4222"), &[])
     }
 
-    /// The same, where they meet elsewhere or with secrets.
+    /// Returns the same command with another server URL and further arguments.
     pub fn run_at(&self, url: &str, more: &[&str]) -> Command {
         let (document, out) = (self.path("parts.toml"), self.path("out"));
-        let words = [
+        let arguments = [
             "run", &document, "--out", &out, "--nats", url, "--agents", "2",
         ];
-        self.lab(0, &[&words, more].concat())
+        self.lab(0, &[&arguments, more].concat())
     }
 
-    /// Waits until both parts are measured.
+    /// Waits until the measurement of both parts has started.
     pub fn midway(&self) {
         wait("both parts", || {
-            self.there("steps/measure-0-2") && self.there("steps/measure-1-2")
+            self.has_file("steps/measure-0-2") && self.has_file("steps/measure-1-2")
         });
     }
 
@@ -211,7 +211,7 @@ impl Bench {
         std::fs::write(self.path("parts.toml"), document.replace(from, to)).unwrap();
     }
 
-    /// One run is enough.
+    /// Reduces the document to one run.
     pub fn once(&self) {
         self.edit(
             "rounds = 2\nsweep.factor = [10, 20]",
@@ -219,8 +219,8 @@ impl Bench {
         );
     }
 
-    /// What agents keep while they live.
-    pub fn temporary(&self) -> usize {
+    /// Returns the number of temporary files and folders of agents.
+    pub fn count_temporary_files(&self) -> usize {
         std::fs::read_dir(self.path("tmp")).unwrap().count()
     }
 }

@@ -14,7 +14,7 @@ use left::wait;
 use serde_json::Value;
 use std::process::{Output, Stdio};
 
-fn well(output: &Output) {
+fn assert_success(output: &Output) {
     let said = [&output.stdout[..], &output.stderr].concat();
     assert_eq!(
         output.status.code(),
@@ -29,13 +29,13 @@ fn one_document_on_one_machine_and_on_three() {
     let Some(bench) = Bench::new("three", &[], "0") else {
         return;
     };
-    let words = [
+    let arguments = [
         "run",
         &bench.path("parts.toml"),
         "--out",
         &bench.path("alone"),
     ];
-    well(&bench.lab(0, &words).output().unwrap());
+    assert_success(&bench.lab(0, &arguments).output().unwrap());
     let alone = bench.text("alone/runs.jsonl");
     for line in alone.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
@@ -49,14 +49,14 @@ fn one_document_on_one_machine_and_on_three() {
         assert_eq!(values["requests"], 20.0, "{line}");
         assert!(record.get("agents").is_none(), "{line}");
     }
-    let agents = bench.three();
-    well(&bench.run_words().output().unwrap());
+    let agents = bench.start_three_agents();
+    assert_success(&bench.run_command().output().unwrap());
     let records = bench.records();
     assert_eq!(records.len(), 4);
     for record in &records {
         let factor: f64 = record["arm"]["factor"].as_str().unwrap().parse().unwrap();
         let values = &record["values"];
-        // Parts 0 and 1, both added up; counts of histograms are those of both.
+        // The values of parts 0 and 1 are added up, and their histograms are merged.
         assert_eq!(values["x"], 2.0 * factor + 1.0, "{record}");
         assert_eq!(
             (&values["pieces"], &values["requests"]),
@@ -67,7 +67,7 @@ fn one_document_on_one_machine_and_on_three() {
         assert_eq!(parts["one"]["places"][0], "origin", "{record}");
         assert_eq!(parts["two"]["places"][0], "viewers", "{record}");
         assert_eq!(parts.as_object().unwrap().len(), 3, "{record}");
-        // One machine: all have one clock, and the truth is within what is said.
+        // All agents use the clock of this machine, so the true offset is 0, within the reported error.
         for part in parts.as_object().unwrap().values() {
             let (clock, error) = (&part["clock_us"], &part["clock_error_us"]);
             assert!(
@@ -78,7 +78,7 @@ fn one_document_on_one_machine_and_on_three() {
     }
     let machines: Vec<Value> = bench.lines("out/machine.jsonl");
     let agents_of: Vec<&Value> = machines.iter().map(|machine| &machine["agent"]).collect();
-    // Whoever ran it, and each agent once.
+    // The controller, and each agent once.
     assert_eq!(
         agents_of,
         [&Value::Null, &"one".into(), &"three".into(), &"two".into()]
@@ -96,18 +96,22 @@ fn one_document_on_one_machine_and_on_three() {
     }
     agents.into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
-    assert_eq!(bench.temporary(), 0);
+    assert_eq!(bench.count_temporary_files(), 0);
 }
 
 #[test]
-fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
+fn a_killed_agent_is_reported_and_the_others_repeat_the_run() {
     let Some(bench) = Bench::new("killed", &[], "30") else {
         return;
     };
     bench.once();
-    let [one, two, three] = bench.three();
+    let [one, two, three] = bench.start_three_agents();
     let log = std::fs::File::create(bench.path("run.log")).unwrap();
-    let run = bench.run_words().stdout(Stdio::null()).stderr(log).spawn();
+    let run = bench
+        .run_command()
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn();
     let mut run = Process(run.unwrap());
     bench.midway();
     let mut two = two;
@@ -130,17 +134,17 @@ fn an_agent_that_is_killed_is_said_and_its_part_is_done_by_the_others() {
     assert!(records[1]["agents"].get("two").is_none(), "{records:?}");
     [one, three].into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
-    wait("files go", || bench.temporary() == 0);
+    wait("removed files", || bench.count_temporary_files() == 0);
 }
 
 #[test]
-fn a_function_that_dies_on_another_agent_spoils_the_run() {
+fn a_function_that_exits_on_another_agent_discards_the_run() {
     let Some(bench) = Bench::new("dies", &[], "0") else {
         return;
     };
     bench.once();
     let ill = bench.path("steps/ill");
-    // What it has started goes on: sinks get what they ask for.
+    // The child process continues to serve, so the requests of the sinks succeed.
     bench.edit(
         "exec python3 -m http.server --bind 0.0.0.0 --directory {page} {port}",
         &format!(
@@ -152,26 +156,23 @@ fn a_function_that_dies_on_another_agent_spoils_the_run() {
     let dead =
         format!("touch {ill}; while pgrep -f '[u]ntil test -e {ill}' >&2; do sleep 0.02; done");
     bench.edit(&quick, &format!("{dead}; {quick}"));
-    let agents = bench.three();
-    assert_eq!(bench.run_words().output().unwrap().status.code(), Some(1));
+    let agents = bench.start_three_agents();
+    assert_eq!(bench.run_command().output().unwrap().status.code(), Some(1));
     let records = bench.records();
     let why = records[0]["thrown"].as_str().unwrap();
-    assert!(
-        why.contains("agent one: function origin: it has ended"),
-        "{why}"
-    );
+    assert!(why.contains("agent one: function origin: exited"), "{why}");
     agents.into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
 }
 
 #[test]
-fn an_agent_that_is_cut_off_is_lost_and_ends_what_it_runs() {
+fn a_disconnected_agent_is_lost_and_ends_its_processes() {
     let Some(bench) = Bench::new("cut", &[], "30") else {
         return;
     };
     bench.once();
-    let agents = bench.three();
-    let run = bench.run_words().stderr(Stdio::null()).spawn();
+    let agents = bench.start_three_agents();
+    let run = bench.run_command().stderr(Stdio::null()).spawn();
     let mut run = Process(run.unwrap());
     bench.midway();
     std::fs::write(bench.path("steps/quick"), "").unwrap();
@@ -181,30 +182,30 @@ fn an_agent_that_is_cut_off_is_lost_and_ends_what_it_runs() {
     let why = records[0]["thrown"].as_str().unwrap();
     assert!(why.contains("agent three was lost"), "{why}");
     assert_eq!(records[1]["values"]["pieces"], 1.0, "{records:?}");
-    // Both: it was told, and could not be told.
+    // The processes end on both agents: one received the order, and the other was disconnected.
     wait("sleeps end", || {
         let left = bench.mark.processes();
         !left.iter().any(|(_, line)| line.contains("sleep 30"))
     });
     agents.into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
-    assert_eq!(bench.temporary(), 0);
+    assert_eq!(bench.count_temporary_files(), 0);
 }
 
 #[test]
-fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
+fn agents_are_free_again_after_their_controller_was_stopped_or_killed() {
     for how in ["-INT", "-KILL"] {
         let Some(bench) = Bench::new(&format!("run{how}"), &[], "30") else {
             return;
         };
         bench.once();
-        let agents = bench.three();
-        let run = bench.run_words().stderr(Stdio::null()).spawn();
+        let agents = bench.start_three_agents();
+        let run = bench.run_command().stderr(Stdio::null()).spawn();
         let mut run = Process(run.unwrap());
         bench.midway();
         run.signal(how);
         assert_eq!(run.wait(), (how != "-KILL").then_some(130));
-        // Agents notice, end what they run, and serve the next one.
+        // The agents notice, end their processes, and serve the next controller.
         std::fs::write(bench.path("steps/quick"), "").unwrap();
         wait("sleeps end", || {
             !bench
@@ -213,10 +214,10 @@ fn whoever_runs_it_may_be_killed_or_stopped_and_agents_are_free_again() {
                 .iter()
                 .any(|(_, line)| line.contains("sleep 30"))
         });
-        well(&bench.run_words().output().unwrap());
+        assert_success(&bench.run_command().output().unwrap());
         assert_eq!(bench.records().len(), 1);
         agents.into_iter().for_each(Process::end);
         bench.mark.nothing_stays();
-        assert_eq!(bench.temporary(), 0);
+        assert_eq!(bench.count_temporary_files(), 0);
     }
 }

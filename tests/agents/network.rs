@@ -1,4 +1,4 @@
-//! Hosts: network namespaces on one bridge. They live as long as a process that sleeps in each.
+//! Hosts as network namespaces on one bridge. A sleeping process in each one keeps it alive.
 
 use crate::left::wait;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// None, said aloud, where namespaces or bridges cannot be made.
+    /// Returns none, with a message, if namespaces or bridges cannot be created.
     pub fn new(test: &str) -> Option<Network> {
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let probe = Command::new("unshare").args(["--net", "true"]).output();
@@ -62,20 +62,20 @@ impl Network {
         Ok(())
     }
 
-    /// `ip` on a host, such as to cut another off.
-    pub fn ip(&self, host: usize, words: &str) -> Result<(), String> {
-        let output = self.command(host, "ip").args(words.split(' ')).output();
+    /// Runs `ip` on a host, for example to disconnect another one.
+    pub fn ip(&self, host: usize, arguments: &str) -> Result<(), String> {
+        let output = self.command(host, "ip").args(arguments.split(' ')).output();
         let output = output.map_err(|error| error.to_string())?;
         match output.status.success() {
             true => Ok(()),
             false => Err(format!(
-                "ip {words}: {}",
+                "ip {arguments}: {}",
                 String::from_utf8_lossy(&output.stderr)
             )),
         }
     }
 
-    /// A command on a host. The process started is the program's own, so its number is too.
+    /// Returns a command on a host. The started process is the program itself, not a wrapper.
     pub fn command(&self, host: usize, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.hosts[host].id()));

@@ -1,42 +1,42 @@
-//! A NATS server that lets in only whom it knows: by password, and by credentials over TLS.
+//! A NATS server that requires authorization: by password, and by credentials over TLS.
 
+use crate::assert_success;
 use crate::bench::{Bench, Process};
 use crate::left::wait;
 use crate::network::HUB;
-use crate::well;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
-fn only_who_has_credentials_may_meet_there() {
+fn a_password_is_required() {
     let secret = ["--user", "lab", "--pass", "secret"];
     let Some(bench) = Bench::new("secret", &secret, "0") else {
         return;
     };
-    let refused = bench.run_words().output().unwrap();
+    let refused = bench.run_command().output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.contains("--nats nats://") && said.contains("authorization"),
+        said.contains("cannot connect to nats://") && said.contains("authorization"),
         "{said}"
     );
     let url = format!("nats://lab:secret@{HUB}:4222");
     bench.agent_at(&url, 1, "one", &[]).end();
-    // Nobody is there: what waits for somebody can be stopped.
+    // There are no agents, and a run that waits for agents can be stopped.
     let (document, out) = (bench.path("parts.toml"), bench.path("waits"));
-    let words = ["run", &document, "--out", &out, "--nats", &url];
-    let run = bench.lab(0, &words).stderr(Stdio::null()).spawn();
+    let arguments = ["run", &document, "--out", &out, "--nats", &url];
+    let run = bench.lab(0, &arguments).stderr(Stdio::null()).spawn();
     let mut run = Process(run.unwrap());
-    wait("a folder", || bench.there("waits/document.toml"));
+    wait("a folder", || bench.has_file("waits/document.toml"));
     run.signal("-INT");
     assert_eq!(run.wait(), Some(130));
     bench.mark.nothing_stays();
 }
 
 #[test]
-fn agents_meet_over_tls_with_credentials_files_and_nobody_else_does() {
+fn tls_and_credentials_files_are_required() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nats-trust");
     let trust = Trust::new(&folder);
     let Some(bench) = Bench::new("trust", &["-c", &trust.path("server.conf")], "0") else {
@@ -56,25 +56,25 @@ fn agents_meet_over_tls_with_credentials_files_and_nobody_else_does() {
     let missing = with(&trust.path("none.creds"));
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(said.contains("--nats-creds"), "{said}");
-    // An authority that the system does not know.
+    // The system does not trust the authority of the test.
     let refused = bench.run_at(&url, &["--nats-creds", &creds]).output();
     let said = refused.unwrap().stderr;
     let said = String::from_utf8_lossy(&said);
     assert!(said.to_lowercase().contains("certificate"), "{said}");
     let secrets = ["--nats-ca", &ca, "--nats-creds", &creds];
     let agent = |host, name, label| {
-        let words = [&["--label", label], &secrets[..]].concat();
-        bench.agent_at(&url, host, name, &words)
+        let arguments = [&["--label", label], &secrets[..]].concat();
+        bench.agent_at(&url, host, name, &arguments)
     };
     let agents = [agent(1, "one", "origin"), agent(2, "two", "load")];
-    well(&with(&creds));
+    assert_success(&with(&creds));
     assert_eq!(bench.records().len(), 4);
     agents.into_iter().for_each(Process::end);
     bench.mark.nothing_stays();
 }
 
-/// An operator, its account, a user of it, and a user of an account that the server does not know;
-/// with a certificate of the server's own.
+/// An operator, its account, a user of that account, a user of an unknown account, and a self-signed
+/// certificate of the server.
 struct Trust<'a>(&'a Path);
 
 impl Trust<'_> {
@@ -115,10 +115,10 @@ impl Trust<'_> {
             .args(["-addext", "basicConstraints=critical,CA:FALSE"])
             .args(["-keyout", &key, "-out", &certificate])
             .output();
-        well(&made.unwrap());
+        assert_success(&made.unwrap());
     }
 
-    /// A file as `nsc` writes it.
+    /// Writes a credentials file in the format of `nsc`.
     fn admit(&self, name: &str, account: &KeyPair) {
         let user = KeyPair::new_user();
         let (token, seed) = (claim("user", &user, account), user.seed().unwrap());
@@ -130,7 +130,7 @@ impl Trust<'_> {
     }
 }
 
-/// A JWT of NATS: what `of` is, signed by `by`.
+/// Returns a NATS JWT about the key `of`, signed by `by`.
 fn claim(kind: &str, of: &KeyPair, by: &KeyPair) -> String {
     let coded = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
     let part = |value: &Value| coded(value.to_string().as_bytes());

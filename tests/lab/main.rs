@@ -1,4 +1,4 @@
-//! `headwater lab run` as its users type it: measured, taken away, stopped, killed, resumed.
+//! `headwater lab run` on the command line: it measures, cleans up, stops and resumes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server of ours and a sink that knows its answer; PIDS and NAP are filled in by each test.
+/// A Headwater server, and a sink whose results are known. Each test replaces PIDS and NAP.
 const DOCUMENT: &str = r#"
 name = "Known numbers"
-question = "Is the ratio of what is known known?"
+question = "Is the ratio of known numbers measured correctly?"
 rounds = 3
 sweep.factor = [1, 3]
 
@@ -44,7 +44,7 @@ input = ["origin"]
 measure = { x = "/x", lines = "/lines" }
 
 [[expect]]
-that = "a digit more"
+that = "the factor 3 appends a larger digit"
 quantity = "x"
 of.factor = 3
 to.factor = 1
@@ -52,7 +52,7 @@ at-least = 1.1
 at-most = 1.2
 
 [[expect]]
-that = "the playlist came"
+that = "the playlist is complete"
 quantity = "lines"
 of.factor = 1
 at-least = 5
@@ -63,7 +63,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// None, said aloud, where this machine makes no links.
+    /// Returns none, with a message, if this machine cannot emulate links.
     fn new(test: &str, nap: &str) -> Option<Bench> {
         let probe = lab(&["link", "--", "true"]);
         if probe.status.code() == Some(3) {
@@ -122,7 +122,7 @@ impl Bench {
         serde_json::from_slice(&std::fs::read(self.path("out/report.json")).unwrap()).unwrap()
     }
 
-    /// Waits until a second run has begun and its sink sleeps.
+    /// Waits until the second run has started and its sink sleeps.
     fn midway(&self) {
         wait(|| {
             let pids = std::fs::read_to_string(self.path("pids")).unwrap_or_default();
@@ -130,12 +130,12 @@ impl Bench {
         });
     }
 
-    /// Nothing that any run has started is there, soon.
+    /// Waits until no process of any run exists.
     fn nothing_stays(&self) {
         let pids = std::fs::read_to_string(self.path("pids")).unwrap();
         for pid in pids.lines() {
             let alive = format!("/proc/{pid}/cmdline");
-            // A number may have become another process's meanwhile.
+            // Another process may have the same number by now.
             let ours = || {
                 std::fs::read_to_string(&alive)
                     .is_ok_and(|line| line.contains("serve") || line.contains("curl"))
@@ -157,14 +157,17 @@ fn text(bytes: &[u8]) -> String {
 fn wait(until: impl Fn() -> bool) {
     let began = Instant::now();
     while !until() {
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing happens");
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "the condition did not become true"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn known_numbers_come_out() {
-    let Some(bench) = Bench::new("known_numbers_come_out", "0") else {
+fn known_numbers_are_measured_and_compared() {
+    let Some(bench) = Bench::new("known_numbers_are_measured_and_compared", "0") else {
         return;
     };
     let output = bench.run();
@@ -178,13 +181,13 @@ fn known_numbers_come_out() {
     let records = bench.records();
     assert_eq!(records.len(), 6);
     let factor = |n: usize| records[n]["arm"]["factor"].as_str().unwrap();
-    // Each round begins with the other arm.
+    // Consecutive rounds start with different arms.
     assert_eq!(factor(0), factor(3));
     assert_eq!(factor(1), factor(2));
     assert_ne!(factor(0), factor(1));
     let summary = bench.summary();
     let claims = summary["claims"].as_array().unwrap();
-    // 13/11, 23/21, 33/31.
+    // The ratios of the rounds are 13/11, 23/21 and 33/31.
     let mean = ((13.0 / 11.0) * (23.0 / 21.0) * (33.0_f64 / 31.0)).cbrt();
     assert!(
         (claims[0]["value"].as_f64().unwrap() - mean).abs() < 1e-9,
@@ -200,12 +203,12 @@ fn known_numbers_come_out() {
     );
     bench.nothing_stays();
     assert!(!Path::new(&bench.path("out/scratch-0")).exists());
-    // Again: all is done, nothing is measured anew, and the same is said.
+    // A repeated command measures nothing and prints the same report.
     let again = bench.run();
     assert_eq!((again.stdout, bench.records().len()), (output.stdout, 6));
     let report = lab(&["report", &bench.path("out")]);
     assert_eq!(report.status.code(), Some(0));
-    // A claim that fails is exit status 1; another document may not have the folder.
+    // A folder of another document is refused. A claim that fails leads to exit status 1.
     bench.edit("at-least = 1.1\nat-most = 1.2", "at-least = 1.2");
     assert_eq!(bench.run().status.code(), Some(1));
     assert_eq!(bench.records().len(), 6);
@@ -220,19 +223,19 @@ fn known_numbers_come_out() {
 }
 
 #[test]
-fn runs_beside_each_other_do_not_meet() {
-    let Some(bench) = Bench::new("runs_beside_each_other_do_not_meet", "0.3") else {
+fn concurrent_runs_are_isolated() {
+    let Some(bench) = Bench::new("concurrent_runs_are_isolated", "0.3") else {
         return;
     };
     bench.edit("rounds = 3", "rounds = 3\nparallel = 2");
-    // Named without a folder, from within it.
+    // The document is named without a folder, from within its folder.
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.args(["lab", "run", "known.toml", "--out", "out"]);
     let output = command.current_dir(&bench.folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let records = bench.records();
     assert_eq!(records.len(), 6);
-    // Same ports, same addresses, each with its own factor.
+    // Concurrent runs use the same ports and addresses, but each measures its own factor.
     for record in &records {
         let (round, factor) = (&record["round"], record["arm"]["factor"].as_str().unwrap());
         let x: f64 = format!("{}{factor}", round.as_u64().unwrap() + 1)
@@ -249,7 +252,7 @@ fn runs_beside_each_other_do_not_meet() {
 }
 
 #[test]
-fn stopped_or_killed_nothing_stays_and_it_goes_on() {
+fn a_stopped_or_killed_run_leaves_nothing_and_resumes() {
     for signal in ["-TERM", "-INT", "-KILL"] {
         let test = format!("stopped{signal}");
         let Some(bench) = Bench::new(&test, "0.4") else {
@@ -269,7 +272,7 @@ fn stopped_or_killed_nothing_stays_and_it_goes_on() {
         );
         bench.nothing_stays();
         let before = bench.records();
-        // The crash tore a line.
+        // The crash has left an incomplete line.
         let torn = std::fs::read_to_string(bench.path("out/runs.jsonl")).unwrap() + "{\"round\":";
         std::fs::write(bench.path("out/runs.jsonl"), torn).unwrap();
         let output = bench.run();
@@ -285,8 +288,8 @@ fn stopped_or_killed_nothing_stays_and_it_goes_on() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_with_its_reason() {
-    let Some(bench) = Bench::new("what_goes_wrong_is_told_with_its_reason", "0") else {
+fn discarded_runs_contain_their_reason() {
+    let Some(bench) = Bench::new("discarded_runs_contain_their_reason", "0") else {
         return;
     };
     bench.edit("rounds = 3", "rounds = 1");
@@ -296,7 +299,7 @@ fn what_goes_wrong_is_told_with_its_reason() {
     );
     assert_eq!(bench.run().status.code(), Some(1));
     let records = bench.records();
-    // Two arms, three tries each.
+    // Two arms, with three attempts each.
     assert_eq!(records.len(), 6);
     let why = records[0]["thrown"].as_str().unwrap();
     assert!(
@@ -342,24 +345,24 @@ fn documents_are_validated_and_listed() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     let closed = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         writer
     };
-    let words = |words: &[&str]| {
+    let lab_command = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-        command.arg("lab").args(words);
+        command.arg("lab").args(arguments);
         command
     };
-    let output = words(&["list", folder.to_str().unwrap()])
+    let output = lab_command(&["list", folder.to_str().unwrap()])
         .stdout(closed())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let status = words(&["run", "no-such.toml", "--out", "x"])
+    let status = lab_command(&["run", "no-such.toml", "--out", "x"])
         .stderr(closed())
         .status();
     assert_eq!(status.unwrap().code(), Some(2));

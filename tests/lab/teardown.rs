@@ -1,14 +1,14 @@
-//! Whatever ends a run, and whenever: no process stays, no file but the results, and it goes on.
+//! However and whenever a run ends, it leaves only its results, and it can be resumed.
 
 use crate::left::{Mark, wait};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Every step says that it is reached, and then takes its time.
+/// Every step reports that it has been reached, and then pauses.
 const DOCUMENT: &str = r#"
 name = "Steps"
-question = "What stays of a run that is ended here?"
+question = "What remains of a run that ends in this step?"
 rounds = 2
 
 [bounds] # Nothing here depends on time.
@@ -43,14 +43,14 @@ struct Lab {
 }
 
 impl Lab {
-    /// None, said aloud, where this machine makes no links. It lingers in the step of this name.
+    /// Returns none, with a message, if this machine cannot emulate links. Runs pause in the step `slow`.
     fn new(test: &str, slow: &str) -> Option<Lab> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("teardown-{test}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("steps")).unwrap();
         let mark = Mark::new();
         let lab = Lab { folder, mark };
-        let probe = lab.words(&["link", "--", "true"]).output().unwrap();
+        let probe = lab.command_with(&["link", "--", "true"]).output().unwrap();
         if probe.status.code() == Some(3) {
             println!("SKIPPED {test}: {}", String::from_utf8_lossy(&probe.stderr));
             return None;
@@ -76,15 +76,15 @@ impl Lab {
         std::fs::write(self.path("steps.toml"), document.replace(from, to)).unwrap();
     }
 
-    fn words(&self, words: &[&str]) -> Command {
+    fn command_with(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
         self.mark.put(&mut command);
-        command.arg("lab").args(words);
+        command.arg("lab").args(arguments);
         command
     }
 
     fn command(&self) -> Command {
-        self.words(&["run", &self.path("steps.toml"), "--out", &self.path("out")])
+        self.command_with(&["run", &self.path("steps.toml"), "--out", &self.path("out")])
     }
 
     fn start(&self) -> Child {
@@ -104,10 +104,10 @@ impl Lab {
             .collect()
     }
 
-    /// Neither processes nor files but results.
+    /// Waits until no process exists, and no file except the results.
     fn nothing_stays(&self) {
         self.mark.nothing_stays();
-        wait("files go", || self.files().is_empty());
+        wait("removed files", || self.files().is_empty());
     }
 
     fn files(&self) -> Vec<String> {
@@ -147,13 +147,13 @@ fn signal(name: &str, pid: u32) {
 }
 
 #[test]
-fn ended_at_any_step_by_any_signal() {
+fn a_signal_at_any_step_ends_the_run_cleanly() {
     for (n, step) in ["make", "start", "warm-up", "measure"]
         .into_iter()
         .enumerate()
     {
         for (m, how) in ["-INT", "-TERM", "-KILL"].into_iter().enumerate() {
-            // Each step meets one signal that is polite and the one that is not.
+            // Tests each step with SIGKILL, and with either SIGINT or SIGTERM.
             if m < 2 && n % 2 != m {
                 continue;
             }
@@ -169,7 +169,7 @@ fn ended_at_any_step_by_any_signal() {
             assert_eq!(code, (how != "-KILL").then_some(130), "{step} {how}");
             lab.nothing_stays();
             assert_eq!(lab.records().len(), 0, "{step} {how}");
-            // And it goes on as if nothing had been.
+            // A repeated command resumes the experiment.
             std::fs::write(lab.path(&format!("steps/{step}-quick")), "").unwrap();
             let output = lab.run();
             let said = String::from_utf8_lossy(&output.stderr);
@@ -184,11 +184,11 @@ fn ended_at_any_step_by_any_signal() {
 }
 
 #[test]
-fn killed_at_random_moments() {
+fn a_run_killed_at_any_time_leaves_nothing() {
     let Some(lab) = Lab::new("random", "none") else {
         return;
     };
-    // Evenly over a run's length, which differs between machines: the last ones may come too late.
+    // The length of a run differs between machines, so the last kills may come after its end.
     for n in 0..12u64 {
         let _ = std::fs::remove_dir_all(lab.path("out"));
         let mut child = lab.start();
@@ -200,7 +200,7 @@ fn killed_at_random_moments() {
 }
 
 #[test]
-fn its_guard_may_be_gone_first() {
+fn a_run_cleans_up_without_its_guard() {
     let Some(lab) = Lab::new("guard", "measure") else {
         return;
     };
@@ -218,7 +218,7 @@ fn its_guard_may_be_gone_first() {
 }
 
 #[test]
-fn a_function_that_dies_while_it_is_measured_ends_the_run() {
+fn a_function_that_exits_during_a_measurement_ends_the_run() {
     let Some(lab) = Lab::new("dies", "measure") else {
         return;
     };
@@ -229,19 +229,19 @@ fn a_function_that_dies_while_it_is_measured_ends_the_run() {
          until test -e MEASURE; do sleep 0.02; done; kill $!; echo 'I am ill'; exit 7",
     );
     lab.edit("MEASURE", &lab.path("steps/measure"));
-    // Longer than it may: waited for, it would be the reason.
+    // Longer than its timeout: if the run waited for the sink, the timeout would be the reason.
     lab.edit("sleep 9", "sleep 99");
     assert_eq!(lab.run().status.code(), Some(1));
     let records = lab.records();
     assert_eq!(records.len(), 3);
     let why = records[0]["thrown"].as_str().unwrap();
-    let said = ["function origin", "has ended", "7", "I am ill"];
+    let said = ["function origin", "exited", "7", "I am ill"];
     assert!(said.iter().all(|part| why.contains(part)), "{why}");
     lab.nothing_stays();
 }
 
 #[test]
-fn a_sink_that_hangs_and_hears_no_signal_is_ended() {
+fn a_sink_that_hangs_and_ignores_signals_is_killed() {
     let Some(lab) = Lab::new("hangs", "none") else {
         return;
     };
@@ -258,14 +258,14 @@ fn a_sink_that_hangs_and_hears_no_signal_is_ended() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let why = lab.records()[0]["thrown"].as_str().unwrap().to_owned();
     assert!(
-        why.contains("sink first: not ended within 100ms") && why.contains("waiting"),
+        why.contains("sink first: not finished within 100ms") && why.contains("waiting"),
         "{why}"
     );
     lab.nothing_stays();
 }
 
 #[test]
-fn a_source_that_cannot_be_made_is_told_with_its_reason() {
+fn a_failed_source_is_reported_with_its_reason() {
     let Some(lab) = Lab::new("unmade", "none") else {
         return;
     };
@@ -303,12 +303,15 @@ fn many_runs_are_stopped_killed_and_resumed_and_each_counts_once() {
         signal(how, child.id());
         child.wait().unwrap();
         lab.nothing_stays();
-        assert!(lab.records().len() < 60, "it was over before it was ended");
+        assert!(
+            lab.records().len() < 60,
+            "the experiment finished before the signal"
+        );
     }
     let output = lab.run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    // What was done is counted when it goes on, and what is left is estimated.
+    // Finished runs are counted after resuming, and the remaining time is estimated.
     assert!(
         said.contains("60 of 60 ·") && !said.contains("\n1 of 60"),
         "{said}"
@@ -322,14 +325,14 @@ fn many_runs_are_stopped_killed_and_resumed_and_each_counts_once() {
     runs.sort();
     runs.dedup();
     assert_eq!(runs.len(), 60);
-    // Only what was under way when it was ended was begun twice.
+    // Only runs that a signal interrupted were started twice.
     let begun = std::fs::read_to_string(log).unwrap().lines().count();
     assert!((60..=62).contains(&begun), "{begun}");
     lab.nothing_stays();
 }
 
 #[test]
-fn a_folder_is_one_runs_at_a_time() {
+fn a_folder_is_used_by_one_run_at_a_time() {
     let Some(lab) = Lab::new("twice", "measure") else {
         return;
     };
@@ -345,7 +348,7 @@ fn a_folder_is_one_runs_at_a_time() {
 }
 
 #[test]
-fn processors_are_kept_to() {
+fn processes_are_pinned_to_their_processors() {
     let Some(lab) = Lab::new("cpus", "none") else {
         return;
     };
@@ -364,7 +367,7 @@ fn processors_are_kept_to() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(lab.records()[0]["values"]["x"], 1.0);
-    // A processor that is not there is no silent nothing.
+    // A missing processor is an error.
     std::fs::remove_dir_all(lab.path("out")).unwrap();
     lab.edit("cpus = [0]", "cpus = [0, 1000]");
     assert_eq!(lab.run().status.code(), Some(1));

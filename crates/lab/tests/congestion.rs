@@ -45,8 +45,8 @@ fn measure_round() -> Option<[f64; 2]> {
 }
 
 #[test]
-fn bbr_minds_a_shallow_queue_less_than_reno() {
-    let test = "bbr_minds_a_shallow_queue_less_than_reno";
+fn bbr_is_faster_than_reno_over_a_shallow_queue() {
+    let test = "bbr_is_faster_than_reno_over_a_shallow_queue";
     let algorithms =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     if !["reno", "bbr"].iter().all(|name| algorithms.contains(name)) {

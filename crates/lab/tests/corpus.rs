@@ -9,7 +9,7 @@ use lab::nbmp;
 mod wdd;
 
 #[test]
-fn corpus_descriptions_are_judged() {
+fn corpus_descriptions_are_validated() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/wdd");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

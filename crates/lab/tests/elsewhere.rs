@@ -37,11 +37,15 @@ fn assert_round_trip(document: &Value) {
 }
 
 #[test]
-fn documents_in_their_form_are_taken_and_strictly_told() {
+fn documents_like_public_ones_are_accepted_leniently_and_refused_strictly() {
     for (text, missed) in OURS {
         let document = parse_bounded(text.as_bytes()).unwrap();
         assert_eq!(
-            fault_paths(&document, DescriptionKind::Workflow, ConformanceLevel::Lax),
+            fault_paths(
+                &document,
+                DescriptionKind::Workflow,
+                ConformanceLevel::Lenient
+            ),
             [""; 0]
         );
         let strict = fault_paths(
@@ -55,7 +59,7 @@ fn documents_in_their_form_are_taken_and_strictly_told() {
     let task = include_str!("nbmp/elsewhere/copy.tdd.json");
     let task = parse_bounded(task.as_bytes()).unwrap();
     assert_eq!(
-        fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Lax),
+        fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Lenient),
         [""; 0]
     );
     let strict = fault_paths(&task, DescriptionKind::Task, ConformanceLevel::Strict);
@@ -73,7 +77,7 @@ fn repository_folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn documents_of_others_are_taken() {
+fn public_documents_are_accepted() {
     let brought = std::fs::read_dir(repository_folder("target/nbmp"));
     let all: Vec<PathBuf> = brought
         .into_iter()
@@ -81,7 +85,7 @@ fn documents_of_others_are_taken() {
         .map(|entry| entry.unwrap().path())
         .collect();
     if all.is_empty() {
-        println!("SKIPPED documents_of_others_are_taken: scripts/nbmp.sh could not bring them");
+        println!("SKIPPED public_documents_are_accepted: scripts/nbmp.sh could not bring them");
         return;
     }
     assert_eq!(all.len(), 10, "{all:?}");
@@ -91,7 +95,7 @@ fn documents_of_others_are_taken() {
             Some("tdd") => DescriptionKind::Task,
             _ => DescriptionKind::Workflow,
         };
-        let lax = validate_description(&document, kind, ConformanceLevel::Lax, &[]);
+        let lax = validate_description(&document, kind, ConformanceLevel::Lenient, &[]);
         assert_eq!(lax, [], "{}", path.display());
         let strict = fault_paths(&document, kind, ConformanceLevel::Strict);
         assert!(strict.len() > 10, "{}: {strict:?}", path.display());
@@ -101,10 +105,10 @@ fn documents_of_others_are_taken() {
 }
 
 #[test]
-fn a_document_that_keeps_to_the_standard_is_strictly_right() {
+fn a_conforming_public_document_is_strictly_valid() {
     let path = repository_folder("../shared/reference/nbmp-example.wdd.json");
     let Ok(text) = std::fs::read(path) else {
-        println!("SKIPPED a_document_that_keeps_to_the_standard_is_strictly_right: not here");
+        println!("SKIPPED a_conforming_public_document_is_strictly_valid: not here");
         return;
     };
     let document = parse_bounded(&text).unwrap();

@@ -12,7 +12,7 @@ use lab::link::{CompetingFlow, DirectionShape, LossModel, QueueSize};
 use std::time::{Duration, Instant};
 
 #[test]
-fn an_answer_takes_the_delay_there_and_back() {
+fn a_response_takes_the_delay_of_both_directions() {
     let Some(bed) = TestLink::new("delay", direction_shape(None, 15), 1) else {
         return;
     };
@@ -39,7 +39,7 @@ fn an_answer_takes_the_delay_there_and_back() {
 }
 
 #[test]
-fn tcp_gets_the_rate_and_no_more() {
+fn tcp_reaches_the_rate_and_not_more() {
     let rate = 16_000_000;
     let Some(bed) = TestLink::new("rate", direction_shape(Some(rate), 5), 1) else {
         return;
@@ -131,7 +131,7 @@ fn a_full_queue_drops_the_newest() {
 }
 
 #[test]
-fn a_competing_download_takes_its_part() {
+fn a_competing_download_takes_its_share() {
     let busy = DirectionShape {
         queue: QueueSize::Bytes(64 << 10),
         ..direction_shape(Some(16_000_000), 5)

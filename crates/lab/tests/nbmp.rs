@@ -26,12 +26,12 @@ fn read_premiere() -> Value {
 }
 
 #[test]
-fn the_good_ones_are_good() {
-    for level in [ConformanceLevel::Strict, ConformanceLevel::Lax] {
+fn valid_descriptions_are_accepted() {
+    for level in [ConformanceLevel::Strict, ConformanceLevel::Lenient] {
         assert_eq!(validate_at(&read_premiere(), level), []);
     }
     let terse = parse_bounded(TERSE.as_bytes()).unwrap();
-    assert_eq!(validate_at(&terse, ConformanceLevel::Lax), []);
+    assert_eq!(validate_at(&terse, ConformanceLevel::Lenient), []);
     assert!(validate_at(&terse, ConformanceLevel::Strict).len() > 20);
 }
 
@@ -87,7 +87,7 @@ fn assert_refused(document: &Value, path: &str, how: &str) {
 }
 
 #[test]
-fn a_value_of_another_type_is_refused_wherever_it_is() {
+fn a_value_of_another_type_is_refused_everywhere() {
     let (mut tried, all) = (0, every_place());
     for (pointer, path) in &all {
         for other in [
@@ -113,7 +113,7 @@ fn a_value_of_another_type_is_refused_wherever_it_is() {
 }
 
 #[test]
-fn a_field_that_nobody_knows_is_refused_wherever_it_is() {
+fn an_unknown_field_is_refused_everywhere() {
     let mut tried = 0;
     for (pointer, path) in every_place() {
         let mut document = read_premiere();
@@ -207,7 +207,7 @@ fn is_optional(pointer: &str) -> bool {
 }
 
 #[test]
-fn each_required_field_is_missed_when_it_is_not_there() {
+fn each_missing_required_field_is_reported() {
     let (mut tried, mut spared) = (0, 0);
     for (pointer, path) in every_place() {
         let Some((parent, name)) = pointer.rsplit_once('/') else {
@@ -235,7 +235,7 @@ fn each_required_field_is_missed_when_it_is_not_there() {
 }
 
 #[test]
-fn every_wrong_value_is_refused_at_its_place() {
+fn every_wrong_value_is_refused_with_its_path() {
     for (pointer, value, path) in wrongs::WRONGS {
         let value: Value = serde_json::from_str(value).unwrap();
         let mut document = read_premiere();
@@ -250,12 +250,12 @@ fn every_wrong_value_is_refused_at_its_place() {
 }
 
 #[test]
-fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
+fn an_unknown_function_is_refused_unless_a_repository_may_define_it() {
     let mut document = read_premiere();
     document["processing"]["connection-map"][1]["to"]["instance"] = json!("crowd");
     // A named repository may define it.
     assert_eq!(
-        validate_at(&document, ConformanceLevel::Lax).len(),
+        validate_at(&document, ConformanceLevel::Lenient).len(),
         1,
         "the port of the viewers is left alone"
     );
@@ -280,7 +280,7 @@ fn what_is_described_nowhere_is_refused_unless_it_can_be_found() {
 }
 
 #[test]
-fn circles_are_refused_unless_they_can_be_broken() {
+fn cycles_are_refused_unless_they_are_breakable() {
     let mut document = read_premiere();
     let back = json!({
         "connection-id": "back",
@@ -318,24 +318,27 @@ fn circles_are_refused_unless_they_can_be_broken() {
 }
 
 #[test]
-fn what_was_meant_is_said() {
+fn misspelled_fields_get_a_suggestion() {
     let mut document = read_premiere();
     document["general"]["descripton"] = json!("");
     document["general"].as_object_mut().unwrap().remove("id");
-    let found = validate_at(&document, ConformanceLevel::Lax);
+    let found = validate_at(&document, ConformanceLevel::Lenient);
     assert_eq!(found.len(), 2);
-    assert!(found[0].what.contains("missing; add a text"), "{found:?}");
+    assert!(
+        found[0].what.contains("missing; add a non-empty string"),
+        "{found:?}"
+    );
     assert!(found[1].what.contains("write description"), "{found:?}");
     for nothing in [json!(null), json!([]), json!("x"), json!({})] {
         assert!(
-            !validate_at(&nothing, ConformanceLevel::Lax).is_empty(),
+            !validate_at(&nothing, ConformanceLevel::Lenient).is_empty(),
             "{nothing}"
         );
     }
 }
 
 #[test]
-fn little_is_said_of_long_names() {
+fn long_names_are_shortened_in_messages() {
     let long = "p".repeat(1 << 20);
     let document = json!({
         "general": { "id": "x" },
@@ -352,8 +355,8 @@ fn little_is_said_of_long_names() {
         }
     });
     for (level, says) in [
-        (ConformanceLevel::Strict, "of another function"),
-        (ConformanceLevel::Lax, "no such port"),
+        (ConformanceLevel::Strict, "belongs to another function"),
+        (ConformanceLevel::Lenient, "unknown port"),
     ] {
         let found = validate_at(&document, level);
         assert!(found.iter().any(|offence| offence.what.contains(says)));
@@ -362,7 +365,7 @@ fn little_is_said_of_long_names() {
 }
 
 #[test]
-fn tasks_and_functions_have_fields_of_their_own() {
+fn tasks_and_functions_have_their_own_fields() {
     let mut task = read_premiere();
     task.as_object_mut().unwrap().remove("repository");
     let path = |kind, document: &Value| -> Vec<String> {

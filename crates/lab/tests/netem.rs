@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 #[test]
-fn netem_delays_both_ways_or_is_refused_with_its_reason() {
+fn netem_delays_both_directions_or_reports_why_it_cannot() {
     if let Err(why) = check_links_available() {
         println!("SKIPPED netem: {why}");
         return;

@@ -142,11 +142,11 @@ fn planted_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
             all.push(record);
         }
     }
-    let thrown = RunRecord {
-        thrown: Some("link access was <i>late</i>".into()),
+    let discarded = RunRecord {
+        discard_reason: Some("link access was <i>late</i>".into()),
         ..all[0].clone()
     };
-    all.push(thrown);
+    all.push(discarded);
     all
 }
 
@@ -174,7 +174,7 @@ fn assert_near(found: &Value, wanted: f64) {
 }
 
 #[test]
-fn what_was_planted_is_found() {
+fn a_report_finds_the_effects_in_its_records() {
     let plan = parse_plan(DOCUMENT);
     let (report, json) = create_report(&plan, &planted_records(&plan, 1.0));
     // For visual inspection.
@@ -182,7 +182,7 @@ fn what_was_planted_is_found() {
     std::fs::write(page, report.html()).unwrap();
     assert_eq!(report.finding.outcome, FindingOutcome::Reproduced);
     assert_eq!(
-        (report.runs, report.rounds, report.thrown.len()),
+        (report.runs, report.rounds, report.discarded.len()),
         (64, 8, 1)
     );
     assert_eq!(report.claims.len(), 4);
@@ -202,7 +202,7 @@ fn what_was_planted_is_found() {
             assert_eq!(cell["n"], 8);
         }
     }
-    let fit = &find_plot(&json, "straight line")["panels"][0]["table"]["rows"];
+    let fit = &find_plot(&json, "linear fit")["panels"][0]["table"]["rows"];
     for row in fit.as_array().unwrap() {
         let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
         // Two sizes of six steps in eight rounds; the knee of the smaller one's seventh.
@@ -232,14 +232,14 @@ fn what_was_planted_is_found() {
 }
 
 #[test]
-fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
+fn every_arm_and_every_discarded_run_is_reported_and_html_is_escaped() {
     let hostile = "</script><script>alert(1)</script>{{data}}|`*<img src=x onerror=alert(2)>";
     let text = DOCUMENT
         .replace("\"Known\"", &format!("'{hostile}'"))
         .replace("\"slow\"", &format!("'{hostile}'"));
     let plan = parse_plan(&text);
     let mut records = planted_records(&plan, 1.0);
-    records[3].thrown = Some(hostile.into());
+    records[3].discard_reason = Some(hostile.into());
     records[4].histograms.insert(
         "latency".into(),
         HistogramRecord {
@@ -274,7 +274,7 @@ fn every_arm_and_every_thrown_run_is_told_and_nothing_breaks_out() {
 }
 
 #[test]
-fn the_first_lines_say_why_not() {
+fn the_first_lines_explain_the_verdict() {
     let plan = parse_plan(DOCUMENT);
     let flat = |record: RunRecord| {
         let values = [("seconds".to_owned(), 1.0 + 0.01 * f64::from(record.round))].into();
@@ -287,15 +287,15 @@ fn the_first_lines_say_why_not() {
     let lines = report.markdown();
     let first: Vec<&str> = lines.lines().take(5).collect();
     assert!(
-        first[2].contains("Not reproduced: 0 of what the source found hold, 4 fail"),
+        first[2].contains("Not reproduced: of the findings of the source, 0 held, 4 failed"),
         "{first:?}"
     );
     assert!(
-        first[4].contains("1.000 times") && first[4].contains("The source: three times."),
+        first[4].contains("1.000 times") && first[4].contains("Source: three times."),
         "{first:?}"
     );
     assert!(
-        first[4].contains("Why: the &lt;b&gt;link&lt;/b&gt; was another"),
+        first[4].contains("Reason: the &lt;b&gt;link&lt;/b&gt; was another"),
         "{first:?}"
     );
     assert_eq!(json["finding"]["outcome"], "not_reproduced");
@@ -340,7 +340,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
 }
 
 #[test]
-fn plots_are_suggested_where_none_are_asked_for() {
+fn plots_are_suggested_by_default() {
     let text = DOCUMENT.split("[[plot]]").next().unwrap();
     let plan = parse_plan(text);
     let report = ExperimentReport::new(&plan, text, &planted_records(&plan, 1.0), Vec::new());
@@ -356,8 +356,8 @@ fn plots_are_suggested_where_none_are_asked_for() {
         "tail over time",
         "latency by percentile",
         "seconds",
-        "seconds: every run",
-        "seconds: share of values within a value (ECDF)",
+        "seconds: all runs",
+        "seconds: distribution (ECDF)",
     ];
     let mut missing = wanted.iter().filter(|title| !titles.contains(title));
     assert_eq!(missing.next(), None, "{titles:?}");
@@ -383,7 +383,7 @@ fn many_runs_make_a_small_page() {
 }
 
 #[test]
-fn arms_that_only_records_have_are_told_too() {
+fn arms_that_only_records_have_are_reported() {
     let plan = parse_plan(DOCUMENT);
     let mut records = planted_records(&plan, 1.0);
     let arm: Arm = [("kind".to_owned(), "third".to_owned())].into();

@@ -238,7 +238,7 @@ delay = "10ms"\njitter = "1ms" =>  => link.access.queue
 "#;
 
 #[test]
-fn the_good_one_is_good() {
+fn the_valid_document_is_accepted() {
     assert_eq!(find_faults(GOOD), []);
 }
 
@@ -274,7 +274,7 @@ fn table_rows(table: &str) -> impl Iterator<Item = (String, String, String)> {
 }
 
 #[test]
-fn a_key_that_nobody_knows_is_refused_on_its_line() {
+fn an_unknown_key_is_refused_on_its_line() {
     let mut tried = 0;
     for (number, line) in GOOD.lines().enumerate() {
         let free = [
@@ -308,7 +308,7 @@ fn a_key_that_nobody_knows_is_refused_on_its_line() {
 }
 
 #[test]
-fn parts_are_of_sinks_alone_and_can_be_put_together() {
+fn only_mergeable_sinks_run_in_parts() {
     let text = |measure: &str, at: &str| {
         format!(
             "name='x'\nquestion='x'\nrounds=1\n[place.a]\nagents=2\n[place.b]\n\

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::interval;
 
 /// Orders that may queue while another is executed.
-const WAITING: usize = 16;
+const QUEUED_ORDERS_MAX: usize = 16;
 
 /// Settings of an agent.
 pub(crate) struct AgentSettings {
@@ -189,7 +189,7 @@ impl AgentServer {
         }
         let Some(session) = self.session.as_mut().filter(|_| known) else {
             return Some(AgentReply::Failed(
-                "it serves another session, or none".into(),
+                "the agent does not serve this session".into(),
             ));
         };
         session.heard = Instant::now();
@@ -203,7 +203,7 @@ impl AgentServer {
             reply: reply.to_owned(),
         };
         let full = session.orders.try_send(errand).is_err();
-        full.then(|| AgentReply::Failed(format!("more than {WAITING} orders wait")))
+        full.then(|| AgentReply::Failed(format!("more than {QUEUED_ORDERS_MAX} orders are queued")))
     }
 
     /// A session joins before each run; this removes the remains of the previous one.
@@ -224,7 +224,7 @@ impl AgentServer {
         if busy || self.session.is_some() {
             return AgentReply::Busy;
         }
-        let (orders, inbox) = sync_channel(WAITING);
+        let (orders, inbox) = sync_channel(QUEUED_ORDERS_MAX);
         let (stop, answers) = (Arc::new(AtomicBool::new(false)), self.answers.clone());
         let work = SessionWorker {
             base: self.base.clone(),

@@ -43,7 +43,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_truth_is_within_the_error(
+        fn the_true_offset_is_within_the_error(
             offset in -1_000_000_000i64..1_000_000_000,
             trips in proptest::collection::vec((0u64..50_000_000, 0u64..50_000_000), 1..20),
         ) {

@@ -31,8 +31,8 @@ struct DistributedRun<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Executes a run and fills in its record and the agents that took part. When this returns,
-/// everything that the run started has been stopped, or lost agents stop it themselves.
+/// Executes a run and fills in its record and the agents that took part. Before this
+/// returns, the agents stop everything that the run started; lost agents do so by themselves.
 ///
 /// # Errors
 /// The reason why the run does not count.
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_lost_is_said_before_what_others_say() {
+    fn a_lost_agent_is_reported_before_other_errors() {
         let failed = || {
             Err(OrderError::Failed {
                 agent: "one".into(),

@@ -89,7 +89,7 @@ pub(crate) enum FleetError {
 /// Why the places of a document cannot be assigned to agents.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlacementError {
-    #[error("no agent is named or labelled {wanted:?}; there are {available:?}")]
+    #[error("no agent has the name or label {wanted:?}; available agents: {available:?}")]
     NoAgent {
         wanted: String,
         available: Vec<String>,
@@ -120,7 +120,7 @@ pub(super) enum WorkError {
     Run(#[from] RunError),
     #[error("no run is deployed here")]
     NotDeployed,
-    #[error("a run is deployed here")]
+    #[error("a run is already deployed here")]
     AlreadyDeployed,
     #[error("the start is {ahead:?} ahead, the limit is {limit:?}; check the clocks")]
     StartTooFar { ahead: Duration, limit: Duration },

@@ -351,7 +351,7 @@ async fn send_pulses(bus: &NatsConnection, session: &str) {
 async fn receive_heartbeats(mut beats: async_nats::Subscriber, heard: &Heartbeats) {
     while let Some(message) = beats.next().await {
         let id = String::from_utf8_lossy(&message.payload);
-        // Only agents that joined: others cannot fill the list.
+        // Ignores agents that have not joined, so that they cannot fill the list.
         if let Some(last) = heard.lock_times().get_mut(id.as_ref()) {
             *last = Instant::now();
         }

@@ -5,7 +5,8 @@
 //! `distributed_run.rs` executes one run, and `placement.rs` assigns places to agents.
 //! `protocol.rs` defines the messages; only `nats_connection.rs` and its users know NATS.
 //!
-//! An agent runs commands for everyone who may publish on its NATS server. Restrict access there.
+//! Every client that may publish on the NATS server can run commands on the agents. Restrict access to
+//! that server.
 
 mod agent_server;
 mod clock;

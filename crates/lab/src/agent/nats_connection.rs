@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Messages that may queue for each subscription.
-const WAITING: usize = 1024;
-const PATIENCE: Duration = Duration::from_secs(10);
+const QUEUED_ORDERS_MAX: usize = 1024;
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How to reach the NATS server, and which agents to use.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +51,8 @@ impl NatsSettings {
     pub(super) async fn connect(&self, name: &str) -> Result<NatsConnection, BusError> {
         let mut options = ConnectOptions::new()
             .name(name)
-            .connection_timeout(PATIENCE)
-            .subscription_capacity(WAITING);
+            .connection_timeout(RESPONSE_TIMEOUT)
+            .subscription_capacity(QUEUED_ORDERS_MAX);
         if let Some(creds) = &self.creds {
             let read = options.credentials_file(creds).await;
             options = read.map_err(|source| BusError::Credentials {

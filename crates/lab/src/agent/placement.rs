@@ -3,7 +3,7 @@
 use super::errors::PlacementError;
 use super::protocol::AgentIdentity;
 use crate::experiment::ExperimentDocument;
-use crate::experiment::distributed::{AgentShare, ONLY, link_end, place_of};
+use crate::experiment::distributed::{AgentShare, DEFAULT_PLACE, link_end, place_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of each agent, by its index in the list.
@@ -64,7 +64,7 @@ pub(super) fn place_on_agents(
 impl AgentPlacement {
     /// Returns the agents that have a place.
     pub(super) fn agents_at(&self, place: Option<&str>) -> Vec<usize> {
-        let place = place.unwrap_or(ONLY);
+        let place = place.unwrap_or(DEFAULT_PLACE);
         let shares = self.shares.iter();
         let there = shares.filter(|(_, share)| share.places.contains_key(place));
         there.map(|(agent, _)| *agent).collect()
@@ -74,7 +74,7 @@ impl AgentPlacement {
     fn assign_addresses(&mut self, document: &ExperimentDocument, agents: &[AgentIdentity]) {
         for (name, function) in &document.function {
             let place = place_of(function.at.as_ref());
-            if link_end(document, place) != ONLY {
+            if link_end(document, place) != DEFAULT_PLACE {
                 continue;
             }
             let at = self.agents_at(place).first().copied();
@@ -113,7 +113,7 @@ fn group_places(document: &ExperimentDocument) -> Result<Vec<PlacementGroup>, Pl
     }
     let functions = document.function.values().map(|function| &function.at);
     let used = functions.chain(document.sink.values().map(|sink| &sink.at));
-    for place in used.map(|at| place_of(at.as_ref()).unwrap_or(ONLY)) {
+    for place in used.map(|at| place_of(at.as_ref()).unwrap_or(DEFAULT_PLACE)) {
         if !groups.iter().any(|group| group.contains(place)) {
             groups.push(BTreeSet::from([place.to_owned()]));
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn places_go_by_label_and_then_evenly() {
+    fn places_are_assigned_by_label_and_then_evenly() {
         let agents = [
             identity("a", &[]),
             identity("bb", &["load"]),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_version_6_stands_in_brackets() {
+    fn ipv6_addresses_are_in_brackets() {
         let six = |address: &str, name| AgentIdentity {
             address: address.to_owned(),
             ..identity(name, &[name])
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_links_join_stays_together_and_alone_it_all_does() {
+    fn linked_places_share_an_agent_and_one_agent_takes_all() {
         let agents = [identity("a", &[]), identity("bb", &[])];
         let linked = parse_document("[link.l]\nbetween=['viewers', 'origin']\n");
         let spread_out = place_on_agents(&linked, &agents).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_missed() {
+    fn missing_agents_are_reported() {
         let agents = [identity("a", &[])];
         let choosy = parse_document("[place.origin]\non='z'\n[place.viewers]\n");
         let error = |document| place_on_agents(document, &agents).unwrap_err().to_string();

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_bounded_both_ways() {
+    fn messages_are_bounded_in_both_directions() {
         let long = AgentReply::Failed("x".repeat(MESSAGE_MAX));
         assert!(
             encode_message(&long)

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_reached_as_it_reaches_the_server() {
+    fn an_agent_advertises_its_route_to_the_server() {
         for (url, own) in [
             ("nats://127.0.0.1", "127.0.0.1"),
             (

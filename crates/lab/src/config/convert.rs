@@ -1,6 +1,6 @@
 //! `headwater lab convert`.
 
-use super::experiment::{read_document, text_of, usage_error};
+use super::experiment::{argument_text, read_document, usage_error};
 use super::{CommandError, print_message, print_output};
 use crate::document_format::{ParsedDocument, parse_workflow};
 use crate::nbmp::to_workflow;
@@ -34,7 +34,7 @@ pub(super) fn define_command() -> Command {
 
 /// Converts a document; warns on standard error if the result cannot be run.
 pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = text_of(flags, "file");
+    let path = argument_text(flags, "file");
     let text = read_document(path)?;
     let converted = match text.trim_start().starts_with('{') {
         true => to_toml(path, &text)?,

@@ -70,7 +70,7 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
     Err(CommandError::Failed(format!("{program}: {error}")))
 }
 
-/// Sends the description of the link to everyone who connects, as long as this process runs.
+/// Sends the description of the link to every client that connects, until this process exits.
 ///
 /// # Errors
 /// Another link has the name.

@@ -102,7 +102,7 @@ pub(super) fn define_commands() -> [Command; 3] {
 
 /// `validate`.
 pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = text_of(flags, "file");
+    let path = argument_text(flags, "file");
     let text = read_document(path)?;
     let judged = validate_text(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
     let faults = judged.as_ref().err().cloned().unwrap_or_default();
@@ -148,7 +148,7 @@ fn check_conformance(text: &str, strict: bool) -> Result<(), Vec<DocumentFault>>
     let level = if strict {
         ConformanceLevel::Strict
     } else {
-        ConformanceLevel::Lax
+        ConformanceLevel::Lenient
     };
     let found = match nbmp::parse_bounded(text.as_bytes()) {
         Ok(workflow) => nbmp::validate_description(
@@ -183,7 +183,7 @@ fn report_ignored(path: &str, idle: &[String]) {
 
 /// `run`.
 pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let path = text_of(flags, "file");
+    let path = argument_text(flags, "file");
     let text = read_document(path)?;
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     let (plan, text) = parse_plan(path, &text, scale)?;
@@ -211,7 +211,7 @@ pub(super) fn run_experiment(flags: &ArgMatches) -> Result<ExitCode, CommandErro
         plan,
         text,
         base: base.to_owned(),
-        out: PathBuf::from(text_of(flags, "out")),
+        out: PathBuf::from(argument_text(flags, "out")),
     };
     let stop = watch_signals().map_err(|error| error.to_string())?;
     let plan = &job.plan;
@@ -253,7 +253,7 @@ fn format_progress(progress: &ExperimentProgress, on_terminal: bool) -> String {
         None if on_terminal => format!("{over}{done} of {all}{left} · {run} …"),
         None => String::new(),
         Some(record) => {
-            let said = match &record.thrown {
+            let said = match &record.discard_reason {
                 Some(why) => format!("discarded: {why}"),
                 None => format!("{:.1} s", record.took_s),
             };
@@ -273,7 +273,7 @@ fn format_duration(seconds: f64) -> String {
 
 /// `list`.
 pub(super) fn run_list(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let folder = text_of(flags, "folder");
+    let folder = argument_text(flags, "folder");
     let entries = std::fs::read_dir(folder).map_err(|error| {
         let cause = net::describe_io_error(&error);
         format!("cannot list {folder}: {cause}")
@@ -333,7 +333,7 @@ pub(super) fn read_document(path: &str) -> Result<String, CommandError> {
     std::fs::read_to_string(path).map_err(|error| usage_error(at(error)))
 }
 
-pub(super) fn text_of<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
+pub(super) fn argument_text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
     flags.get_one::<String>(name).map_or("", String::as_str)
 }
 

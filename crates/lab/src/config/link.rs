@@ -2,7 +2,7 @@
 
 use super::events::{SessionEvent, forward_signals, report_end, until_end, until_eof};
 use super::exec::{LinkDescription, LinkEndDescription, announce_link, format_description};
-use super::shape::{SHAPE, read_link_shape};
+use super::link_options::{SHAPE, read_link_shape};
 use super::{CommandError, print_output, read_settings};
 use crate::link::{
     CompetingFlow, LinkReport, LinkShape, NetworkNamespace, ProcessGuard, TunLink,
@@ -60,7 +60,7 @@ const RUN: &[Setting] = &[
 ];
 
 /// Time limit for the server to accept connections.
-const SERVER_WAITS: Duration = Duration::from_secs(30);
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 const AFTER: &str = "\
 The command runs at the client's end (10.77.0.1), the server at the other end (10.77.0.2). Both ends
@@ -240,7 +240,7 @@ impl LinkSession {
         };
         let began = Instant::now();
         let waited = self.server.within(|| {
-            while began.elapsed() < SERVER_WAITS {
+            while began.elapsed() < SERVER_START_TIMEOUT {
                 if inbox.try_recv().is_ok() {
                     return failed("it exited, or the link was stopped");
                 }

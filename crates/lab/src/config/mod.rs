@@ -8,12 +8,12 @@ mod events;
 mod exec;
 mod experiment;
 mod link;
+mod link_options;
 mod missing_feature;
 mod nats;
 mod report;
 #[cfg(feature = "nbmp")]
 mod serve;
-mod shape;
 
 #[cfg(not(all(feature = "nats", feature = "nbmp")))]
 pub(crate) use missing_feature::missing_feature_message;
@@ -33,7 +33,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// The hidden command by which this program starts its process guard.
-const GUARD: &str = ProcessGuard::WORDS[1];
+const GUARD: &str = ProcessGuard::ARGUMENTS[1];
 
 const AFTER: &str = "\
 An experiment is a document. It describes media sources, functions, links and clients, and a sweep of

@@ -1,6 +1,6 @@
 //! `headwater lab report`, `compare` and `index`.
 
-use super::experiment::{parse_plan, read_document, scale_argument, text_of};
+use super::experiment::{argument_text, parse_plan, read_document, scale_argument};
 use super::{CommandError, print_output};
 use crate::experiment::{FileError, MachineDescription, RunPlan, RunRecord};
 use crate::report::{
@@ -52,7 +52,7 @@ pub(super) fn define_commands() -> [Command; 3] {
 
 /// `report`.
 pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let dir = PathBuf::from(text_of(flags, "dir"));
+    let dir = PathBuf::from(argument_text(flags, "dir"));
     let scale = flags.get_one::<String>("scale").map(String::as_str);
     if !dir.join("document.toml").exists()
         && let Some(report) = read_report(&dir)?
@@ -104,7 +104,7 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 
 /// `index`.
 pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
-    let dir = Path::new(text_of(flags, "dir"));
+    let dir = Path::new(argument_text(flags, "dir"));
     let text = index_of(dir)?;
     write_file(&dir.join("README.md"), &text)?;
     print_output(text);

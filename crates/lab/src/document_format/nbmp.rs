@@ -66,7 +66,7 @@ pub(crate) fn parse_workflow(text: &str) -> Result<Value, Vec<NbmpFault>> {
     let offences = validate_description(
         &workflow,
         DescriptionKind::Workflow,
-        ConformanceLevel::Lax,
+        ConformanceLevel::Lenient,
         &known_functions(),
     );
     match offences.is_empty() {

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_filled_in_and_other_braces_stay() {
+    fn names_are_filled_in_and_other_braces_remain() {
         let value = |name: &str| (name == "loss").then(|| "1%".to_owned());
         for (text, filled) in [
             ("a {loss} b", "a 1% b"),

@@ -17,7 +17,7 @@ pub enum BuiltInFunctionError {
         close: String,
     },
     /// Unlike any known name.
-    #[error("no built-in function {name}; there are {known}")]
+    #[error("no built-in function {name}; the functions are {known}")]
     Unknown {
         /// The name in the document.
         name: String,

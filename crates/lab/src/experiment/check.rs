@@ -6,7 +6,7 @@ mod graph;
 mod plots;
 
 pub(super) use arm_texts::link_text;
-pub(super) use claims::OF_LINKS;
+pub(super) use claims::LINK_QUANTITIES;
 pub(crate) use graph::starting_order;
 
 use super::arms::scalar_text;
@@ -72,13 +72,14 @@ fn check_names(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
             format!("{kind}.{}", name.get_ref()),
         );
         if !super::arms::is_name(text) || text.contains('.') {
-            let what = "a name is lower case letters, digits and dashes, a letter first";
+            let what =
+                "invalid name; use lower-case letters, digits and dashes, starting with a letter";
             faults.add_fault(name.span(), &path, what);
         } else if seen.contains(&text) {
             faults.add_fault(
                 name.span(),
                 &path,
-                "this name is taken: each stands for one thing",
+                "this name is already used; choose another",
             );
         }
         seen.push(text);
@@ -95,7 +96,7 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
         .filter_map(|(at, scale)| Some((at, scale.rounds.as_ref()?)));
     for (at, rounds) in rounds.chain([(String::new(), &document.rounds)]) {
         if !(1..=ROUNDS_MAX).contains(rounds.get_ref()) {
-            let what = format!("rounds are from 1 to {ROUNDS_MAX}");
+            let what = format!("write 1 to {ROUNDS_MAX} rounds");
             faults.add_fault(rounds.span(), &format!("{at}rounds"), what);
         }
     }
@@ -106,7 +107,7 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     for (at, parallel) in parallel.chain([whole]) {
         let wrong = parallel.filter(|n| !(1..=PARALLEL_MAX).contains(n.get_ref()));
         if let Some(wrong) = wrong {
-            let what = format!("runs beside each other are from 1 to {PARALLEL_MAX}");
+            let what = format!("write 1 to {PARALLEL_MAX} concurrent runs");
             faults.add_fault(wrong.span(), &format!("{at}parallel"), what);
         }
     }
@@ -114,7 +115,7 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
         for name in scale.sweep.keys() {
             if !document.sweep.contains_key(name.get_ref().as_str()) {
                 let path = format!("{at}sweep.{}", name.get_ref());
-                faults.add_fault(name.span(), &path, "there is no such variable in sweep");
+                faults.add_fault(name.span(), &path, "sweep does not define this variable");
             }
         }
     }
@@ -122,7 +123,7 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     for (name, values) in document.sweep.iter().chain(all) {
         let path = format!("sweep.{}", name.get_ref());
         if values.is_empty() {
-            faults.add_fault(name.span(), &path, "a variable has at least one value");
+            faults.add_fault(name.span(), &path, "a variable needs at least one value");
         }
         let mut seen = Vec::new();
         for value in values {
@@ -130,10 +131,10 @@ fn check_sizes(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
                 None => faults.add_fault(
                     value.span(),
                     &path,
-                    "a value is a text, a number or a truth",
+                    "a value must be a string, a number, true or false",
                 ),
                 Some(text) if seen.contains(&text) => {
-                    faults.add_fault(value.span(), &path, "this value is there already");
+                    faults.add_fault(value.span(), &path, "duplicate value; remove one");
                 }
                 Some(text) => seen.push(text),
             }

@@ -5,7 +5,7 @@ use super::document::ExperimentDocument;
 use super::measure::Measurement;
 use super::quantity::{QuantityError, QuantityExpression};
 use super::run_error::RunError;
-use super::shapes::SinkResults;
+use super::sink_results::SinkResults;
 
 /// Merges the measurements of all parts; a part is an agent, or this machine alone.
 ///

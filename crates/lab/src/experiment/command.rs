@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_output_is_told() {
+    fn the_end_of_a_long_output_is_quoted() {
         let output = std::env::temp_dir().join(format!("lab-words-{}.out", std::process::id()));
         let long = "x".repeat(1 << 20) + "\nfirst\nlast\n";
         std::fs::write(&output, long).unwrap();

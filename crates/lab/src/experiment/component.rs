@@ -9,7 +9,7 @@ use toml::{Spanned, Value};
 /// A function as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct WrittenFunction {
+pub(super) struct RawFunction {
     run: Option<Spanned<String>>,
     r#use: Option<Spanned<String>>,
     #[serde(default)]
@@ -25,7 +25,7 @@ pub(super) struct WrittenFunction {
 /// A sink as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct WrittenSink {
+pub(super) struct RawSink {
     run: Option<Spanned<String>>,
     r#use: Option<Spanned<String>>,
     #[serde(default)]
@@ -46,10 +46,10 @@ pub(super) struct WrittenSink {
     timeout: Option<Spanned<String>>,
 }
 
-impl TryFrom<WrittenFunction> for document::FunctionSpec {
+impl TryFrom<RawFunction> for document::FunctionSpec {
     type Error = ComponentError;
 
-    fn try_from(written: WrittenFunction) -> Result<document::FunctionSpec, ComponentError> {
+    fn try_from(written: RawFunction) -> Result<document::FunctionSpec, ComponentError> {
         let (run, health) = resolve_command(written.run, written.r#use, written.with, "command")?;
         Ok(document::FunctionSpec {
             run,
@@ -62,10 +62,10 @@ impl TryFrom<WrittenFunction> for document::FunctionSpec {
     }
 }
 
-impl TryFrom<WrittenSink> for document::SinkSpec {
+impl TryFrom<RawSink> for document::SinkSpec {
     type Error = ComponentError;
 
-    fn try_from(written: WrittenSink) -> Result<document::SinkSpec, ComponentError> {
+    fn try_from(written: RawSink) -> Result<document::SinkSpec, ComponentError> {
         let (run, _) = resolve_command(written.run, written.r#use, written.with, "measure")?;
         Ok(document::SinkSpec {
             run,

@@ -10,7 +10,7 @@ use toml::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuList(Vec<usize>);
 
-/// A value that is no set of processors.
+/// A value that is not a set of processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid processors; write numbers from 0, such as [0, 2] or \"0-1\"")]
 pub(crate) struct InvalidCpus;
@@ -54,7 +54,7 @@ impl CpuList {
         let are: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).collect();
         match are == self.0 {
             true => Ok(()),
-            false => Err(self.affinity_error(&format!("the kernel gives {are:?}"))),
+            false => Err(self.affinity_error(&format!("the kernel allows only {are:?}"))),
         }
     }
 
@@ -65,7 +65,7 @@ impl CpuList {
 
 /// Parses `0-1,3`; `None` if the text is invalid.
 fn parse_ranges(text: &str) -> Option<Vec<usize>> {
-    // A set: a short text may repeat large ranges.
+    // A set is bounded, even if a short text repeats large ranges.
     let mut all = BTreeSet::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_ranges() {
+    fn lists_and_ranges_are_parsed() {
         let read = |text: &str| {
             let table: toml::Table = format!("c = {text}").parse().unwrap();
             CpuList::parse_value(&table["c"]).map(|cpus| cpus.0)
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_where_its_thread_was_pinned() {
+    fn a_process_runs_where_its_thread_was_pinned() {
         std::thread::spawn(|| {
             let one = CpuList(vec![0]);
             one.pin_thread().unwrap();

@@ -6,7 +6,7 @@ use super::command::{last_output, shell_command};
 use super::cpus::CpuList;
 use super::document::ExperimentDocument;
 use super::health::is_healthy;
-use super::placeholders::{ONLY, RunContext, link_end, place_of, resolve_placeholder};
+use super::placeholders::{DEFAULT_PLACE, RunContext, link_end, place_of, resolve_placeholder};
 use super::process::RunProcesses;
 use super::run_error::{LinkFault, RunError};
 use super::run_link::RunLink;
@@ -112,11 +112,11 @@ impl<'a> DeployedRun<'a> {
         let started = match by {
             Some("netem") => {
                 let link = NetemLink::start(first, second, number, &shape);
-                RunLink::NetemLink(Box::new(link.map_err(LinkFault::Start)?))
+                RunLink::Netem(Box::new(link.map_err(LinkFault::Start)?))
             }
             _ => {
                 let link = TunLink::start(first, second, number, shape);
-                RunLink::Ours(Box::new(link.map_err(LinkFault::Start)?))
+                RunLink::Tun(Box::new(link.map_err(LinkFault::Start)?))
             }
         };
         let mut flows = Vec::new();
@@ -227,7 +227,7 @@ impl<'a> DeployedRun<'a> {
 
     fn find_place(&self, name: Option<&str>) -> Result<&NetworkNamespace, RunError> {
         let place = self.places.get(link_end(self.document, name));
-        place.ok_or_else(|| missing_item("place", name.unwrap_or(ONLY)))
+        place.ok_or_else(|| missing_item("place", name.unwrap_or(DEFAULT_PLACE)))
     }
 }
 
@@ -245,14 +245,14 @@ fn create_places<'a>(
         .flat_map(|link| link.between.get_ref());
     let used = functions
         .chain(sinks)
-        .map(|at| place_of(at.as_ref()).unwrap_or(ONLY));
+        .map(|at| place_of(at.as_ref()).unwrap_or(DEFAULT_PLACE));
     for name in used.chain(ends.map(String::as_str)) {
         let joined = link_end(document, Some(name));
         if !at.holds(name) || places.contains_key(joined) {
             continue;
         }
         // Agents use the networks of their hosts.
-        let place = match joined == ONLY && at.share.is_some() {
+        let place = match joined == DEFAULT_PLACE && at.share.is_some() {
             true => NetworkNamespace::same_network()?,
             false => NetworkNamespace::new()?,
         };

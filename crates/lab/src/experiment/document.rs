@@ -1,10 +1,10 @@
 //! An experiment document.
 
-mod measured_shapes;
 mod presentation;
+mod result_sources;
 
-pub use measured_shapes::{HistogramSource, SeriesSource};
 pub use presentation::{PlotKind, PlotSpec, QuantityLabel, list_names};
+pub use result_sources::{HistogramSource, SeriesSource};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub struct PlaceSpec {
 
 /// A server: a command line or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::component::WrittenFunction")]
+#[serde(try_from = "super::component::RawFunction")]
 pub struct FunctionSpec {
     /// Shell command.
     pub run: Spanned<String>,
@@ -137,7 +137,7 @@ pub struct LinkSpec {
 
 /// A client: a command line that prints its measurements as JSON, or a built-in function.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "super::component::WrittenSink")]
+#[serde(try_from = "super::component::RawSink")]
 pub struct SinkSpec {
     /// Shell command.
     pub run: Spanned<String>,
@@ -202,7 +202,7 @@ pub struct Expectation {
     pub quantity: Spanned<String>,
     /// Values of variables that select the arms.
     pub of: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Values that select the arms to divide by; they agree in all other variables.
+    /// Values that select the arms of the denominator; both arms agree in all other variables.
     #[serde(default)]
     pub to: BTreeMap<Spanned<String>, Spanned<Value>>,
     /// Restricts the expectation to these values of other variables.

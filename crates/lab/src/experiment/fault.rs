@@ -10,7 +10,7 @@ pub struct DocumentFault {
     pub line: usize,
     /// Column from 1, in characters.
     pub column: usize,
-    /// The key, such as `sink.viewer.at`, or a JSONPath; empty if the document is no TOML.
+    /// The key, such as `sink.viewer.at`, or a JSONPath; empty if the document is not TOML.
     pub path: String,
     /// The fault and its remedy.
     pub what: String,

@@ -4,19 +4,19 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns whether a server in the calling thread's namespace accepts connections, or answers a
 /// path with success.
 pub(crate) fn is_healthy(at: SocketAddr, path: Option<&str>) -> bool {
-    let Ok(stream) = TcpStream::connect_timeout(&at, PATIENCE) else {
+    let Ok(stream) = TcpStream::connect_timeout(&at, RESPONSE_TIMEOUT) else {
         return false;
     };
     path.is_none_or(|path| request_succeeds(stream, at, path).unwrap_or(false))
 }
 
 fn request_succeeds(mut stream: TcpStream, at: SocketAddr, path: &str) -> io::Result<bool> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n"

@@ -77,7 +77,7 @@ pub(crate) fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramEr
 /// Reads a log from a file and adds up its histograms with a matching tag.
 ///
 /// # Errors
-/// The file cannot be read, is no log, or has no such tag.
+/// The file cannot be read, is not a log, or has no such tag.
 pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, HistogramError> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -93,7 +93,7 @@ pub(super) fn read_log(path: &Path, tags: &str) -> Result<Histogram<u64>, Histog
 /// have a single tag.
 ///
 /// # Errors
-/// The text is no log, or has no such tag, or several.
+/// The text is not a log, or has no matching tag, or several.
 pub(super) fn sum_log(
     text: &[u8],
     pattern: Option<&str>,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn stars_match_anything() {
         for (pattern, text, fits) in [
             ("*", "", true),
             ("*", "step1/segment/due", true),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_histograms_are_refused() {
+    fn malformed_histograms_are_refused() {
         for text in ["", "AAAA", "{", "HISTFAAAAA=="] {
             assert!(decode_histogram(text).is_err(), "{text}");
         }

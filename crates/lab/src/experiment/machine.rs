@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_written_down_once() {
+    fn this_machine_is_recorded_once() {
         let out = std::env::temp_dir().join(format!("lab-machine-{}", std::process::id()));
         fs::create_dir_all(&out).unwrap();
         let versions = [(
@@ -138,7 +138,7 @@ mod tests {
         let other = MachineDescription { cores: 99, ..here };
         other.note(&out).unwrap();
         assert_eq!(MachineDescription::read_all(&out).unwrap().len(), 2);
-        // Descriptions of agents do not separate two equal ones.
+        // A description is compared with the last one of the same agent, so it is not repeated.
         let agent = Some("one".to_owned());
         let agents = MachineDescription {
             agent,

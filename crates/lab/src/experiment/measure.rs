@@ -1,15 +1,15 @@
 //! Runs sinks and watches the functions meanwhile.
 
-use super::check::OF_LINKS;
+use super::check::LINK_QUANTITIES;
 use super::command::last_output;
 use super::deploy::{DeployedRun, PAUSE, missing_item};
 use super::document::SinkSpec;
-use super::noise::{CpuTicks, MachineNoise};
+use super::machine_noise::{CpuTicks, MachineNoise};
 use super::placeholders::place_of;
 use super::quantity::{PartialValue, QuantityError, QuantityExpression};
 use super::run_error::{RunError, SinkFault};
-use super::shapes::SinkResults;
 use super::sink_output::SinkOutput;
+use super::sink_results::SinkResults;
 use net::config::duration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(crate) struct Measurement {
 
 #[cfg(feature = "nats")]
 impl Measurement {
-    /// Contains nothing but noise.
+    /// Creates the measurement of a part that runs no sink: it contains only the noise.
     pub(crate) fn from_noise(noise: MachineNoise) -> Measurement {
         Measurement {
             noise,
@@ -100,8 +100,8 @@ impl DeployedRun<'_> {
                 .map_err(RunError::Counters)?
                 .into_iter()
                 .zip(earlier);
-            for (what, (now, earlier)) in OF_LINKS.iter().zip(counts) {
-                // The counters of netem are not read at one moment.
+            for (what, (now, earlier)) in LINK_QUANTITIES.iter().zip(counts) {
+                // The counters of netem are read one after the other, so one may appear to decrease.
                 let since = now.saturating_sub(earlier);
                 measured.links.insert(format!("{name}.{what}"), since);
             }

@@ -26,8 +26,8 @@ mod health;
 mod histograms;
 mod local_run;
 mod machine;
+mod machine_noise;
 mod measure;
-mod noise;
 mod placeholders;
 mod process;
 mod progress;
@@ -37,8 +37,8 @@ mod redacted_command;
 mod run;
 mod run_error;
 mod run_link;
-mod shapes;
 mod sink_output;
+mod sink_results;
 mod source;
 mod versions;
 
@@ -68,9 +68,11 @@ pub(crate) mod distributed {
     pub(crate) use super::collect::collect_results;
     pub(crate) use super::deploy::DeployedRun;
     pub(crate) use super::folder::ExperimentFolders;
+    pub(crate) use super::machine_noise::{CpuTicks, MachineNoise};
     pub(crate) use super::measure::{Measurement, sink_timeout};
-    pub(crate) use super::noise::{CpuTicks, MachineNoise};
-    pub(crate) use super::placeholders::{AgentShare, ONLY, RunContext, link_end, place_of};
+    pub(crate) use super::placeholders::{
+        AgentShare, DEFAULT_PLACE, RunContext, link_end, place_of,
+    };
     pub(crate) use super::run::RemoteExecutor;
     pub(crate) use super::source::{SourceError, prepare_sources};
 }

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// The place of everything that no link joins.
-pub(crate) const ONLY: &str = "here";
+pub(crate) const DEFAULT_PLACE: &str = "here";
 
 /// Context of a command besides the document and the arm.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +54,7 @@ impl<'a> RunContext<'a> {
 
     /// Part number from 0, and the number of parts.
     fn part_number(&self) -> (u32, u32) {
-        let place = self.place.unwrap_or(ONLY);
+        let place = self.place.unwrap_or(DEFAULT_PLACE);
         let share = self.share.as_ref();
         let part = share.and_then(|share| share.places.get(place).copied());
         part.unwrap_or((0, 1))
@@ -80,7 +80,7 @@ pub(super) fn resolve_placeholder(
             .share
             .as_ref()
             .and_then(|share| share.addresses.get(name));
-        if let (Some(told), ONLY) = (told, link_end(document, at.place)) {
+        if let (Some(told), DEFAULT_PLACE) = (told, link_end(document, at.place)) {
             return Some(told.clone());
         }
         let address = function_address(document, at.place, function)?;
@@ -119,14 +119,14 @@ fn function_address(
     })
 }
 
-/// Returns the place if it is the end of a link; all other places are one.
+/// Returns the place if it is the end of a link; all other places count as one.
 pub(crate) fn link_end<'a>(document: &'a ExperimentDocument, place: Option<&str>) -> &'a str {
     let mut ends = document
         .link
         .values()
         .flat_map(|link| link.between.get_ref());
     ends.find(|end| Some(end.as_str()) == place)
-        .map_or(ONLY, String::as_str)
+        .map_or(DEFAULT_PLACE, String::as_str)
 }
 
 /// Returns the name of a place as written.

@@ -33,9 +33,9 @@ pub struct ExperimentProgress {
 /// An event of a run.
 pub(super) enum RunEvent {
     /// A run starts: round, attempt and arm.
-    Begins(u32, u32, Arm),
+    Started(u32, u32, Arm),
     /// A run ends: its record, and whether it was the last attempt.
-    Ends(Box<RunRecord>, bool),
+    Ended(Box<RunRecord>, bool),
 }
 
 /// Time that the runs of an arm took.
@@ -75,11 +75,11 @@ impl ExperimentProgress {
 
     pub(super) fn note(&mut self, event: RunEvent) {
         match event {
-            RunEvent::Begins(round, attempt, arm) => {
+            RunEvent::Started(round, attempt, arm) => {
                 (self.round, self.attempt, self.arm) = (round, attempt, arm);
                 self.ended = None;
             }
-            RunEvent::Ends(record, last) => {
+            RunEvent::Ended(record, last) => {
                 (self.round, self.attempt) = (record.round, record.attempt);
                 self.arm.clone_from(&record.arm);
                 self.count(&record, last);
@@ -94,7 +94,7 @@ impl ExperimentProgress {
         };
         took.seconds += record.took_s;
         took.runs += 1;
-        if record.thrown.is_none() || given_up {
+        if record.discard_reason.is_none() || given_up {
             took.done += 1;
             self.done += 1;
         }
@@ -123,30 +123,33 @@ mod tests {
     use crate::experiment::ExperimentDocument;
 
     #[test]
-    fn each_arm_takes_what_it_took() {
+    fn the_estimate_uses_the_mean_duration_of_each_arm() {
         let text = "name='x'\nquestion='x'\nrounds=3\nsweep.a=[1, 2]\n";
         let plan = RunPlan::new(ExperimentDocument::parse_toml(text).unwrap(), None).unwrap();
-        let ran = |round, n: usize, took_s, thrown: Option<&str>| {
+        let ran = |round, n: usize, took_s, discarded: Option<&str>| {
             let mut record = RunRecord::new(round, 0, 0, &plan.arms[n]);
             record.took_s = took_s;
-            record.thrown = thrown.map(str::to_owned);
+            record.discard_reason = discarded.map(str::to_owned);
             record
         };
         let mut progress = ExperimentProgress::new(&plan, &[]);
         assert_eq!((progress.done, progress.all, progress.left_s), (0, 6, None));
-        progress.note(RunEvent::Begins(0, 0, plan.arms[0].clone()));
-        progress.note(RunEvent::Ends(Box::new(ran(0, 0, 10.0, None)), false));
+        progress.note(RunEvent::Started(0, 0, plan.arms[0].clone()));
+        progress.note(RunEvent::Ended(Box::new(ran(0, 0, 10.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (1, Some(50.0)));
-        progress.note(RunEvent::Begins(0, 0, plan.arms[1].clone()));
-        progress.note(RunEvent::Ends(Box::new(ran(0, 1, 2.0, None)), false));
+        progress.note(RunEvent::Started(0, 0, plan.arms[1].clone()));
+        progress.note(RunEvent::Ended(Box::new(ran(0, 1, 2.0, None)), false));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
         // A discarded run is repeated; after the last attempt it is given up.
-        progress.note(RunEvent::Ends(
+        progress.note(RunEvent::Ended(
             Box::new(ran(1, 1, 2.0, Some("late"))),
             false,
         ));
         assert_eq!((progress.done, progress.left_s), (2, Some(24.0)));
-        progress.note(RunEvent::Ends(Box::new(ran(1, 1, 2.0, Some("late"))), true));
+        progress.note(RunEvent::Ended(
+            Box::new(ran(1, 1, 2.0, Some("late"))),
+            true,
+        ));
         assert_eq!((progress.done, progress.left_s), (3, Some(22.0)));
         // Resuming tries given-up runs again.
         let before = [ran(0, 0, 10.0, None), ran(1, 1, 2.0, Some("late"))];

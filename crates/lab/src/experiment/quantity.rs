@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_parts_are_put_together_as_told() {
+    fn numbers_of_parts_are_aggregated_as_requested() {
         let parts = [PartialValue::Number(1.0), PartialValue::Number(3.0)];
         for (text, value) in [
             ("sum /x", 4.0),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_all_counts_together() {
+    fn percentiles_are_computed_from_merged_counts() {
         let parts = [sample_histogram(1..500), sample_histogram(500..1001)];
         let whole = [sample_histogram(1..1001)];
         for text in [
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_found_or_missed_with_its_place() {
+    fn values_are_found_and_errors_name_their_place() {
         let PartialValue::Histogram(text) = sample_histogram(1..11) else {
             unreachable!()
         };
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones_are_refused() {
+    fn invalid_expressions_are_refused() {
         for text in [
             "",
             "x",

@@ -2,7 +2,7 @@
 
 use super::Arm;
 use super::file_error::FileError;
-use super::noise::MachineNoise;
+use super::machine_noise::MachineNoise;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,7 +45,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentRecord>,
     /// Reason why the run does not count; `None` if it counts.
-    pub thrown: Option<String>,
+    #[serde(rename = "thrown")]
+    pub discard_reason: Option<String>,
 }
 
 /// A file of records that cannot be read or written.
@@ -111,7 +112,7 @@ impl RunRecord {
     /// a crash leaves it.
     ///
     /// # Errors
-    /// A line is no record.
+    /// A line is not a record.
     pub fn read_all(path: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
         read_lines(path)
     }

@@ -64,7 +64,7 @@ pub(crate) enum ExperimentOutcome {
     Stopped,
 }
 
-/// Executes the runs that are still missing. Calls `say` with the progress before and after every
+/// Executes the runs that are still missing. Calls `on_progress` with the progress before and after every
 /// run. Setting `stop` ends the experiment as soon as possible.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub(crate) fn run_job(
     job: &ExperimentJob,
     connect: Option<&Connect>,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&ExperimentProgress),
+    on_progress: &mut dyn FnMut(&ExperimentProgress),
 ) -> Result<ExperimentOutcome, ExperimentError> {
     let folders = ExperimentFolders::from_job(job)?;
     claim_folder(&folders.out, &job.text)?;
@@ -102,21 +102,21 @@ pub(crate) fn run_job(
             let same = |record: &&RunRecord| record.round == round && record.arm == **arm;
             done.iter()
                 .filter(same)
-                .all(|record| record.thrown.is_some())
+                .all(|record| record.discard_reason.is_some())
         };
         let order = job.plan.arm_order(round);
         let arms = order.iter().filter_map(|number| job.plan.arms.get(*number));
         let todo: Vec<(usize, &Arm)> = arms.enumerate().filter(undone).collect();
         let mut written = Ok(());
-        rounds.round(round, &todo, &mut |event| {
-            if let RunEvent::Ends(record, _) = &event
+        rounds.run_round(round, &todo, &mut |event| {
+            if let RunEvent::Ended(record, _) = &event
                 && let Err(error) = append_record(&mut file, record)
             {
                 rounds.broken.store(true, Ordering::Relaxed);
                 written = Err(FileError::new(&path, error));
             }
             progress.note(event);
-            say(&progress);
+            on_progress(&progress);
         });
         written?;
         if stop.load(Ordering::Relaxed) {
@@ -144,12 +144,12 @@ struct RoundRunner<'a> {
 
 impl RoundRunner<'_> {
     /// Executes the runs of a round, with the plan's concurrency, each in its own namespaces. Calls
-    /// `tell` in the order in which runs start and end.
-    fn round(&self, round: u32, todo: &[(usize, &Arm)], tell: &mut dyn FnMut(RunEvent)) {
+    /// `on_event` in the order in which runs start and end.
+    fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
         let lanes = match self.ground {
-            RunLocation::Here(_) => self.job.plan.parallel,
+            RunLocation::Local(_) => self.job.plan.parallel,
             // Agents execute one run at a time.
-            RunLocation::There(_) => 1,
+            RunLocation::Remote(_) => 1,
         };
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -166,7 +166,7 @@ impl RoundRunner<'_> {
                 });
             }
             drop(told);
-            events.into_iter().for_each(tell);
+            events.into_iter().for_each(on_event);
         });
     }
 
@@ -180,13 +180,13 @@ impl RoundRunner<'_> {
         lane: u32,
         round: u32,
         (place, arm): (usize, &Arm),
-        tell: &dyn Fn(RunEvent),
+        on_event: &dyn Fn(RunEvent),
     ) {
         for attempt in 0..ATTEMPTS {
             if self.is_over() {
                 return;
             }
-            tell(RunEvent::Begins(round, attempt, arm.clone()));
+            on_event(RunEvent::Started(round, attempt, arm.clone()));
             let mut record = RunRecord::new(round, place, attempt, arm);
             let began = Instant::now();
             let ended = self.execute_attempt(lane, &mut record);
@@ -195,9 +195,9 @@ impl RoundRunner<'_> {
                 return;
             }
             let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
-            record.thrown = ended.err().map(|error| error.to_string());
-            let counts = record.thrown.is_none();
-            tell(RunEvent::Ends(Box::new(record), attempt + 1 == ATTEMPTS));
+            record.discard_reason = ended.err().map(|error| error.to_string());
+            let counts = record.discard_reason.is_none();
+            on_event(RunEvent::Ended(Box::new(record), attempt + 1 == ATTEMPTS));
             if counts {
                 return;
             }
@@ -210,14 +210,14 @@ impl RoundRunner<'_> {
         // All arms of a round see the same losses.
         let seed = plan.document.seed.wrapping_add(record.round.into());
         let sources = match &self.ground {
-            RunLocation::There(executor) => {
+            RunLocation::Remote(executor) => {
                 let executed = executor.execute(self.job, record, seed, self.stop);
                 for machine in executor.take_machines() {
                     machine.note(&self.folders.out)?;
                 }
                 return executed;
             }
-            RunLocation::Here(sources) => sources.clone(),
+            RunLocation::Local(sources) => sources.clone(),
         };
         let at = RunContext {
             folder: self.folders.out.join(format!("scratch-{lane}")),
@@ -233,9 +233,9 @@ impl RoundRunner<'_> {
 /// Location of the runs.
 enum RunLocation {
     /// This machine, with the paths of the sources.
-    Here(BTreeMap<String, PathBuf>),
+    Local(BTreeMap<String, PathBuf>),
     /// Other hosts.
-    There(Box<dyn RemoteExecutor>),
+    Remote(Box<dyn RemoteExecutor>),
 }
 
 impl RunLocation {
@@ -246,10 +246,10 @@ impl RunLocation {
         stop: &AtomicBool,
     ) -> Result<RunLocation, ExperimentError> {
         match connect {
-            Some(connect) => connect().map(RunLocation::There),
+            Some(connect) => connect().map(RunLocation::Remote),
             None => {
                 let sources = prepare_sources(&job.plan.document, &|_| true, folders, stop)?;
-                Ok(RunLocation::Here(sources))
+                Ok(RunLocation::Local(sources))
             }
         }
     }

@@ -5,7 +5,7 @@ use super::bounds::BoundExceeded;
 use super::cpus::InvalidCpus;
 use super::file_error::FileError;
 use super::quantity::QuantityError;
-use super::shapes::ResultError;
+use super::sink_results::ResultError;
 use crate::link::LinkSettingError;
 use std::io;
 use std::process::ExitStatus;
@@ -42,7 +42,7 @@ pub(crate) enum RunError {
         port: u16,
         last_output: String,
     },
-    #[error("function {name}: it has ended: {status}{last_output}")]
+    #[error("function {name}: exited: {status}{last_output}")]
     FunctionEnded {
         name: String,
         status: ExitStatus,
@@ -54,7 +54,7 @@ pub(crate) enum RunError {
         status: ExitStatus,
         last_output: String,
     },
-    #[error("sink {name}: not ended within {timeout:?}{last_output}; set a longer timeout")]
+    #[error("sink {name}: not finished within {timeout:?}{last_output}; set a longer timeout")]
     SinkTimeout {
         name: String,
         timeout: Duration,

@@ -6,29 +6,29 @@ use std::net::Ipv4Addr;
 
 /// A link of either emulator.
 pub(super) enum RunLink {
-    Ours(Box<TunLink>),
-    NetemLink(Box<NetemLink>),
+    Tun(Box<TunLink>),
+    Netem(Box<NetemLink>),
 }
 
 impl RunLink {
     /// Returns the addresses of the first and the second end.
     pub(super) fn addresses(&self) -> [Ipv4Addr; 2] {
         match self {
-            RunLink::Ours(link) => link.addresses(),
-            RunLink::NetemLink(link) => link.addresses(),
+            RunLink::Tun(link) => link.addresses(),
+            RunLink::Netem(link) => link.addresses(),
         }
     }
 
-    /// Reads the counters, in the order of [`super::check::OF_LINKS`].
+    /// Reads the counters, in the order of [`super::check::LINK_QUANTITIES`].
     pub(super) fn counts(&self) -> io::Result<[u64; 4]> {
         match self {
-            RunLink::Ours(link) => {
+            RunLink::Tun(link) => {
                 let report = link.report();
                 let (down, up) = (&report.down, &report.up);
                 let lost = [down.lost + up.lost, down.dropped + up.dropped];
                 Ok([lost[0], lost[1], down.delivered_bytes, up.delivered_bytes])
             }
-            RunLink::NetemLink(link) => {
+            RunLink::Netem(link) => {
                 let [up, down] = link.sent()?;
                 let lost = [down.lost + up.lost, down.dropped + up.dropped];
                 Ok([lost[0], lost[1], down.bytes, up.bytes])
@@ -39,8 +39,8 @@ impl RunLink {
     /// 99th percentile of the lateness in microseconds; `None` for netem, which does not report it.
     pub(super) fn late_us(&self) -> Option<u64> {
         match self {
-            RunLink::Ours(link) => Some(link.report().lateness_us.p99),
-            RunLink::NetemLink(_) => None,
+            RunLink::Tun(link) => Some(link.report().lateness_us.p99),
+            RunLink::Netem(_) => None,
         }
     }
 }

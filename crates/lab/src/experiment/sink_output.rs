@@ -9,9 +9,9 @@ pub(super) struct SinkOutput {
     json: OnceCell<Result<Value, NoJson>>,
 }
 
-/// An output that is no JSON; holds the beginning of its last line.
+/// An output that is not JSON, with the start of its last line.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the output is no JSON; its last line starts with: {0}")]
+#[error("the output is not JSON; its last line starts with: {0}")]
 pub(crate) struct NoJson(String);
 
 impl SinkOutput {

@@ -15,7 +15,7 @@ const CHARS_MAX: usize = 200;
 /// Bytes of each output that are read.
 const BYTES_MAX: u64 = 16 << 10;
 /// Time limit of all commands together.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for killed commands to exit.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -36,7 +36,7 @@ pub(super) fn query_versions(versions: &BTreeMap<String, String>) -> BTreeMap<St
 
 /// Kills the command and its children afterwards.
 fn first_line(command: &str) -> String {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + RESPONSE_TIMEOUT;
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("PATH", search_path());
     shell.stdin(Stdio::null()).process_group(0);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_kept_and_what_goes_on_is_ended() {
+    fn the_first_line_is_returned_and_running_commands_are_killed() {
         assert_eq!(query_one("echo; echo '  1.2  ' >&2; echo no"), "no");
         assert_eq!(query_one("echo '  1.2  ' >&2"), "1.2");
         assert_eq!(query_one("true"), "says nothing");

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Time limit of connecting.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A download from a link's second namespace to its first; dropping it ends it.
 pub struct CompetingFlow {
@@ -33,7 +33,7 @@ impl CompetingFlow {
         let port = listener.local_addr()?.port();
         let to = SocketAddr::from((at_second, port));
         // Over a link that loses everything, connecting would take minutes.
-        let mut receiver = first.within(|| TcpStream::connect_timeout(&to, PATIENCE))?;
+        let mut receiver = first.within(|| TcpStream::connect_timeout(&to, RESPONSE_TIMEOUT))?;
         let (sender, _) = listener.accept()?;
         rustix::net::sockopt::set_tcp_congestion(&sender, congestion)?;
         let (received, mut sending) = (Arc::new(AtomicU64::new(0)), sender.try_clone()?);

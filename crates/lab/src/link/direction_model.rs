@@ -69,7 +69,7 @@ impl DirectionModel {
         self.counts.packets += 1;
         self.counts.bytes += len;
         self.forget_sent(now_ns);
-        // An idle bottleneck takes any packet: the queue is behind it.
+        // The queue holds only packets that wait, so an idle bottleneck accepts any packet.
         if self.waiting_bytes > 0 && self.waiting_bytes + len > self.queue_bytes {
             self.counts.dropped += 1;
             return;
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_drops_what_finds_no_room_and_empties_at_the_rate() {
+    fn a_full_queue_drops_packets_and_drains_at_the_rate() {
         let mut pipe = create_model(direction_shape(Some(12_000_000), 6000, LossModel::None));
         for _ in 0..10 {
             pipe.take(0, &[0; 1500]);
         }
         assert_eq!(pipe.counts().dropped, 6);
         assert_eq!(pipe.counts().queue_max_bytes, 6000);
-        // After two packets' time there is room for two more.
+        // The bottleneck has sent two packets by then, so two more fit.
         for _ in 0..10 {
             pipe.take(2 * MS, &[0; 1500]);
         }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_bottleneck_takes_a_packet_longer_than_its_queue() {
+    fn an_idle_bottleneck_accepts_a_packet_longer_than_its_queue() {
         let mut pipe = create_model(direction_shape(Some(12_000_000), 0, LossModel::None));
         pipe.take(0, &[0; 1500]);
         pipe.take(0, &[0; 1500]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_as_many_as_asked_spend_air_time_and_repeat() {
+    fn losses_have_the_requested_share_use_air_time_and_repeat() {
         let lossy = || {
             create_model(direction_shape(
                 Some(12_000_000),

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Time that programs have to exit after `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(3);
 /// Time limit of the whole cleanup.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The guard process. Dropping it ends all processes in its namespaces.
@@ -41,15 +41,15 @@ struct CleanupDuty {
 
 impl ProcessGuard {
     /// Arguments by which this program becomes the guard ([`run_guard`]).
-    pub const WORDS: [&str; 2] = ["lab", "guard"];
+    pub const ARGUMENTS: [&str; 2] = ["lab", "guard"];
 
-    /// Starts this program with [`ProcessGuard::WORDS`].
+    /// Starts this program with [`ProcessGuard::ARGUMENTS`].
     ///
     /// # Errors
     /// The program cannot be started a second time.
     pub fn start() -> io::Result<ProcessGuard> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(ProcessGuard::WORDS).stdin(Stdio::piped());
+        command.args(ProcessGuard::ARGUMENTS).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C reaches the whole foreground group; the guard must survive it.
         let process = command.process_group(0).spawn()?;
@@ -129,7 +129,7 @@ impl CleanupDuty {
             let began = Instant::now();
             // A dying process may still create files.
             while std::fs::remove_dir_all(folder).is_err() && folder.exists() {
-                if began.elapsed() > PATIENCE {
+                if began.elapsed() > RESPONSE_TIMEOUT {
                     break;
                 }
                 std::thread::sleep(PAUSE);
@@ -141,7 +141,7 @@ impl CleanupDuty {
         let (began, mut told) = (Instant::now(), BTreeSet::new());
         let mut none_found = 0;
         // Twice: a process may have been created while the list was read.
-        while none_found < 2 && began.elapsed() < PATIENCE {
+        while none_found < 2 && began.elapsed() < RESPONSE_TIMEOUT {
             let found = self.find_processes();
             none_found = if found.is_empty() { none_found + 1 } else { 0 };
             for (pid, process) in found {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn namespaces_are_told_from_folders() {
+    fn namespaces_are_distinguished_from_folders() {
         let told = parse_namespace(b"4026532281 /proc/12/fd/7");
         assert_eq!(told, Some((4_026_532_281, "/proc/12/fd/7")));
         for folder in ["/tmp/scratch-0", "/tmp/12 /7", "/12", "/tmp/\u{e4} b"] {

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Moves the calling thread into namespaces of its own.
 pub(super) fn unshare_namespaces(kinds: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only `CLONE_FILES` may take descriptors from other threads; it is never asked for.
+    // SAFETY: only `CLONE_FILES` affects the descriptors of other threads, and it is removed here.
     unsafe { rustix::thread::unshare_unsafe(kinds - UnshareFlags::FILES) }.map_err(io::Error::from)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn configure_interface(
     on_interface(libc::SIOCSIFMTU, &mut with_mtu)?;
     let mut with_waiting = interface_request(name)?;
     with_waiting.ifr_ifru.ifru_ifindex = waiting as libc::c_int;
-    // Not permitted to the root of a user namespace; the default of 500 is nearly as good.
+    // The root of a user namespace may not set this; the default of 500 is nearly as good.
     let _ = on_interface(libc::SIOCSIFTXQLEN, &mut with_waiting);
     Ok(())
 }

@@ -32,7 +32,7 @@ pub enum LinkSettingFault {
     /// Jitter beyond the delay.
     #[error("jitter exceeds the delay; write at most the delay")]
     Jitter,
-    /// A queue in multiples of nothing.
+    /// A queue in multiples of a bandwidth-delay product of 0.
     #[error("a queue in bdp is empty without a delay; write bytes, such as 64KiB")]
     EmptyQueue,
     /// A rate trace that cannot be read.

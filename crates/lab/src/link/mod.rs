@@ -1,12 +1,12 @@
 //! Emulated links between network namespaces, in this process: no netem, no qdisc, no `ip`.
 //!
 //! Path of a packet: a program in a [`Namespace`](NetworkNamespace) sends it into a TUN device. The
-//! link's thread ([`TunLink`]) reads it, asks the [`DirectionModel`] when and whether it arrives,
-//! and writes it into the TUN device of the other namespace at that time. [`LatenessPercentiles`]
-//! states how late the thread was: a measurement is as good as that. [`ProcessGuard`] ends all
-//! processes in the namespaces when this process is gone.
+//! link's thread ([`TunLink`]) reads it. The [`DirectionModel`] decides whether and when it arrives.
+//! The thread writes it into the TUN device of the other namespace at that time.
+//! [`LatenessPercentiles`] reports how late the thread was, which limits the accuracy of a
+//! measurement. [`ProcessGuard`] ends all processes in the namespaces after this process has ended.
 //!
-//! `shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` only compute. All `unsafe` is
+//! `link_shape.rs`, `rate.rs`, `packet_chance.rs` and `direction_model.rs` only compute. All `unsafe` is
 //! in `kernel.rs`.
 
 mod availability;
@@ -16,11 +16,11 @@ mod guard;
 mod kernel;
 mod lateness;
 mod link_settings;
+mod link_shape;
 mod namespace;
 mod netem;
 mod packet_chance;
 mod rate;
-mod shape;
 mod tun_link;
 mod units;
 
@@ -30,12 +30,12 @@ pub use direction_model::{DirectionModel, PacketCounts};
 pub use guard::{ProcessGuard, run_guard};
 pub use lateness::LatenessPercentiles;
 pub use link_settings::{LinkSettingError, LinkSettingFault};
+pub use link_shape::{DirectionShape, LinkShape, LossModel, MTU, QueueSize};
 #[cfg(feature = "nats")]
 pub(crate) use namespace::check_marks_available;
 pub(crate) use namespace::enter_network;
 pub use namespace::{NetworkNamespace, check_links_available};
 pub use netem::{NetemLink, SentCounters, check_netem_available};
 pub use rate::{LinkRate, RateStep, RateTrace, TraceError, TraceLineFault};
-pub use shape::{DirectionShape, LinkShape, LossModel, MTU, QueueSize};
 pub use tun_link::{LinkReport, TunLink};
 pub use units::{UnitError, parse_loss, parse_queue, parse_rate, parse_share};

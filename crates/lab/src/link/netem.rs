@@ -174,7 +174,7 @@ fn sent(said: &str) -> Result<SentCounters, NetemError> {
     let all: Vec<QueueingDiscipline> = serde_json::from_str(said)?;
     let mut sent = SentCounters::default();
     for one in all {
-        // The inner discipline comes last: what it sent has left.
+        // The inner discipline is last; only the bytes that it sent have left the device.
         sent.bytes = one.bytes;
         match one.kind.as_str() {
             "netem" => sent.lost = one.drops,
@@ -204,7 +204,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_asked_for_in_netems_words() {
+    fn link_settings_become_tc_commands() {
         let way = DirectionShape {
             rate: LinkRate::Constant(20_000_000),
             delay: Duration::from_millis(100),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tc_says_is_read() {
+    fn counters_of_tc_are_parsed() {
         let said = r#"[{"kind":"netem","handle":"1:","bytes":10,"packets":1,"drops":5},
             {"kind":"tbf","handle":"2:","bytes":9,"packets":1,"drops":2}]"#;
         let read = SentCounters {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_losses_keep_their_share_and_come_alone() {
+    fn independent_losses_have_the_requested_share_and_no_bursts() {
         let fate = draw_losses(LossModel::Independent(0.02), 1);
         assert!(
             (lost_share(&fate) - 0.02).abs() < 0.001,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_keep_their_mean_share_and_length() {
+    fn bursts_have_the_requested_mean_share_and_length() {
         let loss = LossModel::from_bursts(0.02, 4.0);
         let fate = draw_losses(loss, 1);
         // Eight standard errors: bursts make the mean vary more than single losses do.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_model_loses_what_its_states_say() {
+    fn a_two_state_model_loses_the_share_of_its_states() {
         // Each state has half of the time: (1 % + 21 %) / 2.
         let loss = LossModel::GilbertElliott {
             to_bad: 0.1,

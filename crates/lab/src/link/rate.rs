@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Why a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is no step.
+    /// A line that is not a step.
     #[error("line {line}: {fault}; write seconds and a rate, such as `12.5 8mbit`")]
     Line {
         /// Number of the line, from 1.
@@ -17,18 +17,18 @@ pub enum TraceError {
     /// All rates are zero, or a step has no duration.
     #[error("no step with a duration and a rate above 0bit; add one")]
     NoRate,
-    /// The trace has no last line.
-    #[error("no end mark; write when the trace repeats in the last line: `60 end`")]
+    /// The trace has no line that marks its end.
+    #[error("the end is missing; write when the trace repeats in the last line, such as `60 end`")]
     NoEnd,
 }
 
 /// Why a line of a rate trace is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceLineFault {
-    /// Not two words.
-    #[error("expected two words")]
+    /// Not two fields.
+    #[error("expected two fields")]
     Form,
-    /// The first word is not a number.
+    /// The first field is not a number.
     #[error("the seconds are not a number")]
     Seconds,
     /// The seconds are out of range.
@@ -40,7 +40,7 @@ pub enum TraceLineFault {
     /// The seconds do not increase.
     #[error("the seconds do not increase")]
     Order,
-    /// The second word is not a rate.
+    /// The second field is not a rate.
     #[error(transparent)]
     LinkRate(UnitError),
 }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_read_and_their_faults_placed() {
+    fn traces_are_parsed_and_faults_name_their_line() {
         let read = RateTrace::parse_trace("# a walk\n0 8kbit\n1 0bit\n\n2 16kbit\n3 end\n");
         assert_eq!(read, Ok(create_trace(&[(S, 8000), (S, 0), (S, 16_000)])));
         for (text, said) in [
@@ -264,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn more_takes_longer_and_pieces_take_as_long_as_the_whole(
+        fn more_bytes_take_longer_and_chunks_take_as_long_as_the_whole(
             start in 0..10 * S, a in 1..100_000u64, b in 1..100_000u64,
             steps in prop::collection::vec((1000..3 * S, prop_oneof![Just(0), 1000..10_000_000u64]), 1..6),
         ) {
@@ -273,8 +273,8 @@ mod tests {
             let first = rate.through_ns(start, a);
             let (pieces, whole) = (rate.through_ns(first, b), rate.through_ns(start, a + b));
             prop_assert!(first >= start && whole >= first);
-            // Results are cut to a nanosecond, in which a fast step passes more than a slow one
-            // recovers: the bits of one nanosecond at the fastest rate.
+            // Results are rounded to nanoseconds. Each rounding loses at most the bits of one
+            // nanosecond at the fastest rate.
             let (low, high) = (pieces.min(whole), pieces.max(whole));
             let lost_bits = 2 * 10_000_000 / S + 1;
             prop_assert!(rate.through_ns(low, lost_bits.div_ceil(8)) >= high);

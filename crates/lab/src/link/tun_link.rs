@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Packets that the kernel queues between two turns of the thread.
-const WAITING: u32 = 10_000;
+const QUEUED_ORDERS_MAX: u32 = 10_000;
 /// Packets read from one side before the other side's turn.
 const BATCH: usize = 64;
 
@@ -141,7 +141,7 @@ fn create_device(namespace: &NetworkNamespace, number: u8, own: Ipv4Addr) -> io:
     namespace.within(|| {
         let name = format!("link{number}");
         let file = kernel::open_tun(&name)?;
-        kernel::configure_interface(&name, own, MTU, WAITING)?;
+        kernel::configure_interface(&name, own, MTU, QUEUED_ORDERS_MAX)?;
         // Prevents solicitations by the kernel. The file is absent without IPv6.
         let ipv6 = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let _ = std::fs::write(ipv6, "1");

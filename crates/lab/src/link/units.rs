@@ -33,7 +33,7 @@ const RATES: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("
 /// Parses bits per second: `10mbit`, `500kbit`, `1.5gbit`.
 ///
 /// # Errors
-/// The text is no rate.
+/// The text is not a rate.
 pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     let (number, scale) = RATES
         .iter()
@@ -49,7 +49,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
 /// Parses a share: `1%`, `0.2%`.
 ///
 /// # Errors
-/// The text is no share.
+/// The text is not a share.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let percent = text.strip_suffix('%').and_then(parse_positive);
     match percent {
@@ -62,7 +62,7 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
 /// (probabilities of turning bad and good, and loss in the good and the bad state).
 ///
 /// # Errors
-/// The text is no loss model.
+/// The text is not a loss model.
 pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
     if let Some(model) = text.strip_prefix("ge:") {
         let shares: Result<Vec<f64>, UnitError> = model.split(',').map(parse_share).collect();
@@ -92,7 +92,7 @@ pub fn parse_loss(text: &str) -> Result<LossModel, UnitError> {
 /// Parses `64KiB`, or a multiple of rate × round trip: `0.5bdp`.
 ///
 /// # Errors
-/// The text is no queue size.
+/// The text is not a queue size.
 pub fn parse_queue(text: &str) -> Result<QueueSize, UnitError> {
     if let Some(number) = text.strip_suffix("bdp") {
         return match parse_positive(number) {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_queues() {
+    fn shares_and_queues_are_parsed() {
         assert_eq!(parse_share("0.5%"), Ok(0.005));
         assert_eq!(parse_queue("0.5bdp"), Ok(QueueSize::Bdp(0.5)));
         assert_eq!(parse_queue("64KiB"), Ok(QueueSize::Bytes(65536)));

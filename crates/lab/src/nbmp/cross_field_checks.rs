@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) fn check_parameters_present(value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let has = |name| value.get(name).is_some();
     if value.is_object() && !has("media-parameters") && !has("metadata-parameters") {
-        found.push(at.fault_here("it is empty; add media-parameters or metadata-parameters"));
+        found.push(at.fault_here("empty; add media-parameters or metadata-parameters"));
     }
 }
 
@@ -17,7 +17,7 @@ pub(super) fn check_failover(value: &Value, at: &JsonPath, found: &mut Vec<NbmpF
     let backup =
         value.get("failover-mode").and_then(Value::as_str) == Some("execute-backup-deployment");
     if backup && value.get("backup-deployment-url").is_none() {
-        let what = "it is missing; execute-backup-deployment needs to know what to deploy";
+        let what = "missing; execute-backup-deployment requires this URL";
         found.push(at.at("backup-deployment-url").fault_here(what));
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn check_reporting(value: &Value, at: &JsonPath, found: &mut Vec<Nbmp
         scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
     };
     if text("delivery-method") == Some("HTTP POST") && text("url").is_some_and(|url| !http(url)) {
-        let what = "reports go by HTTP POST; write an http or https URL";
+        let what = "reports are sent by HTTP POST; write an http or https URL";
         found.push(at.at("url").fault_here(what));
     }
 }
@@ -46,19 +46,19 @@ pub(super) fn check_flow_control(value: &Value, at: &JsonPath, found: &mut Vec<N
         if let (Some(less), Some(more)) = (number(low), number(high))
             && less > more
         {
-            let what = format!("it is {less}, above {high} = {more}; exchange them");
+            let what = format!("{less} exceeds {high} = {more}; swap them");
             found.push(at.at(low).fault_here(what));
         }
     }
     for name in ["min-delay", "typical-delay", "max-delay"] {
         if number(name).is_some_and(|ms| ms > DELAY_MS_MAX) {
-            let what = "more than an hour; delays are in milliseconds";
+            let what = "longer than an hour; write the delay in milliseconds";
             found.push(at.at(name).fault_here(what));
         }
     }
     for name in ["min-throughput", "max-throughput"] {
         if number(name).is_some_and(|rate| (1..THROUGHPUT_MIN).contains(&rate)) {
-            let what = "less than 1000 bits a second; throughputs are in bit/s";
+            let what = "less than 1000 bit/s; write the throughput in bit/s";
             found.push(at.at(name).fault_here(what));
         }
     }
@@ -91,7 +91,7 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
                 .enumerate()
                 .filter(|(_, text)| !text.is_string())
             {
-                let what = format!("{}; write a text", describe_value(text));
+                let what = format!("{}; write a string", describe_value(text));
                 found.push(at.element(n).fault_here(what));
             }
             true
@@ -104,10 +104,10 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
     if !fits {
         let wanted = match datatype {
             "boolean" => "true or false",
-            _ => "an array of one text or more",
+            _ => "an array of one or more strings",
         };
         let what = format!(
-            "{}; of datatype {datatype} it is {wanted}",
+            "{}; for datatype {datatype}, write {wanted}",
             describe_value(value)
         );
         found.push(at.fault_here(what));
@@ -117,7 +117,7 @@ fn check_restrictions(datatype: &str, value: &Value, at: &JsonPath, found: &mut 
 fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     let Some(bounds) = value.as_object() else {
         let what = format!(
-            "{}; of datatype {datatype} it is an object of min-value, max-value, increment",
+            "{}; for datatype {datatype}, write an object of min-value, max-value, increment",
             describe_value(value)
         );
         found.push(at.fault_here(what));
@@ -127,7 +127,7 @@ fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<Nbm
         let known = ["min-value", "max-value", "increment"].contains(&name.as_str());
         let whole = bound.is_i64() || bound.is_u64();
         if !known {
-            let what = "NBMP has no such field here; there are min-value, max-value, increment";
+            let what = "unknown field; NBMP allows min-value, max-value, increment";
             found.push(at.at(name).fault_here(what));
         } else if !bound.is_number() || (datatype == "integer" && !whole) {
             let what = format!(
@@ -141,7 +141,7 @@ fn check_range(datatype: &str, value: &Value, at: &JsonPath, found: &mut Vec<Nbm
     if let (Some(least), Some(most)) = (number("min-value"), number("max-value"))
         && least > most
     {
-        let what = format!("{least} is above max-value = {most}: no value fits");
+        let what = format!("{least} exceeds max-value = {most}; swap them");
         found.push(at.at("min-value").fault_here(what));
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn check_parameter_ids(value: &Value, at: &JsonPath, found: &mut Vec<
     let mut seen = BTreeSet::new();
     for (n, id) in ids.iter().enumerate() {
         if id.is_some_and(|id| !seen.insert(id)) {
-            let what = "another parameter has this id; each has its own";
+            let what = "another parameter has this id; use a unique one";
             found.push(at.element(n).at("id").fault_here(what));
         }
     }
@@ -184,7 +184,7 @@ pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpF
             _ => true,
         };
         if !fits {
-            let what = format!("it is {text:?}; write a value of var-type {kind}");
+            let what = format!("unexpected {text:?}; write a value of var-type {kind}");
             found.push(at.at("value").fault_here(what));
         }
     }
@@ -192,7 +192,7 @@ pub(super) fn check_variable(value: &Value, at: &JsonPath, found: &mut Vec<NbmpF
     if let (Some(least), Some(most)) = (number("min"), number("max"))
         && least > most
     {
-        let what = format!("{least} is above max = {most}: no value fits");
+        let what = format!("{least} exceeds max = {most}; swap them");
         found.push(at.at("min").fault_here(what));
     }
 }

@@ -5,11 +5,12 @@ mod processing;
 mod running;
 
 use super::DescriptionKind;
-use super::shape::FieldNeed::{May, Must, Strict};
-use super::shape::FieldShape::{
-    And, Count, Form, List, Name, Number, Object, OneOf, StrictForm, Text, Truth,
+use super::field_shape::FieldNeed::{May, Must, Strict};
+use super::field_shape::FieldShape::{
+    Boolean, Checked, Form, IntegerFrom, List, NonEmptyText, Number, Object, OneOf, StrictForm,
+    Text,
 };
-use super::shape::{DescriptorField, FieldNeed, FieldShape};
+use super::field_shape::{DescriptorField, FieldNeed, FieldShape};
 use super::text_forms::{is_brand, is_date_time, is_media_type, is_placement, is_uri};
 use super::{SCHEMES, cross_field_checks};
 
@@ -26,7 +27,7 @@ const fn define_field(name: &'static str, need: FieldNeed, shape: FieldShape) ->
 const URI: FieldShape = Form(is_uri, "a URI, such as http://127.0.0.1:8080/film");
 const TIME: FieldShape = Form(
     is_date_time,
-    "a time, such as 2026-11-21T00:00:00Z (RFC 3339)",
+    "a timestamp, such as 2026-11-21T00:00:00Z (RFC 3339)",
 );
 const MEDIA_TYPE: FieldShape = Form(is_media_type, "a media type, such as video/mp4");
 const BRAND: FieldShape = StrictForm(
@@ -35,10 +36,10 @@ const BRAND: FieldShape = StrictForm(
 );
 const PLACEMENT: FieldShape = Form(
     is_placement,
-    "a country or a part of it, such as NL or US-CA",
+    "a country or subdivision, such as NL or US-CA",
 );
-const TEXTS: FieldShape = List(&Name, 1);
-const COUNT: FieldShape = Count(0);
+const TEXTS: FieldShape = List(&NonEmptyText, 1);
+const COUNT: FieldShape = IntegerFrom(0);
 
 /// Returns the shape of a whole document.
 pub(super) fn shape_of(kind: DescriptionKind) -> FieldShape {
@@ -56,7 +57,7 @@ static WORKFLOW: &[DescriptorField] = &[
     define_field(
         "input",
         Strict,
-        And(
+        Checked(
             &Object(&INPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -64,7 +65,7 @@ static WORKFLOW: &[DescriptorField] = &[
     define_field(
         "output",
         Strict,
-        And(
+        Checked(
             &Object(&OUTPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -76,14 +77,14 @@ static WORKFLOW: &[DescriptorField] = &[
     define_field(
         "failover",
         May,
-        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+        Checked(&Object(&FAILOVER), cross_field_checks::check_failover),
     ),
     define_field("monitoring", May, Object(&MONITORING)),
     define_field("assertion", May, Object(&ASSERTION)),
     define_field(
         "reporting",
         May,
-        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+        Checked(&Object(&REPORTING), cross_field_checks::check_reporting),
     ),
     define_field("notification", May, Object(&NOTIFICATION)),
     define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
@@ -98,7 +99,7 @@ static TASK: &[DescriptorField] = &[
     define_field(
         "input",
         Strict,
-        And(
+        Checked(
             &Object(&INPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -106,7 +107,7 @@ static TASK: &[DescriptorField] = &[
     define_field(
         "output",
         Strict,
-        And(
+        Checked(
             &Object(&OUTPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -121,14 +122,14 @@ static TASK: &[DescriptorField] = &[
     define_field(
         "failover",
         May,
-        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+        Checked(&Object(&FAILOVER), cross_field_checks::check_failover),
     ),
     define_field("monitoring", May, Object(&MONITORING)),
     define_field("assertion", May, Object(&ASSERTION)),
     define_field(
         "reporting",
         May,
-        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+        Checked(&Object(&REPORTING), cross_field_checks::check_reporting),
     ),
     define_field("notification", May, Object(&NOTIFICATION)),
     define_field("acknowledge", May, Object(&ACKNOWLEDGE)),
@@ -143,7 +144,7 @@ static FUNCTION: &[DescriptorField] = &[
     define_field(
         "input",
         Strict,
-        And(
+        Checked(
             &Object(&INPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -151,7 +152,7 @@ static FUNCTION: &[DescriptorField] = &[
     define_field(
         "output",
         Strict,
-        And(
+        Checked(
             &Object(&OUTPUT),
             cross_field_checks::check_parameters_present,
         ),
@@ -170,7 +171,7 @@ static FUNCTION: &[DescriptorField] = &[
 static SCHEME: &[DescriptorField] = &[define_field("uri", Must, OneOf(&SCHEMES))];
 
 static GENERAL: &[DescriptorField] = &[
-    define_field("id", Must, Name),
+    define_field("id", Must, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("description", Strict, Text),
     define_field("rank", May, COUNT),
@@ -181,8 +182,8 @@ static GENERAL: &[DescriptorField] = &[
     define_field("task-group", May, List(&Object(&TASK_GROUP), 1)),
     define_field("input-ports", Strict, List(&Object(&PORT), 1)),
     define_field("output-ports", Strict, List(&Object(&PORT), 1)),
-    define_field("is-group", May, Truth),
-    define_field("nonessential", May, Truth),
+    define_field("is-group", May, Boolean),
+    define_field("nonessential", May, Boolean),
     define_field("state", Strict, OneOf(&STATES)),
 ];
 
@@ -197,20 +198,20 @@ pub(super) const STATES: [&str; 6] = [
 ];
 
 static TASK_GROUP: &[DescriptorField] = &[
-    define_field("group-id", Must, Name),
+    define_field("group-id", Must, NonEmptyText),
     define_field("task-id", Must, TEXTS),
     define_field("group-type", May, OneOf(&["distance", "sync", "virtual"])),
     define_field("group-mode", May, OneOf(&["synchronous", "asynchronous"])),
-    define_field("net-zero", May, Truth),
+    define_field("net-zero", May, Boolean),
 ];
 
 static PORT: &[DescriptorField] = &[
-    define_field("port-name", Must, Name),
+    define_field("port-name", Must, NonEmptyText),
     define_field("bind", Must, Object(&BIND)),
 ];
 
 static BIND: &[DescriptorField] = &[
-    define_field("stream-id", Strict, Name),
+    define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", May, TEXTS),
 ];
@@ -241,17 +242,17 @@ const COMPLETION: DescriptorField = define_field("completion-timeout", May, COUN
 
 const MEDIA: [DescriptorField; 16] = [
     // `graph.rs` requires it of streams; restrictions do not have it.
-    define_field("stream-id", Strict, Name),
+    define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
     define_field("mime-type", Strict, MEDIA_TYPE),
-    define_field("protocol", Strict, Name),
+    define_field("protocol", Strict, NonEmptyText),
     define_field("caching-server-url", Strict, URI),
     MODE,
     define_field("throughput", May, COUNT),
     define_field("buffersize", May, COUNT),
     define_field("availability-duration", May, COUNT),
-    define_field("timeout", May, Count(1)),
+    define_field("timeout", May, IntegerFrom(1)),
     define_field("codec-type", May, Text),
     define_field("video-format", May, PARAMETERS),
     define_field("audio-format", May, PARAMETERS),
@@ -261,17 +262,17 @@ const MEDIA: [DescriptorField; 16] = [
 
 const METADATA: [DescriptorField; 14] = [
     // `graph.rs` requires it of streams; restrictions do not have it.
-    define_field("stream-id", Strict, Name),
+    define_field("stream-id", Strict, NonEmptyText),
     define_field("name", Strict, Text),
     define_field("keywords", Strict, TEXTS),
     define_field("mime-type", Strict, MEDIA_TYPE),
-    define_field("protocol", Strict, Name),
+    define_field("protocol", Strict, NonEmptyText),
     define_field("caching-server-url", May, URI),
     MODE,
     define_field("max-size", May, COUNT),
     define_field("min-interval", May, COUNT),
     define_field("availability-duration", May, COUNT),
-    define_field("timeout", May, Count(1)),
+    define_field("timeout", May, IntegerFrom(1)),
     define_field("codec-type", May, Text),
     define_field("scheme-uri", May, URI),
     COMPLETION,

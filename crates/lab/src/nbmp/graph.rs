@@ -5,12 +5,12 @@
 //! anyone.
 
 mod cycles;
-mod parts;
+mod elements;
 
 use super::path::{JsonPath, NbmpFault};
 use super::text_forms::{list_first, shorten_text};
 use super::{ConformanceLevel, DescriptionKind};
-use parts::{
+use elements::{
     ConnectionEnd, GraphConnection, GraphFunction, StreamNames, descriptor_items, list_connections,
     list_functions, text_member,
 };
@@ -35,7 +35,7 @@ pub(super) fn check_graph(
     let graph = WorkflowGraph {
         level,
         known,
-        elsewhere: descriptor_items(document, "repository", "location")
+        has_repository: descriptor_items(document, "repository", "location")
             .next()
             .is_some(),
         streams,
@@ -77,7 +77,7 @@ struct WorkflowGraph<'a> {
     level: ConformanceLevel,
     known: &'a [&'a str],
     /// A repository is named, which may define other functions.
-    elsewhere: bool,
+    has_repository: bool,
     streams: StreamNames<'a>,
     functions: BTreeMap<&'a str, GraphFunction<'a>>,
     joined: ConnectedPorts<'a>,
@@ -109,7 +109,7 @@ impl WorkflowGraph<'_> {
             self.check_end(connection.from, PortSide::Outputs, &at.at("from"), found);
             self.check_end(connection.to, PortSide::Inputs, &at.at("to"), found);
             if connection.from == connection.to && connection.from.instance.is_some() {
-                let what = "it joins a port to itself; name another";
+                let what = "the connection joins a port to itself; name another port";
                 found.push(at.at("to").fault_here(what));
             }
         }
@@ -128,7 +128,7 @@ impl WorkflowGraph<'_> {
         let Some(function) = self.functions.get(instance) else {
             if !self.can_be_found(end.id) {
                 let what = format!(
-                    "no function-restrictions has the instance {:?}, and {:?} is no known function; \
+                    "no function-restrictions has the instance {:?}, and the function {:?} is unknown; \
                      describe it, or name a repository",
                     shorten_text(instance),
                     shorten_text(end.id)
@@ -141,7 +141,7 @@ impl WorkflowGraph<'_> {
             && let Some(id) = function.id.filter(|id| *id != end.id)
         {
             let what = format!(
-                "the instance {:?} is of another function; write {:?}",
+                "the instance {:?} belongs to another function; write {:?}",
                 shorten_text(instance),
                 shorten_text(id)
             );
@@ -155,9 +155,9 @@ impl WorkflowGraph<'_> {
             && !ports.known.contains(port)
         {
             let what = format!(
-                "{:?} has no such port; its {} are {}",
-                shorten_text(instance),
+                "unknown port; the {} of {:?} are {}",
                 side.field_name(),
+                shorten_text(instance),
                 list_first(&ports.names)
             );
             found.push(at.at("port-name").fault_here(what));
@@ -172,7 +172,7 @@ impl WorkflowGraph<'_> {
         };
         if !streams.contains(id) && !self.can_be_found(id) {
             let what = format!(
-                "{:?} is no stream of this side, nor a known function; name the instance of a function",
+                "{:?} is neither a stream of this direction nor a known function; name the instance of a function",
                 shorten_text(id)
             );
             found.push(at.at("id").fault_here(what));
@@ -181,7 +181,7 @@ impl WorkflowGraph<'_> {
 
     /// Returns whether another source may describe the function.
     fn can_be_found(&self, id: &str) -> bool {
-        self.elsewhere || self.known.contains(&id)
+        self.has_repository || self.known.contains(&id)
     }
 
     /// Checks that ports are bound to a stream or a connection, and have unique names. For the
@@ -204,7 +204,7 @@ impl WorkflowGraph<'_> {
                 let at = || at.at(side.field_name()).element(n);
                 let name = text_member(port, "port-name");
                 if name.is_some_and(|name| !seen.insert(name)) {
-                    let what = "another port has this name; each has its own";
+                    let what = "another port has this name; use a unique one";
                     found.push(at().at("port-name").fault_here(what));
                 }
                 let stream = port
@@ -216,10 +216,13 @@ impl WorkflowGraph<'_> {
                 let joins = instance.is_some_and(|instance| joined.contains(&(instance, name)));
                 if !joins && !streams.contains(stream) {
                     let or = match instance {
-                        Some(_) => ", and no connection has this port; join it, or name a stream",
-                        None => "; name one",
+                        Some(_) => {
+                            ", and no connection uses this port; connect the port, or name a stream"
+                        }
+                        None => "; name a stream",
                     };
-                    let what = format!("{:?} is no stream of this side{or}", shorten_text(stream));
+                    let what =
+                        format!("no stream {:?} in this direction{or}", shorten_text(stream));
                     found.push(at().at("bind").at("stream-id").fault_here(what));
                 }
             }

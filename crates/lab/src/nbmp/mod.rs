@@ -12,11 +12,11 @@
 mod convert;
 mod cross_field_checks;
 mod descriptors;
+mod field_shape;
 mod functions;
 mod graph;
 mod path;
 mod read;
-mod shape;
 mod text_forms;
 mod unsupported_features;
 mod validate;

@@ -16,7 +16,7 @@ pub const VALUES_MAX: usize = 100_000;
 /// Parses a document.
 ///
 /// # Errors
-/// The text is no JSON, has a duplicate name, or exceeds a limit.
+/// The text is not JSON, has a duplicate name, or exceeds a limit.
 pub fn parse_bounded(text: &[u8]) -> Result<Value, NbmpFault> {
     if text.len() > BYTES_MAX {
         let what = format!("{} bytes; at most {BYTES_MAX}", text.len());
@@ -86,7 +86,7 @@ impl BoundedSeed<'_> {
             return Ok(());
         }
         Err(E::custom(format_args!(
-            "deeper than {DEPTH_MAX} objects and arrays"
+            "nested deeper than {DEPTH_MAX} objects and arrays"
         )))
     }
 }
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for BoundedSeed<'_> {
         let number = Number::from_f64(number);
         number
             .map(Value::Number)
-            .ok_or_else(|| E::custom("a number beyond all numbers"))
+            .ok_or_else(|| E::custom("the number is not finite"))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for BoundedSeed<'_> {
         while let Some(name) = from.next_key::<String>()? {
             let before = self.walk.enter_segment(PathMember(&name));
             if map.contains_key(&name) {
-                return Err(A::Error::custom("this name stands twice: leave one"));
+                return Err(A::Error::custom("duplicate name; remove one"));
             }
             let value = from.next_value_seed(self.nested_seed())?;
             self.walk.leave_segment(before);
@@ -175,20 +175,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_what_serde_json_reads() {
+    fn values_equal_those_of_serde_json() {
         let text = r#"{"a":[1,-2,3.5,true,null,"x\u00e9"],"b":{"c":{}},"d":18446744073709551615}"#;
         let expected: Value = serde_json::from_str(text).unwrap();
         assert_eq!(parse_bounded(text.as_bytes()), Ok(expected));
     }
 
     #[test]
-    fn wrong_texts_are_refused_at_their_place() {
+    fn invalid_texts_are_refused_with_their_path() {
         let deep = "[".repeat(DEPTH_MAX + 1) + &"]".repeat(DEPTH_MAX + 1);
         let many = format!("[{}0]", "0,".repeat(VALUES_MAX));
         let long = " ".repeat(BYTES_MAX + 1);
         for (text, path, what) in [
             ("", "$", "EOF"),
-            ("{\"a\":[0,{\"b\":1,\"b\":2}]}", "$.a[1].b", "twice"),
+            (
+                "{\"a\":[0,{\"b\":1,\"b\":2}]}",
+                "$.a[1].b",
+                "duplicate name",
+            ),
             ("{\"a-b\":tru}", "$['a-b']", "line 1 column 11"),
             ("{} {}", "$", "trailing"),
             ("1e999", "$", "range"),

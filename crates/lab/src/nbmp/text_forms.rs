@@ -8,7 +8,7 @@ pub(super) fn describe_value(value: &Value) -> String {
         Value::Null => "it is null".into(),
         Value::Bool(truth) => format!("it is {truth}"),
         Value::Number(number) => format!("it is {number}"),
-        Value::String(text) if text.is_empty() => "it is an empty text".into(),
+        Value::String(text) if text.is_empty() => "empty string".into(),
         Value::String(text) => format!("it is {:?}", shorten_text(text)),
         Value::Array(_) => "it is an array".into(),
         Value::Object(_) => "it is an object".into(),

@@ -10,7 +10,7 @@ pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
     let root = JsonPath::root();
     let mut found = Vec::new();
     if text_at(description, "/repository/mode") == Some("strict") {
-        let what = "only functions that are built in are found here; write available";
+        let what = "the lab finds only built-in functions; write available";
         found.push(root.at("repository").at("mode").fault_here(what));
     }
     add_unsupported(description, &root, &mut found);
@@ -22,30 +22,30 @@ pub fn find_unsupported(description: &Value) -> Vec<NbmpFault> {
 
 fn add_unsupported(part: &Value, at: &JsonPath, found: &mut Vec<NbmpFault>) {
     if text_at(part, "/failover/failover-mode") == Some("execute-backup-deployment") {
-        let what = "there are no backups here; write exit";
+        let what = "the lab does not support backup deployments; write exit";
         found.push(at.at("failover").at("failover-mode").fault_here(what));
     }
     if part.pointer("/general/is-group").and_then(Value::as_bool) == Some(true) {
-        let what = "groups of functions are not run; write false";
+        let what = "the lab does not support groups of functions; write false";
         found.push(at.at("general").at("is-group").fault_here(what));
     }
     if matches!(
         text_at(part, "/step/step-mode"),
         Some("stateful" | "stateless")
     ) {
-        let what = "media are not cut into steps; write stream";
+        let what = "the lab does not process media in steps; write stream";
         found.push(at.at("step").at("step-mode").fault_here(what));
     }
     for name in ["security", "scale"] {
         if part.get(name).is_some() {
-            let what = "this cannot be done here; leave it out";
+            let what = "the lab does not support this descriptor; remove it";
             found.push(at.at(name).fault_here(what));
         }
     }
 }
 
 /// Members of a workflow that are ignored.
-const OF_ALL: [&[&str]; 11] = [
+const IGNORED_IN_WORKFLOW: [&[&str]; 11] = [
     &["schedule"],
     &["notification"],
     &["client-assistant"],
@@ -60,7 +60,7 @@ const OF_ALL: [&[&str]; 11] = [
 ];
 
 /// Ignored members of a function.
-const OF_A_FUNCTION: [&[&str]; 8] = [
+const IGNORED_IN_FUNCTION: [&[&str]; 8] = [
     &["processing"],
     &["requirements"],
     &["client-assistant"],
@@ -71,8 +71,8 @@ const OF_A_FUNCTION: [&[&str]; 8] = [
     &["blacklist"],
 ];
 
-/// Ignored members of a connection that is no link.
-const OF_A_CONNECTION: [&[&str]; 5] = [
+/// Ignored members of a connection that is not a link.
+const IGNORED_IN_CONNECTION: [&[&str]; 5] = [
     &["flowcontrol"],
     &["other-parameters"],
     &["co-located"],
@@ -80,8 +80,8 @@ const OF_A_CONNECTION: [&[&str]; 5] = [
     &["to", "input-restrictions"],
 ];
 
-/// Ignored members of a link: its delay and its rate are used.
-const OF_A_LINK: [&[&str]; 4] = [
+/// Ignored members of a link; the lab uses its minimum delay and its maximum throughput.
+const IGNORED_IN_LINK: [&[&str]; 4] = [
     &["flowcontrol", "typical-delay"],
     &["flowcontrol", "max-delay"],
     &["flowcontrol", "min-throughput"],
@@ -92,16 +92,16 @@ const OF_A_LINK: [&[&str]; 4] = [
 pub fn find_ignored(description: &Value) -> Vec<String> {
     let root = JsonPath::root();
     let mut found = Vec::new();
-    add_ignored(description, &OF_ALL, &root, &mut found);
+    add_ignored(description, &IGNORED_IN_WORKFLOW, &root, &mut found);
     for (connection, at) in processing_elements(description, "connection-map") {
         let members: &[&[&str]] = match connection.get("from").is_some_and(is_place) {
-            true => &OF_A_LINK,
-            false => &OF_A_CONNECTION,
+            true => &IGNORED_IN_LINK,
+            false => &IGNORED_IN_CONNECTION,
         };
         add_ignored(connection, members, &at, &mut found);
     }
     for (function, at) in processing_elements(description, "function-restrictions") {
-        add_ignored(function, &OF_A_FUNCTION, &at, &mut found);
+        add_ignored(function, &IGNORED_IN_FUNCTION, &at, &mut found);
     }
     let asserted = description.pointer("/assertion/assertion");
     let asserted = asserted.and_then(Value::as_array).into_iter().flatten();
@@ -150,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn functions_are_asked_as_the_whole_is() {
+    fn functions_are_checked_like_the_workflow() {
         let part = json!({
             "general": {"is-group": true}, "security": {}, "step": {"step-mode": "stateful"},
             "failover": {"failover-mode": "execute-backup-deployment"},
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_named() {
+    fn ignored_members_are_listed() {
         let link =
             |id| json!({"from": {"id": id}, "flowcontrol": {"min-delay": 1, "max-delay": 2}});
         let whole = json!({

@@ -11,7 +11,7 @@ pub enum ConformanceLevel {
     Strict,
     /// Types, choices, references and identifiers. Ports of workflows, keywords, images and whole
     /// descriptors may be missing or empty, as in documents in use.
-    Lax,
+    Lenient,
 }
 
 /// Maximum number of reported faults.
@@ -26,7 +26,7 @@ pub fn validate_description(
     known: &[&str],
 ) -> Vec<NbmpFault> {
     let mut found = Vec::new();
-    descriptors::shape_of(kind).hold(document, level, &JsonPath::root(), &mut found);
+    descriptors::shape_of(kind).check_value(document, level, &JsonPath::root(), &mut found);
     graph::check_graph(document, kind, level, known, &mut found);
     found.dedup();
     found.truncate(OFFENCES_MAX);

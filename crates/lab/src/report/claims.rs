@@ -48,7 +48,8 @@ pub enum Verdict {
     /// Neither, or too few rounds for an interval.
     Undecided,
     /// There are no bounds.
-    Told,
+    #[serde(rename = "told")]
+    Reported,
 }
 
 impl Verdict {
@@ -58,7 +59,7 @@ impl Verdict {
             Verdict::Holds => "holds",
             Verdict::Fails => "fails",
             Verdict::Undecided => "undecided",
-            Verdict::Told => "told",
+            Verdict::Reported => "reported",
         }
     }
 }
@@ -121,7 +122,7 @@ fn decide_verdict(expect: &Expectation, interval: Option<[f64; 2]>) -> Verdict {
     let least = expect.at_least.unwrap_or(f64::NEG_INFINITY);
     let most = expect.at_most.unwrap_or(f64::INFINITY);
     match interval {
-        _ if expect.at_least.is_none() && expect.at_most.is_none() => Verdict::Told,
+        _ if expect.at_least.is_none() && expect.at_most.is_none() => Verdict::Reported,
         Some([low, high]) if low >= least && high <= most => Verdict::Holds,
         Some([low, high]) if high < least || low > most => Verdict::Fails,
         _ => Verdict::Undecided,

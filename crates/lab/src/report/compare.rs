@@ -110,7 +110,7 @@ impl Comparison {
     /// Returns the comparison as Markdown.
     pub fn markdown(&self) -> String {
         format!(
-            "# {}: {}\n\n{}\n\n## What differs\n{}\n## Quantities\n{}",
+            "# {}: {}\n\n{}\n\n## Differences\n{}\n## Quantities\n{}",
             escape_line(&self.name),
             escape_line(&self.folders.join(", ")),
             escape_line(&self.summarize()),
@@ -122,7 +122,7 @@ impl Comparison {
     /// Returns the comparison as a page.
     pub fn html(&self) -> String {
         let before = format!(
-            "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>What differs</h2>{}</section>",
+            "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>Differences</h2>{}</section>",
             escape_html(&self.name),
             escape_html(&self.folders.join(", ")),
             escape_html(&self.summarize()),
@@ -144,8 +144,8 @@ impl Comparison {
         let judged = changes().filter(|change| change.interval.is_some()).count();
         let beyond = changes().filter(|change| change.beyond_noise).count();
         format!(
-            "{beyond} of {judged} ratios to {} lie beyond the noise of their rounds: their 95 % interval is \
-             beside 1. By chance alone some {:.0} would.",
+            "{beyond} of {judged} ratios to {} exceed the noise of their rounds: their 95 % interval excludes 1. \
+             By chance alone, about {:.0} would.",
             self.folders.first().map_or("the first", String::as_str),
             judged as f64 * 0.05
         )
@@ -162,7 +162,7 @@ impl Comparison {
         };
         table.rows.extend(self.differs.iter().map(row));
         if table.rows.is_empty() {
-            let mut row = vec!["nothing that is written down".to_owned()];
+            let mut row = vec!["no recorded property".to_owned()];
             row.resize(table.head.len(), "–".into());
             table.rows.push(row);
         }

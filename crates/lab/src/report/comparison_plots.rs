@@ -8,7 +8,7 @@ use super::table::ReportTable;
 use crate::experiment::Arm;
 
 /// Ratio of the largest to the smallest value above which an axis is logarithmic.
-const WIDE: f64 = 30.0;
+const LOG_AXIS_RATIO: f64 = 30.0;
 
 /// Draws a panel for each quantity.
 pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
@@ -20,11 +20,11 @@ pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
     }
     let mut about = "Means of the rounds with their 95 % bootstrap intervals.".to_owned();
     if let Some(more) = quantities.len().checked_sub(PANELS_MAX).filter(|n| *n > 0) {
-        about += &format!(" {more} more quantities stand in the table only.");
+        about += &format!(" The table contains {more} more quantities.");
         quantities.truncate(PANELS_MAX);
     }
     ReportPlot {
-        title: "Beside each other".into(),
+        title: "Comparison".into(),
         about,
         panels: quantities
             .into_iter()
@@ -53,7 +53,7 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
         shape: PanelShape::Bars {
             y: PlotAxis {
                 label: quantity.to_owned(),
-                log: least > 0.0 && greatest / least > WIDE,
+                log: least > 0.0 && greatest / least > LOG_AXIS_RATIO,
                 ..PlotAxis::default()
             },
             names: short_arm_names(&rows),

@@ -11,13 +11,14 @@ pub struct SourceFinding {
     /// The outcome.
     pub outcome: FindingOutcome,
     /// The outcome as a sentence.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub sentence: String,
     /// One line for each decisive claim: result, the source's finding, and the reason for a
     /// difference.
     pub lines: Vec<String>,
 }
 
-/// Whether a finding was repeated.
+/// Whether a finding was reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingOutcome {
@@ -37,7 +38,7 @@ impl SourceFinding {
     /// Evaluates the claims that state a finding of the source; without any, all claims with
     /// bounds.
     pub(super) fn from_claims(claims: &[ClaimResult]) -> SourceFinding {
-        let bounded = |claim: &&ClaimResult| claim.verdict != Verdict::Told;
+        let bounded = |claim: &&ClaimResult| claim.verdict != Verdict::Reported;
         let of_source = |claim: &&ClaimResult| claim.found.is_some();
         let mut rests: Vec<&ClaimResult> =
             claims.iter().filter(bounded).filter(of_source).collect();
@@ -60,22 +61,22 @@ impl SourceFinding {
             () => FindingOutcome::Undecided,
         };
         let what = if from_source {
-            "of what the source found"
+            "findings of the source"
         } else {
-            "of what was expected"
+            "expectations"
         };
         let left = all - hold - fail;
-        let counts = format!("{hold} {what} hold, {fail} fail, {left} undecided");
-        let says = match outcome {
+        let counts = format!("of the {what}, {hold} held, {fail} failed, {left} undecided");
+        let sentence = match outcome {
             FindingOutcome::Reproduced => format!("Reproduced: all {all} {what} hold."),
             FindingOutcome::Partly => format!("Partly reproduced: {counts}."),
             FindingOutcome::NotReproduced => format!("Not reproduced: {counts}."),
-            FindingOutcome::Undecided => format!("Undecided: {counts}; more rounds would tell."),
-            FindingOutcome::NoClaim => "Nothing is claimed.".into(),
+            FindingOutcome::Undecided => format!("Undecided: {counts}; run more rounds."),
+            FindingOutcome::NoClaim => "No expectation has bounds.".into(),
         };
         SourceFinding {
             outcome,
-            says,
+            sentence,
             lines: rests.into_iter().map(format_claim).collect(),
         }
     }
@@ -89,7 +90,7 @@ fn format_claim(claim: &ClaimResult) -> String {
     };
     let times = if claim.ratio { " times" } else { "" };
     let mut line = format!(
-        "{}{cell}: {}{times} ({} in 95 %, {} rounds): {}.",
+        "{}{cell}: {}{times} (95 % interval {}, {} rounds): {}.",
         claim.that,
         format_number(claim.value),
         format_interval(claim.interval),
@@ -97,10 +98,10 @@ fn format_claim(claim: &ClaimResult) -> String {
         claim.verdict.as_word()
     );
     if let Some(found) = &claim.found {
-        line += &format!(" The source: {found}.");
+        line += &format!(" Source: {found}.");
     }
     if let (Some(because), true) = (&claim.because, claim.verdict != Verdict::Holds) {
-        line += &format!(" Why: {because}");
+        line += &format!(" Reason: {because}");
     }
     line
 }

@@ -89,7 +89,7 @@ impl ExperimentReport {
         writeln!(
             out,
             "<div class=\"finding {class}\"><p>{}</p><ul>",
-            escape_html(&self.finding.says)
+            escape_html(&self.finding.sentence)
         )?;
         for line in &self.finding.lines {
             writeln!(out, "<li>{}</li>", escape_html(line))?;
@@ -97,20 +97,20 @@ impl ExperimentReport {
         writeln!(out, "</ul></div>")?;
         writeln!(
             out,
-            "<dl><dt>The question</dt><dd>{}</dd>",
+            "<dl><dt>Question</dt><dd>{}</dd>",
             escape_html(&self.question)
         )?;
         if !self.found.is_empty() {
             writeln!(
                 out,
-                "<dt>The source found</dt><dd>{}</dd>",
+                "<dt>Finding of the source</dt><dd>{}</dd>",
                 escape_html(&self.found)
             )?;
         }
         writeln!(
             out,
             "<dt>Measured</dt><dd>{}</dd></dl></header>",
-            escape_html(&self.describe_conduct())
+            escape_html(&self.summarize_runs())
         )?;
         if !self.claims.is_empty() {
             write_section(
@@ -127,21 +127,21 @@ impl ExperimentReport {
     fn write_below_plots(&self, out: &mut String) -> std::fmt::Result {
         let arms = format!(
             "<p>{}</p>{}",
-            escape_html(&ExperimentReport::spread_words()),
+            escape_html(&ExperimentReport::explain_spread()),
             self.arms_table().html()
         );
         write_section(out, "arms", "Arms", &arms)?;
-        let thrown = match self.thrown.is_empty() {
-            true => "<p>No run.</p>".into(),
-            false => self.thrown_table().html(),
+        let discarded = match self.discarded.is_empty() {
+            true => "<p>None.</p>".into(),
+            false => self.discarded_table().html(),
         };
-        write_section(out, "thrown", "Thrown away", &thrown)?;
+        write_section(out, "discarded", "Discarded runs", &discarded)?;
         let machines: String = self
             .machines
             .iter()
             .map(|machine| machine_table(machine).html())
             .collect();
-        let none = "<p>Nothing was written down.</p>".to_owned();
+        let none = "<p>The runs contain no description of the machine.</p>".to_owned();
         write_section(
             out,
             "machine",
@@ -158,8 +158,8 @@ impl ExperimentReport {
             .as_ref()
             .map_or(String::new(), |name| format!(" --scale {name}"));
         let commands = format!(
-            "<p>Again: <code>{again}{}</code>, with the document below. Names in braces stand for folders of \
-             the run.</p>{}<details><summary>The document</summary><pre>{}</pre></details>",
+            "<p>To repeat the experiment, save the document below and run <code>{again}{}</code>. Names in \
+             braces are placeholders.</p>{}<details><summary>Document</summary><pre>{}</pre></details>",
             escape_html(&scale),
             self.commands_table().html(),
             escape_html(&self.text)

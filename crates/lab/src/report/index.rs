@@ -19,10 +19,10 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
     paths.sort();
     let head = [
         "experiment",
-        "size",
+        "scale",
         "finding",
         "runs",
-        "thrown away",
+        "discarded",
         "machine",
     ];
     let mut table = ReportTable::new(head);
@@ -40,7 +40,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let thrown = json
+        let discarded = json
             .pointer("/thrown")
             .and_then(serde_json::Value::as_array);
         let count = json.pointer("/runs").and_then(serde_json::Value::as_u64);
@@ -54,15 +54,16 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
             word("/scale"),
             word("/finding/says"),
             count.map_or("–".into(), |count| count.to_string()),
-            thrown.map_or("–".into(), |thrown| thrown.len().to_string()),
+            discarded.map_or("–".into(), |discarded| discarded.len().to_string()),
             machine,
         ]);
     }
     let links = links.join("\n");
     Ok(format!(
-        "# Results\n\n`headwater lab index` writes this page from the reports below. The size is the `--scale` of \
-         the run. Figures are from one interleaved run on one machine. Each folder also contains the data of its \
-         report, compressed: `headwater lab report FOLDER` regenerates the page from it.\n\n{links}\n{}",
+        "# Results\n\n`headwater lab index` writes this page from the reports below. The scale is the \
+         `--scale` of the run. All arms of an experiment ran on one machine, in interleaved rounds. Each folder \
+         also contains the compressed data of its report; `headwater lab report FOLDER` regenerates the page \
+         from it.\n\n{links}\n{}",
         table.markdown()
     ))
 }

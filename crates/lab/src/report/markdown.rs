@@ -35,14 +35,14 @@ impl ExperimentReport {
             out,
             "# {}\n\n**{}**\n",
             escape_line(&self.name),
-            escape_line(&self.finding.says)
+            escape_line(&self.finding.sentence)
         )?;
         for one in &self.finding.lines {
             writeln!(out, "- {}", escape_line(one))?;
         }
-        writeln!(out, "\nThe question: {}", escape_line(&self.question))?;
+        writeln!(out, "\nQuestion: {}", escape_line(&self.question))?;
         if !self.found.is_empty() {
-            writeln!(out, "\nThe source found: {}", escape_line(&self.found))?;
+            writeln!(out, "\nFinding of the source: {}", escape_line(&self.found))?;
         }
         if !self.claims.is_empty() {
             writeln!(
@@ -78,9 +78,13 @@ impl ExperimentReport {
             }
         }
         writeln!(out, "\n## Arms\n{}", self.arms_table().markdown())?;
-        writeln!(out, "{}", self.describe_conduct())?;
-        if !self.thrown.is_empty() {
-            writeln!(out, "\n## Thrown away\n{}", self.thrown_table().markdown())?;
+        writeln!(out, "{}", self.summarize_runs())?;
+        if !self.discarded.is_empty() {
+            writeln!(
+                out,
+                "\n## Discarded runs\n{}",
+                self.discarded_table().markdown()
+            )?;
         }
         for machine in &self.machines {
             let of = machine.agent.as_ref();
@@ -96,18 +100,18 @@ impl ExperimentReport {
         writeln!(out, "\n## Commands\n{}", self.commands_table().markdown())
     }
 
-    /// Summarizes the number of runs and their disturbance.
-    pub(super) fn describe_conduct(&self) -> String {
+    /// Summarizes the number of runs, their dates, and how much the machine disturbed them.
+    pub(super) fn summarize_runs(&self) -> String {
         let size = self
             .scale
             .as_ref()
             .map_or(String::new(), |name| format!(" (scale {name})"));
         format!(
-            "{} runs in {} rounds count{size}, {} were thrown away; {} to {}. Links were at most {} µs \
-             late (p99), {} of processor time was stolen at most, at most {} processes ran or waited.",
+            "{} runs in {} rounds count{size}, {} were discarded; {} to {}. At most, links were {} µs late \
+             (p99), {} of processor time was stolen, and {} processes were running or runnable.",
             self.runs,
             self.rounds,
-            self.thrown.len(),
+            self.discarded.len(),
             format_time(self.began_unix_s),
             format_time(self.ended_unix_s),
             self.link_late_us,
@@ -120,14 +124,14 @@ impl ExperimentReport {
         let head = [
             "expected",
             "where",
-            "the source",
+            "source",
             "rounds",
             "measured",
             "95 %",
-            "median, of means",
+            "median, ratio of means",
             "bounds",
             "verdict",
-            "why",
+            "reason",
         ];
         let mut table = ReportTable::new(head);
         table.rows.extend(self.claims.iter().map(claim_row));
@@ -136,7 +140,7 @@ impl ExperimentReport {
 
     pub(super) fn arms_table(&self) -> ReportTable {
         let head = [
-            "arm", "quantity", "n", "mean", "95 %", "median", "least", "greatest", "spread",
+            "arm", "quantity", "n", "mean", "95 %", "median", "min", "max", "spread",
         ];
         let mut table = ReportTable::new(head);
         for of in &self.arms {
@@ -167,29 +171,29 @@ impl ExperimentReport {
         table
     }
 
-    pub(super) fn spread_words() -> String {
+    pub(super) fn explain_spread() -> String {
         format!(
-            "Spread is the standard deviation of the rounds' values by their mean; above {} an arm is called \
-             unstable.",
+            "Spread is the standard deviation of the rounds' values divided by their mean. Above {}, an arm is \
+             called unstable.",
             format_percent(SPREAD_MAX)
         )
     }
 
-    pub(super) fn thrown_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(["arm", "round", "try", "why"]);
-        table.rows.extend(self.thrown.iter().map(|thrown| {
+    pub(super) fn discarded_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(["arm", "round", "attempt", "reason"]);
+        table.rows.extend(self.discarded.iter().map(|discarded| {
             vec![
-                describe_arm(&thrown.arm),
-                (thrown.round + 1).to_string(),
-                (thrown.attempt + 1).to_string(),
-                thrown.why.clone(),
+                describe_arm(&discarded.arm),
+                (discarded.round + 1).to_string(),
+                (discarded.attempt + 1).to_string(),
+                discarded.why.clone(),
             ]
         }));
         table
     }
 
     pub(super) fn commands_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(["of", "at", "command", "in"]);
+        let mut table = ReportTable::new(["component", "place", "command", "arms"]);
         table.rows.extend(self.commands.iter().map(|command| {
             vec![
                 command.of.clone(),

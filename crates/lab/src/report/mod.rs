@@ -60,7 +60,8 @@ pub struct ExperimentReport {
     /// End of the last run.
     pub ended_unix_s: f64,
     /// Discarded runs.
-    pub thrown: Vec<DiscardedRun>,
+    #[serde(rename = "thrown")]
+    pub discarded: Vec<DiscardedRun>,
     /// Maximum over counted runs of the 99th percentile of link lateness, in microseconds.
     pub link_late_us: u64,
     /// Maximum share of stolen processor time.
@@ -100,16 +101,20 @@ impl ExperimentReport {
     ) -> ExperimentReport {
         let document = &plan.document;
         let runs = RunIndex::new(plan, records);
-        let counted = || records.iter().filter(|record| record.thrown.is_none());
+        let counted = || {
+            records
+                .iter()
+                .filter(|record| record.discard_reason.is_none())
+        };
         let most = |of: fn(&RunRecord) -> f64| counted().map(of).fold(0.0, f64::max);
         let claims = claims::evaluate_claims(plan, &runs);
         let late = counted().flat_map(|record| record.link_late_us.values().copied());
-        let thrown = records.iter().filter_map(|record| {
+        let discarded = records.iter().filter_map(|record| {
             Some(DiscardedRun {
                 arm: record.arm.clone(),
                 round: record.round,
                 attempt: record.attempt,
-                why: record.thrown.clone()?,
+                why: record.discard_reason.clone()?,
             })
         });
         let rounds: std::collections::BTreeSet<u32> = counted().map(|r| r.round).collect();
@@ -128,7 +133,7 @@ impl ExperimentReport {
             rounds: rounds.len(),
             began_unix_s: counted().map(|r| r.unix_s).reduce(f64::min).unwrap_or(0.0),
             ended_unix_s: most(|record| record.unix_s + record.took_s),
-            thrown: thrown.collect(),
+            discarded: discarded.collect(),
             link_late_us: late.max().unwrap_or(0),
             steal: most(|record| record.noise.steal),
             load: most(|record| record.noise.load),
@@ -148,7 +153,7 @@ impl ExperimentReport {
     /// Returns the report as JSON with a final line break.
     ///
     /// # Errors
-    /// A value cannot be encoded; none is known.
+    /// A value cannot be encoded as JSON.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         let text = serde_json::to_string_pretty(self)?;
         Ok(text + "\n")

@@ -2,18 +2,18 @@
 
 mod bars;
 mod distributions;
-mod fit;
+mod linear_fit;
 mod map;
+mod plot_requests;
 mod series;
-mod wanted;
 
 use super::arms::describe_arm;
 use super::runs::{RunIndex, has_values};
 use super::table::ReportTable;
 use crate::experiment::document::PlotKind;
 use crate::experiment::{Arm, RunPlan};
+use plot_requests::PlotRequest;
 use serde::{Deserialize, Serialize};
-use wanted::PlotRequest;
 
 /// Maximum number of panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
@@ -169,7 +169,7 @@ pub struct MapCell {
 
 /// Draws the plots of the document, or those that its quantities suggest.
 pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
-    let all = wanted::list_requests(plan, runs);
+    let all = plot_requests::list_requests(plan, runs);
     let drawn = all
         .iter()
         .map(|wanted| draw_request(wanted, runs, plan.document.seed));
@@ -184,12 +184,12 @@ fn draw_request(wanted: &PlotRequest, runs: &RunIndex<'_>, seed: u64) -> ReportP
         PlotKind::Bars => bars::bar_panels(wanted, runs, seed),
         PlotKind::Box => bars::box_panels(wanted, runs),
         PlotKind::Map => map::map_panels(wanted, runs),
-        PlotKind::Fit => fit::fit_panels(wanted, runs, seed),
+        PlotKind::Fit => linear_fit::fit_panels(wanted, runs, seed),
     };
     let mut about = about.to_owned();
     if panels.len() > PANELS_MAX {
         let more = panels.len() - PANELS_MAX;
-        about += &format!(" {more} more panels are left out; `where` and `by` choose others.");
+        about += &format!(" {more} more panels are not shown; select them with `where` and `by`.");
         panels.truncate(PANELS_MAX);
     }
     ReportPlot {

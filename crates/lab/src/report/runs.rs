@@ -17,7 +17,10 @@ pub(super) struct RunIndex<'a> {
 impl<'a> RunIndex<'a> {
     pub(super) fn new(plan: &'a RunPlan, records: &'a [RunRecord]) -> RunIndex<'a> {
         let mut by_arm: BTreeMap<&Arm, BTreeMap<u32, &RunRecord>> = BTreeMap::new();
-        for record in records.iter().filter(|record| record.thrown.is_none()) {
+        for record in records
+            .iter()
+            .filter(|record| record.discard_reason.is_none())
+        {
             let rounds = by_arm.entry(&record.arm).or_default();
             rounds.insert(record.round, record);
         }

@@ -20,7 +20,7 @@ pub enum ReportFileError {
     /// A report beyond the limit.
     #[error("{} is longer than {BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
-    /// A file that is no report.
+    /// A file that is not a report.
     #[error("invalid report {}: {source}", path.display())]
     Json {
         /// The file.
@@ -33,7 +33,7 @@ pub enum ReportFileError {
 /// Reads `report.json.gz` or `report.json` of a folder; `None` if there is neither.
 ///
 /// # Errors
-/// The file cannot be read, is too long, or is no report.
+/// The file cannot be read, is too long, or is not a report.
 pub fn read_report(folder: &Path) -> Result<Option<ExperimentReport>, ReportFileError> {
     read_report_as(folder)
 }
@@ -61,7 +61,7 @@ pub(super) fn read_report_as<T: DeserializeOwned>(
     Ok(None)
 }
 
-/// Returns whether a folder has no such file, or is no folder.
+/// Returns whether a folder has no such file, or is not a folder.
 fn is_missing(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

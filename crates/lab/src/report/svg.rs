@@ -356,7 +356,7 @@ fn step_path(places: &[[f64; 2]]) -> String {
     path
 }
 
-/// Zero-length strokes with round caps: a third of the bytes of circles.
+/// Draws dots as zero-length strokes with round caps, which need a third of the bytes of circles.
 fn dot_path(places: &[[f64; 2]]) -> String {
     let each = places.iter().map(|[x, y]| format!("M{x:.1} {y:.1}h0"));
     each.collect()

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub struct ReportTable {
     /// Column names.
     pub head: Vec<String>,
-    /// Rows of as many cells.
+    /// Rows; each has one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_moments() {
+    fn numbers_and_times_are_formatted() {
         for (value, text) in [
             (0.0, "0"),
             (1234.5, "1234"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_stay_cells() {
+    fn cells_are_escaped() {
         let mut table = ReportTable::new(["a|b"]);
         table.rows.push(vec!["<i>x</i>|\ny".into()]);
         assert_eq!(

@@ -30,8 +30,7 @@ pub(super) fn loopback_or_token(
 pub(super) fn authorize_request(head: &Parts, settings: &ManagerSettings) -> Result<(), Error> {
     let host = requested_host(head)?;
     if !is_own_name(&host, &settings.hosts) {
-        let what =
-            format!("this server is not called {host}; name it with --host, or use its address");
+        let what = format!("unknown host name {host}; allow it with --host, or use an IP address");
         return Err(Error::client(StatusCode::MISDIRECTED_REQUEST, what));
     }
     let same = |origin: &HeaderValue| {
@@ -46,12 +45,13 @@ pub(super) fn authorize_request(head: &Parts, settings: &ManagerSettings) -> Res
         .get(header::ORIGIN)
         .is_some_and(|origin| !same(origin));
     if foreign || is_cross_site(&head.headers) {
-        let what = "a page from elsewhere may not do this";
+        let what = "requests from another site are not allowed";
         return Err(Error::client(StatusCode::FORBIDDEN, what));
     }
     match &settings.token {
         Some(wanted) if !token::is_allowed(&head.headers, wanted) => {
-            let what = "this port needs its token: Authorization: Bearer TOKEN, or as a password";
+            let what =
+                "token required; send Authorization: Bearer TOKEN, or the token as the password";
             Err(Error::client(StatusCode::UNAUTHORIZED, what))
         }
         _ => Ok(()),
@@ -67,7 +67,7 @@ fn requested_host(head: &Parts) -> Result<String, Error> {
         .headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    let wrong = || Error::client(StatusCode::BAD_REQUEST, "Host is missing");
+    let wrong = || Error::client(StatusCode::BAD_REQUEST, "missing Host header");
     named.map(str::to_owned).ok_or_else(wrong)
 }
 

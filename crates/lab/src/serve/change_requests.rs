@@ -40,7 +40,7 @@ pub(super) async fn create_workflow(
             .registry
             .get(&key)
             .map_err(|error| registry_error(error, &id))?;
-        // Other workflows run first: accepted, but not yet created.
+        // Other workflows run first, so the response is 202 (accepted) instead of 201 (created).
         let status = if before == 0 {
             StatusCode::CREATED
         } else {
@@ -79,14 +79,12 @@ pub(super) async fn update_workflow(
         let asked = parse_description(kind, &body).and_then(|asks| read_change(asks, &id, prepare));
         let changed = match asked {
             Err(refused) => return Ok(refusal_response(kind, &refused)),
-            Ok(RequestedChange::Removal) => {
-                manager.change_and_clear(&key, |clear| manager.registry.remove(&key, clear))
-            }
+            Ok(RequestedChange::Removal) => manager
+                .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear)),
             Ok(RequestedChange::Stop) => manager.registry.stop_workflow(&key),
             Ok(RequestedChange::Start) => manager.registry.start(&key),
-            Ok(RequestedChange::Other(made)) => {
-                manager.change_and_clear(&key, |clear| manager.registry.replace(*made, clear))
-            }
+            Ok(RequestedChange::Other(made)) => manager
+                .change_and_delete_results(&key, |clear| manager.registry.replace(*made, clear)),
         };
         Ok(described_as(StatusCode::OK, &changed.map_err(refuse)?))
     })
@@ -109,7 +107,7 @@ fn read_change(
 ) -> Result<RequestedChange, RefusedDescription> {
     let text = |pointer| description.pointer(pointer).and_then(Value::as_str);
     if text("/general/id") != Some(id) {
-        let what = format!("the path says {id}");
+        let what = format!("the URL names {id}; write the same identifier");
         return Err(refuse_change(description, "$.general.id", what));
     }
     let only_state =
@@ -120,7 +118,7 @@ fn read_change(
         Some("idle") => Ok(RequestedChange::Stop),
         Some("running" | "instantiated") => Ok(RequestedChange::Start),
         _ => {
-            let what = "running, idle or destroyed can be asked for".to_owned();
+            let what = "unsupported state; use running, idle or destroyed".to_owned();
             Err(refuse_change(description, "$.general.state", what))
         }
     }
@@ -142,7 +140,7 @@ pub(super) async fn remove_workflow(
 ) -> Result<Response<Body>, Error> {
     run_blocking(move || {
         let entry = manager
-            .change_and_clear(&key, |clear| manager.registry.remove(&key, clear))
+            .change_and_delete_results(&key, |clear| manager.registry.remove(&key, clear))
             .map_err(|error| registry_error(error, &key.id))?;
         Ok(described_as(StatusCode::OK, &entry))
     })
@@ -156,12 +154,12 @@ fn read_scale(query: &str) -> Result<Option<String>, Error> {
         Some(("scale", name)) => Ok(Some(name.to_owned())),
         _ => Err(Error::client(
             StatusCode::BAD_REQUEST,
-            "the query is scale=NAME, or nothing",
+            "invalid query; use scale=NAME or no query",
         )),
     }
 }
 
-/// Reads a body that is declared as a description or JSON, or not declared.
+/// Reads a body whose content type is that of descriptions, JSON, or missing.
 async fn body_of(
     headers: &HeaderMap,
     body: Incoming,
@@ -175,7 +173,10 @@ async fn body_of(
             .iter()
             .any(|known| essence.eq_ignore_ascii_case(known))
         {
-            let what = format!("bodies are {} or application/json", kind.media_type());
+            let what = format!(
+                "unsupported content type; use {} or application/json",
+                kind.media_type()
+            );
             return Err(Error::client(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
         }
     }

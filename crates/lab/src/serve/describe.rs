@@ -33,24 +33,28 @@ pub(super) fn list_variables(entry: &WorkflowEntry) -> Vec<Value> {
         })
     };
     let mut all = vec![
-        whole("runs", "runs in all, of every arm and round", figures.runs),
-        whole("runs-done", "runs that count", figures.done),
-        whole("runs-thrown", "runs that were thrown away", figures.thrown),
+        whole(
+            "runs",
+            "number of runs of all arms and rounds",
+            figures.runs,
+        ),
+        whole("runs-done", "finished runs that count", figures.done),
+        whole("runs-thrown", "discarded runs", figures.discarded),
         whole(
             "reports-lost",
-            "reports that nobody took",
+            "reports that could not be delivered",
             figures.reports_lost,
         ),
     ];
     all.extend(figures.values.iter().map(|(name, value)| {
         json!({
-            "name": format!("lab.last.{name}"), "definition": "of the last run that counts",
+            "name": format!("lab.last.{name}"), "definition": "value in the last counted run",
             "unit": "1", "var-type": "number", "value": value.to_string(),
         })
     }));
     if let (WorkflowState::InError, Some(why)) = (entry.state, &entry.why) {
         all.push(json!({
-            "name": "lab.why", "definition": "why it is in error", "unit": "1",
+            "name": "lab.why", "definition": "reason for the error", "unit": "1",
             "var-type": "string", "value": why,
         }));
     }

@@ -47,7 +47,7 @@ fn function_response(
             .values()
             .map(|function| function.group.as_str());
         let groups: BTreeSet<&str> = groups.collect();
-        let what = format!("no function is like that; the groups are {groups:?}");
+        let what = format!("no matching function; the groups are {groups:?}");
         return Err(Error::client(StatusCode::NOT_FOUND, what));
     }
     Ok(as_json(

@@ -20,7 +20,7 @@ impl WorkflowManager {
 
     /// Changes a workflow. `change` receives a function that moves its results away; they are
     /// deleted afterwards, without the registry's lock.
-    pub(super) fn change_and_clear<T>(
+    pub(super) fn change_and_delete_results<T>(
         &self,
         key: &WorkflowKey,
         change: impl FnOnce(&dyn Fn()) -> T,
@@ -42,6 +42,6 @@ fn remove_folder(folder: &std::path::Path) {
     if let Err(error) = std::fs::remove_dir_all(folder)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(folder = %folder.display(), %error, "results cannot be removed");
+        tracing::warn!(folder = %folder.display(), %error, "cannot remove results");
     }
 }

@@ -7,7 +7,7 @@
 //! is the only thread that runs them; `reporter.rs` posts reports meanwhile. `describe.rs`
 //! describes workflows, and `function_discovery.rs` lists functions.
 //!
-//! The manager runs commands for everyone who may post. It therefore listens on loopback or
+//! Every client that may post can run commands. The manager therefore listens on loopback or
 //! requires a token, and rejects other host names and other sites.
 
 mod authorization;

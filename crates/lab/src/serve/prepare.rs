@@ -59,14 +59,14 @@ pub(super) fn parse_description(
     let mut offences = validate_description(
         &description,
         kind,
-        ConformanceLevel::Lax,
+        ConformanceLevel::Lenient,
         &known_functions(),
     );
     let id = description.pointer("/general/id").and_then(Value::as_str);
     if id.is_some_and(|id| !is_identifier(id)) {
         offences.push(NbmpFault {
             path: "$.general.id".into(),
-            what: "here, an id is up to 64 letters, digits, dots, dashes and underscores, no dot first".into(),
+            what: "invalid id; use up to 64 letters, digits, dots, dashes and underscores, not starting with a dot".into(),
         });
     }
     match offences.is_empty() {
@@ -136,7 +136,7 @@ pub(super) fn prepare_workflow(
     })
 }
 
-/// Path of a task's members in the workflow made of it.
+/// Path of a task's members in the workflow that is built from it.
 const TASK_PREFIX: &str = "$.processing['function-restrictions'][0]";
 
 /// Converts a task to a workflow of one client: the task's parameters configure it, its variables

@@ -12,7 +12,7 @@ use std::time::Duration;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Default interval.
 const INTERVAL: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Target of reports.
 #[derive(Debug, Clone)]
@@ -46,7 +46,9 @@ pub(super) fn read_target(
         .parse()
         .map_err(|error| refuse(format!("{error}")))?;
     let (Some("http"), Some(authority)) = (url.scheme_str(), url.authority()) else {
-        return Err(refuse("reports go to http:// addresses".into()));
+        return Err(refuse(
+            "unsupported URL; reports are sent to http:// addresses only".into(),
+        ));
     };
     let at = (
         url.host().unwrap_or_default().trim_matches(['[', ']']),
@@ -63,7 +65,7 @@ pub(super) fn read_target(
     };
     let (Some(address), true) = (found.first(), found.iter().all(may)) else {
         return Err(refuse(format!(
-            "reports may not go to {authority}; it must be in one of --report-to's networks"
+            "{authority} may not receive reports; allow its network with --report-to"
         )));
     };
     let interval = reporting.get("reporting-interval").and_then(Value::as_u64);
@@ -93,9 +95,9 @@ impl ReportingTarget {
 
     /// Posts one report. Does not follow redirections.
     pub(super) fn post_report(&self, body: &str) -> io::Result<()> {
-        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, RESPONSE_TIMEOUT)?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         let ReportingTarget {
             path,
             host,

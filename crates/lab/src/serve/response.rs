@@ -19,15 +19,19 @@ pub(super) fn registry_error(error: RegistryError, id: &str) -> Error {
     match error {
         RegistryError::Free => Error::client(
             StatusCode::CONFLICT,
-            format!("{id} is there already; PATCH it, or take another id"),
+            format!("{id} exists; PATCH it, or use another id"),
         ),
-        RegistryError::There => Error::client(StatusCode::NOT_FOUND, format!("there is no {id}")),
+        RegistryError::There => {
+            Error::client(StatusCode::NOT_FOUND, format!("{id} does not exist"))
+        }
         RegistryError::Still => {
-            let what = format!("{id} runs; PATCH its general.state to idle before it is changed");
+            let what = format!(
+                "{id} is running; PATCH its general.state to idle, then repeat the request"
+            );
             Error::client(StatusCode::CONFLICT, what)
         }
         RegistryError::Room => {
-            let what = "there are as many as may be; DELETE some";
+            let what = "the limit of workflows is reached; DELETE some";
             Error::client(StatusCode::SERVICE_UNAVAILABLE, what).with_retry(true)
         }
     }

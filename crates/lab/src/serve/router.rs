@@ -85,8 +85,7 @@ async fn dispatch_request(
 ) -> Result<Response<Body>, Error> {
     let path = head.uri.path();
     let Some(what) = parse_route(path) else {
-        let what =
-            "there are /workflows, /tasks, /discover-functions, /openapi.json and a page at /";
+        let what = "not found; use /workflows, /tasks, /discover-functions, /openapi.json or the page at /";
         return Err(Error::client(StatusCode::NOT_FOUND, what));
     };
     let (methods, kind): (&[&str], _) = match &what {
@@ -145,7 +144,7 @@ async fn dispatch_request(
 
 fn not_allowed(methods: &[&str]) -> Response<Body> {
     let names = methods.join(", ");
-    let what = format!("there are {names} here");
+    let what = format!("method not allowed; use {names}");
     let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
     if let Ok(allow) = HeaderValue::try_from(names) {
         response.headers_mut().insert(header::ALLOW, allow);
@@ -177,7 +176,10 @@ fn check_accept(headers: &HeaderMap, kind: DescriptionKind) -> Result<(), Error>
     if all.is_empty() || all.iter().any(takes) {
         return Ok(());
     }
-    let what = format!("answers are {} or application/json", kind.media_type());
+    let what = format!(
+        "not acceptable; accept {} or application/json",
+        kind.media_type()
+    );
     Err(Error::client(StatusCode::NOT_ACCEPTABLE, what))
 }
 

@@ -37,7 +37,7 @@ pub(super) struct RunFigures {
     /// Number of all runs.
     pub(super) runs: usize,
     pub(super) done: usize,
-    pub(super) thrown: usize,
+    pub(super) discarded: usize,
     /// Values of the last counted run.
     pub(super) values: BTreeMap<String, f64>,
     /// Reports that could not be delivered.
@@ -120,7 +120,7 @@ impl WorkflowRegistry {
         };
         inner.entries.insert(key.clone(), entry);
         if starts {
-            inner.line_up(&key);
+            inner.enqueue_workflow(&key);
         }
         self.changed.notify_all();
         Ok(if starts { before } else { 0 })
@@ -148,7 +148,7 @@ impl WorkflowRegistry {
         let mut inner = self.lock();
         let state = inner.entries.get(key).ok_or(RegistryError::There)?.state;
         if matches!(state, WorkflowState::Idle | WorkflowState::InError) {
-            inner.line_up(key);
+            inner.enqueue_workflow(key);
             self.changed.notify_all();
         }
         inner.entries.get(key).cloned().ok_or(RegistryError::There)
@@ -208,7 +208,7 @@ impl WorkflowRegistry {
         entry.why = None;
         entry.figures = RunFigures::default();
         if starts {
-            inner.line_up(&key);
+            inner.enqueue_workflow(&key);
         }
         self.changed.notify_all();
         inner.entries.get(&key).cloned().ok_or(RegistryError::There)
@@ -286,7 +286,7 @@ impl WorkflowRegistry {
 }
 
 impl RegistryState {
-    fn line_up(&mut self, key: &WorkflowKey) {
+    fn enqueue_workflow(&mut self, key: &WorkflowKey) {
         if let Some(entry) = self.entries.get_mut(key) {
             // A new flag: the old one stays set.
             entry.stop = Arc::default();

@@ -58,30 +58,32 @@ fn run_workflow(
     let mut before = RunRecord::read_all(&out.join("runs.jsonl"))?;
     // The file may also contain runs of another scale.
     before.retain(|record| record.round < plan.rounds && plan.arms.contains(&record.arm));
-    let thrown = before
+    let discarded = before
         .iter()
-        .filter(|record| record.thrown.is_some())
+        .filter(|record| record.discard_reason.is_some())
         .count();
     manager.registry.note(key, |figures| {
         figures.runs = runs;
-        figures.done = before.len() - thrown;
-        figures.thrown = thrown;
+        figures.done = before.len() - discarded;
+        figures.discarded = discarded;
     });
-    let mut counted = before.len() - thrown;
+    let mut counted = before.len() - discarded;
     let mut last = None;
     let mut say = |progress: &ExperimentProgress| {
         let Some(record) = &progress.ended else {
             return;
         };
-        counted += usize::from(record.thrown.is_none());
-        last.clone_from(&record.thrown);
-        manager.registry.note(key, |figures| match &record.thrown {
-            Some(_) => figures.thrown += 1,
-            None => {
-                figures.done += 1;
-                figures.values.clone_from(&record.values);
-            }
-        });
+        counted += usize::from(record.discard_reason.is_none());
+        last.clone_from(&record.discard_reason);
+        manager
+            .registry
+            .note(key, |figures| match &record.discard_reason {
+                Some(_) => figures.discarded += 1,
+                None => {
+                    figures.done += 1;
+                    figures.values.clone_from(&record.values);
+                }
+            });
     };
     let job = ExperimentJob {
         plan: plan.clone(),

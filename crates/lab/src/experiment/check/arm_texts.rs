@@ -6,7 +6,7 @@ use crate::experiment::cpus::CpuList;
 use crate::experiment::document::{ExperimentDocument, LinkSpec, SinkSpec};
 use crate::experiment::placeholders::{RunContext, resolve_placeholder};
 use crate::experiment::quantity::QuantityExpression;
-use crate::experiment::shapes::find_place_fault;
+use crate::experiment::sink_results::find_place_fault;
 use crate::link::{LinkSettingError, LinkShape};
 use net::config::duration;
 use toml::Spanned;
@@ -40,7 +40,7 @@ pub(super) fn check_texts(document: &ExperimentDocument, faults: &mut FaultColle
         let path = function.health.as_ref();
         if let Some(wrong) = path.filter(|path| !path.get_ref().starts_with('/')) {
             let at = format!("function.{}.health", name.get_ref());
-            faults.add_fault(wrong.span(), &at, "a path begins with /");
+            faults.add_fault(wrong.span(), &at, "a path must start with /");
         }
     }
     let functions = document.function.iter();
@@ -72,7 +72,7 @@ fn check_result_sources(name: &str, sink: &SinkSpec, faults: &mut FaultCollector
         let pointers = [("t", &series.t), ("value", &series.value)];
         for (key, pointer) in pointers {
             if let Some(wrong) = pointer.as_ref().filter(|p| !p.get_ref().starts_with('/')) {
-                let what = "a place in each item is a pointer, such as /value";
+                let what = "write a JSON pointer into each item, such as /value";
                 faults.add_fault(
                     wrong.span(),
                     &at("series", quantity, &format!(".{key}")),
@@ -93,12 +93,13 @@ fn check_result_sources(name: &str, sink: &SinkSpec, faults: &mut FaultCollector
             faults.add_fault(
                 wrong.span(),
                 &at(kind, quantity, ".times"),
-                "a factor is a number, not 0",
+                "a factor must be a number other than 0",
             );
         }
     }
     if sink.measure.is_empty() && sink.series.is_empty() && sink.histogram.is_empty() {
-        let what = "say what it measures: measure.seconds = '/seconds'";
+        let what =
+            "the sink measures nothing; add a quantity, such as measure.seconds = '/seconds'";
         faults.add_fault(sink.run.span(), &format!("sink.{name}.measure"), what);
     }
 }
@@ -153,7 +154,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
         if let Err(UnknownName(unfilled)) =
             fill_placeholders(text.get_ref(), &|name| arm.get(name).cloned())
         {
-            let what = format!("{{{unfilled}}} is no variable of sweep");
+            let what = format!("{{{unfilled}}}: sweep does not define this variable");
             unknown = Some((text.span(), format!("link.{name}.{key}"), what));
         }
     }
@@ -162,7 +163,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
         .as_ref()
         .filter(|by| !matches!(by.get_ref().as_str(), "us" | "netem"))
     {
-        let what = "a link is emulated by `us` or, where the kernel has it, by `netem`";
+        let what = "unknown emulator; write `us`, or `netem` if the kernel supports it";
         faults.add_fault(by.span(), &format!("link.{name}.by"), what);
     }
     if let Some((span, path, what)) = unknown {
@@ -175,7 +176,7 @@ fn check_link(name: &str, link: &LinkSpec, arm: &Arm, faults: &mut FaultCollecto
         if let Err(UnknownName(unfilled)) =
             fill_placeholders(algorithm.get_ref(), &|name| arm.get(name).cloned())
         {
-            let what = format!("{{{unfilled}}} is no variable of sweep");
+            let what = format!("{{{unfilled}}}: sweep does not define this variable");
             faults.add_fault(algorithm.span(), &format!("link.{name}.compete"), what);
         }
     }
@@ -200,10 +201,12 @@ fn check_commands(document: &ExperimentDocument, arm: &Arm, faults: &mut FaultCo
         };
         if let Err(UnknownName(unfilled)) = fill_placeholders(run.get_ref(), &known) {
             let what = match document.function.contains_key(unfilled.as_str()) {
-                true => format!("{{{unfilled}}}: no link joins this place and that function's"),
+                true => format!(
+                    "{{{unfilled}}}: no link connects this place to the place of that function"
+                ),
                 false => format!(
-                    "{{{unfilled}}} stands for nothing: it is a source, a function or a variable; \
-                     written {{{{{unfilled}}}}} it is left alone"
+                    "unknown placeholder {{{unfilled}}}; define a source, function or variable of that \
+                     name, or write {{{{{unfilled}}}}} for literal braces"
                 ),
             };
             faults.add_fault(run.span(), &format!("{kind}.{}.run", name.get_ref()), what);

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
 /// Quantities of every link.
-pub(in crate::experiment) const OF_LINKS: [&str; 4] = ["lost", "dropped", "down-bytes", "up-bytes"];
+pub(in crate::experiment) const LINK_QUANTITIES: [&str; 4] =
+    ["lost", "dropped", "down-bytes", "up-bytes"];
 
 pub(super) type Values = BTreeMap<Spanned<String>, Spanned<Value>>;
 
@@ -19,7 +20,10 @@ pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultColl
         let expect = expect.get_ref();
         let quantity = &expect.quantity;
         if !known.contains(quantity.get_ref()) {
-            let what = format!("nothing measures this; there are {}", known.join(", "));
+            let what = format!(
+                "no sink or link measures this quantity; the document measures {}",
+                known.join(", ")
+            );
             faults.add_fault(quantity.span(), &format!("{path}.quantity"), what);
         }
         for (key, values) in [
@@ -48,7 +52,7 @@ pub(super) fn check_same_variables(
         values.keys().map(|name| name.get_ref().clone()).collect()
     };
     if names(of) != names(to) {
-        let what = "of and to name the same variables, with other values";
+        let what = "`of` and `to` must name the same variables, with different values";
         faults.add_fault(at, &format!("{path}.to"), what);
     }
 }
@@ -65,9 +69,13 @@ fn check_claim_bounds(
         .flatten()
         .any(|bound| !bound.is_finite())
     {
-        faults.add_fault(at, path, "bounds are numbers");
+        faults.add_fault(at, path, "a bound must be a finite number");
     } else if matches!((least, most), (Some(least), Some(most)) if least > most) {
-        faults.add_fault(at, path, "at-least is above at-most: nothing could hold");
+        faults.add_fault(
+            at,
+            path,
+            "at-least exceeds at-most, so no value can satisfy both",
+        );
     }
 }
 
@@ -76,7 +84,7 @@ pub(super) fn list_quantities(document: &ExperimentDocument) -> Vec<String> {
     let sinks = document.sink.values().flat_map(|sink| sink.measure.keys());
     let of_sinks = sinks.map(|name| name.get_ref().clone());
     let of_link =
-        |name: &Spanned<String>| OF_LINKS.map(|what| format!("{}.{what}", name.get_ref()));
+        |name: &Spanned<String>| LINK_QUANTITIES.map(|what| format!("{}.{what}", name.get_ref()));
     of_sinks
         .chain(document.link.keys().flat_map(of_link))
         .collect()
@@ -91,7 +99,7 @@ pub(super) fn check_variables(
     for (name, value) in values {
         let path = format!("{path}.{}", name.get_ref());
         let Some(known) = document.sweep.get(name.get_ref().as_str()) else {
-            faults.add_fault(name.span(), &path, "there is no such variable in sweep");
+            faults.add_fault(name.span(), &path, "sweep does not define this variable");
             continue;
         };
         let wanted = scalar_text(value.get_ref());
@@ -104,7 +112,7 @@ pub(super) fn check_variables(
                 .any(|arm| arm.get(name.get_ref()) == wanted.as_ref())
         };
         if !in_sweep && !all_plans(document).into_iter().any(in_arms) {
-            faults.add_fault(value.span(), &path, "the variable never has this value");
+            faults.add_fault(value.span(), &path, "the variable has no such value");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::FaultCollector;
 use crate::experiment::ExperimentDocument;
 use crate::experiment::arms::is_name;
 use crate::experiment::document::SinkSpec;
-use crate::experiment::placeholders::{ONLY, link_end, place_of};
+use crate::experiment::placeholders::{DEFAULT_PLACE, link_end, place_of};
 use crate::experiment::quantity::QuantityExpression;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -17,7 +17,7 @@ pub(super) fn check_graph(document: &ExperimentDocument, faults: &mut FaultColle
         faults.add_fault(
             0..0,
             "sink",
-            "without a sink nothing is measured: add [sink.NAME]",
+            "the document has no sink, so nothing is measured; add [sink.NAME]",
         );
     }
     check_sources(document, faults);
@@ -30,7 +30,7 @@ fn check_sources(document: &ExperimentDocument, faults: &mut FaultCollector<'_>)
     for (name, source) in &document.source {
         if source.media.is_some() == source.make.is_some() {
             let path = format!("source.{}", name.get_ref());
-            let what = "a source has either media = PATH or make = COMMAND";
+            let what = "write either media = PATH or make = COMMAND";
             faults.add_fault(name.span(), &path, what);
         }
     }
@@ -46,20 +46,20 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
             faults.add_fault(
                 link.between.span(),
                 &path,
-                "a link joins two different places",
+                "a link must connect two different places",
             );
         }
         if !pairs.insert((a.min(b), a.max(b))) {
             faults.add_fault(
                 link.between.span(),
                 &path,
-                "another link joins these places",
+                "another link connects these places",
             );
         }
         known.extend([a.as_str(), b.as_str()]);
     }
     if document.link.len() > 200 {
-        faults.add_fault(0..0, "link", "at most 200 links");
+        faults.add_fault(0..0, "link", "too many links; use at most 200");
     }
     known.extend(document.place.keys().map(|name| name.get_ref().as_str()));
     let functions = document.function.iter();
@@ -70,14 +70,17 @@ fn check_places(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
         match at {
             None if known.is_empty() => {}
             None => {
-                let what = format!("say where it runs: one of {known:?}");
+                let what = format!("the place is missing; write at = one of {known:?}");
                 faults.add_fault(name.span(), &path, what);
             }
             Some(at) if known.contains(at.get_ref().as_str()) => {}
             Some(at) => {
-                let what =
-                    "no [link.NAME] has this place, and there is no [place.NAME] of that name";
-                faults.add_fault(at.span(), &path, format!("{what}; there are {known:?}"));
+                let what = "unknown place: no [link.NAME] contains it, and there is no [place.NAME] of that name";
+                faults.add_fault(
+                    at.span(),
+                    &path,
+                    format!("{what}; the document defines {known:?}"),
+                );
             }
         }
     }
@@ -92,10 +95,15 @@ fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
         let place = link_end(document, place_of(function.at.as_ref()));
         let (port, path) = (&function.port, format!("function.{}.port", name.get_ref()));
         if *port.get_ref() == 0 {
-            let what = "a port is from 1; places have ports of their own";
+            let what =
+                "write a port from 1 to 65535; functions at different places may use the same port";
             faults.add_fault(port.span(), &path, what);
         } else if !ports.insert((place, *port.get_ref())) {
-            faults.add_fault(port.span(), &path, "another function listens there");
+            faults.add_fault(
+                port.span(),
+                &path,
+                "another function at this place listens on this port",
+            );
         }
     }
 }
@@ -104,9 +112,8 @@ fn check_ports(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
 fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     for (name, place) in &document.place {
         let (text, path) = (name.get_ref().as_str(), format!("place.{}", name.get_ref()));
-        if !is_name(text) || text.contains('.') || text == ONLY {
-            let what =
-                "a place is lower case letters, digits and dashes, a letter first; not `here`";
+        if !is_name(text) || text.contains('.') || text == DEFAULT_PLACE {
+            let what = "invalid name; use lower-case letters, digits and dashes, starting with a letter, and not `here`";
             faults.add_fault(name.span(), &path, what);
         }
         let Some(agents) = &place.agents else {
@@ -116,13 +123,13 @@ fn check_place_tables(document: &ExperimentDocument, faults: &mut FaultCollector
         let mut there = document.function.values().map(|f| place_of(f.at.as_ref()));
         let number = *agents.get_ref();
         if !(1..=AGENTS_MAX).contains(&number) {
-            let what = format!("from 1 to {AGENTS_MAX} agents");
+            let what = format!("write 1 to {AGENTS_MAX} agents");
             faults.add_fault(agents.span(), &path, what);
-        } else if number > 1 && link_end(document, Some(text)) != ONLY {
-            let what = "a link has its ends on one machine: such a place is on one agent";
+        } else if number > 1 && link_end(document, Some(text)) != DEFAULT_PLACE {
+            let what = "this place is the end of a link, which must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 && there.any(|at| at == Some(text)) {
-            let what = "a function runs once: only sinks can be in parts";
+            let what = "a function at this place runs only once, so the place must be on one agent; write 1";
             faults.add_fault(agents.span(), &path, what);
         } else if number > 1 {
             check_parts(document, text, faults);
@@ -142,13 +149,15 @@ fn check_parts(document: &ExperimentDocument, place: &str, faults: &mut FaultCol
         if QuantityExpression::parse_expression(text.get_ref())
             .is_ok_and(|quantity| !quantity.adds_up())
         {
-            let what = "it is measured in parts: write sum, mean, least or most before it";
+            let what =
+                "several agents measure this quantity; write sum, mean, least or most before it";
             faults.add_fault(text.span(), &format!("measure.{}", name.get_ref()), what);
         }
     }
     let sinks = document.sink.values().filter(there);
     for name in sinks.flat_map(|sink| sink.series.keys()) {
-        let what = "it is measured in parts: series of several cannot be put together";
+        let what =
+            "several agents would measure this series, but series cannot be merged; use one agent";
         faults.add_fault(name.span(), &format!("series.{}", name.get_ref()), what);
     }
 }
@@ -167,7 +176,7 @@ fn check_inputs(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
                 faults.add_fault(
                     input.span(),
                     &path,
-                    format!("there is no source or function {wanted}"),
+                    format!("no source or function is named {wanted}"),
                 );
             }
         }
@@ -176,19 +185,19 @@ fn check_inputs(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) 
 
 fn check_cycles(document: &ExperimentDocument, faults: &mut FaultCollector<'_>) {
     if starting_order(document).is_none() {
-        let waits = |(name, _): &(&Spanned<String>, _)| waits_for_itself(document, name.get_ref());
+        let waits = |(name, _): &(&Spanned<String>, _)| is_in_cycle(document, name.get_ref());
         for (name, _) in document.function.iter().filter(waits) {
             let path = format!("function.{}.input", name.get_ref());
             faults.add_fault(
                 name.span(),
                 &path,
-                "it waits for itself: inputs go in a circle",
+                "the inputs form a cycle; remove one of them",
             );
         }
     }
 }
 
-fn waits_for_itself(document: &ExperimentDocument, name: &str) -> bool {
+fn is_in_cycle(document: &ExperimentDocument, name: &str) -> bool {
     let mut reached = BTreeSet::new();
     let mut next = vec![name];
     while let Some(at) = next.pop() {

@@ -62,11 +62,13 @@ fn check_plot(
     let x = format!("{path}.x");
     match (kind, &plot.x) {
         (PlotKind::Fit | PlotKind::Map, None) => {
-            faults.add_fault(span.clone(), &x, "say what lies on the x axis")
+            faults.add_fault(span.clone(), &x, "the x axis is missing; write x = NAME")
         }
         (PlotKind::Fit, Some(factor)) => check_names(factor, &x, &factors, faults),
         (PlotKind::Map, Some(across)) => check_names(across, &x, &known.variables, faults),
-        (_, Some(other)) => faults.add_fault(other.span(), &x, "only fit and map have it"),
+        (_, Some(other)) => {
+            faults.add_fault(other.span(), &x, "only plots of kind fit or map have an x")
+        }
         (_, None) => {}
     }
     check_map(plot, kind, span.clone(), path, known, faults);
@@ -75,7 +77,7 @@ fn check_plot(
         check_name(tail.get_ref(), tail.span(), &path, &plain, faults);
     }
     if (plot.knee || plot.tail.is_some()) && kind != PlotKind::Fit {
-        faults.add_fault(span, path, "only a fit has a knee and a tail");
+        faults.add_fault(span, path, "only plots of kind fit have a knee and a tail");
     }
 }
 
@@ -89,7 +91,7 @@ fn check_map(
 ) {
     if kind != PlotKind::Map {
         if plot.y.is_some() || !plot.of.is_empty() || !plot.to.is_empty() {
-            faults.add_fault(at, path, "only a map has y, of and to");
+            faults.add_fault(at, path, "only plots of kind map have y, of and to");
         }
         return;
     }
@@ -101,11 +103,11 @@ fn check_map(
         None => faults.add_fault(
             at.clone(),
             &format!("{path}.y"),
-            "say which variable goes down",
+            "the vertical variable is missing; write y = VARIABLE",
         ),
     }
     if plot.to.is_empty() {
-        let what = "a map shows a ratio: say of and to";
+        let what = "a map shows a ratio of arms; write of and to";
         faults.add_fault(at, &format!("{path}.to"), what);
     } else {
         check_same_variables(&plot.of, &plot.to, at, path, faults);
@@ -119,7 +121,7 @@ fn check_names(
     faults: &mut FaultCollector<'_>,
 ) {
     match list_names(value.get_ref()) {
-        None => faults.add_fault(value.span(), path, "a name, or a list of names"),
+        None => faults.add_fault(value.span(), path, "write a name or a list of names"),
         Some(names) => {
             for name in names {
                 check_name(name, value.span(), path, known, faults);
@@ -136,7 +138,7 @@ fn check_name(
     faults: &mut FaultCollector<'_>,
 ) {
     if !known.iter().any(|known| known == name) {
-        let what = format!("{name} is none of {}", known.join(", "));
+        let what = format!("unknown name {name}; use one of {}", known.join(", "));
         faults.add_fault(at, path, what);
     }
 }

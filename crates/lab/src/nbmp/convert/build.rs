@@ -249,7 +249,7 @@ impl WorkflowBuilder {
             "scheme": {"uri": SCHEMES[1]},
             "general": general,
             "repository": {"mode": "available", "location": [
-                {"url": REPOSITORY, "name": "built-in", "description": "functions that the lab brings"},
+                {"url": REPOSITORY, "name": "built-in", "description": "built-in functions of the lab"},
             ]},
             "input": {"media-parameters": self.streams},
             "output": {"metadata-parameters": self.results},

@@ -8,14 +8,14 @@
 
 mod build;
 mod extract;
+mod json_paths;
 mod link_values;
 mod names;
 mod overlay;
 mod parameters;
-mod places;
 
 pub(super) use extract::{is_place, is_understood};
-pub use places::find_json_path;
+pub use json_paths::find_json_path;
 use serde_json::Value;
 use toml::Table;
 

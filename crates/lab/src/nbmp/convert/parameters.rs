@@ -11,8 +11,8 @@ use toml::Table;
 
 /// Escapes for keys that contain a dot or a percent sign.
 const ESCAPES: [(char, &str); 2] = [('%', "%25"), ('.', "%2E")];
-/// Maximum nesting that a dotted name may create. TOML parsers stop at 80, and every walk is
-/// recursive.
+/// Maximum nesting that a dotted name may create. TOML parsers reject more than 80 levels, and the
+/// functions that visit tables are recursive.
 const DEPTH_MAX: usize = 64;
 
 /// Converts all entries of a table.
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_comes_back() {
+    fn every_value_survives_a_round_trip() {
         let table: Table = toml::from_str(
             "text = ''\ntexts = ['a', 'b']\none = ['a']\ntwice = ['a', 'a']\nn = -7\nns = [1, 2, 1]\n\
              x = 1.0\nxs = [0.5, 1e300]\nends = [inf, -inf]\nyes = true\nboth = [true, false]\n\
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_many_dots_is_left_alone() {
+    fn a_name_with_many_dots_is_not_split() {
         let mut table = Table::new();
         assert!(!insert_dotted(
             &mut table,

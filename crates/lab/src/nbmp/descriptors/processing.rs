@@ -1,11 +1,11 @@
 //! Descriptors of the processing and its requirements.
 
 use super::super::cross_field_checks;
-use super::super::shape::FieldNeed::{May, Must, Strict};
-use super::super::shape::FieldShape::{
-    And, Any, Count, Free, List, Name, Object, OneOf, Text, Truth, Whole,
+use super::super::field_shape::FieldNeed::{May, Must, Strict};
+use super::super::field_shape::FieldShape::{
+    Any, AnyObject, Boolean, Checked, Integer, IntegerFrom, List, NonEmptyText, Object, OneOf, Text,
 };
-use super::super::shape::{DescriptorField, FieldShape};
+use super::super::field_shape::{DescriptorField, FieldShape};
 use super::running::{
     CLIENT_ASSISTANT, FAILOVER, MONITORING, NOTIFICATION, REPORTING, SECURITY, STEP, VARIABLE,
 };
@@ -21,7 +21,7 @@ pub(super) static PROCESSING: &[DescriptorField] = &[
 
 static IMAGE: &[DescriptorField] = &[
     define_field("url", Strict, URI),
-    define_field("is-dynamic", May, Truth),
+    define_field("is-dynamic", May, Boolean),
     define_field("static-image-info", May, Object(&STATIC_IMAGE)),
     define_field("dynamic-image-info", May, Object(&DYNAMIC_IMAGE)),
 ];
@@ -32,40 +32,40 @@ static STATIC_IMAGE: &[DescriptorField] = &[
     define_field("architecture", Strict, Text),
     define_field("environment", Strict, Text),
     define_field("patch-url", May, URI),
-    define_field("patch-script", May, Free),
+    define_field("patch-script", May, AnyObject),
 ];
 
 static DYNAMIC_IMAGE: &[DescriptorField] = &[
     define_field("scheme", Must, URI),
-    define_field("information", Must, Free),
+    define_field("information", Must, AnyObject),
 ];
 
 static CONNECTION: &[DescriptorField] = &[
-    define_field("connection-id", Must, Name),
+    define_field("connection-id", Must, NonEmptyText),
     define_field("from", Must, Object(&FROM)),
     define_field("to", Must, Object(&TO)),
     define_field("flowcontrol", May, FLOWCONTROL),
-    define_field("co-located", May, Truth),
-    define_field("breakable", May, Truth),
+    define_field("co-located", May, Boolean),
+    define_field("breakable", May, Boolean),
     define_field("other-parameters", May, PARAMETERS),
 ];
 
 static FROM: &[DescriptorField] = &[
-    define_field("id", Must, Name),
-    define_field("instance", Strict, Name),
-    define_field("port-name", Strict, Name),
+    define_field("id", Must, NonEmptyText),
+    define_field("instance", Strict, NonEmptyText),
+    define_field("port-name", Strict, NonEmptyText),
     define_field("output-restrictions", May, Object(&OUTPUT)),
 ];
 
 static TO: &[DescriptorField] = &[
-    define_field("id", Must, Name),
-    define_field("instance", Strict, Name),
-    define_field("port-name", Strict, Name),
+    define_field("id", Must, NonEmptyText),
+    define_field("instance", Strict, NonEmptyText),
+    define_field("port-name", Strict, NonEmptyText),
     define_field("input-restrictions", May, Object(&INPUT)),
 ];
 
 static RESTRICTION: &[DescriptorField] = &[
-    define_field("instance", Must, Name),
+    define_field("instance", Must, NonEmptyText),
     define_field("general", May, Object(&GENERAL)),
     define_field("processing", May, Object(&PROCESSING)),
     define_field("requirements", May, Object(&REQUIREMENT)),
@@ -74,13 +74,13 @@ static RESTRICTION: &[DescriptorField] = &[
     define_field(
         "failover",
         May,
-        And(&Object(&FAILOVER), cross_field_checks::check_failover),
+        Checked(&Object(&FAILOVER), cross_field_checks::check_failover),
     ),
     define_field("monitoring", May, Object(&MONITORING)),
     define_field(
         "reporting",
         May,
-        And(&Object(&REPORTING), cross_field_checks::check_reporting),
+        Checked(&Object(&REPORTING), cross_field_checks::check_reporting),
     ),
     define_field("notification", May, Object(&NOTIFICATION)),
     define_field("step", May, Object(&STEP)),
@@ -106,7 +106,7 @@ pub(super) static REQUIREMENT: &[DescriptorField] = &[
     define_field("resource-estimators", May, Object(&ESTIMATORS)),
 ];
 
-const FLOWCONTROL: FieldShape = And(&Object(&FLOW), cross_field_checks::check_flow_control);
+const FLOWCONTROL: FieldShape = Checked(&Object(&FLOW), cross_field_checks::check_flow_control);
 
 static FLOW: &[DescriptorField] = &[
     define_field("typical-delay", May, COUNT),
@@ -126,14 +126,14 @@ static HARDWARE: &[DescriptorField] = &[
 ];
 
 static PROTECTION: &[DescriptorField] = &[
-    define_field("tls", May, Truth),
-    define_field("ipsec", May, Truth),
-    define_field("cenc", May, Truth),
+    define_field("tls", May, Boolean),
+    define_field("ipsec", May, Boolean),
+    define_field("cenc", May, Boolean),
 ];
 
 static WORKFLOW_TASK: &[DescriptorField] = &[
-    define_field("function-fusible", May, Truth),
-    define_field("function-enhancable", May, Truth),
+    define_field("function-fusible", May, Boolean),
+    define_field("function-enhancable", May, Boolean),
     define_field(
         "execution-mode",
         May,
@@ -145,8 +145,8 @@ static WORKFLOW_TASK: &[DescriptorField] = &[
 ];
 
 static PROXIMITY: &[DescriptorField] = &[
-    define_field("other-task-id", Must, Name),
-    define_field("distance", Must, Count(-1)),
+    define_field("other-task-id", Must, NonEmptyText),
+    define_field("distance", Must, IntegerFrom(-1)),
 ];
 
 static EQUATION: &[DescriptorField] = &[
@@ -168,29 +168,29 @@ static ESTIMATORS: &[DescriptorField] = &[
 ];
 
 static DEFAULT_VALUE: &[DescriptorField] = &[
-    define_field("name", Must, Name),
+    define_field("name", Must, NonEmptyText),
     define_field("value", Must, Text),
 ];
 
 pub(super) const CONFIGURATION: FieldShape = Object(&CONFIGURED);
 static CONFIGURED: &[DescriptorField] = &[define_field("parameters", Must, PARAMETERS)];
 
-pub(super) const PARAMETERS: FieldShape = And(
+pub(super) const PARAMETERS: FieldShape = Checked(
     &List(
-        &And(&Object(&PARAMETER), cross_field_checks::check_parameter),
+        &Checked(&Object(&PARAMETER), cross_field_checks::check_parameter),
         1,
     ),
     cross_field_checks::check_parameter_ids,
 );
 
 static PARAMETER: &[DescriptorField] = &[
-    define_field("name", Must, Name),
-    define_field("id", Strict, Whole),
+    define_field("name", Must, NonEmptyText),
+    define_field("id", Strict, Integer),
     define_field("datatype", Must, OneOf(&DATATYPES)),
     define_field("discription", May, Text),
     define_field("description", May, Text),
-    define_field("conditions", May, List(&Whole, 0)),
-    define_field("exclusions", May, List(&Whole, 0)),
+    define_field("conditions", May, List(&Integer, 0)),
+    define_field("exclusions", May, List(&Integer, 0)),
     // Checked by datatype: `cross_field_checks::check_parameter`.
     define_field("values", May, List(&Object(&VALUE), 1)),
     define_field("schema", May, List(&Any, 0)),
@@ -200,6 +200,6 @@ const DATATYPES: [&str; 5] = ["boolean", "integer", "number", "string", "array"]
 
 static VALUE: &[DescriptorField] = &[
     define_field("name", Strict, Text),
-    define_field("id", Strict, Whole),
+    define_field("id", Strict, Integer),
     define_field("restrictions", Must, Any),
 ];

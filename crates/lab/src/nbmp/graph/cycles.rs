@@ -1,7 +1,7 @@
 //! Finds cycles of connections that may not be broken.
 
 use super::super::path::{JsonPath, NbmpFault};
-use super::parts::GraphConnection;
+use super::elements::GraphConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reports each connection of such a cycle.
@@ -16,8 +16,7 @@ pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<
     let at = JsonPath::root().at("processing").at("connection-map");
     for (number, from, to) in edges {
         if circling.contains(from) && circling.contains(to) {
-            let what =
-                "the connections go in a circle; make one of them breakable, or take one away";
+            let what = "the connections form a cycle; make one of them breakable, or remove one";
             found.push(at.element(number).fault_here(what));
         }
     }
@@ -26,13 +25,13 @@ pub(super) fn check_cycles(connections: &[GraphConnection<'_>], found: &mut Vec<
 /// Returns the nodes on cycles or between two of them: those that remain after removing ends
 /// repeatedly (Kahn), in both directions.
 fn find_circular<'a>(edges: &[(usize, &'a str, &'a str)]) -> BTreeSet<&'a str> {
-    let forth = without_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
-    let back = without_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
+    let forth = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*from, *to)));
+    let back = remove_acyclic_ends(edges.iter().map(|(_, from, to)| (*to, *from)));
     forth.intersection(&back).copied().collect()
 }
 
 /// Returns the nodes that these edges cannot order.
-fn without_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
+fn remove_acyclic_ends<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeSet<&'a str> {
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (from, to) in edges {

@@ -1,6 +1,6 @@
 "use strict";
-// Draws what the data element holds: of every plot its panels. Colours come from the style
-// sheet, so that a change between light, dark and paper is a matter of drawing again.
+// Draws the panels of all plots in the data element. Colours come from the style sheet, so switching
+// between light mode, dark mode and print only needs a redraw.
 
 const plots = JSON.parse(document.getElementById("data").textContent);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -17,7 +17,7 @@ function text(v) {
 
 const nines = (v) => `${+(100 * (1 - 10 ** -v)).toFixed(6)} %`;
 
-// A logarithmic axis is labelled in powers of ten; one within a decade as any other.
+// Labels a logarithmic axis at powers of ten, or like a linear one if it spans less than a decade.
 const logAxis = {
   filter: (_, splits) => {
     const exact = splits.map((v) => (v > 0 && Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6 ? v : null));
@@ -76,15 +76,15 @@ function curves(element, { x, y, curves: all }) {
     scales: { x: scale(x, { time: false }), y: scale(y) },
     axes: [axis(x), axis(y, { size: 64 })],
     series: rows.map(({ edge, ...row }) => row), bands, legend: { live: true },
-    // Edges of bands are no curves of their own.
+    // Hides the edges of bands from the legend.
     hooks: { ready: [(plot) => rows.forEach(({ edge }, n) => {
       if (edge) plot.root.querySelectorAll(".u-legend .u-series")[n].style.display = "none";
     })] },
   }, joined(tables));
 }
 
-// One table of all curves. A curve may have several points at one place, which a join would lose:
-// places are set apart by less than can be seen.
+// Joins all curves in one table. A curve may have several points at one x, and a join would keep only
+// one of them, so such points are moved apart by an invisible distance.
 function joined(tables) {
   return uPlot.join(tables.map(([xs, ys]) => {
     const apart = [];
@@ -96,7 +96,7 @@ function joined(tables) {
   }));
 }
 
-// Names stand at whole numbers on the axis.
+// Places names at whole numbers on the axis.
 function named(names) {
   return {
     scales: { x: { time: false, range: [-0.6, names.length - 0.4] } },
@@ -172,7 +172,7 @@ function boxes(element, { y, boxes: all }) {
     ctx.lineWidth = 1.5 * dpr;
     ctx.fillStyle = `${series(n)}bb`;
     box.values.forEach((value, k) => {
-      // Beside each other in the order of rounds: evenly spread, the same each time.
+      // Spreads the points evenly, in the order of rounds, so that every redraw looks the same.
       const aside = box.values.length > 1 ? (k / (box.values.length - 1) - 0.5) * 0.44 : 0;
       ctx.beginPath(); ctx.arc(px(n + aside), py(value), 2.5 * dpr, 0, 2 * Math.PI); ctx.fill();
     });

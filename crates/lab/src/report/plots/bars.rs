@@ -3,7 +3,7 @@
 use super::super::arms::QuantitySummary;
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_interval, format_number, format_percent};
-use super::wanted::PlotRequest;
+use super::plot_requests::PlotRequest;
 use super::{
     BarGroup, PanelArms, PanelShape, PlotAxis, PlotPanel, QuartileBox, group_panels, panel_title,
     round_to_digits,
@@ -76,9 +76,7 @@ pub(super) fn box_panels(
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
         for together in group_panels(wanted, runs) {
-            let head = [
-                "arm", "rounds", "least", "25 %", "median", "75 %", "greatest",
-            ];
+            let head = ["arm", "rounds", "min", "25 %", "median", "75 %", "max"];
             let mut table = ReportTable::new(head);
             let each = together.arms.iter().filter_map(|(name, arm)| {
                 let values = runs.values(arm, quantity);
@@ -118,7 +116,7 @@ pub(super) fn box_panels(
         }
     }
     (
-        "A point for every run; the box is from quartile to quartile, its line the median.",
+        "One point per run. The box spans the quartiles, and its line is the median.",
         found,
     )
 }

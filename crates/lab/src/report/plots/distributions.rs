@@ -2,7 +2,7 @@
 
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
-use super::wanted::PlotRequest;
+use super::plot_requests::PlotRequest;
 use super::{
     CurveJoin, POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
     round_to_digits,
@@ -16,7 +16,7 @@ const QUANTILES: [(&str, f64); 6] = [
     ("99 %", 0.99),
     ("99.9 %", 0.999),
     ("99.99 %", 0.9999),
-    ("greatest", 1.0),
+    ("max", 1.0),
 ];
 
 /// Draws the ECDF of each quantity, number or histogram.
@@ -50,7 +50,8 @@ pub(super) fn ecdf_panels(
         };
         (x, y)
     };
-    let about = "The share of values that are not above a value: higher and further left is less.";
+    let about =
+        "Share of values at or below each value. A curve further to the left has smaller values.";
     (
         about,
         distribution_panels(wanted, runs, CurveJoin::Steps, &curve, &axes),
@@ -85,7 +86,7 @@ pub(super) fn percentile_panels(
         };
         (x, y)
     };
-    let about = "All rounds together; each step to the right is a tenth of what is left.";
+    let about = "All rounds merged. Each division to the right leaves a tenth of the values.";
     (
         about,
         distribution_panels(wanted, runs, CurveJoin::Lines, &curve, &axes),

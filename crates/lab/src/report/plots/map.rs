@@ -3,7 +3,7 @@
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};
 use super::super::table::{ReportTable, format_interval, format_number};
-use super::wanted::PlotRequest;
+use super::plot_requests::PlotRequest;
 use super::{MapCell, MapRow, PanelShape, PlotPanel, panel_title};
 use crate::experiment::Arm;
 
@@ -44,7 +44,7 @@ pub(super) fn map_panels(
         }
     }
     (
-        "Each cell is a geometric mean over rounds, with its 95 % interval; faint where that holds 1.",
+        "Each cell is a geometric mean over rounds, with its 95 % interval. Cells whose interval contains 1 are faint.",
         found,
     )
 }
@@ -67,7 +67,7 @@ fn map_panel(
         all
     };
     let (columns, downs) = (values(x), values(&wanted.y));
-    let mut table = ReportTable::new(["", "ratio", "95 %", "median", "of means", "rounds"]);
+    let mut table = ReportTable::new(["", "ratio", "95 %", "median", "ratio of means", "rounds"]);
     let mut cell = |across: &String, down: &String| {
         let at = |arm: &&&Arm| arm.get(x) == Some(across) && arm.get(&wanted.y) == Some(down);
         let arm = arms.iter().find(at)?;

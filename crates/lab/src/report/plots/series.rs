@@ -2,7 +2,7 @@
 
 use super::super::runs::RunIndex;
 use super::super::table::{ReportTable, format_number};
-use super::wanted::PlotRequest;
+use super::plot_requests::PlotRequest;
 use super::{
     POINTS_MAX, PanelShape, PlotAxis, PlotCurve, PlotPanel, group_panels, panel_title,
     round_to_digits,
@@ -18,9 +18,8 @@ pub(super) fn time_panels(
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
         for together in group_panels(wanted, runs) {
-            let mut table = ReportTable::new([
-                "arm", "rounds", "points", "first", "mean", "last", "greatest",
-            ]);
+            let mut table =
+                ReportTable::new(["arm", "rounds", "points", "first", "mean", "last", "max"]);
             let curves = together.arms.iter().filter_map(|(name, arm)| {
                 let all = runs.of(arm);
                 let rounds: Vec<&[[f64; 2]]> = all
@@ -72,7 +71,7 @@ pub(super) fn time_panels(
         }
     }
     (
-        "The mean of the rounds; behind it, from the least to the greatest round.",
+        "Mean of the rounds. The band spans the smallest and the largest round.",
         found,
     )
 }

@@ -3,7 +3,7 @@
 use super::super::plots::PlotAxis;
 use super::super::table::format_number;
 
-/// Ticks of a linear axis, about.
+/// Approximate number of ticks of a linear axis.
 const TICKS: f64 = 5.0;
 
 /// Percentiles that are labelled, as powers of ten of 1 / (1 - share).
@@ -104,7 +104,7 @@ pub(super) fn tick_label(value: f64, axis: &PlotAxis) -> String {
     }
     match value.abs() {
         size if size >= 1e6 => format!("{value:.0e}"),
-        // Steps of a sum are not exact: what is left near zero is zero.
+        // Repeated addition is not exact, so a tick near zero stands for zero.
         size if size < 1e-9 => "0".into(),
         _ => trim_zeros(&format_number(value)).to_owned(),
     }

@@ -1,0 +1,66 @@
+//! Reads series over time.
+
+use super::{ResultFault, SinkFiles};
+use crate::experiment::document::SeriesSource;
+use serde_json::Value;
+
+/// Maximum number of points of a series.
+pub(super) const POINTS_MAX: usize = 20_000;
+
+pub(super) fn read(
+    files: &SinkFiles<'_>,
+    series: &SeriesSource,
+) -> Result<Vec<[f64; 2]>, ResultFault> {
+    let place = series.from.get_ref();
+    let items = match super::split_place(place) {
+        (Some(_), None) => parse_lines(&files.read_text(place)?.0)?,
+        _ => match files.read_json(place)? {
+            Value::Array(items) => items,
+            _ => return Err(ResultFault::NoArray(place.clone())),
+        },
+    };
+    if items.len() > POINTS_MAX {
+        return Err(ResultFault::TooManyPoints(items.len()));
+    }
+    let points = items.iter().enumerate().map(|(number, item)| {
+        parse_point(number, item, series).ok_or_else(|| ResultFault::NoPoint {
+            number,
+            place: place.clone(),
+            item: format!("{item:.80}"),
+        })
+    });
+    points.collect()
+}
+
+/// Parses a JSON array, or one value per line.
+fn parse_lines(text: &str) -> Result<Vec<Value>, ResultFault> {
+    if let Ok(Value::Array(items)) = serde_json::from_str(text) {
+        return Ok(items);
+    }
+    let filled = text.lines().enumerate();
+    let filled = filled.filter(|(_, line)| !line.trim().is_empty());
+    let read = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|source| ResultFault::Line {
+            number: number + 1,
+            source,
+        })
+    };
+    filled.map(read).collect()
+}
+
+fn parse_point(number: usize, item: &Value, series: &SeriesSource) -> Option<[f64; 2]> {
+    let at = |pointer: &str| item.pointer(pointer)?.as_f64();
+    let pair = item.as_array().filter(|pair| pair.len() == 2);
+    let t = match &series.t {
+        Some(pointer) => at(pointer.get_ref())?,
+        None if pair.is_some() => at("/0")?,
+        None => at("/t").unwrap_or(number as f64),
+    };
+    let value = match &series.value {
+        Some(pointer) => at(pointer.get_ref())?,
+        None if pair.is_some() => at("/1")?,
+        None => item.as_f64().or_else(|| at("/value"))?,
+    };
+    let times = series.times.as_ref().map_or(1.0, |times| *times.get_ref());
+    Some([t, value * times])
+}
