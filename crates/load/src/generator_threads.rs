@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Interval at which the stop flag is checked.
-const LOOK: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A run that could not start or did not finish.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum GeneratorError {
     /// A target's request cannot be encoded.
     #[error("cannot encode a request: {0}; check the targets' URLs and header fields")]
     EncodeRequest(RequestFailure),
-    /// The system refused a thread.
+    /// The system could not start a thread.
     #[error("cannot start a generator thread: {0}; use fewer --threads")]
     StartThread(io::Error),
     /// A thread could not create its event loop.
@@ -34,23 +34,23 @@ pub enum GeneratorError {
 pub(crate) enum GeneratorEvent<T> {
     /// A thread's report.
     Report(Box<T>),
-    /// No report arrived within [`LOOK`].
+    /// No report arrived within [`STOP_CHECK_INTERVAL`].
     Nothing,
     /// The user requested a stop; sent once.
     Stop,
 }
 
-/// Starts `threads` threads that run `work`, and passes their reports to `hear` until all have
+/// Starts `threads` threads that run `work`, and passes their reports to `on_event` until all have
 /// finished.
 ///
 /// # Errors
-/// A thread could not start or failed, or `hear` failed.
+/// A thread could not start or failed, or `on_event` failed.
 pub(crate) fn run_threads<T: Send + 'static>(
     name: &str,
     threads: usize,
     stop: &AtomicBool,
     work: impl Fn(usize, &Sender<Box<T>>) -> Result<(), GeneratorError> + Clone + Send + 'static,
-    mut hear: impl FnMut(GeneratorEvent<T>) -> Result<(), GeneratorError>,
+    mut on_event: impl FnMut(GeneratorEvent<T>) -> Result<(), GeneratorError>,
 ) -> Result<(), GeneratorError> {
     let (out, reports) = channel();
     let mut workers = Vec::new();
@@ -66,11 +66,11 @@ pub(crate) fn run_threads<T: Send + 'static>(
     loop {
         if !stopping && stop.load(Ordering::Relaxed) {
             stopping = true;
-            hear(GeneratorEvent::Stop)?;
+            on_event(GeneratorEvent::Stop)?;
         }
-        match reports.recv_timeout(LOOK) {
-            Ok(report) => hear(GeneratorEvent::Report(report))?,
-            Err(RecvTimeoutError::Timeout) => hear(GeneratorEvent::Nothing)?,
+        match reports.recv_timeout(STOP_CHECK_INTERVAL) {
+            Ok(report) => on_event(GeneratorEvent::Report(report))?,
+            Err(RecvTimeoutError::Timeout) => on_event(GeneratorEvent::Nothing)?,
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }

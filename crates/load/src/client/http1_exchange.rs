@@ -282,7 +282,7 @@ impl ResponseReader {
                 false => Ok(None),
             };
         }
-        // A response that arrived in one read needs no second look at the clock.
+        // A response that arrived in one read needs only one clock reading.
         let now = match first {
             Some(first) if self.reads == 1 => first,
             _ => Instant::now(),

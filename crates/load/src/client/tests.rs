@@ -32,11 +32,11 @@ fn url_of(address: SocketAddr) -> Url {
 }
 
 /// Starts a server that sends the same response to every request.
-fn always_respond(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
-    let answer = answer.into();
+fn always_respond(response: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
+    let response = response.into();
     start_server(move |mut socket| {
         while head(&mut socket).is_some() {
-            if socket.write_all(&answer).is_err() {
+            if socket.write_all(&response).is_err() {
                 return;
             }
         }
@@ -44,11 +44,11 @@ fn always_respond(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
 }
 
 /// Starts a server that sends one response per connection and closes it.
-fn respond_once(answer: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
-    let answer = answer.into();
+fn respond_once(response: impl Into<Vec<u8>>) -> (Url, Arc<AtomicUsize>) {
+    let response = response.into();
     start_server(move |mut socket| {
         head(&mut socket);
-        let _ = socket.write_all(&answer);
+        let _ = socket.write_all(&response);
     })
 }
 
@@ -114,7 +114,7 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
             }),
             ..plain.clone()
         };
-        let asked = [
+        let requested = [
             plain.clone(),
             plain.clone(),
             kept,
@@ -122,7 +122,7 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
             wrong,
             plain.keep_body(10),
         ];
-        let outcomes = send_all(test_settings(), &asked);
+        let outcomes = send_all(test_settings(), &requested);
         let faults: Vec<_> = outcomes.iter().map(|outcome| outcome.fault).collect();
         let expected = [
             None,
@@ -149,9 +149,9 @@ fn bodies_are_counted_stored_and_checked_in_every_framing() {
 
 #[test]
 fn idle_connections_are_reused_and_replaced_when_closed() {
-    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let (kept, kept_count) = always_respond(answer);
-    let (fickle, fickle_count) = respond_once(answer);
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let (kept, kept_count) = always_respond(response);
+    let (fickle, fickle_count) = respond_once(response);
     for (url, count, connections) in [(kept, kept_count, 1), (fickle, fickle_count, 3)] {
         let outcomes = send_all(test_settings(), &vec![ClientRequest::new(url.clone()); 3]);
         assert!(
@@ -297,14 +297,14 @@ fn a_closed_port_is_reported_as_refused() {
 fn redirects_are_followed() {
     let (url, _) = start_server(|mut socket| {
         while let Some(text) = head(&mut socket) {
-            let answer = match text.split_whitespace().nth(1) {
+            let response = match text.split_whitespace().nth(1) {
                 Some("/a/b") => {
                     "HTTP/1.1 301 Moved\r\nLocation: ../c?d\r\nContent-Length: 0\r\n\r\n"
                 }
                 Some("/c?d") => "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n.",
                 _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             };
-            socket.write_all(answer.as_bytes()).unwrap();
+            socket.write_all(response.as_bytes()).unwrap();
         }
     });
     let outcome = send_one(ClientRequest::new(url.join("/a/b").unwrap()));
@@ -316,11 +316,11 @@ fn redirects_are_followed() {
 fn requests_contain_the_given_fields() {
     let (url, _) = start_server(|mut socket| {
         while let Some(text) = head(&mut socket) {
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}",
                 text.len()
             );
-            socket.write_all(answer.as_bytes()).unwrap();
+            socket.write_all(response.as_bytes()).unwrap();
         }
     });
     let mut request = ClientRequest::new(url.join("/p?q=1").unwrap())

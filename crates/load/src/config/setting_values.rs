@@ -16,12 +16,12 @@ pub(super) fn parse_setting<T, E: Display>(
     layers.with(name, |text| parse(text).map_err(|cause| cause.to_string()))
 }
 
-/// A value that is none of the choices.
+/// A value that is not one of the choices.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub(super) struct InvalidChoice(String);
 
-/// Returns the meaning of a value that is one of a few words.
+/// Returns the meaning of a value that must be one of several choices.
 pub(super) fn parse_choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, InvalidChoice> {
     let chosen = choices.iter().find(|(name, _)| *name == text);
     chosen.map(|(_, value)| *value).ok_or_else(|| {

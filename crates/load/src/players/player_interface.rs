@@ -15,14 +15,14 @@ pub trait Player: Send {
     fn poll(&mut self, now: Micros) -> PlayerAction;
 
     /// Receives the result of a fetch.
-    fn handle_result(&mut self, now: Micros, id: u32, answer: FetchResult);
+    fn handle_result(&mut self, now: Micros, id: u32, result: FetchResult);
 }
 
 /// The next action of a player.
 #[derive(Debug)]
 pub enum PlayerAction {
     /// Send this request.
-    Ask(Box<MediaFetch>),
+    Fetch(Box<MediaFetch>),
     /// Cancel a fetch.
     Cancel(u32),
     /// Wait until this time or the next result.

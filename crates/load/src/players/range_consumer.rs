@@ -94,19 +94,19 @@ impl RangeConsumer {
     pub fn end_session(&mut self, now: Micros, end: SessionEnd) {
         self.advance_clock(now);
         if self.ended.is_none() {
-            self.wrote_wait();
+            self.record_wait();
             self.ended = Some(end);
         }
     }
 
     /// Returns the reason for the end, once it has ended.
-    pub fn session_end(&self) -> Option<SessionEnd> {
+    pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
 
     /// Returns whether it plays, and the buffered microseconds.
-    pub fn holds(&self) -> (bool, Micros) {
-        (self.playing, self.held_us())
+    pub fn playing_and_buffered(&self) -> (bool, Micros) {
+        (self.playing, self.buffered_us())
     }
 
     /// Returns the playable microseconds fetched so far.
@@ -116,11 +116,11 @@ impl RangeConsumer {
         })
     }
 
-    fn held_us(&self) -> u64 {
+    fn buffered_us(&self) -> u64 {
         self.fetched_us().saturating_sub(self.position_us)
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.file.is_some_and(|(bytes, _)| self.have >= bytes)
     }
 
@@ -131,29 +131,29 @@ impl RangeConsumer {
         if !self.playing || self.ended.is_some() {
             return;
         }
-        let held = self.held_us();
-        let played = passed.min(held);
+        let buffered_us = self.buffered_us();
+        let played = passed.min(buffered_us);
         self.position_us += played;
         self.journal.played_ms = self.position_us / 1000;
-        if passed >= held {
+        if passed >= buffered_us {
             self.playing = false;
-            if self.is_whole() {
+            if self.is_complete() {
                 self.ended = Some(SessionEnd::Finished);
             } else {
-                self.waits_since = Some(before + held);
+                self.waits_since = Some(before + buffered_us);
             }
         }
     }
 
     fn start_playback(&mut self) {
-        if self.playing || self.held_us() == 0 || self.ended.is_some() {
+        if self.playing || self.buffered_us() == 0 || self.ended.is_some() {
             return;
         }
-        self.wrote_wait();
+        self.record_wait();
         self.playing = true;
     }
 
-    fn wrote_wait(&mut self) {
+    fn record_wait(&mut self) {
         let Some(since) = self.waits_since.take() else {
             return;
         };
@@ -163,25 +163,25 @@ impl RangeConsumer {
                 at_ms: self.journal.played_ms,
                 ms,
             });
-        } else if self.held_us() > 0 {
+        } else if self.buffered_us() > 0 {
             self.journal.start_delay_ms = Some((self.now - self.began) / 1000);
         }
     }
 
     /// Returns when the buffer has room for the next range.
-    fn room_at(&self) -> Micros {
+    fn room_time(&self) -> Micros {
         let Some((bytes, us)) = self.file else {
             return self.now;
         };
         let range_us = (u128::from(self.settings.range_bytes) * u128::from(us)
             / u128::from(bytes.max(1))) as u64;
         let most = (self.settings.ahead_max_s * 1e6) as u64;
-        let over = (self.held_us() + range_us).saturating_sub(most);
+        let over = (self.buffered_us() + range_us).saturating_sub(most);
         // A range longer than the buffer limit is requested once the buffer is empty.
-        if self.held_us() == 0 {
+        if self.buffered_us() == 0 {
             self.now
         } else {
-            self.now + over.min(self.held_us())
+            self.now + over.min(self.buffered_us())
         }
     }
 
@@ -202,7 +202,7 @@ impl RangeConsumer {
             url: self.url.clone(),
             range: Some(range),
         };
-        PlayerAction::Ask(Box::new(MediaFetch {
+        PlayerAction::Fetch(Box::new(MediaFetch {
             id: self.next_id,
             purpose,
             resource,
@@ -223,14 +223,14 @@ impl Player for RangeConsumer {
             return PlayerAction::Done;
         }
         let dry = if self.playing {
-            now + self.held_us()
+            now + self.buffered_us()
         } else {
             Micros::MAX
         };
-        if self.pending.is_some() || self.is_whole() {
+        if self.pending.is_some() || self.is_complete() {
             return PlayerAction::Wait(dry.min(self.leave_at).max(now + 1));
         }
-        let next = self.room_at().max(self.not_before);
+        let next = self.room_time().max(self.not_before);
         if now >= next {
             self.request_range()
         } else {
@@ -274,13 +274,13 @@ mod tests {
     fn play_at_rate(bps: f64) -> (RangeConsumer, Vec<(Micros, u64)>, Micros) {
         let url = Url::parse("http://o.test/film.mp4").unwrap();
         let mut consumer = RangeConsumer::new(url, ConsumerSettings::default(), Micros::MAX, 0);
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         let mut now = 0;
         loop {
             match consumer.poll(now) {
-                PlayerAction::Ask(fetch) => {
+                PlayerAction::Fetch(fetch) => {
                     let range = fetch.resource.range.clone().unwrap();
-                    asked.push((now, range.start));
+                    requested.push((now, range.start));
                     let bytes = range.end - range.start;
                     now += (bytes as f64 * 8.0 / bps * 1e6) as Micros;
                     let document =
@@ -301,21 +301,21 @@ mod tests {
                 }
                 PlayerAction::Wait(at) => now = at,
                 PlayerAction::Cancel(_) => panic!(),
-                PlayerAction::Done => return (consumer, asked, now),
+                PlayerAction::Done => return (consumer, requested, now),
             }
         }
     }
 
     #[test]
     fn the_buffer_never_exceeds_fifteen_seconds() {
-        let (consumer, asked, end) = play_at_rate(50e6);
+        let (consumer, requested, end) = play_at_rate(50e6);
         assert_eq!(
-            (consumer.session_end(), asked.len()),
+            (consumer.end_reason(), requested.len()),
             (Some(SessionEnd::Finished), 58)
         );
         assert!(consumer.journal().stalls.is_empty());
         assert!((120_000_000..120_500_000).contains(&end), "{end}");
-        for (at, byte) in asked {
+        for (at, byte) in requested {
             // The end of each requested range is at most 15 s after the playback position.
             let ends_s = (byte + (1 << 20)) as f64 / 500_000.0;
             assert!(ends_s <= 15.0 + at as f64 / 1e6 + 0.001, "{byte} at {at}");

@@ -39,7 +39,7 @@ pub struct SequenceWorker {
 struct SequenceTrack {
     purpose: FetchPurpose,
     segments: Option<Arc<SegmentList>>,
-    pieces: VecDeque<SegmentSource>,
+    remaining_sources: VecDeque<SegmentSource>,
     init: Option<u16>,
 }
 
@@ -74,7 +74,7 @@ impl SequenceWorker {
     }
 
     /// Returns the reason for the end, once it has ended.
-    pub fn session_end(&self) -> Option<SessionEnd> {
+    pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
 
@@ -85,7 +85,7 @@ impl SequenceWorker {
         let track = |purpose, source: &RenditionSource| SequenceTrack {
             purpose,
             segments: source.known.clone(),
-            pieces: source.pieces.clone().into(),
+            remaining_sources: source.segment_sources.clone().into(),
             init: None,
         };
         let audio = chosen
@@ -119,7 +119,7 @@ impl SequenceWorker {
         let known = self
             .tracks
             .iter()
-            .all(|track| track.segments.is_some() && track.pieces.is_empty());
+            .all(|track| track.segments.is_some() && track.remaining_sources.is_empty());
         if known && longest.is_some_and(|longest| self.segment >= longest) {
             self.restart_title();
             return Some((
@@ -147,7 +147,7 @@ impl SequenceWorker {
 
 impl SequenceTrack {
     fn next(&mut self, segment: usize) -> Option<(FetchPurpose, ResourceRange, DocumentFormat)> {
-        match self.pieces.front() {
+        match self.remaining_sources.front() {
             Some(SegmentSource::Playlist(url)) => {
                 let resource = ResourceRange {
                     url: url.clone(),
@@ -182,9 +182,9 @@ impl SequenceTrack {
             .take()
             .map_or_else(SegmentList::default, |known| (*known).clone());
         all.append(segments.clone())?;
-        self.pieces.pop_front();
-        while let Some(SegmentSource::Segments(_)) = self.pieces.front() {
-            if let Some(SegmentSource::Segments(more)) = self.pieces.pop_front() {
+        self.remaining_sources.pop_front();
+        while let Some(SegmentSource::Segments(_)) = self.remaining_sources.front() {
+            if let Some(SegmentSource::Segments(more)) = self.remaining_sources.pop_front() {
                 all.append(more)?;
             }
         }
@@ -213,7 +213,7 @@ impl Player for SequenceWorker {
             if let Some((purpose, resource, format)) = self.next() {
                 self.next_id = self.next_id.wrapping_add(1);
                 self.pending = Some((self.next_id, purpose));
-                return PlayerAction::Ask(Box::new(MediaFetch {
+                return PlayerAction::Fetch(Box::new(MediaFetch {
                     id: self.next_id,
                     purpose,
                     resource,
@@ -237,7 +237,7 @@ impl Player for SequenceWorker {
                 true
             }
             (true, FetchPurpose::Manifest, Some(ParsedDocument::Segments(segments))) => {
-                self.open_title(Arc::new(TitleLadder::of_segments(segments)));
+                self.open_title(Arc::new(TitleLadder::from_segments(segments)));
                 true
             }
             (
@@ -292,11 +292,11 @@ mod tests {
         fails: impl Fn(&str) -> bool,
     ) -> Vec<String> {
         let stream = test_title();
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         let mut now = 0;
-        while asked.len() < steps {
+        while requested.len() < steps {
             match worker.poll(now) {
-                PlayerAction::Ask(fetch) => {
+                PlayerAction::Fetch(fetch) => {
                     let path = fetch.resource.url.path().to_string();
                     let document = (fetch.purpose == FetchPurpose::Manifest)
                         .then(|| ParsedDocument::TitleLadder(stream.clone()));
@@ -306,14 +306,14 @@ mod tests {
                         ..FetchResult::default()
                     };
                     worker.handle_result(now, fetch.id, result);
-                    asked.push(path);
+                    requested.push(path);
                 }
                 PlayerAction::Wait(at) => now = at,
                 PlayerAction::Cancel(_) => panic!(),
                 PlayerAction::Done => break,
             }
         }
-        asked
+        requested
     }
 
     #[test]
@@ -324,9 +324,9 @@ mod tests {
         };
         let mut worker = SequenceWorker::new(resource, FixedLevel::Given(3_894_000.0), Micros::MAX);
         let round = ["/m.mpd", "/a/i", "/a/1", "/v2/i", "/v2/1", "/a/2", "/v2/2"];
-        let asked = play_steps(&mut worker, 14, |_| false);
-        assert_eq!(asked[..7], round);
-        assert_eq!(asked[7..], round);
+        let requested = play_steps(&mut worker, 14, |_| false);
+        assert_eq!(requested[..7], round);
+        assert_eq!(requested[7..], round);
         assert_eq!(worker.rounds(), 1);
     }
 
@@ -337,12 +337,12 @@ mod tests {
             range: None,
         };
         let mut worker = SequenceWorker::new(resource.clone(), FixedLevel::Highest, Micros::MAX);
-        let asked = play_steps(&mut worker, 9, |path| path == "/a/2");
-        assert_eq!(asked[5..8], ["/a/2", "/v2/2", "/m.mpd"]);
+        let requested = play_steps(&mut worker, 9, |path| path == "/a/2");
+        assert_eq!(requested[5..8], ["/a/2", "/v2/2", "/m.mpd"]);
         let mut worker = SequenceWorker::new(resource, FixedLevel::Highest, 10_000_000);
-        let asked = play_steps(&mut worker, 1000, |path| path == "/m.mpd");
+        let requested = play_steps(&mut worker, 1000, |path| path == "/m.mpd");
         assert_eq!(
-            (asked.len(), worker.session_end()),
+            (requested.len(), worker.end_reason()),
             (10, Some(SessionEnd::Left))
         );
     }

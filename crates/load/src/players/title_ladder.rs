@@ -53,7 +53,7 @@ pub struct RenditionSource {
     /// All segments, if the manifest lists them.
     pub known: Option<Arc<SegmentList>>,
     /// Otherwise, the documents to fetch and parse first, in order.
-    pub pieces: Vec<SegmentSource>,
+    pub segment_sources: Vec<SegmentSource>,
 }
 
 impl TitleLadder {
@@ -75,11 +75,11 @@ impl TitleLadder {
                 .filter(|rendition| rendition.kind != RenditionKind::Text)
                 .partition(|rendition| rendition.kind == RenditionKind::Audio);
         if video_renditions.is_empty() {
-            return TitleLadder::of_sound(audio_renditions, is_hls, notes);
+            return TitleLadder::from_audio(audio_renditions, is_hls, notes);
         }
-        let video_renditions = one_family(video_renditions);
+        let video_renditions = keep_one_codec(video_renditions);
         let (picked, by_group) =
-            pick_sounds(&video_renditions, &audio_renditions, audio_preference);
+            choose_audio_tracks(&video_renditions, &audio_renditions, audio_preference);
         let mut levels = Vec::new();
         for (rendition, audio) in video_renditions.into_iter().zip(by_group) {
             let audio = audio.filter(|_| rendition.kind == RenditionKind::Video);
@@ -99,7 +99,7 @@ impl TitleLadder {
     }
 
     /// Builds the ladder of a title without video from its audio.
-    fn of_sound(
+    fn from_audio(
         audio_renditions: Vec<ManifestRendition>,
         is_hls: bool,
         notes: Vec<String>,
@@ -128,11 +128,11 @@ impl TitleLadder {
     }
 
     /// Builds the ladder of a single media playlist.
-    pub fn of_segments(segments: Arc<SegmentList>) -> TitleLadder {
+    pub fn from_segments(segments: Arc<SegmentList>) -> TitleLadder {
         let source = RenditionSource {
             bps: 1.0,
             known: Some(segments),
-            pieces: Vec::new(),
+            segment_sources: Vec::new(),
         };
         let level = QualityLevel {
             bps: 1.0,
@@ -176,7 +176,7 @@ fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
         return Ok(RenditionSource {
             bps,
             known: None,
-            pieces: rendition.segment_sources,
+            segment_sources: rendition.segment_sources,
         });
     }
     let mut known = SegmentList::default();
@@ -188,13 +188,13 @@ fn build_source(rendition: ManifestRendition) -> Result<RenditionSource> {
     Ok(RenditionSource {
         bps,
         known: Some(Arc::new(known)),
-        pieces: Vec::new(),
+        segment_sources: Vec::new(),
     })
 }
 
 /// Keeps the renditions of one codec family, because players do not switch codecs: AVC if there is
 /// any, otherwise the first one listed. A playlist listed for several audio groups counts once.
-fn one_family(video_renditions: Vec<ManifestRendition>) -> Vec<ManifestRendition> {
+fn keep_one_codec(video_renditions: Vec<ManifestRendition>) -> Vec<ManifestRendition> {
     let wanted = video_renditions
         .iter()
         .map(codec_family)
@@ -235,14 +235,14 @@ fn codec_family(rendition: &ManifestRendition) -> &'static str {
 }
 
 /// Chooses the audio for each video rendition, and lists the audio chosen.
-fn pick_sounds(
+fn choose_audio_tracks(
     video_renditions: &[ManifestRendition],
     audio_renditions: &[ManifestRendition],
     audio_preference: &AudioPreference,
 ) -> (Vec<usize>, Vec<Option<usize>>) {
     let mut picked: Vec<usize> = Vec::new();
     let of = |rendition: &ManifestRendition| {
-        let found = pick_audio(
+        let found = choose_audio(
             audio_renditions,
             rendition.group.as_deref(),
             audio_preference,
@@ -258,7 +258,7 @@ fn pick_sounds(
 }
 
 /// Chooses the preferred audio of a group, or of all audio without groups.
-fn pick_audio(
+fn choose_audio(
     audio_renditions: &[ManifestRendition],
     group: Option<&str>,
     audio_preference: &AudioPreference,
@@ -297,7 +297,7 @@ mod tests {
             ParsedPlaylist::Multivariant(title) => {
                 TitleLadder::new(title, true, audio_preference).unwrap()
             }
-            ParsedPlaylist::Media(media) => TitleLadder::of_segments(Arc::new(media.segments)),
+            ParsedPlaylist::Media(media) => TitleLadder::from_segments(Arc::new(media.segments)),
         }
     }
 
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(bps, [900_000.0, 4_000_000.0]);
             let sound = |level: usize| {
                 let source = &stream.audios[stream.levels[level].audio.unwrap()];
-                let SegmentSource::Playlist(url) = &source.pieces[0] else {
+                let SegmentSource::Playlist(url) = &source.segment_sources[0] else {
                     panic!()
                 };
                 url.path().trim_start_matches('/').to_string()

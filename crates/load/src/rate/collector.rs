@@ -88,11 +88,15 @@ struct RateCollector {
 
 impl RateCollector {
     fn new(plan: &Arc<RateRunPlan>) -> RateCollector {
-        let steps = plan.profile.steps().into_iter().map(|step| StepResult {
-            start_s: step.start_s,
-            end_s: step.end_s,
-            ..StepResult::default()
-        });
+        let steps = plan
+            .profile
+            .measured_steps()
+            .into_iter()
+            .map(|step| StepResult {
+                start_s: step.start_s,
+                end_s: step.end_s,
+                ..StepResult::default()
+            });
         let run = RunResult::start_now(&plan.offered, steps.collect());
         RateCollector {
             run,

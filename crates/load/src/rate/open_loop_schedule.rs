@@ -16,7 +16,7 @@ const BATCH: u32 = 64;
 pub(super) async fn follow_schedule(thread: Rc<RateThread>) -> std::io::Result<()> {
     let plan = thread.common.plan.clone();
     let timer = MonotonicTimer::new()?;
-    let steps = plan.profile.steps();
+    let steps = plan.profile.measured_steps();
     let streams = if thread.is_http2() {
         plan.streams.max(1)
     } else {

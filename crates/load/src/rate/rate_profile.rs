@@ -63,10 +63,10 @@ pub enum ProfileError {
     /// A rate exceeds the limit.
     #[error("rate too high; use at most {RATE_MAX} requests per second")]
     RateTooHigh,
-    /// The interval of steps or the period of a sine is not a duration.
+    /// The interval between steps, or the period of a sine, is not a duration.
     #[error("invalid duration: {0}")]
     Duration(String),
-    /// The steps do not lead from the first rate to the last.
+    /// The last rate is below the first one, or the increment or the interval is not positive.
     #[error("the steps do not rise; {GRAMMAR}")]
     StepsDoNotRise,
     /// There are too many steps.
@@ -155,7 +155,7 @@ impl RateProfile {
     }
 
     /// Returns the periods with separate results.
-    pub fn steps(&self) -> Vec<ProfileStep> {
+    pub fn measured_steps(&self) -> Vec<ProfileStep> {
         match self {
             RateProfile::Max { duration_s } => vec![ProfileStep {
                 start_s: 0.0,
@@ -402,7 +402,10 @@ mod tests {
             assert!((total - count).abs() < 1e-6, "{text}: {total}");
         }
         assert_eq!(
-            parse("steps:50+50/10s..600", None).unwrap().steps().len(),
+            parse("steps:50+50/10s..600", None)
+                .unwrap()
+                .measured_steps()
+                .len(),
             12
         );
     }

@@ -45,7 +45,7 @@ pub(super) struct RateThread {
     pub(super) over: Cell<bool>,
     /// Length of a closed loop; none in an open loop.
     pub(super) closed_loop: Option<Duration>,
-    asked: Cell<u64>,
+    next_number: Cell<u64>,
     client: OnceCell<HttpClient>,
     shared: Vec<Mutex<Option<http2_exchange::Http2Connection>>>,
 }
@@ -84,7 +84,7 @@ impl RateThread {
             closed: Cell::new(false),
             over: Cell::new(false),
             closed_loop,
-            asked: Cell::new(0),
+            next_number: Cell::new(0),
             client: OnceCell::new(),
             shared,
             common,
@@ -96,7 +96,7 @@ impl RateThread {
     }
 
     /// Returns the client that follows redirects.
-    pub(super) fn client(&self) -> &HttpClient {
+    pub(super) fn redirect_client(&self) -> &HttpClient {
         self.client
             .get_or_init(|| HttpClient::new(&self.common.plan.dialer))
     }
@@ -208,9 +208,9 @@ impl RateThread {
         if passed >= length || self.closed.get() {
             return None;
         }
-        let asked = self.asked.replace(self.asked.get() + 1);
+        let next_number = self.next_number.replace(self.next_number.get() + 1);
         Some(ScheduledRequest {
-            n: asked * self.common.plan.threads as u64 + self.number as u64,
+            n: next_number * self.common.plan.threads as u64 + self.number as u64,
             due_ns: passed.as_nanos() as u64,
             step: 0,
             late: false,

@@ -145,8 +145,14 @@ impl SlotRunner {
                 redirect_target(response.status, &prepared.target.url, &sink.headers)
             && self.thread.redirects_max > 0
         {
-            return follow_redirect(self.thread.client(), prepared, response.status, next, done)
-                .await;
+            return follow_redirect(
+                self.thread.redirect_client(),
+                prepared,
+                response.status,
+                next,
+                done,
+            )
+            .await;
         }
         if let Some(check) = check.filter(|_| (200..300).contains(&response.status)) {
             check.check_body(response.body_bytes, sink.digest)?;

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// Interval at which time limits and the end of the run are checked.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Expires overdue requests, sends a report every second, and ends the run.
 pub(super) async fn supervise_thread(
@@ -18,7 +18,7 @@ pub(super) async fn supervise_thread(
     let mut reported = 0;
     let mut ending: Option<Instant> = None;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let now = Instant::now();
         thread
             .slots
@@ -60,7 +60,7 @@ pub(super) async fn supervise_thread(
                 .iter()
                 .for_each(|slot| slot.expire_request(None));
             // The slots record their last request before the last report.
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             return;
         }
     }

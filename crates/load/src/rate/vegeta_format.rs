@@ -65,7 +65,7 @@ pub enum RequestLineError {
     /// The method is not a token.
     #[error("invalid method: {0}")]
     Method(String),
-    /// The header field cannot be sent.
+    /// The header field is invalid.
     #[error("invalid header field: {0}")]
     Header(String),
     /// The body is not base64.

@@ -55,7 +55,7 @@ struct StepRow {
     offered_per_s: f64,
     requests: u64,
     errors: u64,
-    /// Quantiles from due; in a closed loop from sent.
+    /// Quantiles of the latency from due; in a closed loop, from sent.
     figures: BTreeMap<&'static str, f64>,
 }
 

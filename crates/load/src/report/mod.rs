@@ -74,7 +74,7 @@ impl<'a> ResultDocument<'a> {
     pub fn new(run: &'a RunResult, expected: &[Expectation]) -> ResultDocument<'a> {
         let total = run.total();
         let wall = run.wall_s.max(1e-9);
-        let held = expected.iter().map(|expectation| {
+        let checked = expected.iter().map(|expectation| {
             let verdict = expectation.evaluate(run);
             CheckedExpectation {
                 expectation: expectation.to_string(),
@@ -97,7 +97,7 @@ impl<'a> ResultDocument<'a> {
                 lag_ms: key_quantiles(&run.lag),
                 fell_behind: run.fell_behind(),
             },
-            expectations: held.collect(),
+            expectations: checked.collect(),
             run,
         }
     }

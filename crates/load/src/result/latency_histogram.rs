@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Smallest distinguishable time.
 const LOW_NS: u64 = 1_000;
-/// Largest time; longer ones count as this.
+/// Largest time; longer times count as this one.
 const HIGH_NS: u64 = 3_600_000_000_000;
 
 /// Limit of an encoded histogram, in bytes before inflation.

@@ -33,7 +33,7 @@ impl<'a> BolaWeights<'a> {
         let levels = view.bitrates.len() as f64;
         let buffer_s = (LEAST_S + PER_LEVEL_S * levels).max(view.buffer_max_s);
         let span = (view.bitrates[view.bitrates.len() - 1] / view.bitrates[0]).ln();
-        // A single bitrate leaves nothing to weigh.
+        // With a single bitrate, there is nothing to choose.
         let gp = (span / (buffer_s / LEAST_S - 1.0)).max(1e-6);
         BolaWeights {
             bitrates: view.bitrates,
@@ -64,12 +64,12 @@ impl<'a> BolaWeights<'a> {
     }
 
     /// Returns the buffer above which the player waits before it fetches this level.
-    fn most_s(&self, level: usize) -> f64 {
+    fn fetch_threshold_s(&self, level: usize) -> f64 {
         self.vp * (self.utility(level) + self.gp)
     }
 
     /// Returns the buffer from which this level is better than all lower ones.
-    fn least_s(&self, level: usize) -> f64 {
+    fn switch_threshold_s(&self, level: usize) -> f64 {
         let (rate, utility) = (self.bitrates[level], self.utility(level));
         let crossing = |below: usize| {
             let (other, worth) = (self.bitrates[below], self.utility(below));
@@ -83,7 +83,7 @@ impl<'a> BolaWeights<'a> {
 #[cfg(test)]
 impl BolaRule {
     /// Uses the simulator's parameters.
-    pub(super) fn of_sabre() -> BolaRule {
+    pub(super) fn with_sabre_parameters() -> BolaRule {
         BolaRule {
             lowest: 1.0,
             ..BolaRule::default()
@@ -102,7 +102,7 @@ impl AbrRule for BolaRule {
             // Start at the sustainable level, with a placeholder as if the buffer had grown to it.
             self.started = true;
             self.short_buffer = ShortBuffer::default();
-            self.placeholder_s = (weights.least_s(sustained) - view.buffer_s).max(0.0);
+            self.placeholder_s = (weights.switch_threshold_s(sustained) - view.buffer_s).max(0.0);
             return sustained.into();
         }
         let mut level = weights.best_level(view.buffer_s + self.placeholder_s);
@@ -111,7 +111,8 @@ impl AbrRule for BolaRule {
             // Avoid oscillation: neither above the sustainable level nor below the last one.
             level = last.max(sustained);
         }
-        let mut wait_s = (view.buffer_s + self.placeholder_s - weights.most_s(level)).max(0.0);
+        let mut wait_s =
+            (view.buffer_s + self.placeholder_s - weights.fetch_threshold_s(level)).max(0.0);
         let by_placeholder = wait_s.min(self.placeholder_s);
         self.placeholder_s -= by_placeholder;
         wait_s -= by_placeholder;
@@ -122,7 +123,7 @@ impl AbrRule for BolaRule {
         if bound < level {
             level = bound;
             wait_s = 0.0;
-            let most = (weights.least_s(level) - view.buffer_s).max(0.0);
+            let most = (weights.switch_threshold_s(level) - view.buffer_s).max(0.0);
             self.placeholder_s = self.placeholder_s.min(most);
         }
         LevelChoice { level, wait_s }
@@ -132,11 +133,13 @@ impl AbrRule for BolaRule {
         self.last = level;
         let weights = BolaWeights::new(view, self.lowest);
         let (level, before_s) = (level.min(view.bitrates.len() - 1), view.buffer_s + took_s);
-        let most = (weights.most_s(level) - before_s).max(0.0);
+        let most = (weights.fetch_threshold_s(level) - before_s).max(0.0);
         self.placeholder_s = self.placeholder_s.min(most);
         if view.buffer_s > 0.0 {
             // If another rule chose the level, the placeholder must match that choice.
-            self.placeholder_s = self.placeholder_s.max(weights.least_s(level) - before_s);
+            self.placeholder_s = self
+                .placeholder_s
+                .max(weights.switch_threshold_s(level) - before_s);
         }
     }
 

@@ -20,9 +20,9 @@ pub struct DynamicRule {
 #[cfg(test)]
 impl DynamicRule {
     /// Uses the parameters of the simulator's `dynamicdash`.
-    pub(super) fn of_sabre() -> DynamicRule {
+    pub(super) fn with_sabre_parameters() -> DynamicRule {
         DynamicRule {
-            bola: BolaRule::of_sabre(),
+            bola: BolaRule::with_sabre_parameters(),
             thresholds_s: Some([10.0, 5.0]),
             ..DynamicRule::default()
         }

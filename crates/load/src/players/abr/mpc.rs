@@ -113,13 +113,13 @@ mod tests {
     }
 
     fn sum_of(view: &PlayerView<'_>, bps: f64, level: impl Fn(usize) -> usize) -> f64 {
-        let (mut held, mut last, mut sum) = (view.buffer_s, view.last, 0.0);
+        let (mut buffer_s, mut last, mut sum) = (view.buffer_s, view.last, 0.0);
         for n in 0..HORIZON {
             let bitrate = view.bitrates[level(n)];
             let took = bitrate * view.segment_s / bps;
-            sum += bitrate / 1000.0 - STALL_KBPS * (took - held).max(0.0);
+            sum += bitrate / 1000.0 - STALL_KBPS * (took - buffer_s).max(0.0);
             sum -= last.map_or(0.0, |last| (bitrate - view.bitrates[last]).abs() / 1000.0);
-            held = ((held - took).max(0.0) + view.segment_s).min(view.buffer_max_s);
+            buffer_s = ((buffer_s - took).max(0.0) + view.segment_s).min(view.buffer_max_s);
             last = Some(level(n));
         }
         sum

@@ -25,12 +25,12 @@ fn compared_rules() -> Vec<(&'static str, Box<dyn AbrRule>, &'static [&'static s
         ),
         (
             "bola",
-            Box::new(BolaRule::of_sabre()),
+            Box::new(BolaRule::with_sabre_parameters()),
             &["-a", "bolae", "-ao", "-noa"],
         ),
         (
             "dynamic",
-            Box::new(DynamicRule::of_sabre()),
+            Box::new(DynamicRule::with_sabre_parameters()),
             &["-a", "dynamicdash", "-ao", "-noa"],
         ),
     ]
@@ -206,7 +206,7 @@ fn rules_match_sabre_on_our_traces_and_its_own() {
     compare_own(sabre);
 }
 
-/// Compares on Sabre's own film and traces.
+/// Compares with Sabre on its own movie and traces.
 fn compare_own(sabre: &Path) {
     let movie_path = sabre.join("example/mmsys18/bbb.json");
     let read =

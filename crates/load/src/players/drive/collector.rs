@@ -211,7 +211,7 @@ impl ViewerCollector {
 impl PendingSample {
     fn take_sample(&mut self, number: u64) -> PopulationSample {
         self.buffers_us.sort_unstable();
-        let held = |share: f64| {
+        let buffer_quantile = |share: f64| {
             let at = (share * self.buffers_us.len().saturating_sub(1) as f64).round() as usize;
             self.buffers_us.get(at).map_or(0.0, |us| *us as f64 / 1e6)
         };
@@ -220,9 +220,9 @@ impl PendingSample {
             viewers: self.viewers,
             playing: self.playing,
             stalled: self.stalled,
-            buffer_p10_s: held(0.1),
-            buffer_p50_s: held(0.5),
-            buffer_p90_s: held(0.9),
+            buffer_p10_s: buffer_quantile(0.1),
+            buffer_p50_s: buffer_quantile(0.5),
+            buffer_p90_s: buffer_quantile(0.9),
             bitrate_kbps: if self.viewers > 0 {
                 self.bps / 1e3 / self.viewers as f64
             } else {

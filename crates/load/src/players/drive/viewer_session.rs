@@ -45,11 +45,11 @@ impl SeatedPlayer {
         }
     }
 
-    fn session_end(&self) -> Option<SessionEnd> {
+    fn end_reason(&self) -> Option<SessionEnd> {
         match self {
-            SeatedPlayer::Viewer(viewer) => viewer.session_end(),
-            SeatedPlayer::Sequence(sequence) => sequence.session_end(),
-            SeatedPlayer::Consumer(consumer) => consumer.session_end(),
+            SeatedPlayer::Viewer(viewer) => viewer.end_reason(),
+            SeatedPlayer::Sequence(sequence) => sequence.end_reason(),
+            SeatedPlayer::Consumer(consumer) => consumer.end_reason(),
         }
     }
 
@@ -64,7 +64,7 @@ impl SeatedPlayer {
                 bps: 0.0,
             },
             SeatedPlayer::Consumer(consumer) => {
-                let (playing, buffer) = consumer.holds();
+                let (playing, buffer) = consumer.playing_and_buffered();
                 PlayerSnapshot {
                     at,
                     buffer,
@@ -194,7 +194,7 @@ impl ViewerSession {
             let step = seated.as_player().poll(now);
             self.snapshot.set(Some(seated.snapshot(now)));
             match step {
-                PlayerAction::Ask(fetch) => running.push(start_fetch(client, *fetch)),
+                PlayerAction::Fetch(fetch) => running.push(start_fetch(client, *fetch)),
                 PlayerAction::Cancel(id) => {
                     let before = running.len();
                     running.retain(|running| running.id != id);
@@ -204,7 +204,7 @@ impl ViewerSession {
                 PlayerAction::Done => {
                     self.thread
                         .update_stats(|stats| stats.count_abandoned(running.len() as u64));
-                    return seated.session_end().unwrap_or(SessionEnd::Stopped);
+                    return seated.end_reason().unwrap_or(SessionEnd::Stopped);
                 }
                 PlayerAction::Wait(at) => {
                     if let Some((id, purpose, format, outcome)) =

@@ -18,7 +18,7 @@ pub enum ArrivalsError {
     /// The interval of steps is not a duration.
     #[error("invalid duration: {0}")]
     Duration(String),
-    /// The steps do not lead from the first number to the last.
+    /// The last number is below the first one, or the interval is zero.
     #[error("the steps do not rise; {GRAMMAR}")]
     StepsDoNotRise,
     /// There are too many viewers.

@@ -2,7 +2,7 @@
 //! frame rate (P.1203.1, .2, .3).
 //!
 //! The score leaves out the standard's random forest and gives its weight of one quarter to the
-//! parametric part. It follows the terms for quality changes in outline. Compared with the
+//! parametric part. Its terms for quality changes are simplified. Compared with the
 //! reference implementation, the mean absolute error of the score (O.46) is 0.17, both over its ten
 //! published mode 0 examples and over 300 generated sessions of one to five minutes
 //! (`p1203_reference.rs`). In those sessions the score is 0.17 lower on average, with a standard
@@ -31,40 +31,40 @@ const SECONDS_MAX: usize = 4 * 3600;
 
 /// Returns the score from 1 to 5, or none for less than one second.
 pub fn mos(journal: &PlaybackJournal, judged: impl Fn(u16) -> QualityFactors) -> Option<f64> {
-    let parts = by_part(journal, judged);
+    let parts = score_components(journal, judged);
     if parts.seconds.is_empty() {
         return None;
     }
     let impact = (parts.stalls - 1.0) / 4.0;
-    let mos = (1.0 + (parts.over_time - 1.0) * impact).clamp(1.0, 5.0);
+    let mos = (1.0 + (parts.integrate_over_time - 1.0) * impact).clamp(1.0, 5.0);
     Some((0.02833052 + 0.98117059 * mos).clamp(1.0, 5.0))
 }
 
 /// The components of a score.
-pub(super) struct ScoreParts {
+pub(super) struct ScoreComponents {
     /// O.22 and O.21: video and audio of each second.
     pub(super) seconds: Vec<(f64, f64)>,
     /// O.35: both over time; NaN if nothing was played.
-    pub(super) over_time: f64,
+    pub(super) integrate_over_time: f64,
     /// O.23: the stalls.
     pub(super) stalls: f64,
 }
 
-pub(super) fn by_part(
+pub(super) fn score_components(
     journal: &PlaybackJournal,
     judged: impl Fn(u16) -> QualityFactors,
-) -> ScoreParts {
+) -> ScoreComponents {
     let seconds = score_seconds(journal, judged);
     let both = seconds.iter().map(|(video, audio)| {
         let sum = -0.00069084 + 0.15374283 * audio + 0.97153861 * video;
         (sum + 0.02461776 * audio * video).clamp(1.0, 5.0)
     });
     let both: Vec<f64> = both.collect();
-    ScoreParts {
-        over_time: if both.is_empty() {
+    ScoreComponents {
+        integrate_over_time: if both.is_empty() {
             f64::NAN
         } else {
-            over_time(&both)
+            integrate_over_time(&both)
         },
         stalls: 1.0 + 4.0 * stalling_factor(journal, both.len() as f64),
         seconds,
@@ -84,7 +84,7 @@ fn score_seconds(
         // The stretch in the middle of a second determines its score.
         while next_ms < at_ms && scores.len() < SECONDS_MAX {
             let judged = judged(stretch.level);
-            let video = video_score(near_kbps(journal, n, begin_ms, next_ms), &judged);
+            let video = video_score(mean_kbps_near(journal, n, begin_ms, next_ms), &judged);
             scores.push((video, judged.audio_kbps.map_or(video, audio_score)));
             next_ms += 1000;
         }
@@ -94,7 +94,7 @@ fn score_seconds(
 
 /// Returns the mean bitrate around `at_ms` in stretch `n`, which starts at `begin_ms`. Counts
 /// stretches of the same level without interruption, up to ten seconds away.
-fn near_kbps(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64) -> f64 {
+fn mean_kbps_near(journal: &PlaybackJournal, n: usize, begin_ms: u64, at_ms: u64) -> f64 {
     const AWAY_MS: u64 = 10_000;
     let level = journal.played[n].level;
     let (from, until) = (at_ms.saturating_sub(AWAY_MS), at_ms + AWAY_MS);
@@ -134,7 +134,7 @@ fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
     let complexity = (kbps * kbps / (pixels * fps) + 0.13183166).ln();
     let quant = 11.9983519 - 2.99991847 * (41.2475074 + kbps.ln() + complexity).ln();
     let coded = (4.66 - 0.07 * (4.06 * quant).exp()).clamp(1.0, 5.0);
-    let by_coding = (100.0 - r_of(coded)).clamp(0.0, 100.0);
+    let by_coding = (100.0 - rating_from_mos(coded)).clamp(0.0, 100.0);
     let upscaled = 72.61 * (0.32 * ((shown / pixels).max(1.0) - 1.0) + 1.0).log10();
     let by_scale = upscaled.clamp(0.0, 100.0);
     let by_frames = if fps < 24.0 {
@@ -143,7 +143,7 @@ fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
         0.0
     };
     let lost = (by_coding + by_scale + by_frames.clamp(0.0, 100.0)).clamp(0.0, 100.0);
-    let score = mos_of(100.0 - lost);
+    let score = mos_from_rating(100.0 - lost);
     if judged.handheld {
         let near = -0.60293 + 2.12382 * score - 0.36936 * score.powi(2) + 0.03409 * score.powi(3);
         return near.clamp(1.0, 5.0);
@@ -153,11 +153,11 @@ fn video_score(kbps: f64, judged: &QualityFactors) -> f64 {
 
 /// Returns O.21 (P.1203.2) for AAC-LC.
 fn audio_score(kbps: f64) -> f64 {
-    mos_of(100.0 - (100.0 * (-0.05 * kbps).exp() + 14.60))
+    mos_from_rating(100.0 - (100.0 * (-0.05 * kbps).exp() + 14.60))
 }
 
 /// Converts a rating from 0 to 100 to a MOS (ITU-T G.107, Annex B).
-fn mos_of(r: f64) -> f64 {
+fn mos_from_rating(r: f64) -> f64 {
     if r <= 0.0 {
         return 1.05;
     }
@@ -167,12 +167,12 @@ fn mos_of(r: f64) -> f64 {
     1.05 + 3.85 * r / 100.0 + r * (r - 60.0) * (100.0 - r) * 7e-6
 }
 
-/// Inverts [`mos_of`] by bisection.
-fn r_of(mos: f64) -> f64 {
+/// Inverts [`mos_from_rating`] by bisection.
+fn rating_from_mos(mos: f64) -> f64 {
     let (mut low, mut high) = (0.0, 100.0);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        if mos_of(middle) < mos {
+        if mos_from_rating(middle) < mos {
             low = middle
         } else {
             high = middle
@@ -183,7 +183,7 @@ fn r_of(mos: f64) -> f64 {
 
 /// Returns O.35: the scores over time, weighted toward the end, minus the cost of quality changes
 /// (P.1203.3).
-pub(super) fn over_time(scores: &[f64]) -> f64 {
+pub(super) fn integrate_over_time(scores: &[f64]) -> f64 {
     let total = scores.len() as f64;
     let weight = |t: usize, score: f64| {
         let late = 0.00666620 + 0.0000404019 * ((t as f64 / total) / 0.1564978).exp();
@@ -328,7 +328,7 @@ mod tests {
     fn ratings_and_scores_convert_both_ways() {
         for r in [1.0, 20.0, 50.0, 77.7, 99.0] {
             assert!(
-                (r_of(mos_of(r)) - r).abs() < 1e-6 || mos_of(r) < 1.05,
+                (rating_from_mos(mos_from_rating(r)) - r).abs() < 1e-6 || mos_from_rating(r) < 1.05,
                 "{r}"
             );
         }

@@ -2,7 +2,7 @@
 //! Its license forbids redistribution. The tests run it if `P1203=DIR` names a folder that contains
 //! it, with `P1203_PYTHON` (default: `python3`); nothing of it is stored.
 
-use super::p1203::{by_part, mos, over_time};
+use super::p1203::{integrate_over_time, mos, score_components};
 use super::{PlaybackJournal, PlayedStretch, QualityFactors, StallEvent};
 use crate::random::Random;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Reads sessions from standard input and prints the scores of each.
-const ASK: &str = "
+const REFERENCE_SCRIPT: &str = "
 import json, logging, sys
 logging.disable(logging.CRITICAL)
 from itu_p1203 import P1203Standalone
 out = []
 for session in json.load(sys.stdin):
-    told = P1203Standalone(session).calculate_complete(print_intermediate=True)
-    out.append([told['O22'], told['O21'], told['O34'], told['O35'], told['O23'], told['O46']])
+    scores = P1203Standalone(session).calculate_complete(print_intermediate=True)
+    out.append([scores['O22'], scores['O21'], scores['O34'], scores['O35'], scores['O23'], scores['O46']])
 json.dump(out, sys.stdout)
 ";
 
@@ -99,18 +99,18 @@ fn generate_session(n: u64, fps: f64) -> (PlaybackJournal, Value) {
         .iter()
         .map(|stall| json!([stall.at_ms as f64 / 1000.0, stall.ms as f64 / 1000.0]));
     let stalling: Vec<Value> = first.into_iter().chain(later).collect();
-    let told = json!({
+    let session = json!({
         "I11": {"segments": audio, "streamId": 1}, "I13": {"segments": video, "streamId": 1},
         "I23": {"stalling": stalling, "streamId": 1},
         "IGen": {"device": "pc", "displaySize": "1920x1080", "viewingDistance": "150cm"},
     });
-    (journal, told)
+    (journal, session)
 }
 
 fn run_reference(folder: &str, sessions: &[Value]) -> Vec<Vec<Value>> {
     let python = std::env::var("P1203_PYTHON").unwrap_or_else(|_| "python3".into());
     let mut child = Command::new(python)
-        .args(["-c", ASK])
+        .args(["-c", REFERENCE_SCRIPT])
         .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -138,16 +138,16 @@ fn scores_follow_the_reference_on_generated_sessions() {
     let made: Vec<(PlaybackJournal, Value, f64)> = (0..300)
         .map(|n| {
             let fps = if n % 4 == 0 { 12.0 } else { 25.0 };
-            let (journal, told) = generate_session(n, fps);
-            (journal, told, fps)
+            let (journal, session) = generate_session(n, fps);
+            (journal, session, fps)
         })
         .collect();
-    let told: Vec<Value> = made.iter().map(|(_, told, _)| told.clone()).collect();
+    let session: Vec<Value> = made.iter().map(|(_, session, _)| session.clone()).collect();
     let (mut video, mut audio, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut quality, mut stalls, mut all) = (Vec::new(), Vec::new(), Vec::new());
-    for ((journal, _, fps), theirs) in made.iter().zip(run_reference(&folder, &told)) {
+    for ((journal, _, fps), theirs) in made.iter().zip(run_reference(&folder, &session)) {
         let judge = |level| quality_factors(level, *fps);
-        let ours = by_part(journal, judge);
+        let ours = score_components(journal, judge);
         let list = |value: &Value| -> Vec<f64> {
             let values = value.as_array().unwrap().iter();
             values.map(|score| score.as_f64().unwrap()).collect()
@@ -168,15 +168,15 @@ fn scores_follow_the_reference_on_generated_sessions() {
         );
         audio.extend(ours.seconds.iter().zip(&o21).map(|(a, b)| a.1 - b));
         let o35 = theirs[3].as_f64().unwrap();
-        changes.push(over_time(&list(&theirs[2])) - o35);
-        quality.push(ours.over_time - o35);
+        changes.push(integrate_over_time(&list(&theirs[2])) - o35);
+        quality.push(ours.integrate_over_time - o35);
         stalls.push(ours.stalls - theirs[4].as_f64().unwrap());
         all.push(mos(journal, judge).unwrap() - theirs[5].as_f64().unwrap());
     }
     for (name, differences) in [
         ("O.22", &video),
         ("O.21", &audio),
-        ("O.35 of its own O.34", &changes),
+        ("O.35 from the O.34 of the reference", &changes),
         ("O.35", &quality),
         ("O.23", &stalls),
         ("O.46", &all),
@@ -186,7 +186,7 @@ fn scores_follow_the_reference_on_generated_sessions() {
             "{name}: mean {mean:+.4}, standard deviation {deviation:.4}, at most {largest:.4}"
         );
     }
-    // Each second's video and audio depend on formulas alone.
+    // The scores of single seconds come from formulas that are implemented completely.
     assert!(error_statistics(&video).2 < 0.01 && error_statistics(&audio).2 < 1e-6);
     assert!(error_statistics(&stalls).2 < 1e-6);
     // The terms for quality changes are simplified, and the random forest is missing.
@@ -194,7 +194,7 @@ fn scores_follow_the_reference_on_generated_sessions() {
     assert!(error_statistics(&all).0.abs() < 0.25 && error_statistics(&all).1 < 0.2);
 }
 
-/// Returns a session of the reference's `examples` folder; levels number its representations.
+/// Returns a session of the reference's `examples` folder; levels are the indexes of its representations.
 fn example_session(example: &Value) -> Option<(PlaybackJournal, Vec<QualityFactors>)> {
     let audio_kbps = example["I11"]["segments"][0]["bitrate"].as_f64();
     let screen = example["IGen"]["displaySize"].as_str()?.split_once('x')?;

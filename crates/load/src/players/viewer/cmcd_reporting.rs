@@ -12,14 +12,14 @@ impl Viewer {
         format: CmcdFormat,
         object: CmcdObject,
         n: usize,
-        asked: Option<&PendingFetch>,
+        pending: Option<&PendingFetch>,
         next: Option<(&ResourceRange, ResourceRange)>,
     ) -> CmcdReport {
         let is_media = matches!(
             object,
             CmcdObject::Video | CmcdObject::Muxed | CmcdObject::Audio
         );
-        let asked = asked.filter(|_| is_media);
+        let pending = pending.filter(|_| is_media);
         let ahead = self
             .tracks
             .get(n)
@@ -37,9 +37,9 @@ impl Viewer {
         CmcdReport {
             format,
             object,
-            bitrate_kbps: asked.and_then(|asked| self.bitrate_kbps(n, asked)),
-            top_kbps: asked.and_then(|_| self.top_kbps(n)),
-            duration_ms: asked.map(|asked| (asked.duration_us / 1000) as u32),
+            bitrate_kbps: pending.and_then(|pending| self.bitrate_kbps(n, pending)),
+            top_kbps: pending.and_then(|_| self.top_kbps(n)),
+            duration_ms: pending.map(|pending| (pending.duration_us / 1000) as u32),
             buffer_ms: buffer_ms.filter(|_| is_media),
             throughput_kbps: throughput.filter(|kbps| *kbps > 0),
             startup: state != CmcdPlayerState::Playing,
@@ -51,7 +51,7 @@ impl Viewer {
                 .as_ref()
                 .map_or(self.looks_like_hls(), |stream| stream.is_hls),
             session: self.plan.session,
-            content: hash(self.plan.manifest.url.as_str()),
+            content: hash_text(self.plan.manifest.url.as_str()),
             state,
             sequence: self.sequence,
             start_delay_ms: self
@@ -77,10 +77,10 @@ impl Viewer {
         self.plan.manifest.url.path().ends_with(".m3u8")
     }
 
-    fn bitrate_kbps(&self, n: usize, asked: &PendingFetch) -> Option<u32> {
+    fn bitrate_kbps(&self, n: usize, pending: &PendingFetch) -> Option<u32> {
         let bps = match n {
-            0 => self.bitrates.get(asked.level).copied()?,
-            _ => self.stream.as_ref()?.audios.get(asked.source)?.bps,
+            0 => self.bitrates.get(pending.level).copied()?,
+            _ => self.stream.as_ref()?.audios.get(pending.source)?.bps,
         };
         (bps >= 1000.0).then(|| to_kbps(bps))
     }
@@ -120,7 +120,7 @@ fn next_object(
     }
 }
 
-fn hash(text: &str) -> u64 {
+fn hash_text(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

@@ -13,16 +13,16 @@ impl Viewer {
         if !result.ok {
             return self.retry_or_fail(now, Some(n));
         }
-        let Some(asked) = self.tracks[n].asking.finish_fetch() else {
+        let Some(pending) = self.tracks[n].slot.finish_fetch() else {
             return;
         };
-        match (asked.purpose, &result.document) {
+        match (pending.purpose, &result.document) {
             (
                 FetchPurpose::Playlist | FetchPurpose::Index,
                 Some(ParsedDocument::Segments(segments)),
             ) => {
                 if self.tracks[n]
-                    .add_segments(asked.source, Arc::clone(segments))
+                    .add_segments(pending.source, Arc::clone(segments))
                     .is_err()
                 {
                     self.end_session(now, SessionEnd::Failed);
@@ -31,8 +31,10 @@ impl Viewer {
             (FetchPurpose::Playlist | FetchPurpose::Index, _) => {
                 self.end_session(now, SessionEnd::Failed)
             }
-            (FetchPurpose::Init, _) => self.tracks[n].inits.push((asked.source as u16, asked.init)),
-            (_, _) => self.buffer_segment(now, n, &asked, &result),
+            (FetchPurpose::Init, _) => self.tracks[n]
+                .inits
+                .push((pending.source as u16, pending.init)),
+            (_, _) => self.buffer_segment(now, n, &pending, &result),
         }
     }
 
@@ -41,19 +43,19 @@ impl Viewer {
         &mut self,
         now: Micros,
         n: usize,
-        asked: &PendingFetch,
+        pending: &PendingFetch,
         result: &FetchResult,
     ) {
-        let took_s = now.saturating_sub(asked.at) as f64 / 1e6;
-        let segment_s = asked.duration_us as f64 / 1e6;
-        self.tracks[n].add_segment(asked, result.bytes);
+        let took_s = now.saturating_sub(pending.at) as f64 / 1e6;
+        let segment_s = pending.duration_us as f64 / 1e6;
+        self.tracks[n].add_segment(pending, result.bytes);
         if n != 0 {
             return;
         }
         let first_byte = result.first_byte.unwrap_or(now);
-        let latency_s = first_byte.saturating_sub(result.sent.unwrap_or(asked.at)) as f64 / 1e6;
+        let latency_s = first_byte.saturating_sub(result.sent.unwrap_or(pending.at)) as f64 / 1e6;
         if let Some(mut abr) = self.abr.take() {
-            abr.record_download(&self.player_view(segment_s), asked.level, took_s);
+            abr.record_download(&self.player_view(segment_s), pending.level, took_s);
             self.abr = Some(abr);
         }
         self.estimator.push(&DownloadSample {
@@ -81,15 +83,15 @@ impl Viewer {
 
     /// Schedules a retry, or ends the session after too many failures.
     pub(super) fn retry_or_fail(&mut self, now: Micros, track: Option<usize>) {
-        let asking = match track {
-            Some(n) => &mut self.tracks[n].asking,
+        let slot = match track {
+            Some(n) => &mut self.tracks[n].slot,
             None => &mut self.manifest,
         };
-        asking.failures += 1;
-        if asking.failures > self.settings.retries {
+        slot.failures += 1;
+        if slot.failures > self.settings.retries {
             return self.end_session(now, SessionEnd::Failed);
         }
-        asking.retry_at(now + (250_000 << asking.failures.min(6)));
+        slot.retry_at(now + (250_000 << slot.failures.min(6)));
     }
 
     /// Returns the content of the main track, once known.

@@ -94,7 +94,7 @@ impl MediaClock {
     }
 
     /// Sets the position of the first segment before playback starts.
-    pub(super) fn begin_at(&mut self, position: i64) {
+    pub(super) fn start_at(&mut self, position: i64) {
         if self.state == ClockState::Starting {
             self.position = position;
         }

@@ -103,7 +103,7 @@ impl Viewer {
     }
 
     /// Returns the reason for the end; none during the session.
-    pub fn session_end(&self) -> Option<SessionEnd> {
+    pub fn end_reason(&self) -> Option<SessionEnd> {
         self.ended
     }
 
@@ -226,9 +226,9 @@ impl Viewer {
             self.settings.start_s
         };
         let enough = ((enough.min(self.settings.buffer_max_s / 2.0) * 1e6) as Micros).max(1);
-        let held = self.buffered_ahead();
-        let all_here = self.all_done() && held > 0;
-        if all_here || held >= enough {
+        let ahead = self.buffered_ahead();
+        let all_here = self.all_done() && ahead > 0;
+        if all_here || ahead >= enough {
             self.clock.start_playing(&mut self.journal);
         } else if self.all_done() {
             self.ended = Some(SessionEnd::Finished);
@@ -265,9 +265,9 @@ impl Viewer {
             return;
         };
         let target = (length as f64 * share.clamp(0.0, 1.0)) as i64;
-        let held = self.tracks.iter().all(|track| track.is_buffered(target));
+        let ahead = self.tracks.iter().all(|track| track.is_buffered(target));
         self.clock.seek_to(target);
-        if held {
+        if ahead {
             self.tracks
                 .iter_mut()
                 .for_each(|track| track.skip_until(target));
@@ -291,12 +291,9 @@ impl Viewer {
             .plan
             .patience
             .and_then(|patience| Some(self.clock.waits_since()? + patience));
-        let asking = self
-            .tracks
-            .iter()
-            .filter_map(|track| track.asking.not_before);
-        let asking = asking.chain(self.manifest.not_before).min();
-        let all = [dry, seek, give_up, asking];
+        let slot = self.tracks.iter().filter_map(|track| track.slot.not_before);
+        let slot = slot.chain(self.manifest.not_before).min();
+        let all = [dry, seek, give_up, slot];
         all.into_iter()
             .flatten()
             .min()
@@ -319,7 +316,7 @@ impl Player for Viewer {
             return PlayerAction::Done;
         }
         if let Some(fetch) = self.next_fetch(now) {
-            return PlayerAction::Ask(Box::new(fetch));
+            return PlayerAction::Fetch(Box::new(fetch));
         }
         if self.ended.is_some() {
             PlayerAction::Done
@@ -338,14 +335,14 @@ impl Player for Viewer {
                 Some(ParsedDocument::TitleLadder(stream)) => self.open_title(stream),
                 // A single media playlist is a title, too.
                 Some(ParsedDocument::Segments(segments)) => {
-                    self.open_title(Arc::new(TitleLadder::of_segments(segments)));
+                    self.open_title(Arc::new(TitleLadder::from_segments(segments)));
                 }
                 _ => self.retry_or_fail(now, None),
             }
         } else if let Some(n) = self
             .tracks
             .iter()
-            .position(|track| track.asking.is_pending(id))
+            .position(|track| track.slot.is_pending(id))
         {
             self.handle_track_result(now, n, result);
         }

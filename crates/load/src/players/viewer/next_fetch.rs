@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The decision for a track.
 enum TrackDecision {
-    Ask(Box<MediaFetch>),
+    Fetch(Box<MediaFetch>),
     /// Nothing before this time.
     Later(Micros),
     /// Nothing until another event.
@@ -42,12 +42,11 @@ impl Viewer {
             });
         }
         for n in 0..self.tracks.len() {
-            while self.ended.is_none() && self.tracks[n].asking.is_free(now) && !self.tracks[n].done
-            {
+            while self.ended.is_none() && self.tracks[n].slot.is_free(now) && !self.tracks[n].done {
                 match self.decide_turn(now, n) {
-                    TrackDecision::Ask(fetch) => return Some(*fetch),
+                    TrackDecision::Fetch(fetch) => return Some(*fetch),
                     TrackDecision::Later(at) => {
-                        self.tracks[n].asking.not_before = Some(at);
+                        self.tracks[n].slot.not_before = Some(at);
                         break;
                     }
                     TrackDecision::Nothing => break,
@@ -73,14 +72,14 @@ impl Viewer {
             return self.choose_level(now, n);
         };
         let Some(segments) = self.known_segments(n, source) else {
-            return self.ask_pieces(now, n, level, source);
+            return self.fetch_segment_lists(now, n, level, source);
         };
         let segment = self.tracks[n].next_segment(&segments);
         if segment >= segments.len() {
             return TrackDecision::Over;
         }
         if n == 0 && !self.clock.has_started() {
-            self.clock.begin_at(
+            self.clock.start_at(
                 micros(segments.start_time(segment))
                     .min(micros(segments.start_time(0)))
                     .max(0),
@@ -93,7 +92,7 @@ impl Viewer {
             self.tracks[n].skip_gap(past_us);
             return TrackDecision::Again;
         }
-        let mut asked = PendingFetch {
+        let mut pending = PendingFetch {
             purpose: FetchPurpose::Init,
             at: now,
             level,
@@ -102,22 +101,24 @@ impl Viewer {
             init: segments.init_index(segment).unwrap_or(0),
             duration_us,
         };
-        let known = self.tracks[n].inits.contains(&(source as u16, asked.init));
+        let known = self.tracks[n]
+            .inits
+            .contains(&(source as u16, pending.init));
         if let (Some(init), false) = (segments.init_index(segment), known) {
             return self.request_part(
                 n,
-                asked,
+                pending,
                 segments.init_resource(init),
                 CmcdObject::Init,
                 None,
             );
         }
-        asked.purpose = if self.is_sound(n) {
+        pending.purpose = if self.is_audio(n) {
             FetchPurpose::Audio
         } else {
             FetchPurpose::Video
         };
-        let object = match (self.is_sound(n), self.main_kind()) {
+        let object = match (self.is_audio(n), self.main_kind()) {
             (true, _) => CmcdObject::Audio,
             (false, RenditionKind::Muxed) => CmcdObject::Muxed,
             (false, _) => CmcdObject::Video,
@@ -132,14 +133,14 @@ impl Viewer {
         };
         self.request_part(
             n,
-            asked,
+            pending,
             segments.segment_resource(segment),
             object,
             next.ok().flatten(),
         )
     }
 
-    fn is_sound(&self, n: usize) -> bool {
+    fn is_audio(&self, n: usize) -> bool {
         self.tracks[n].role == TrackRole::Audio || self.main_kind() == RenditionKind::Audio
     }
 
@@ -216,13 +217,20 @@ impl Viewer {
                 .add_segments(source, Arc::clone(known))
                 .ok()?;
         }
-        let read = usize::from(self.tracks[n].pieces[source]);
+        let read = usize::from(self.tracks[n].documents_parsed[source]);
         let known = self.tracks[n].source_segments(source)?;
-        (described.known.is_some() || read >= described.pieces.len()).then(|| Arc::clone(known))
+        (described.known.is_some() || read >= described.segment_sources.len())
+            .then(|| Arc::clone(known))
     }
 
     /// Requests the playlists and indexes that list a source's segments.
-    fn ask_pieces(&mut self, now: Micros, n: usize, level: usize, source: usize) -> TrackDecision {
+    fn fetch_segment_lists(
+        &mut self,
+        now: Micros,
+        n: usize,
+        level: usize,
+        source: usize,
+    ) -> TrackDecision {
         let Some(stream) = self.stream.clone() else {
             return TrackDecision::Nothing;
         };
@@ -230,8 +238,8 @@ impl Viewer {
             TrackRole::Main => &stream.levels[source].source,
             TrackRole::Audio => &stream.audios[source],
         };
-        let read = usize::from(self.tracks[n].pieces[source]);
-        let (purpose, resource, format) = match described.pieces.get(read) {
+        let read = usize::from(self.tracks[n].documents_parsed[source]);
+        let (purpose, resource, format) = match described.segment_sources.get(read) {
             Some(SegmentSource::Playlist(url)) => {
                 let resource = ResourceRange {
                     url: url.clone(),
@@ -254,7 +262,7 @@ impl Viewer {
             }
             None => return TrackDecision::Over,
         };
-        let asked = PendingFetch {
+        let pending = PendingFetch {
             purpose,
             at: now,
             level,
@@ -264,14 +272,14 @@ impl Viewer {
             duration_us: 0,
         };
         let id = self.take_id();
-        self.tracks[n].asking.start_fetch(id, Some(asked));
+        self.tracks[n].slot.start_fetch(id, Some(pending));
         let object = if purpose == FetchPurpose::Playlist {
             CmcdObject::Manifest
         } else {
             CmcdObject::Other
         };
-        let cmcd = self.report_cmcd(object, n, Some(&asked), None);
-        TrackDecision::Ask(Box::new(MediaFetch {
+        let cmcd = self.report_cmcd(object, n, Some(&pending), None);
+        TrackDecision::Fetch(Box::new(MediaFetch {
             id,
             purpose,
             resource,
@@ -283,22 +291,27 @@ impl Viewer {
     fn request_part(
         &mut self,
         n: usize,
-        asked: PendingFetch,
+        pending: PendingFetch,
         resource: media::Result<Option<ResourceRange>>,
         object: CmcdObject,
         next: Option<ResourceRange>,
     ) -> TrackDecision {
         let Ok(Some(resource)) = resource else {
             // An address that cannot be formed stays invalid: do not retry.
-            self.end_session(asked.at, super::SessionEnd::Failed);
+            self.end_session(pending.at, super::SessionEnd::Failed);
             return TrackDecision::Nothing;
         };
         let id = self.take_id();
-        self.tracks[n].asking.start_fetch(id, Some(asked));
-        let cmcd = self.report_cmcd(object, n, Some(&asked), next.map(|next| (&resource, next)));
-        TrackDecision::Ask(Box::new(MediaFetch {
+        self.tracks[n].slot.start_fetch(id, Some(pending));
+        let cmcd = self.report_cmcd(
+            object,
+            n,
+            Some(&pending),
+            next.map(|next| (&resource, next)),
+        );
+        TrackDecision::Fetch(Box::new(MediaFetch {
             id,
-            purpose: asked.purpose,
+            purpose: pending.purpose,
             resource,
             format: DocumentFormat::Discard,
             cmcd,
@@ -309,12 +322,12 @@ impl Viewer {
         &mut self,
         object: CmcdObject,
         n: usize,
-        asked: Option<&PendingFetch>,
+        pending: Option<&PendingFetch>,
         next: Option<(&ResourceRange, ResourceRange)>,
     ) -> Option<Box<CmcdReport>> {
         self.sequence = self.sequence.wrapping_add(1);
         let style = self.settings.cmcd?;
-        let facts = self.cmcd_facts(style, object, n, asked, next);
+        let facts = self.cmcd_facts(style, object, n, pending, next);
         self.starved = false;
         Some(Box::new(facts))
     }

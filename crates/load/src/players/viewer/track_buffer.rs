@@ -48,14 +48,14 @@ impl FetchSlot {
         self.pending.is_some_and(|(pending, _)| pending == id)
     }
 
-    pub(super) fn start_fetch(&mut self, id: u32, asked: Option<PendingFetch>) {
-        self.pending = Some((id, asked));
+    pub(super) fn start_fetch(&mut self, id: u32, fetch: Option<PendingFetch>) {
+        self.pending = Some((id, fetch));
         self.not_before = None;
     }
 
     pub(super) fn finish_fetch(&mut self) -> Option<PendingFetch> {
         self.failures = 0;
-        self.pending.take().and_then(|(_, asked)| asked)
+        self.pending.take().and_then(|(_, fetch)| fetch)
     }
 
     pub(super) fn retry_at(&mut self, at: Micros) {
@@ -85,7 +85,7 @@ pub(super) struct TrackBuffer {
     /// Known segments of each source.
     sources: Vec<Option<Arc<SegmentList>>>,
     /// Number of parsed documents of each source.
-    pub(super) pieces: Vec<u16>,
+    pub(super) documents_parsed: Vec<u16>,
     /// The level of the last segment.
     pub(super) level: Option<usize>,
     /// The source of the last segment.
@@ -96,12 +96,12 @@ pub(super) struct TrackBuffer {
     pub(super) full_since: Option<Micros>,
     /// Init segments fetched, as source and index.
     pub(super) inits: Vec<(u16, u16)>,
-    pub(super) asking: FetchSlot,
-    held: VecDeque<BufferedSegment>,
+    pub(super) slot: FetchSlot,
+    segments_buffered: VecDeque<BufferedSegment>,
     /// Media time up to which the main track was played.
     played_us: i64,
     /// Start of the buffered media.
-    begin_us: i64,
+    start_us: i64,
     /// End of the buffered media.
     pub(super) end_us: i64,
     /// All segments have been requested.
@@ -113,16 +113,16 @@ impl TrackBuffer {
         TrackBuffer {
             role,
             sources: vec![None; sources],
-            pieces: vec![0; sources],
+            documents_parsed: vec![0; sources],
             level: None,
             source: 0,
             next: None,
             full_since: None,
             inits: Vec::new(),
-            asking: FetchSlot::default(),
-            held: VecDeque::new(),
+            slot: FetchSlot::default(),
+            segments_buffered: VecDeque::new(),
             played_us: 0,
-            begin_us: 0,
+            start_us: 0,
             end_us: 0,
             done: false,
         }
@@ -131,9 +131,9 @@ impl TrackBuffer {
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<TrackBuffer>()
             + self.sources.capacity() * size_of::<Option<Arc<SegmentList>>>()
-            + self.pieces.capacity() * 2
+            + self.documents_parsed.capacity() * 2
             + self.inits.capacity() * 4
-            + self.held.capacity() * size_of::<BufferedSegment>()
+            + self.segments_buffered.capacity() * size_of::<BufferedSegment>()
     }
 
     /// Returns the known segments of a source.
@@ -155,7 +155,7 @@ impl TrackBuffer {
         let Some(slot) = self.sources.get_mut(source) else {
             return Ok(());
         };
-        self.pieces[source] += 1;
+        self.documents_parsed[source] += 1;
         *slot = Some(match slot.take() {
             None => segments,
             Some(known) => {
@@ -189,23 +189,24 @@ impl TrackBuffer {
     }
 
     /// Buffers a received segment.
-    pub(super) fn add_segment(&mut self, asked: &PendingFetch, bytes: u64) {
-        let Some(segments) = self.source_segments(asked.source).cloned() else {
+    pub(super) fn add_segment(&mut self, pending: &PendingFetch, bytes: u64) {
+        let Some(segments) = self.source_segments(pending.source).cloned() else {
             return;
         };
-        let end_us = micros(segments.start_time(asked.segment)).saturating_add(asked.duration_us);
-        if self.held.is_empty() && self.end_us == self.begin_us {
-            self.begin_us = micros(segments.start_time(asked.segment)).min(self.begin_us.max(0));
+        let end_us =
+            micros(segments.start_time(pending.segment)).saturating_add(pending.duration_us);
+        if self.segments_buffered.is_empty() && self.end_us == self.start_us {
+            self.start_us = micros(segments.start_time(pending.segment)).min(self.start_us.max(0));
         }
-        let ms = (asked.duration_us / 1000).max(1) as u64;
-        self.held.push_back(BufferedSegment {
+        let ms = (pending.duration_us / 1000).max(1) as u64;
+        self.segments_buffered.push_back(BufferedSegment {
             end_us,
-            duration_us: asked.duration_us,
-            level: asked.level as u16,
+            duration_us: pending.duration_us,
+            level: pending.level as u16,
             kbps: u32::try_from(bytes.saturating_mul(8) / ms).unwrap_or(u32::MAX),
         });
         self.end_us = self.end_us.max(end_us);
-        (self.level, self.source, self.next) = (Some(asked.level), asked.source, None);
+        (self.level, self.source, self.next) = (Some(pending.level), pending.source, None);
     }
 
     /// Skips a segment that the manifest marks as missing.
@@ -215,7 +216,7 @@ impl TrackBuffer {
 
     /// Removes media played up to a position from the buffer, and records it.
     pub(super) fn play_until(&mut self, position: i64, journal: &mut PlaybackJournal) {
-        while let Some(first) = self.held.front().copied() {
+        while let Some(first) = self.segments_buffered.front().copied() {
             let from = self.played_us.max(first.end_us - first.duration_us);
             let until = position.min(first.end_us);
             if until - from >= 1000 {
@@ -231,23 +232,23 @@ impl TrackBuffer {
                 break;
             }
             self.played_us = self.played_us.max(first.end_us);
-            self.held.pop_front();
+            self.segments_buffered.pop_front();
         }
     }
 
     pub(super) fn is_buffered(&self, position: i64) -> bool {
-        (self.begin_us.max(self.played_us)..self.end_us).contains(&position)
+        (self.start_us.max(self.played_us)..self.end_us).contains(&position)
     }
 
     /// Removes media up to a position without recording it.
     pub(super) fn skip_until(&mut self, position: i64) {
         self.played_us = position;
         while self
-            .held
+            .segments_buffered
             .front()
             .is_some_and(|first| first.end_us <= position)
         {
-            self.held.pop_front();
+            self.segments_buffered.pop_front();
         }
     }
 
@@ -256,10 +257,10 @@ impl TrackBuffer {
         let start = self.known_segments().map_or(position, |segments| {
             micros(segments.start_time(segments.segment_at(Time::new(position, 1_000_000))))
         });
-        self.held.clear();
-        (self.begin_us, self.end_us, self.played_us) = (start, start, position);
+        self.segments_buffered.clear();
+        (self.start_us, self.end_us, self.played_us) = (start, start, position);
         (self.done, self.next, self.full_since) = (false, None, None);
-        self.asking.cancel_fetch()
+        self.slot.cancel_fetch()
     }
 }
 

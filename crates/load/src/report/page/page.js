@@ -91,7 +91,7 @@ function plotDistributions() {
   if (!all.length) return;
   const nines = all.map(({ curve }) => curve.values
     .filter(([, share]) => share < 1).map(([v, share]) => [Math.log10(1 / (1 - share)), v]));
-  plotChart("Latency by percentile", "Each division to the right leaves a tenth of the requests; shows the whole tail.",
+  plotChart("Latency by percentile", "Each division to the right leaves a tenth of the requests, so the whole tail is visible.",
     joinCurves(nines), all.map(({ series }) => series), {
       xLabel: "percentile", yLabel: "ms", y: logScale, yAxis: logAxis,
       xValue: (_, v) => (v == null ? "–" : `${+(100 * (1 - 10 ** -v)).toFixed(5)} %`),

@@ -12,7 +12,7 @@ fn play_to_end(
     let (mut requests, mut now) = (Vec::new(), 0);
     loop {
         match viewer.poll(now) {
-            PlayerAction::Ask(fetch) => {
+            PlayerAction::Fetch(fetch) => {
                 requests.push(fetch.resource.url.path().to_string());
                 let result = FetchResult {
                     ok: true,
@@ -66,7 +66,7 @@ fn a_playlist_is_fetched_when_its_level_is_chosen() {
         }
         _ => None,
     });
-    assert_eq!(viewer.session_end(), Some(SessionEnd::Finished));
+    assert_eq!(viewer.end_reason(), Some(SessionEnd::Finished));
     let main: Vec<&String> = requests.iter().filter(|path| path.contains("v")).collect();
     assert_eq!(main[..3], ["/v500.m3u8", "/v500/0", "/v4000.m3u8"]);
     assert_eq!(
@@ -91,5 +91,5 @@ fn a_single_media_playlist_is_a_title() {
         (fetch.purpose == FetchPurpose::Manifest).then(|| ParsedDocument::Segments(list.clone()))
     });
     assert_eq!(requests, ["/m.mpd", "/a", "/b"]);
-    assert_eq!(viewer.session_end(), Some(SessionEnd::Finished));
+    assert_eq!(viewer.end_reason(), Some(SessionEnd::Finished));
 }

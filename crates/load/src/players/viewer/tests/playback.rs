@@ -8,7 +8,7 @@ fn a_title_plays_without_stalls_over_a_fast_link() {
     let mut world = SimulatedOrigin::new(test_manifest(60), &constant_rate(20e6));
     let mut viewer = test_viewer(test_plan(), abr::ThroughputRule::default());
     let ended = world.play_viewer(&mut viewer);
-    assert_eq!(viewer.session_end(), Some(SessionEnd::Finished));
+    assert_eq!(viewer.end_reason(), Some(SessionEnd::Finished));
     assert_eq!(
         (
             world.count(FetchPurpose::Video),
@@ -118,7 +118,7 @@ fn failures_are_retried_and_then_end_the_session() {
         world.failing = Some(failing);
         let mut viewer = test_viewer(test_plan(), FixedLevel::Lowest);
         world.play_viewer(&mut viewer);
-        assert_eq!(viewer.session_end(), Some(end), "{failing:?}");
+        assert_eq!(viewer.end_reason(), Some(end), "{failing:?}");
     }
 }
 
@@ -133,7 +133,7 @@ fn viewers_leave_give_up_and_seek_as_planned() {
         FixedLevel::Lowest,
     );
     assert_eq!(
-        (world.play_viewer(&mut leaver), leaver.session_end()),
+        (world.play_viewer(&mut leaver), leaver.end_reason()),
         (42_000_000, Some(SessionEnd::Left))
     );
     assert!(leaver.summary().played_ms > 41_000);
@@ -150,7 +150,7 @@ fn viewers_leave_give_up_and_seek_as_planned() {
         FixedLevel::Highest,
     );
     world.play_viewer(&mut impatient);
-    assert_eq!(impatient.session_end(), Some(SessionEnd::GaveUp));
+    assert_eq!(impatient.end_reason(), Some(SessionEnd::GaveUp));
     let last = impatient.journal.stalls.last().unwrap();
     assert_eq!(last.ms, 5000);
 

@@ -120,7 +120,7 @@ impl SimulatedOrigin {
         let mut now = 0;
         for _ in 0..1_000_000 {
             match viewer.poll(now) {
-                PlayerAction::Ask(fetch) => self.receive_request(now, &fetch),
+                PlayerAction::Fetch(fetch) => self.receive_request(now, &fetch),
                 PlayerAction::Cancel(id) => {
                     self.cancelled += 1;
                     self.waiting.retain(|(_, waiting), _| *waiting != id);
