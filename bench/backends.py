@@ -41,15 +41,15 @@ def make_certificate(work):
         "[leaf]\nsubjectAltName = DNS:localhost,IP:127.0.0.1\nbasicConstraints = critical,CA:FALSE\n"
     )
     certificate, key = work / "certificate.pem", work / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subprocess.run([*words, "-days", "2", "-config", config, "-out", certificate, "-keyout", key],
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run([*argv, "-days", "2", "-config", config, "-out", certificate, "-keyout", key],
                    check=True, stderr=subprocess.DEVNULL)  # fmt: skip
     return certificate, key
 
 
-def ffmpeg(*words):
+def ffmpeg(*argv):
     base = ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
-    subprocess.run([*base, *map(str, words)], check=True)
+    subprocess.run([*base, *map(str, argv)], check=True)
 
 
 def make_films(work, args):
@@ -69,14 +69,14 @@ def make_films(work, args):
     repeat(work / "small.mp4", args.cold_seconds, "-movflags", "+faststart", films / "first.mp4")
     repeat(work / "small.mp4", args.cold_seconds, films / "last.mp4")
     for sources, name in [((films / "audio.cmfa", films / "video.cmfv"), "film"), ((films / "last.mp4",), "last")]:
-        words = [args.binary, "index", *sources, "-o", films, "--name", name]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        argv = [args.binary, "index", *sources, "-o", films, "--name", name]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     return films
 
 
-def repeat(source, seconds, *words):
+def repeat(source, seconds, *argv):
     times = -(-seconds // LOOP_SECONDS) - 1
-    ffmpeg("-stream_loop", times, "-i", source, "-t", seconds, "-c", "copy", *words)
+    ffmpeg("-stream_loop", times, "-i", source, "-t", seconds, "-c", "copy", *argv)
 
 
 def free_ports(count):
@@ -94,7 +94,7 @@ def wait_for(port, process, seconds=30):
             return socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
             time.sleep(0.05)
-    raise SystemExit(f"{process.args[0]} does not start")
+    raise SystemExit(f"{process.args[0]} did not start")
 
 
 class S3:
@@ -102,7 +102,7 @@ class S3:
 
     def __init__(self, work, certificate, key):
         if not WEED.exists():
-            raise SystemExit("no S3 server: run scripts/storage.sh")
+            raise SystemExit("the S3 server is not installed; run scripts/storage.sh")
         folder = work / "s3"
         folder.mkdir()
         user = {"name": "bench", "actions": ["Admin", "Read", "List", "Write"],
@@ -111,12 +111,12 @@ class S3:
         names = ["s3.port", "s3.port.https", "master.port", "volume.port", "filer.port",
                  "s3.port.grpc", "master.port.grpc", "volume.port.grpc", "filer.port.grpc"]  # fmt: skip
         ports = dict(zip(names, free_ports(len(names))))
-        words = ["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-s3.config={folder}/s3.json",
+        argv = ["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-s3.config={folder}/s3.json",
                  f"-s3.cert.file={certificate}", f"-s3.key.file={key}", "-volume.max=20", "-master.volumeSizeLimitMB=8000",
                  "-master.telemetry=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]  # fmt: skip
-        words += [f"-{name}={port}" for name, port in ports.items()]
+        argv += [f"-{name}={port}" for name, port in ports.items()]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen([WEED, "-logtostderr=false", *words], **quiet)
+        self.process = subprocess.Popen([WEED, "-logtostderr=false", *argv], **quiet)
         self.tls_port, self.filer = ports["s3.port.https"], ports["filer.port"]
         for name in ("s3.port.https", "filer.port"):
             wait_for(ports[name], self.process)
@@ -132,7 +132,7 @@ class S3:
             except OSError:
                 pass
             time.sleep(0.1)
-        raise SystemExit(f"the S3 server does not take {path.name}")
+        raise SystemExit(f"the S3 server does not accept {path.name}")
 
     def stop(self):
         self.process.terminate()

@@ -34,7 +34,7 @@ import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KEPT = ROOT / "bench/callgrind.json"
+STORED = ROOT / "bench/callgrind.json"
 OUT = ROOT / "target/callgrind"
 # Margins by the first word of a path's name.
 MARGINS = {"media": 0.03, "origin": 0.08, "edge": 0.08}
@@ -64,12 +64,12 @@ def main():
         return
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    counts, kept = {}, read_kept()
+    counts, stored = {}, read_stored()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         tasks = [*media_tasks(args), *origin_tasks(args), *edge_tasks(args)]
-        for found in pool.map(lambda task: settled(task, kept), tasks):
+        for found in pool.map(lambda task: count_settled(task, stored), tasks):
             counts |= found
-    sys.exit(compare(args, kept, counts))
+    sys.exit(compare(args, stored, counts))
 
 
 def arguments():
@@ -82,18 +82,18 @@ def arguments():
 
 def impossible():
     if platform.machine() != "x86_64":
-        return f"kept ones are of x86_64, this is {platform.machine()}"
-    return None if shutil.which("valgrind") else "there is no valgrind (scripts/install.sh test)"
+        return f"the stored counts are of x86_64, this is {platform.machine()}"
+    return None if shutil.which("valgrind") else "valgrind is not installed; run scripts/install.sh test"
 
 
-def settled(task, kept):
+def count_settled(task, stored):
     """Counts a task, up to four times while the count exceeds its margin. Work that a server does once, on
     another thread, may happen in only one of the two runs whose difference is the count."""
     for left in (3, 2, 1, 0):
         counts = task()
-        if not left or not any(is_more(kept, name, count) for name, count in counts.items()):
+        if not left or not any(is_more(stored, name, count) for name, count in counts.items()):
             return counts
-        print(f"counted again: {', '.join(counts)}", file=sys.stderr)
+        print(f"repeated: {', '.join(counts)}", file=sys.stderr)
 
 
 # ── counting ─────────────────────────────────────────────────────────────────────────────────
@@ -102,8 +102,8 @@ def settled(task, kept):
 def valgrind(name, *command):
     """Returns the command of a program under callgrind, and its output file."""
     out = OUT / re.sub(r"\W+", "-", name)
-    words = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
-    return words, out
+    argv = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, command)]
+    return argv, out
 
 
 def total(out):
@@ -120,13 +120,13 @@ def media_tasks(args):
 def media_count(args, name, job, hours, times):
     counts = []
     for n in (times, 2 * times):
-        words, out = valgrind(f"{name} {n}", args.programs / "hot", job, hours, n)
-        counts.append(again(lambda words=words, out=out: run_total(words, out)))
+        argv, out = valgrind(f"{name} {n}", args.programs / "hot", job, hours, n)
+        counts.append(again(lambda argv=argv, out=out: run_total(argv, out)))
     return (counts[1] - counts[0]) // times
 
 
-def run_total(words, out):
-    subprocess.run(words, check=True, timeout=RUN_SECONDS)
+def run_total(argv, out):
+    subprocess.run(argv, check=True, timeout=RUN_SECONDS)
     return total(out)
 
 
@@ -135,10 +135,10 @@ class Counted:
     the number of waits is always the same."""
 
     def __init__(self, name, *command):
-        words, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
+        argv, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
         # Valgrind logs each unknown openat2 call; the server falls back to openat.
         with open(f"{self.out}.log", "w") as log:
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, text=True)
         self.limit = threading.Timer(RUN_SECONDS, self.process.kill)
         self.limit.start()
         try:
@@ -239,13 +239,13 @@ def origin_tasks(args):
     # The segment cache has room for a plan only: callgrind 3.19 fails an assertion when the arena is first
     # written to. Transport streams are always stored in the arena, so they are counted in `media` only.
     flags = ["--segment", "60s", "--segment-memory", "1MiB"]
-    anew = [*flags[:2], "--segment-memory", "0B"]
+    uncached_flags = [*flags[:2], "--segment-memory", "0B"]
     for name, what, flags, times in (
-        ("origin: health, what every request costs", "health", flags, 1000),
-        ("origin: media playlist, kept", "playlist", flags, 1000),
-        ("origin: MPD, kept", "MPD", flags, 1000),
-        ("origin: CMAF segment, asked for again", "segment", flags, 800),
-        ("origin: CMAF segment, planned anew", "segment", anew, 200),
+        ("origin: health, the cost of any request", "health", flags, 1000),
+        ("origin: media playlist, cached", "playlist", flags, 1000),
+        ("origin: MPD, cached", "MPD", flags, 1000),
+        ("origin: CMAF segment, repeated request", "segment", flags, 800),
+        ("origin: CMAF segment, planned again", "segment", uncached_flags, 200),
     ):
         if args.only in name:
             make = lambda run, flags=flags: Counted(run, args.programs / "serve", ROOT / "media", *flags)
@@ -302,55 +302,55 @@ def edge_tasks(args):
 
 @functools.cache
 def made_with():
-    said = lambda *words: subprocess.run(words, capture_output=True, text=True).stdout.strip()
+    output_of = lambda *command: subprocess.run(command, capture_output=True, text=True).stdout.strip()
     return {
-        "rustc": said("rustc", "--version").split()[1],
+        "rustc": output_of("rustc", "--version").split()[1],
         "libc": platform.libc_ver()[1],
-        "valgrind": said("valgrind", "--version").removeprefix("valgrind-"),
+        "valgrind": output_of("valgrind", "--version").removeprefix("valgrind-"),
     }
 
 
-def read_kept():
-    return json.loads(KEPT.read_text()) if KEPT.exists() else {"made_with": None, "counts": {}}
+def read_stored():
+    return json.loads(STORED.read_text()) if STORED.exists() else {"made_with": None, "counts": {}}
 
 
-def margin_of(kept, name):
-    return MARGINS[name.split(":")[0]] if kept["made_with"] == made_with() else MARGIN_ELSEWHERE
+def margin_of(stored, name):
+    return MARGINS[name.split(":")[0]] if stored["made_with"] == made_with() else MARGIN_ELSEWHERE
 
 
-def is_more(kept, name, count):
-    before = kept["counts"].get(name)
-    return before is not None and count / before - 1 > margin_of(kept, name)
+def is_more(stored, name, count):
+    before = stored["counts"].get(name)
+    return before is not None and count / before - 1 > margin_of(stored, name)
 
 
-def compare(args, kept, counts):
+def compare(args, stored, counts):
     tools = made_with()
-    elsewhere = kept["made_with"] != tools
+    elsewhere = stored["made_with"] != tools
     more, less = [], []
     print(f"| instructions | now | stored | change |\n|{'---|' * 4}")
     for name, count in counts.items():
-        before = kept["counts"].get(name)
+        before = stored["counts"].get(name)
         change = count / before - 1 if before else 0
-        margin = margin_of(kept, name)
+        margin = margin_of(stored, name)
         print(f"| {name} | {count:,} | {f'{before:,}' if before else 'new'} | {change:+.1%} |")
         if not before or change < -margin:
             less.append(name)
-        if is_more(kept, name, count):
-            more.append(f"{name}: more than {margin:.0%} above what is kept")
+        if is_more(stored, name, count):
+            more.append(f"{name}: more than {margin:.0%} above the stored count")
     if args.renew:
-        all_counts = {**kept["counts"], **counts} if args.only else counts
-        KEPT.write_text(json.dumps({"made_with": tools, "counts": all_counts}, indent=2) + "\n")
-        print(f"stored in {KEPT.relative_to(ROOT)}")
+        all_counts = {**stored["counts"], **counts} if args.only else counts
+        STORED.write_text(json.dumps({"made_with": tools, "counts": all_counts}, indent=2) + "\n")
+        print(f"stored in {STORED.relative_to(ROOT)}")
         return 0
     if elsewhere:
-        print(f"made with {tools}, stored with {kept['made_with']}: the margin is {MARGIN_ELSEWHERE:.0%}")
+        print(f"made with {tools}, stored with {stored['made_with']}: the margin is {MARGIN_ELSEWHERE:.0%}")
     for name in less:
         print(f"{name}: faster than stored, or new: store it with scripts/callgrind.sh --renew")
     for what in more:
         print(f"FAILED {what}")
     if more:
         print("see callgrind_annotate target/callgrind/FILE; if the cost is justified, store it with --renew and give the reason in the commit")
-    missing = [] if args.only else sorted(set(kept["counts"]) - set(counts))
+    missing = [] if args.only else sorted(set(stored["counts"]) - set(counts))
     for name in missing:
         print(f"FAILED {name}: stored, but no longer counted")
     return 1 if more or missing else 0

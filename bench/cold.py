@@ -55,9 +55,9 @@ def arguments():
     return parser.parse_args()
 
 
-def ffmpeg(*words):
+def ffmpeg(*argv):
     base = ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
-    subprocess.run([*base, *map(str, words)], check=True)
+    subprocess.run([*base, *map(str, argv)], check=True)
 
 
 def encode(work):
@@ -87,9 +87,9 @@ def make_film(work, loop, flags, minutes):
 
 
 def measure(args, work, kind, film):
-    library, kept = film.parent, work / "kept"
-    shutil.rmtree(kept, ignore_errors=True)
-    on_disk = ["--index-cache", "memory+disk", "--index-cache-dir", kept]
+    library, index_cache = film.parent, work / "index-cache"
+    shutil.rmtree(index_cache, ignore_errors=True)
+    on_disk = ["--index-cache", "memory+disk", "--index-cache-dir", index_cache]
     # Fills the index cache on disk.
     first_segment(library, "film.mp4", on_disk)
     cases = {
@@ -105,7 +105,7 @@ def measure(args, work, kind, film):
     sizes = {
         "film": film.stat().st_size,
         "index MP4": (library / "made/film-index.mp4").stat().st_size,
-        "kept": sum(path.stat().st_size for path in kept.iterdir()),
+        "stored index": sum(path.stat().st_size for path in index_cache.iterdir()),
     }
     print(kind, sizes, file=sys.stderr)
     for name, found in rounds.items():
@@ -124,8 +124,8 @@ def measure(args, work, kind, film):
 
 def first_segment(library, title, flags):
     """Starts a server and requests the first segment like a player. Returns (milliseconds, counts)."""
-    words = [SERVER, "serve", library, "--listen", "127.0.0.1:0", "--workers", "1", *flags]
-    server = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    argv = [SERVER, "serve", library, "--listen", "127.0.0.1:0", "--workers", "1", *flags]
+    server = subprocess.Popen(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         line = server.stdout.readline()
         host = line.removeprefix("listening on http://").strip()

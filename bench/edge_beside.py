@@ -50,10 +50,10 @@ def tail(args, binary, url, rate):
          "--duration", f"{args.seconds:g}s", "--connections", str(args.connections), "--json", "-"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    said = json.loads(output)["summary"]
-    due = said["from_due_ms"]
+    summary = json.loads(output)["summary"]
+    due = summary["from_due_ms"]
     return {"rate": rate, "p50_ms": due["p50"], "p99_ms": due["p99"], "p999_ms": due["p99.9"],
-            "lag_p99_ms": said["lag_ms"]["p99"], "errors": said["errors"]}  # fmt: skip
+            "lag_p99_ms": summary["lag_ms"]["p99"], "errors": summary["errors"]}  # fmt: skip
 
 
 def idle(cache):
@@ -72,7 +72,7 @@ def idle(cache):
             client.sendall(request)
             length = 0
             while length < IDLE_ANSWER_BYTES:
-                length += len(client.recv(1 << 16)) or sys.exit(f"{cache.name} hangs up on client {len(clients)}")
+                length += len(client.recv(1 << 16)) or sys.exit(f"{cache.name} closes the connection of client {len(clients)}")
         time.sleep(0.5)
         return private_bytes(cache)
 
@@ -115,7 +115,7 @@ def long_object(cache, work):
         client.join()
     os.unlink(path)
     if lengths != [LONG_BYTES] * len(clients):
-        raise RuntimeError(f"1 GiB came as {lengths}")
+        raise RuntimeError(f"1 GiB was received as {lengths}")
     status = pathlib.Path(f"/proc/{cache.process.pid}/status").read_text()
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(peak.split()[1]) << 10

@@ -94,7 +94,7 @@ def serve(work):
     return process, url
 
 
-# ── the tools: command for a closed loop, command for a rate, and how to read their answer ──────
+# ── tools: command for a closed loop, command for a rate, and parser of the output ────────
 
 
 def commands(tool, url, args, oha, rate, log):
@@ -148,11 +148,11 @@ def read(tool, text, log):
         found = re.findall(r"^ +(\d+)% in ([\d.]+) secs", text, re.M)
         return total, {f"p{p} sent": float(s) * 1000 for p, s in found if f"p{p}" in PERCENTILES}
     if tool == "vegeta":
-        told = subprocess.run(["vegeta", "report", "-type=json", log], capture_output=True, text=True, check=True)
-        told = json.loads(told.stdout)
+        report = subprocess.run(["vegeta", "report", "-type=json", log], capture_output=True, text=True, check=True)
+        report = json.loads(report.stdout)
         at = {"p50": "50th", "p90": "90th", "p99": "99th"}
-        return told["status_codes"].get("200", 0), {
-            f"{p} sent": told["latencies"][name] / 1e6 for p, name in at.items()
+        return report["status_codes"].get("200", 0), {
+            f"{p} sent": report["latencies"][name] / 1e6 for p, name in at.items()
         }
     document = json.loads(text)
     total = sum(n for status, n in document["statusCodeDistribution"].items() if status == "200")
@@ -215,7 +215,7 @@ def closed_loop(rounds, verdicts):
     """Formats requests per CPU-second, with ratios paired round by round."""
     lines = [
         "",
-        "| closed loop | a CPU-second of the client | headwater / it: median (all rounds) | held to |",
+        "| closed loop | per CPU-second of the client | ratio of headwater: median (all rounds) | target |",
         "|---|---|---|---|",
     ]
     for kind in SIZES:
@@ -227,8 +227,8 @@ def closed_loop(rounds, verdicts):
             ratios = sorted(of["headwater"][n] / theirs[n] for n in theirs)
             median, least = statistics.median(ratios), HELD_TO.get((tool, kind))
             if least:
-                mark = "holds" if median >= least else "SHORT"
-                verdicts.append(f"{mark}: {kind}: {median:.2f} times {tool}'s, held to {least:g}")
+                mark = "pass" if median >= least else "SHORT"
+                verdicts.append(f"{mark}: {kind}: {median:.2f} times {tool}, target {least:g}")
             spread = "" if tool == "headwater" else f"{median:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
             figure = statistics.median(theirs.values())
             shown = f"{figure:,.0f} requests" if kind == "5 KB" else f"{figure / 1000:.2f} GB"

@@ -51,7 +51,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--titles", type=int, default=1000)
     parser.add_argument("--minutes", type=int, nargs="+", default=[10, 120])
-    parser.add_argument("--clients", type=int, default=16, help="titles requested at once")
+    parser.add_argument("--clients", type=int, default=16, help="concurrent requests for titles")
     parser.add_argument("--no-save", action="store_true")
     return parser.parse_args()
 
@@ -97,7 +97,7 @@ def ffmpeg(*args):
     subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *args], check=True)
 
 
-# ── asking ───────────────────────────────────────────────────────────────────────────────────
+# ── requests ──────────────────────────────────────────────────────────────────────────────
 
 
 def measure(args, library, minutes):
@@ -158,7 +158,7 @@ def memory(pid):
     return {name: int(re.search(rf"{name}:\s+(\d+)", status)[1]) * 1024 for name in names}
 
 
-# ── telling ──────────────────────────────────────────────────────────────────────────────────
+# ── report ────────────────────────────────────────────────────────────────────────────────
 
 
 def report(args, rows):
@@ -170,7 +170,7 @@ def report(args, rows):
         f"budget of anonymous memory: index-memory {INDEX_BYTES_MAX // MIB} MiB"
         f" + {OTHER_BYTES_MAX // MIB} MiB = {budget() // MIB} MiB",
         "",
-        "| film | titles asked | kept | index memory, as estimated | anonymous | mapped files"
+        "| film | titles requested | cached | index memory, as estimated | anonymous | mapped files"
         " | resident | peak resident | ms a title | within budget |",
         "|---|---|---|---|---|---|---|---|---|---|",
         *map(line, rows),

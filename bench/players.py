@@ -66,7 +66,7 @@ def main():
         rows = [row for line in LINES if args.only in line for row in play(args, work, line, declared)]
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    faults = judge(rows)
+    faults = compare(rows)
     report(args, rows, faults)
     sys.exit(1 if faults else 0)
 
@@ -89,13 +89,13 @@ def make_title(folder, seconds):
     )  # fmt: skip
 
 
-def serve_words(args, work, listen):
+def serve_command(args, work, listen):
     return [str(args.binary), "serve", "--listen", listen, "--segment", "2s", str(work / "films")]
 
 
 def declared_kbps(args, work):
     """Returns the declared bitrates: manifest kind → video height → kb/s. Emulated viewers use them too."""
-    with subprocess.Popen(serve_words(args, work, "127.0.0.1:0"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    with subprocess.Popen(serve_command(args, work, "127.0.0.1:0"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         url = server.stdout.readline().split()[-1] + "/title/"
         playlist, mpd = get(url + ".m3u8").decode(), get(url + ".mpd")
         server.terminate()
@@ -107,7 +107,7 @@ def declared_kbps(args, work):
     }
 
 
-# ── one line, all players ────────────────────────────────────────────────────────────────────
+# ── all players on one link ───────────────────────────────────────────────────────────────
 
 
 def play(args, work, line, declared):
@@ -129,28 +129,28 @@ class Cell:
         self.args, self.work, self.line, self.kind, self.who, self.rule = args, work, line, kind, who, rule
         self.file = work / f"{who}-{kind}-{rule}"
         rate = LINES[line] if isinstance(LINES[line], str) else f"trace:{work / line}"
-        server = " ".join(serve_words(args, work, "10.77.0.2:80")) + " >&2"
+        server = " ".join(serve_command(args, work, "10.77.0.2:80")) + " >&2"
         self.link = subprocess.Popen(
             [args.binary, "lab", "link", "--until-eof", "--json", "-", "--rate", rate, *LINE, "--server", server],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(work / "link.err").open("w"), text=True,
         )  # fmt: skip
 
     def begin(self):
-        said = self.link.stdout.readline()
-        if not said:
+        description = self.link.stdout.readline()
+        if not description:
             sys.exit((self.work / "link.err").read_text()[-2000:])
         at, url = time.time() + SETTLE_S, f"http://10.77.0.2/title/{MANIFEST[self.kind]}"
         if self.who == "emulated":
-            words = [
+            argv = [
                 str(self.args.binary), "load", "players", url, "--viewers", "1", "--spread", "0s", "--abr", self.rule,
                 "--duration", f"{self.args.seconds}s", "--buffer", f"{self.args.buffer}s", "--json", str(self.file),
             ]  # fmt: skip
-            words = ["sh", "-c", f"sleep {SETTLE_S}; exec " + " ".join(words)]
+            argv = ["sh", "-c", f"sleep {SETTLE_S}; exec " + " ".join(argv)]
         else:
-            words = ["node", str(ROOT / "bench/players.mjs"), self.kind, self.rule, url]
-            words += map(str, (self.args.seconds, self.args.buffer, int(at * 1000)))
+            argv = ["node", str(ROOT / "bench/players.mjs"), self.kind, self.rule, url]
+            argv += map(str, (self.args.seconds, self.args.buffer, int(at * 1000)))
         self.player = subprocess.Popen(
-            [self.args.binary, "lab", "exec", json.loads(said)["link"], "client", "--", *words],
+            [self.args.binary, "lab", "exec", json.loads(description)["link"], "client", "--", *argv],
             stdout=subprocess.PIPE, stderr=self.file.with_suffix(".err").open("w"), text=True,
         )  # fmt: skip
 
@@ -181,27 +181,27 @@ class Cell:
         }  # fmt: skip
 
 
-# ── judging and telling ──────────────────────────────────────────────────────────────────────
+# ── comparison and report ─────────────────────────────────────────────────────────────────
 
 
-def original(rows, row):
+def real_player(rows, row):
     """Returns the real player of the same manifest on the same link, with the same rule if it has it."""
-    beside = [r for r in rows if (r["line"], r["kind"]) == (row["line"], row["kind"]) and r["who"] != "emulated"]
-    return next(r for r in beside if r["rule"] in (row["rule"], "own"))
+    candidates = [r for r in rows if (r["line"], r["kind"]) == (row["line"], row["kind"]) and r["who"] != "emulated"]
+    return next(r for r in candidates if r["rule"] in (row["rule"], "own"))
 
 
-def judge(rows):
+def compare(rows):
     """Pairs rules with those of dash.js. hls.js has none of them, so it is paired with our default rule."""
-    faults = [f"{row['line']}: the line was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS]
+    faults = [f"{row['line']}: the link was {row['late_ms']:.1f} ms late" for row in rows if row["late_ms"] > LATE_MS]
     for row in rows:
         if row["who"] != "emulated" or (row["kind"] == "hls" and row["rule"] != RULES[0]):
             continue
-        real, what = original(rows, row), f"{row['line']}, {MANIFEST[row['kind']]}, {row['rule']}"
+        real, what = real_player(rows, row), f"{row['line']}, {MANIFEST[row['kind']]}, {row['rule']}"
         if not 0.5 <= row["kbps"] / real["kbps"] <= 2:
-            faults.append(f"{what}: {row['kbps']:.0f} kb/s beside {real['kbps']:.0f}")
+            faults.append(f"{what}: {row['kbps']:.0f} kb/s, the real player {real['kbps']:.0f}")
         less, more = sorted((row["stalled_s"], real["stalled_s"]))
         if more > max(2 * less, less + STALLED_S):
-            faults.append(f"{what}: stalled {row['stalled_s']:.1f} s beside {real['stalled_s']:.1f}")
+            faults.append(f"{what}: stalled {row['stalled_s']:.1f} s, the real player {real['stalled_s']:.1f}")
     return faults
 
 
@@ -212,21 +212,21 @@ def report(args, rows, faults):
         f"machine: {cpu_model()}, {os.cpu_count()} cores, Linux {os.uname().release}; load average at the end {os.getloadavg()[0]:.1f}",
         f"command: bench/players.py --seconds {args.seconds} --buffer {args.buffer}",
         f"players: hls.js {versions['hls.js']}, dash.js {versions['dashjs']}, {chromium_version()}, headless",
-        f"title: {', '.join(f'{height}p {kbps} kb/s' for height, kbps in LADDER.items())}, segments of 2 s; sound 64 kb/s",
-        f"lines: {' '.join(LINE)}; {'; '.join(f'{line}: {steps}' for line, steps in traces.items())}; players begin at {SETTLE_S} s",
+        f"title: {', '.join(f'{height}p {kbps} kb/s' for height, kbps in LADDER.items())}, segments of 2 s; audio 64 kb/s",
+        f"links: {' '.join(LINE)}; {'; '.join(f'{line}: {steps}' for line, steps in traces.items())}; players start at {SETTLE_S} s",
         "",
-        "| line | manifest | player | bitrate, kb/s | beside the real | start-up, s | stalls | stalled, s | switches | line late, p99 |",
+        "| link | manifest | player | bitrate, kb/s | ratio to the real player | start-up, s | stalls | stalled, s | switches | link late, p99 |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        real = original(rows, row)
+        real = real_player(rows, row)
         lines.append(
             f"| {row['line']} | {MANIFEST[row['kind']]} | {row['who']}, {row['rule']} | {row['kbps']:.0f} | {row['kbps'] / real['kbps']:.2f} |"
             f" {row['start_s']:.2f} | {row['stalls']} | {row['stalled_s']:.1f} | {row['switches']} | {row['late_ms']:.2f} ms |"
         )
     lines += ["", *(f"- FAILS: {fault}" for fault in faults)]
     if not faults:
-        lines.append(f"- holds: bitrates within a factor of two of the real player's, stalled seconds too or within {STALLED_S} s")
+        lines.append(f"- pass: bitrates within a factor of two of the real player's, and stalled seconds too, or within {STALLED_S} s")
     text = "\n".join(lines) + "\n"
     print(text)
     if not (args.no_save or args.only or faults):

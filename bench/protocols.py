@@ -45,10 +45,10 @@ def measure(args, port):
     found = {way: [] for way in WAYS}
     for _ in range(args.rounds):
         for way, flags in WAYS.items():
-            words = ["h2load", f"-D{args.seconds}", "--warm-up-time=1", *flags, f"https://127.0.0.1:{port}/segment"]
-            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            requests = float(re.search(r"finished in [^,]+, ([\d.]+) req/s", said)[1])
-            mean, unit = re.search(r"time for request: +\S+ +\S+ +([\d.]+)(\w+)", said).groups()
+            argv = ["h2load", f"-D{args.seconds}", "--warm-up-time=1", *flags, f"https://127.0.0.1:{port}/segment"]
+            output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+            requests = float(re.search(r"finished in [^,]+, ([\d.]+) req/s", output)[1])
+            mean, unit = re.search(r"time for request: +\S+ +\S+ +([\d.]+)(\w+)", output).groups()
             found[way].append((requests * 0.983, float(mean) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]))
     return found
 

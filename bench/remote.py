@@ -59,8 +59,8 @@ def arguments():
 class Pinned:
     """A server on core 0."""
 
-    def start(self, core, *words, **more):
-        self.process = subprocess.Popen(["taskset", "-c", core, *map(str, words)], stderr=subprocess.DEVNULL, **more)
+    def start(self, core, *argv, **more):
+        self.process = subprocess.Popen(["taskset", "-c", core, *map(str, argv)], stderr=subprocess.DEVNULL, **more)
 
     def pids(self):
         return [self.process.pid]
@@ -82,8 +82,8 @@ class Storage(Pinned):
 class Headwater(Pinned):
     def __init__(self, name, storage, flags):
         self.name = name
-        words = [run.ROOT / "target/release/headwater", "serve", f"http://{storage.host}/", "--listen", "127.0.0.1:0"]
-        self.start("0", *words, "--workers", "1", "--segment", "2s", *flags, stdout=subprocess.PIPE, text=True)
+        argv = [run.ROOT / "target/release/headwater", "serve", f"http://{storage.host}/", "--listen", "127.0.0.1:0"]
+        self.start("0", *argv, "--workers", "1", "--segment", "2s", *flags, stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().split()[-1]
 
 

@@ -64,7 +64,7 @@ def round_arguments(what):
     return parser
 
 
-# ── the films and the lists of what is asked for ─────────────────────────────────────────────
+# ── films and lists of requested paths ────────────────────────────────────────────────────
 
 
 def make_films(folder, seconds):
@@ -254,28 +254,28 @@ def discard(args, server, paths, work, _script="cycle.lua", cores="1"):
     listing = work / "targets"
     listing.write_text("".join(f"GET {server.url}{path.split('?')[0]}\n\n" for path in paths))
     before = cpu(server)
-    said = load(f"@{listing}", "max", args.seconds, args.connections, cores)["summary"]
+    summary = load(f"@{listing}", "max", args.seconds, args.connections, cores)["summary"]
     used = cpu(server) - before
     return {
-        "requests": said["requests"], "bytes": said["bytes_per_s"] * said["requests"] / said["rate_per_s"],
-        "wall_s": said["requests"] / said["rate_per_s"], "cpu_s": used,
-        "p50": f"{said['from_sent_ms']['p50']:.2f}ms", "p99": f"{said['from_sent_ms']['p99']:.2f}ms",
+        "requests": summary["requests"], "bytes": summary["bytes_per_s"] * summary["requests"] / summary["rate_per_s"],
+        "wall_s": summary["requests"] / summary["rate_per_s"], "cpu_s": used,
+        "p50": f"{summary['from_sent_ms']['p50']:.2f}ms", "p99": f"{summary['from_sent_ms']['p99']:.2f}ms",
     }  # fmt: skip
 
 
 def load(target, rate, seconds, connections, cores="1", *flags):
     """Runs `headwater load rate` and returns its JSON. Exits on any error."""
-    words = ["--rate", rate, "--threads", 1, "--duration", f"{seconds:g}s", "--connections", connections]
+    argv = ["--rate", rate, "--threads", 1, "--duration", f"{seconds:g}s", "--connections", connections]
     output = subprocess.run(
-        ["taskset", "-c", cores, *map(str, [BINARY, "load", "rate", target, *words, *flags, "--json", "-"])],
+        ["taskset", "-c", cores, *map(str, [BINARY, "load", "rate", target, *argv, *flags, "--json", "-"])],
         capture_output=True, text=True,
     )  # fmt: skip
     if output.returncode:
         sys.exit(f"{target}: {output.stderr[-2000:]}")
-    told = json.loads(output.stdout)
-    if told["summary"]["errors"]:
-        sys.exit(f"{target}: {told['summary']['errors']} errors: {told['examples']}")
-    return told
+    result = json.loads(output.stdout)
+    if result["summary"]["errors"]:
+        sys.exit(f"{target}: {result['summary']['errors']} errors: {result['examples']}")
+    return result
 
 
 def cpu(server):

@@ -67,7 +67,7 @@ def arguments():
     return parser.parse_args()
 
 
-# ── who serves it ────────────────────────────────────────────────────────────────────────────
+# ── servers ───────────────────────────────────────────────────────────────────────────────
 
 
 class Origin:
@@ -75,11 +75,11 @@ class Origin:
 
     def __init__(self, bench, *flags):
         endpoint = f"aws_endpoint_url=https://localhost:{bench.relay.port}"
-        words = [bench.args.binary, "serve", "s3://films", "--listen", "127.0.0.1:0", "--segment", "2s",
+        argv = [bench.args.binary, "serve", "s3://films", "--listen", "127.0.0.1:0", "--segment", "2s",
                  "--storage-ca", bench.certificate, "--storage-option", endpoint, *flags]  # fmt: skip
         keys = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        self.process = subprocess.Popen(list(map(str, words)), env={**os.environ, **keys}, **pipes)
+        self.process = subprocess.Popen(list(map(str, argv)), env={**os.environ, **keys}, **pipes)
         self.host = self.process.stdout.readline().removeprefix("listening on http://").strip()
         self.client = HTTPConnection(self.host)
 
@@ -172,7 +172,7 @@ class Bench:
             self.cache = None
 
 
-# ── what is measured ─────────────────────────────────────────────────────────────────────────
+# ── measurements ──────────────────────────────────────────────────────────────────────────
 
 
 def workers(bench, origin, tracks, seconds):
@@ -245,23 +245,23 @@ def connections(bench):
     for name, found in rounds.items():
         rows.append([name, *(statistics.median(one[column] for one in found) for column in columns)])
     ratio = rows[0][1] / rows[1][1]
-    expected = [(f"pooled brings {ratio:.2f} times the bytes of fresh; at least 1.24", ratio >= 1.24)]
+    expected = [(f"pooled transfers {ratio:.2f} times the bytes of fresh; target 1.24", ratio >= 1.24)]
     return "Connections", ["connections", *columns], rows, expected
 
 
 def cold(bench):
     """Measures a cold title, in a process with open connections and in a new one."""
-    columns = ["requests", "requests in turn", "ms", "waits for the storage ms", "transfer ms", "connections opened"]
+    columns = ["requests", "sequential requests", "ms", "waiting for the storage, ms", "transfer ms", "connections opened"]
     rows, expected = [], []
     kinds = [("/last.mp4", "moov last", 4), ("/first.mp4", "moov first", 4), ("/last-index.mp4", "index MP4", 2)]
     for title, what, most in kinds:
         for warm in (True, False):
             found = [cold_once(bench, title, warm) for _ in range(3)]
             row = [statistics.median(one[column] for one in found) for column in columns]
-            rows.append([what, "kept" if warm else "none yet", *row])
+            rows.append([what, "open" if warm else "none", *row])
             if warm:
                 own = row[2] - row[3] - row[4] - row[1] * bench.args.rtt_ms
-                text = f"{what}: {row[1]:g} requests in turn; at most {most}. Our own work took {own:.0f} ms beside"
+                text = f"{what}: {row[1]:g} sequential requests; at most {most}. The origin itself took {own:.0f} ms"
                 expected.append((text, row[1] <= most))
     return "A cold title of two hours, to the last byte of its first segment", ["film", "connections", *columns], rows, expected
 
@@ -285,12 +285,12 @@ def cold_once(bench, title, warm):
     transfer = sum(ended - first for _, first, ended in made) * 1000
     # Time to first byte minus a round trip is the time of the storage itself, plus the connection set-up
     # if there is no connection yet.
-    waits = sum(first - asked for asked, first, _ in made) * 1000 - len(made) * bench.args.rtt_ms
+    waits = sum(first - requested for requested, first, _ in made) * 1000 - len(made) * bench.args.rtt_ms
     turns, busy_until = 0, 0
-    for asked, _, ended in made:
-        turns += asked >= busy_until
+    for requested, _, ended in made:
+        turns += requested >= busy_until
         busy_until = max(busy_until, ended)
-    return {"requests": len(made), "requests in turn": turns, "ms": ms, "waits for the storage ms": waits,
+    return {"requests": len(made), "sequential requests": turns, "ms": ms, "waiting for the storage, ms": waits,
             "transfer ms": transfer, "connections opened": opened}  # fmt: skip
 
 
@@ -301,8 +301,8 @@ def storage_records(path, since):
         record = json.loads(line)
         if record["record"] == "storage":
             seconds = calendar.timegm(time.strptime(record["time"][:19], "%Y-%m-%dT%H:%M:%S"))
-            asked = seconds + float("0" + record["time"][19:].rstrip("Z"))
-            found.append((asked, asked + record["first_byte_us"] / 1e6, asked + record["total_us"] / 1e6))
+            requested = seconds + float("0" + record["time"][19:].rstrip("Z"))
+            found.append((requested, requested + record["first_byte_us"] / 1e6, requested + record["total_us"] / 1e6))
     return sorted(one for one in found if one[0] >= since)
 
 
@@ -327,16 +327,16 @@ def configurations(bench):
     expected = []
     for name, (least, most) in wanted.items():
         is_now = found[name]["OUT/IN"]
-        expected.append((f"{name.upper()}: {is_now:.3f} of what is read is sent; {least} to {most}", least <= is_now <= most))
+        expected.append((f"{name.upper()}: OUT/IN {is_now:.3f}; target {least} to {most}", least <= is_now <= most))
     more = found["f"]["MB/s"] / found["e"]["MB/s"]
-    expected.append((f"F brings {more:.2f} times the bytes of E; more than 1", more > 1))
+    expected.append((f"F transfers {more:.2f} times the bytes of E; target: more than 1", more > 1))
     return "Document 2's configurations", ["", *columns], rows, expected
 
 
 PARTS = {"connections": connections, "cold": cold, "configurations": configurations}
 
 
-# ── what is said of it ───────────────────────────────────────────────────────────────────────
+# ── report ────────────────────────────────────────────────────────────────────────────────
 
 
 def report(args, parts):
@@ -344,15 +344,15 @@ def report(args, parts):
     film = f"{args.film_seconds} s"
     command = f"python3 bench/storage.py --seconds {args.seconds:g} --rounds {args.rounds}"
     command += f" --only {args.only} --film-seconds {args.film_seconds}" if args.only else ""
-    lines = ["# Films in an object store", "", f"`{command}`, {cores} cores for all of it: the storage (seaweedfs, S3",
+    lines = ["# Films in object storage", "", f"`{command}`, {cores} cores shared by the storage (seaweedfs, S3",
              f"with signatures, TLS), a relay in Python that adds {args.rtt_ms:g} ms to a round trip, the origin, and",
              f"{args.clients} clients. The film is of {film}; medians over rounds where there are several."]  # fmt: skip
     failed = False
     for title, head, rows, expected in parts:
         lines += ["", f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        lines += ["| " + " | ".join(said(cell) for cell in row) + " |" for row in rows] + [""]
-        lines += [f"- {'holds' if holds else 'DOES NOT HOLD'}: {text}" for text, holds in expected]
-        failed |= not all(holds for _, holds in expected)
+        lines += ["| " + " | ".join(format_cell(cell) for cell in row) + " |" for row in rows] + [""]
+        lines += [f"- {'pass' if passed else 'FAILS'}: {text}" for text, passed in expected]
+        failed |= not all(passed for _, passed in expected)
     text = "\n".join(lines) + "\n"
     print(text)
     if not args.no_save:
@@ -362,7 +362,7 @@ def report(args, parts):
     sys.exit(1 if failed else 0)
 
 
-def said(cell):
+def format_cell(cell):
     if isinstance(cell, float):
         return f"{cell:.3f}" if cell < 10 else f"{cell:.1f}"
     return str(cell)

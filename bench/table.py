@@ -9,7 +9,7 @@ Saves the table and the raw rounds under bench/runs/, and fills the table of ben
 if a row misses its target.
 
   make bench                                        all of it, in under 15 minutes
-  python3 bench/table.py --only edges,tls           some parts, see PARTS; others of today are kept
+  python3 bench/table.py --only edges,tls           some parts, see PARTS; the other parts of today are retained
   python3 bench/table.py --rounds 3 --seconds 1     faster, with wider intervals
 """
 
@@ -52,7 +52,7 @@ def main():
             except (OSError, RuntimeError, SystemExit) as why:
                 # A part that cannot be measured does not stop the others.
                 found = [parts.missing(name, why)]
-        rows = [judge_row(row) | {"rounds": row.raw()} for row in found]
+        rows = [evaluate_row(row) | {"rounds": row.raw()} for row in found]
         for row in rows:
             print("| " + " | ".join(row["cells"]) + " |", flush=True)
         measured[name] = {"took_s": round(time.monotonic() - began, 1), "rounds": args.rounds,
@@ -77,21 +77,21 @@ def arguments():
 # ── verdicts ──────────────────────────────────────────────────────────────────────────────────
 
 
-def judge_row(row):
+def evaluate_row(row):
     if row.why:
         verdict = f"NOT MEASURED: {row.why}"
-        cells = [row.work, "", "", row.beside, "", row.asks(), verdict]
+        cells = [row.work, "", "", row.reference, "", row.show_target(), verdict]
         return {"work": row.work, "verdict": "NOT MEASURED", "cells": cells}
     ratios = row.ratios()
     middle, (low, high) = mean(ratios), interval(ratios)
-    holds = middle >= row.asked
+    passed = middle >= row.target
     shown = f"{middle:.2f} ({low:.2f}–{high:.2f})" if len(ratios) > 1 else f"{middle:.2f}"
-    verdict = "pass" if holds else "SHORT"
-    shown_verdict = verdict if row.asked else "reported"
-    if row.asked and low < row.asked < high:
+    verdict = "pass" if passed else "SHORT"
+    shown_verdict = verdict if row.target else "reported"
+    if row.target and low < row.target < high:
         shown_verdict += ", not resolved"
-    cells = [row.work, row.show(row.ours), row.show(row.theirs), row.beside, shown, row.asks(), shown_verdict]
-    return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.asked,
+    cells = [row.work, row.show(row.ours), row.show(row.theirs), row.reference, shown, row.show_target(), shown_verdict]
+    return {"work": row.work, "verdict": verdict, "ratio": middle, "interval": [low, high], "asked": row.target,
             "cells": cells}  # fmt: skip
 
 
@@ -109,20 +109,20 @@ def interval(ratios):
 
 
 def report(args, measured):
-    kept = RUNS / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-table.json"
-    if args.only and not args.no_save and kept.exists():
+    saved = RUNS / f"{time.strftime('%Y-%m-%d')}-{os.cpu_count()}-cores-table.json"
+    if args.only and not args.no_save and saved.exists():
         # Keeps the other parts of today.
-        measured = json.loads(kept.read_text())["parts"] | measured
+        measured = json.loads(saved.read_text())["parts"] | measured
     measured = {name: measured[name] for name in PARTS if name in measured}
     machine = f"{cpu_model()}, {os.cpu_count()} cores, {congestion.kernel()}; {nginx_version()}"
     table = text(args, machine, measured)
     print(f"\n{table}")
     if args.no_save:
         return
-    kept.write_text(json.dumps({"machine": machine, "parts": measured}, indent=1) + "\n")
-    kept.with_suffix(".md").write_text(f"# Benchmark table\n\n{table}")
+    saved.write_text(json.dumps({"machine": machine, "parts": measured}, indent=1) + "\n")
+    saved.with_suffix(".md").write_text(f"# Benchmark table\n\n{table}")
     readme = ROOT / "bench/README.md"
-    between = f"<!-- bench -->\n{table}\nAll rounds: [{kept.name}](runs/{kept.name}).\n<!-- end of bench -->"
+    between = f"<!-- bench -->\n{table}\nAll rounds: [{saved.name}](runs/{saved.name}).\n<!-- end of bench -->"
     filled = re.sub(r"<!-- bench -->.*<!-- end of bench -->", lambda _: between, readme.read_text(), flags=re.S)
     readme.write_text(filled)
 

@@ -37,10 +37,10 @@ def main():
     try:
         os.chmod(work, 0o755)
         nginx, url = serve(work, args)
-        words = ["load", "players", f"{url}/all.m3u8", "--viewers", str(args.viewers), "--spread", f"{args.seconds // 3}s",
+        argv = ["load", "players", f"{url}/all.m3u8", "--viewers", str(args.viewers), "--spread", f"{args.seconds // 3}s",
                  "--duration", f"{args.seconds}s", "--buffer", "12s", "--expect", "late.p99 < 50ms",
                  "--expect", "stalls = 0", "--expect", "errors = 0"]  # fmt: skip
-        done = subprocess.run([ROOT / "target/release/headwater", *words], capture_output=True, text=True)
+        done = subprocess.run([ROOT / "target/release/headwater", *argv], capture_output=True, text=True)
     finally:
         if nginx:
             nginx.terminate()

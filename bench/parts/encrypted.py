@@ -29,13 +29,13 @@ def encrypted(args, work, ended):
     kinds = {client: list(servers) for client in CLIENTS}
     found = interleave(args, kinds, lambda kind, name: CLIENTS[kind](args, servers[name], paths, work))
     rows = []
-    for name, what, asked in (("ours", "repeated", 4.0), ("ours, cold", "cold", 0)):
+    for name, what, target in (("ours", "repeated", 4.0), ("ours, cold", "cold", 0)):
         for client in CLIENTS:
             ours = found[client][name]
-            beside = row("", "", 0, GB, ours, ours)
-            known = [VOD] * len(beside.ours)
+            cached = row("", "", 0, GB, ours, ours)
+            known = [VOD] * len(cached.ours)
             work_done = f"JIT TS with AES-128, 1 MB, {what}, {client}"
-            rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", asked, beside.ours, known, GB, kept=beside.kept))
+            rows.append(Row(work_done, "nginx-vod (figure of an earlier run)", target, cached.ours, known, GB, rounds=cached.rounds))
     for name, what in (("ours", "repeated"), ("ours, paced", "repeated, with pacing like nginx")):
         of = found["wrk"]
         ready_made = "nginx, ready-made and encrypted, sendfile"

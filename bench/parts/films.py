@@ -45,9 +45,9 @@ def files(args, work, ended):
 
     rows = []
     for size, name in (("1 MB", "ours"), ("2 MB", "ours, 4 s")):
-        for client, asked in (("wrk", 2.0), ("discard", 1.0)):
+        for client, target in (("wrk", 2.0), ("discard", 1.0)):
             of = found[f"CMAF {size}", client]
-            rows.append(row(f"JIT CMAF, {size}, {client}", READY, asked, GB, of[name], of["nginx"]))
+            rows.append(row(f"JIT CMAF, {size}, {client}", READY, target, GB, of[name], of["nginx"]))
     for client in CLIENTS:
         of = found["CMAF 1 MB", client]
         paced = f"JIT CMAF, 1 MB, with pacing like nginx, {client}"
@@ -56,13 +56,13 @@ def files(args, work, ended):
         ours = rows[0 if client == "wrk" else 1]
         known = [VOD[client]] * len(ours.ours)
         rows.append(Row(f"JIT CMAF, 1 MB, {client}", "nginx-vod (figure of an earlier run)", 2.0, ours.ours, known, GB))
-    for client, asked in (("wrk", 1.2), ("discard", 0)):
+    for client, target in (("wrk", 1.2), ("discard", 0)):
         of = found["CMAF 127 KB", client]
-        rows.append(row(f"JIT CMAF, 127 KB, {client}", READY, asked, REQUESTS, of["ours"], of["nginx"]))
-    for name, what, asked in (("ours, cold", "cold", 1.0), ("ours, TS", "repeated", 2.0)):
+        rows.append(row(f"JIT CMAF, 127 KB, {client}", READY, target, REQUESTS, of["ours"], of["nginx"]))
+    for name, what, target in (("ours, cold", "cold", 1.0), ("ours, TS", "repeated", 2.0)):
         for client in CLIENTS:
             of = found["TS 1 MB", client]
-            least = asked if client == "wrk" else 0
+            least = target if client == "wrk" else 0
             rows.append(row(f"JIT TS, 1 MB, {what}, {client}", READY + " TS", least, GB, of[name], of["nginx"]))
     for kind in ("media playlist", "MPD"):
         of = found[kind, "wrk"]
@@ -107,7 +107,7 @@ def long_films(args, work, ended):
         ours = row("", "", 0, REQUESTS, found[kind]["ours"], found[kind]["ours"])
         known = [VOD_TEXTS] * len(ours.ours)
         rows.append(Row(f"{kind} of a 2-hour film, cached, wrk", "nginx-vod, cached (figure of an earlier run)", 1.5, ours.ours, known,
-                        kept=ours.kept))  # fmt: skip
+                        rounds=ours.rounds))  # fmt: skip
     return rows
 
 

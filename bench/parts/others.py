@@ -35,9 +35,9 @@ def edges(args, work, ended):
     kinds = {(kind, client): both for kind, client, _ in EDGE} | {hits: list(servers)}
     found = interleave(args, kinds, ask)
     rows = [
-        row(f"edge {kind}, {client}", "Varnish", asked, GB if "MB" in kind else REQUESTS,
+        row(f"edge {kind}, {client}", "Varnish", target, GB if "MB" in kind else REQUESTS,
             *(found[kind, client][name] for name in both))
-        for kind, client, asked in EDGE
+        for kind, client, target in EDGE
     ]  # fmt: skip
     paced = row(f"edge hit 1 MB, {PACED}, wrk", "Varnish", 0, GB, found[hits][PACED], found[hits]["Varnish"])
     return [*rows, paced]
@@ -46,11 +46,11 @@ def edges(args, work, ended):
 def testers(args, work, ended):
     nginx, url = load.serve(work)
     ended += [nginx.wait, nginx.terminate]
-    told = types.SimpleNamespace(**vars(args), rate=0)
-    ask = lambda kind, tool: load.once(tool, f"{url}/{load.SIZES[kind]}.bin", told, None, None, work / "log")
+    options = types.SimpleNamespace(**vars(args), rate=0)
+    ask = lambda kind, tool: load.once(tool, f"{url}/{load.SIZES[kind]}.bin", options, None, None, work / "log")
     found = interleave(args, {kind: ["headwater", "wrk"] for kind, _, _ in LOAD}, ask)
     rows = []
-    for kind, unit, asked in LOAD:
+    for kind, unit, target in LOAD:
         ours, theirs = ([{**f, "bytes": f["requests"] * load.SIZES[kind]} for f in found[kind][tool]] for tool in ("headwater", "wrk"))
-        rows.append(row(f"load tester, {kind}, closed loop", "wrk", asked, unit, ours, theirs))
+        rows.append(row(f"load tester, {kind}, closed loop", "wrk", target, unit, ours, theirs))
     return rows

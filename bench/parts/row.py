@@ -15,9 +15,9 @@ class Row:
     """Figures of Headwater and of the reference server, one per round."""
 
     work: str
-    beside: str
+    reference: str
     # Target ratio; 0 if the row is only reported.
-    asked: float
+    target: float
     ours: list = dataclasses.field(default_factory=list)
     theirs: list = dataclasses.field(default_factory=list)
     unit: str = REQUESTS
@@ -25,7 +25,7 @@ class Row:
     less: bool = False
     # The reason why the row was not measured.
     why: str = ""
-    kept: list = dataclasses.field(default_factory=list)
+    rounds: list = dataclasses.field(default_factory=list)
 
     def ratios(self):
         pairs = [(b, a) if self.less else (a, b) for a, b in zip(self.ours, self.theirs, strict=True)]
@@ -37,15 +37,15 @@ class Row:
                 MIB: "{:.0f} MiB"}[self.unit]  # fmt: skip
         return form.format(middle)
 
-    def asks(self):
-        return f"{self.asked:g} ×" if self.asked else "–"
+    def show_target(self):
+        return f"{self.target:g} ×" if self.target else "–"
 
     def raw(self):
-        return {"unit": self.unit, "ours": self.ours, "theirs": self.theirs, "rounds": self.kept, "why": self.why}
+        return {"unit": self.unit, "ours": self.ours, "theirs": self.theirs, "rounds": self.rounds, "why": self.why}
 
 
-def missing(work, why, beside="", asked=0):
-    return Row(work, beside, asked, why=str(why).strip().replace("\n", " ")[:200])
+def missing(work, why, reference="", target=0):
+    return Row(work, reference, target, why=str(why).strip().replace("\n", " ")[:200])
 
 
 def interleave(args, kinds, measure):
@@ -69,7 +69,7 @@ def per_cpu(figures, unit):
     return [done(f) / max(f["cpu_s"], 1 / run.TICKS) for f in figures]
 
 
-def row(work, beside, asked, unit, ours, theirs):
+def row(work, reference, target, unit, ours, theirs):
     """Makes a row from two lists of rounds."""
-    kept = [{"ours": a, "theirs": b} for a, b in zip(ours, theirs, strict=True)]
-    return Row(work, beside, asked, per_cpu(ours, unit), per_cpu(theirs, unit), unit, kept=kept)
+    rounds = [{"ours": a, "theirs": b} for a, b in zip(ours, theirs, strict=True)]
+    return Row(work, reference, target, per_cpu(ours, unit), per_cpu(theirs, unit), unit, rounds=rounds)

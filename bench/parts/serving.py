@@ -61,22 +61,22 @@ def ranges(args, work, ended):
             print(f"{name}: {why}", file=sys.stderr)
 
     most = interleave(args, {"most": list(servers)}, lambda _, name: ask(name, None, 1))["most"]
-    most = {name: sorted(f["rate_per_s"] for f in told)[len(told) // 2] for name, told in most.items()}
+    most = {name: sorted(f["rate_per_s"] for f in figures)[len(figures) // 2] for name, figures in most.items()}
     kinds = {RATE: list(servers), "80 %": list(servers)}
     found = interleave(args, kinds, lambda kind, name: ask_at(name, RATE if kind == RATE else 0.8 * most[name]))
     rows = []
-    for kind, told in found.items():
+    for kind, figures in found.items():
         what = f"{RATE}/s" if kind == RATE else f"80 % of its maximum ({', '.join(f'{n} {r:,.0f}/s' for n, r in most.items())})"
-        p999 = {name: [f["from_due_ms"]["p99.9"] for f in of] for name, of in told.items() if all(of)}
+        p999 = {name: [f["from_due_ms"]["p99.9"] for f in of] for name, of in figures.items() if all(of)}
         others = [name for name in p999 if name != "ours"]
         if not others:
             sys.exit(f"at {what} no other server completed all requests")
         # The better of the other servers is the reference.
         best = min(others, key=lambda name: sorted(p999[name])[len(p999[name]) // 2])
-        beside = f"{best} (the better of two)" if len(others) == 2 else f"{best} (the other did not complete all requests)"
-        rounds = [{"ours": a, "nginx": b, "C threads": c} for a, b, c in zip(*told.values(), strict=True)]
-        rows.append(Row(f"ranges of {RANGE}, open loop at {what}: p99.9 from the scheduled time", beside, 1.0,
-                        p999["ours"], p999[best], MS, less=True, kept=rounds))  # fmt: skip
+        reference = f"{best} (the better of two)" if len(others) == 2 else f"{best} (the other did not complete all requests)"
+        rounds = [{"ours": a, "nginx": b, "C threads": c} for a, b, c in zip(*figures.values(), strict=True)]
+        rows.append(Row(f"ranges of {RANGE}, open loop at {what}: p99.9 from the scheduled time", reference, 1.0,
+                        p999["ours"], p999[best], MS, less=True, rounds=rounds))  # fmt: skip
     return rows
 
 
@@ -125,8 +125,8 @@ def cores(args, work, ended):
     films = run.make_films(work / "films", 60)
     secret = work / "secret"
     secret.write_text(SECRET)
-    anew = ["--aes-secret", secret, "--segment-memory", "0B"]
-    kinds = {"light": ("/large-apart/.m3u8", []), "heavy": ("/large-apart/.m3u8?format=ts", anew)}
+    uncached = ["--aes-secret", secret, "--segment-memory", "0B"]
+    kinds = {"light": ("/large-apart/.m3u8", []), "heavy": ("/large-apart/.m3u8?format=ts", uncached)}
     both = {"two": {"cores": "0,1", "workers": 2}, "one": {}}
     servers, paths = {}, {}
     for kind, (master, flags) in kinds.items():
@@ -138,13 +138,13 @@ def cores(args, work, ended):
     found = interleave(args, {kind: list(both) for kind in kinds}, ask)
     light, heavy = found["light"], found["heavy"]
     a_second = [[f["bytes"] / 1e9 / f["wall_s"] for f in heavy[name]] for name in both]
-    kept = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]
+    rounds = [{"ours": a, "theirs": b} for a, b in zip(*heavy.values(), strict=True)]
     return [
         missing("1 to 2 cores, 1 MB", "the client needs a third core", "Headwater, one worker", 1.9),
         row("per CPU-second, two workers that share their cores with the client, 1 MB, discard", "Headwater, one worker", 0, GB,
             *light.values()),
         Row("1 to 2 cores, uncached TS with AES-128, 1 MB, per second, client on the same cores", "Headwater, one worker", 1.9,
-            *a_second, GB, kept=kept),
+            *a_second, GB, rounds=rounds),
         row("the same per CPU-second", "Headwater, one worker", 0, GB, *heavy.values()),
     ]  # fmt: skip
 
@@ -169,9 +169,9 @@ def slow_viewers(args, work, ended):
     of = interleave(short(args), {"": list(servers)}, lambda _, name: watched(servers[name], paths))[""]
     what = f"{VIEWERS:,} viewers at {KBPS} kb/s on one core"
     of_each = lambda key: [[f[key] for f in of[name]] for name in servers]
-    kept = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
+    rounds = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
     return [
-        Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, kept=kept),
+        Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, rounds=rounds),
         Row(f"{what}: private memory", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
     ]
 
@@ -185,13 +185,13 @@ def watched(server, paths):
     watching = slow.watch(server.url, paths, VIEWERS, KBPS, 10)
     next(watching)
     before, private = run.cpu(server), edge_beside.private_bytes(server)
-    told = next(watching)
-    told |= {"cpu_s": run.cpu(server) - before, "private_mib": private / 2**20}
+    figures = next(watching)
+    figures |= {"cpu_s": run.cpu(server) - before, "private_mib": private / 2**20}
     watching.close()
-    told["kbps_each"] = told["bytes"] * 8 / told["wall_s"] / VIEWERS / 1000
-    if told["kbps_each"] < 0.8 * KBPS:
-        raise RuntimeError(f"{server.name}: viewers got {told['kbps_each']:.0f} kb/s of {KBPS}")
+    figures["kbps_each"] = figures["bytes"] * 8 / figures["wall_s"] / VIEWERS / 1000
+    if figures["kbps_each"] < 0.8 * KBPS:
+        raise RuntimeError(f"{server.name}: viewers got {figures['kbps_each']:.0f} kb/s of {KBPS}")
     # Normalises to the same bytes, because a late viewer does not catch up.
-    told["cpu_a_second"] = told["cpu_s"] / told["wall_s"] * KBPS / told["kbps_each"]
+    figures["cpu_a_second"] = figures["cpu_s"] / figures["wall_s"] * KBPS / figures["kbps_each"]
     time.sleep(1)
-    return told
+    return figures
