@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const DOCUMENT: &str = r#"
 name = "Known"
-question = "Is what was planted found?"
+question = "Does the report find known effects?"
 found = "three times"
 rounds = 8
 sweep.kind = ["slow", "fast"]
@@ -98,9 +98,9 @@ fn sample_histogram(scale: u64) -> HistogramRecord {
     HistogramRecord { v2, times: 0.5 }
 }
 
-/// The slow arm takes three times as long as the fast one, apart from noise; `out` is 0.9 × in ×
-/// size + 5 up to the sixth of eight steps.
-fn planted_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
+/// The slow arm takes three times as long as the fast one, apart from noise; `out` is about
+/// 0.99 × in × size in the first six of eight steps, and 0.5 × in × size in the others.
+fn sample_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for round in 0..plan.rounds {
         for arm in &plan.arms {
@@ -176,7 +176,7 @@ fn assert_near(found: &Value, wanted: f64) {
 #[test]
 fn a_report_finds_the_effects_in_its_records() {
     let plan = parse_plan(DOCUMENT);
-    let (report, json) = create_report(&plan, &planted_records(&plan, 1.0));
+    let (report, json) = create_report(&plan, &sample_records(&plan, 1.0));
     // For visual inspection.
     let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
     std::fs::write(page, report.html()).unwrap();
@@ -205,7 +205,8 @@ fn a_report_finds_the_effects_in_its_records() {
     let fit = &find_plot(&json, "linear fit")["panels"][0]["table"]["rows"];
     for row in fit.as_array().unwrap() {
         let cell = |n: usize| serde_json::from_str::<Value>(row[n].as_str().unwrap()).unwrap();
-        // Two sizes of six steps in eight rounds; the knee of the smaller one's seventh.
+        // Two losses, two sizes and eight rounds, each with six steps below the knee and two beyond it.
+        // The first knee is the seventh step of size 1.
         assert_eq!(
             (row[1].as_str().unwrap(), row[7].as_str().unwrap()),
             ("192", "64"),
@@ -216,7 +217,7 @@ fn a_report_finds_the_effects_in_its_records() {
         assert_near(&cell(6), 700.0);
     }
     let percentiles = &find_plot(&json, "by percentile")["panels"][0]["table"]["rows"];
-    // fast: the median of 10, 20, … 10000, halved; two sizes in panels of their own.
+    // The median of 10, 20, … 10000 is halved for the fast arm. Each size has its own panel.
     assert_eq!(
         (percentiles[0][0].as_str(), percentiles[0][1].as_str()),
         (Some("slow"), Some("8000"))
@@ -238,7 +239,7 @@ fn every_arm_and_every_discarded_run_is_reported_and_html_is_escaped() {
         .replace("\"Known\"", &format!("'{hostile}'"))
         .replace("\"slow\"", &format!("'{hostile}'"));
     let plan = parse_plan(&text);
-    let mut records = planted_records(&plan, 1.0);
+    let mut records = sample_records(&plan, 1.0);
     records[3].discard_reason = Some(hostile.into());
     records[4].histograms.insert(
         "latency".into(),
@@ -280,7 +281,7 @@ fn the_first_lines_explain_the_verdict() {
         let values = [("seconds".to_owned(), 1.0 + 0.01 * f64::from(record.round))].into();
         RunRecord { values, ..record }
     };
-    let records: Vec<RunRecord> = planted_records(&plan, 1.0).into_iter().map(flat).collect();
+    let records: Vec<RunRecord> = sample_records(&plan, 1.0).into_iter().map(flat).collect();
     let (report, json) = create_report(&plan, &records);
     assert_eq!(report.finding.outcome, FindingOutcome::NotReproduced);
     assert!(report.failed());
@@ -307,7 +308,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
     let folder = |name: &str, slower: f64, cores| ResultSet {
         name: name.into(),
         plan: plan.clone(),
-        records: planted_records(&plan, slower),
+        records: sample_records(&plan, slower),
         machines: vec![MachineDescription {
             cores,
             ..MachineDescription::default()
@@ -343,7 +344,7 @@ fn changes_beyond_noise_are_marked_and_others_are_not() {
 fn plots_are_suggested_by_default() {
     let text = DOCUMENT.split("[[plot]]").next().unwrap();
     let plan = parse_plan(text);
-    let report = ExperimentReport::new(&plan, text, &planted_records(&plan, 1.0), Vec::new());
+    let report = ExperimentReport::new(&plan, text, &sample_records(&plan, 1.0), Vec::new());
     let titles: Vec<&str> = report
         .plots
         .iter()
@@ -374,7 +375,7 @@ fn many_runs_make_a_small_page() {
         .replace("[1, 2]", &format!("[{}]", values.join(",")))
         .replace("rounds = 8", "rounds = 3");
     let plan = parse_plan(&text);
-    let records = planted_records(&plan, 1.0);
+    let records = sample_records(&plan, 1.0);
     assert!(records.len() > 250);
     let (report, _) = create_report(&plan, &records);
     let html = report.html();
@@ -385,7 +386,7 @@ fn many_runs_make_a_small_page() {
 #[test]
 fn arms_that_only_records_have_are_reported() {
     let plan = parse_plan(DOCUMENT);
-    let mut records = planted_records(&plan, 1.0);
+    let mut records = sample_records(&plan, 1.0);
     let arm: Arm = [("kind".to_owned(), "third".to_owned())].into();
     records[0].arm = arm.clone();
     let (report, _) = create_report(&plan, &records);

@@ -31,7 +31,7 @@ pub(super) const FLOWS: [FlowField; 2] = [
 ];
 
 impl FlowField {
-    /// Returns the number of a text that is written as [`format_in_unit`] would write it.
+    /// Parses a text in the form that [`format_in_unit`] writes; `None` for any other form.
     pub(super) fn plain(&self, text: &str) -> Option<u64> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at_checked(digits)?;

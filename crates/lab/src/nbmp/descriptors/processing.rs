@@ -191,7 +191,7 @@ static PARAMETER: &[DescriptorField] = &[
     define_field("description", May, Text),
     define_field("conditions", May, List(&Integer, 0)),
     define_field("exclusions", May, List(&Integer, 0)),
-    // Checked by datatype: `cross_field_checks::check_parameter`.
+    // `cross_field_checks::check_parameter` checks this by its datatype.
     define_field("values", May, List(&Object(&VALUE), 1)),
     define_field("schema", May, List(&Any, 0)),
 ];
