@@ -5,7 +5,7 @@ use crate::{Random, quantile};
 /// Number of resamples.
 const RESAMPLES: usize = 4000;
 /// Minimum number of values for an interval.
-const LEAST: usize = 3;
+const VALUES_MIN: usize = 3;
 
 /// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,48 +16,48 @@ pub struct ConfidenceInterval {
     pub high: f64,
 }
 
-/// Returns the percentile interval of a statistic (Efron 1979). Each value represents one round:
-/// reduce dependent measurements to one value first. The interval of few values is slightly too
-/// narrow (the tests simulate it). Returns `None` below three values.
+/// Returns the percentile interval of a statistic (Efron 1979); `None` below three values. Values
+/// must be independent: reduce the measurements of one round to one value first. The interval of
+/// few values is slightly too narrow (the tests simulate it).
 pub fn bootstrap_interval(
     values: &[f64],
-    quantity: impl Fn(&[f64]) -> f64,
+    statistic: impl Fn(&[f64]) -> f64,
     seed: u64,
 ) -> Option<ConfidenceInterval> {
-    if values.len() < LEAST {
+    if values.len() < VALUES_MIN {
         return None;
     }
     let mut random = Random::new(seed);
     let mut drawn = vec![0.0; values.len()];
-    let quantities: Vec<f64> = (0..RESAMPLES)
+    let resampled: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             draw_resample(values, &mut drawn, &mut random);
-            quantity(&drawn)
+            statistic(&drawn)
         })
         .collect();
-    Some(percentile_interval(&quantities))
+    Some(percentile_interval(&resampled))
 }
 
 /// Returns the interval of the difference of two samples, resampled independently.
 pub(crate) fn difference_interval(
     a: &[f64],
     b: &[f64],
-    quantity: impl Fn(&[f64]) -> f64,
+    statistic: impl Fn(&[f64]) -> f64,
     seed: u64,
 ) -> Option<ConfidenceInterval> {
-    if a.len() < LEAST || b.len() < LEAST {
+    if a.len() < VALUES_MIN || b.len() < VALUES_MIN {
         return None;
     }
     let mut random = Random::new(seed);
     let (mut of_a, mut of_b) = (vec![0.0; a.len()], vec![0.0; b.len()]);
-    let quantities: Vec<f64> = (0..RESAMPLES)
+    let resampled: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             draw_resample(a, &mut of_a, &mut random);
             draw_resample(b, &mut of_b, &mut random);
-            quantity(&of_a) - quantity(&of_b)
+            statistic(&of_a) - statistic(&of_b)
         })
         .collect();
-    Some(percentile_interval(&quantities))
+    Some(percentile_interval(&resampled))
 }
 
 /// Draws with replacement.
@@ -68,10 +68,10 @@ fn draw_resample(values: &[f64], drawn: &mut [f64], random: &mut Random) {
     }
 }
 
-fn percentile_interval(quantities: &[f64]) -> ConfidenceInterval {
+fn percentile_interval(resampled: &[f64]) -> ConfidenceInterval {
     ConfidenceInterval {
-        low: quantile(quantities, 0.025),
-        high: quantile(quantities, 0.975),
+        low: quantile(resampled, 0.025),
+        high: quantile(resampled, 0.975),
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_cover_as_they_say() {
+    fn intervals_contain_the_truth_as_often_as_declared() {
         let few = measure_coverage(10, 200, draw_normal, 10.0);
         assert!((0.85..0.97).contains(&few), "{few}");
         let many = measure_coverage(40, 200, draw_normal, 10.0);

@@ -5,8 +5,9 @@ const SHARE_MIN: f64 = 0.98;
 /// Maximum latency tail below the knee, relative to the first point.
 const TAIL_FACTOR_MAX: f64 = 3.0;
 
-/// Returns the first point (offered, achieved, latency tail), in order of increasing load, with
-/// less than 98 % of the offered load achieved, or a tail above three times the first one.
+/// Returns the first point at which the server no longer keeps up. It achieves less than 98 % of
+/// the offered load there, or its latency tail exceeds three times that of the first point. Points
+/// are (offered, achieved, latency tail), in order of increasing load.
 pub fn find_knee(points: impl IntoIterator<Item = (f64, f64, f64)>) -> Option<usize> {
     let mut base = None;
     points.into_iter().position(|(offered, achieved, tail)| {

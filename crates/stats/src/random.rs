@@ -10,28 +10,30 @@ impl Random {
         Random(seed)
     }
 
-    /// Creates the stream of a seed's `n`th decision.
+    /// Creates the stream of decision `n`, so that decisions with one seed are independent of their
+    /// order.
     pub fn of(seed: u64, n: u64) -> Random {
         Random(mix_bits(seed ^ mix_bits(n)))
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix_bits(self.0)
     }
 
-    /// Uniform below `bound` (to one part in 2^64/bound); 0 if the bound is 0.
+    /// Returns a uniform number below `bound`; 0 if the bound is 0. The bias is at most `bound` /
+    /// 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Exponential with mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }

@@ -1,20 +1,22 @@
-//! Ratios of two measured arrangements.
+//! Ratios between the measurements of two configurations.
 
 use crate::bootstrap::difference_interval;
 use crate::{ConfidenceInterval, bootstrap_interval, mean, median};
 
-/// A ratio over rounds: disturbances of a round affect both values and cancel.
+/// The ratio of two quantities measured in the same rounds. A disturbance of a round affects both
+/// of its values and cancels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairedRatio {
     /// Ratio of each round, in order.
     pub rounds: Vec<f64>,
-    /// Median.
+    /// Median of the ratios.
     pub median: f64,
-    /// Geometric mean.
+    /// Geometric mean of the ratios.
     pub geometric: f64,
     /// 95 % bootstrap interval of `geometric`, over rounds; none with fewer than three.
     pub interval: Option<ConfidenceInterval>,
-    /// Ratio of the means: appropriate if the sum is the cost.
+    /// Ratio of the means. Use it if the cost is the sum of the values, not that of a typical
+    /// round.
     pub of_means: f64,
 }
 
@@ -22,8 +24,8 @@ impl PairedRatio {
     /// Divides `a[k]` by `b[k]`, both measured in round `k`. Returns `None` without rounds, or
     /// unless all values are positive.
     pub fn from_pairs(a: &[f64], b: &[f64], seed: u64) -> Option<PairedRatio> {
-        let sound = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
-        if a.is_empty() || a.len() != b.len() || !sound(a) || !sound(b) {
+        let are_positive = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
+        if a.is_empty() || a.len() != b.len() || !are_positive(a) || !are_positive(b) {
             return None;
         }
         let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect();
@@ -39,15 +41,15 @@ impl PairedRatio {
 }
 
 /// Returns the ratio of the geometric means of two samples that were not measured in the same
-/// rounds, with a 95 % bootstrap interval (each side resampled independently). Returns `None`
-/// unless both sides have only positive values; no interval below three values of a side.
+/// rounds. The 95 % bootstrap interval resamples each side independently, and is `None` below three
+/// values of a side. Returns `None` unless both sides have only positive values.
 pub fn unpaired_ratio(
     a: &[f64],
     b: &[f64],
     seed: u64,
 ) -> Option<(f64, Option<ConfidenceInterval>)> {
-    let sound = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
-    if a.is_empty() || b.is_empty() || !sound(a) || !sound(b) {
+    let are_positive = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
+    if a.is_empty() || b.is_empty() || !are_positive(a) || !are_positive(b) {
         return None;
     }
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
@@ -65,7 +67,7 @@ mod tests {
     use crate::Random;
 
     #[test]
-    fn what_slows_a_round_cancels() {
+    fn a_disturbed_round_does_not_change_the_ratio() {
         let b = [1.0, 5.0, 0.3, 20.0];
         let a = b.map(|value| value * 1.5);
         let ratio = PairedRatio::from_pairs(&a, &b, 1).unwrap();
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_no_ratio() {
+    fn values_that_cannot_be_compared_have_no_ratio() {
         let none: [(&[f64], &[f64]); 4] = [
             (&[], &[]),
             (&[1.0], &[1.0, 2.0]),
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn days_apart_are_compared_with_their_noise() {
+    fn unpaired_samples_are_compared_with_their_noise() {
         // The truth is 1.25 and values vary by a tenth: most intervals contain it, and exclude 1.
         let found = |seed, factor: f64| {
             let mut random = Random::of(9, seed);
