@@ -3,7 +3,7 @@
 //! `hot JOB HOURS TIMES` prints nothing; `bench/callgrind.py` counts its instructions. `hot JOB
 //! HOURS TIMES ms` prints the median in milliseconds for `bench/table.py`. `JOBS` lists the jobs.
 
-// The muxer of the tests refers to its crate by these names.
+// The test muxer, which is included by its path, refers to its crate by these names.
 use media::codec::Codec;
 use media::index::{Index, Indexer};
 use media::manifest::dash::{self, SegmentAddressing};

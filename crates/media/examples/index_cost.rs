@@ -1,9 +1,9 @@
-//! Measures the cost of an index for large generated films: milliseconds to build it, and bytes per
-//! sample to keep it.
+//! Measures the cost of an index for large generated films: milliseconds to build it, and bytes of
+//! memory per sample.
 //!
 //! Run it with `cargo run --release -p media --example index_cost`.
 
-// The muxer of the tests refers to its crate by these names.
+// The test muxer, which is included by its path, refers to its crate by these names.
 use media::index::{Index, Indexer};
 use media::{bytes, index};
 use std::time::Instant;
@@ -23,7 +23,7 @@ fn main() {
     println!("| film | samples | moov, bytes | ms | index, bytes | bytes a sample |");
     println!("|---|---|---|---|---|---|");
     let hour = 3600;
-    print_cost("2 hours, 24 fps and sound", || {
+    print_cost("2 hours, 24 fps and audio", || {
         mux_interleaved(&[video_track(2 * hour * 24, 512), audio_track(337_500)])
     });
     print_cost("2 hours, fragments of 2 s", || {
@@ -32,10 +32,10 @@ fn main() {
     print_cost("2 hours, variable frame rate", || {
         mux_interleaved(&[variable_rate_track(2 * hour * 24), audio_track(337_500)])
     });
-    print_cost("2 hours, sound only", || {
+    print_cost("2 hours, audio only", || {
         mux_interleaved(&[audio_track(337_500)])
     });
-    print_cost("2 hours, every sample its own chunk", || {
+    print_cost("2 hours, one sample per chunk", || {
         mux_scattered(&[video_track(2 * hour * 24, 512), audio_track(337_500)])
     });
     print_cost("10 million samples", || {
@@ -68,7 +68,7 @@ fn heap_bytes_and_samples(index: &Index) -> (usize, u32) {
     (index.heap_bytes(), samples)
 }
 
-/// Includes the reads: bytes are copied as from a warm file.
+/// Includes the reads: each range is copied, as from a file in the page cache.
 fn index_muxed(muxed: &MuxedFile) -> media::Result<Index> {
     let mut indexer = Indexer::new(muxed.len());
     while let Some(range) = indexer.needed_range() {

@@ -5,7 +5,7 @@ use std::fmt;
 /// Result of every function that reads media.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The reason why a file cannot be packaged. The file is always at fault, never the reader.
+/// The reason why a file cannot be packaged. The file is at fault, not this crate or its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Class of the error.

@@ -160,7 +160,7 @@ pub(crate) fn any_title() -> impl Strategy<Value = Vec<Arc<Index>>> {
     let videos = proptest::collection::vec(any_video(), 0..4);
     let audios = proptest::collection::vec(any_audio(), 0..3);
     (videos, audios, any::<bool>())
-        .prop_filter("a track at least", |(v, a, _)| {
+        .prop_filter("at least one track", |(v, a, _)| {
             !v.is_empty() || !a.is_empty()
         })
         .prop_map(|(videos, audios, together)| {

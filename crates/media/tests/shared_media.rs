@@ -13,7 +13,7 @@ fn index_shared_file(name: &str) -> Option<media::Result<Index>> {
         .map(|folder| folder.join("shared/media").join(name))
         .find_map(|path| std::fs::read(path).ok());
     if found.is_none() {
-        println!("SKIPPED: shared/media/{name} is not there");
+        println!("SKIPPED: shared/media/{name} is missing");
     }
     found.map(|bytes| index_bytes(&bytes))
 }

@@ -42,7 +42,7 @@ pub fn find_location(dref: &Mp4Box<'_>, index: u16) -> Result<MediaLocation> {
     }
     let name = match &entry.name {
         b"url " => split_at_nul(reader.remaining()).0,
-        // A URN comes first, which cannot be resolved, and then its location.
+        // The name comes first, a URN that cannot be resolved. The location follows.
         b"urn " => split_at_nul(split_at_nul(reader.remaining()).1).0,
         other => {
             let message = format!(

@@ -3,7 +3,7 @@
 use crate::bytes::ByteReader;
 use crate::error::Result;
 
-/// The specification that a file declares to follow.
+/// File type: the specification that the file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ftyp {
     /// `major_brand`.

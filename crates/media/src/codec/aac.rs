@@ -72,7 +72,8 @@ fn build_mp3_codec(entry: &AudioSampleEntry<'_>, esds: &[u8]) -> Result<Codec> {
 
 fn build_aac_codec(entry: &AudioSampleEntry<'_>, body: &[u8], esds: Esds<'_>) -> Result<Codec> {
     let asc = AudioSpecificConfig::parse(esds.decoder_specific_info)?;
-    // Implicit signalling: only a doubled rate in the entry reveals the SBR that decoders find.
+    // Implicit signalling: the only sign of SBR is that the entry declares twice the rate of the
+    // core.
     let doubled = !asc.sbr_is_signalled && entry.sample_rate == asc.core_sample_rate * 2;
     let implicit = (doubled && asc.object_type == 2).then_some(entry.sample_rate);
     let sbr_rate = asc.sbr_sample_rate.or(implicit);

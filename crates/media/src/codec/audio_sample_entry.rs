@@ -50,7 +50,8 @@ impl<'a> AudioSampleEntry<'a> {
     }
 
     /// Reads version 1. QuickTime's version 1 has four more numbers. ISO's `AudioSampleEntryV1` has
-    /// the same version, but a `srat` box instead; only the bytes that follow distinguish them.
+    /// the same version number, but a `srat` box in place of the numbers. The following bytes show
+    /// which one it is.
     fn read_version_1(&mut self, rest: &'a [u8]) -> Result<()> {
         let iso = ChildBoxes::parse(rest);
         if let Ok(iso) = iso
@@ -66,7 +67,7 @@ impl<'a> AudioSampleEntry<'a> {
             return Ok(());
         }
         let mut reader = ByteReader::new(rest);
-        reader.skip(16); // samples a packet, bytes a packet, a frame, a sample
+        reader.skip(16); // samples per packet; bytes per packet, frame and sample
         reader.check_complete()?;
         self.read_quicktime(reader.remaining())
     }

@@ -102,7 +102,7 @@ pub fn parse_sps(nal: &[u8]) -> Option<SequenceParameters> {
     (!bits.is_past_end()).then_some(sps)
 }
 
-/// Subtracts `crop` from `size`; `None` if the result is no picture dimension.
+/// Subtracts `crop` from `size`; `None` if the result is not a valid picture dimension.
 pub fn crop_dimension(size: u64, crop: u64) -> Option<u32> {
     let left = size.checked_sub(crop)?;
     (1..=65_536).contains(&left).then_some(left as u32)

@@ -47,11 +47,11 @@ fn read_codec_string(reader: &mut ByteReader<'_>, code: [u8; 4]) -> Result<Strin
         "{}.{space}{idc}.{compatibility:X}.{tier}{level}",
         format_fourcc(code)
     );
-    let kept = constraints
+    let used_len = constraints
         .iter()
         .rposition(|byte| *byte != 0)
         .map_or(0, |last| last + 1);
-    for byte in constraints.iter().take(kept) {
+    for byte in constraints.iter().take(used_len) {
         let _ = write!(string, ".{byte:X}");
     }
     Ok(string)

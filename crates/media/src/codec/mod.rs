@@ -115,7 +115,8 @@ pub struct AudioFormat {
     pub audio_specific_config: Vec<u8>,
 }
 
-/// Audio codings by framing, which decides groups, TS and packed audio.
+/// Audio codings, distinguished by their framing. The coding decides the audio group of a
+/// rendition, and whether it can be sent in a transport stream or as packed audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AudioCoding {
     /// AAC of any profile.
@@ -195,7 +196,7 @@ impl Codec {
 /// Builds the codec of a video entry.
 ///
 /// `sps` comes from the decoder configuration. The entry's own boxes override it, except for the
-/// size: parameter sets know the decoded pictures.
+/// size, which is exact only in the parameter sets.
 fn build_video_codec(
     entry: &VisualSampleEntry<'_>,
     string: String,

@@ -32,15 +32,15 @@ fn read_codec_string(body: &[u8], code: [u8; 4]) -> Result<String> {
         return Err(Error::malformed("the vvcC box is truncated"));
     }
     let mut string = format!("{}.{profile}.{tier}{level}", format_fourcc(code));
-    let kept = constraints
+    let used_len = constraints
         .iter()
         .rposition(|byte| *byte != 0)
         .map_or(0, |last| last + 1);
-    if let Some(kept) = constraints.get(..kept)
-        && !kept.is_empty()
+    if let Some(used_bytes) = constraints.get(..used_len)
+        && !used_bytes.is_empty()
     {
         string += ".C";
-        string += &encode_base32(kept);
+        string += &encode_base32(used_bytes);
     }
     Ok(string)
 }

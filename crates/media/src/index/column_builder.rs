@@ -71,7 +71,8 @@ impl ColumnBuilder {
         (self.len, self.values) = (len, ColumnValues::Single(values));
     }
 
-    /// Takes the values out as single values. `room` is reserved if they must be converted.
+    /// Removes the values and returns them as a list. If they must be expanded, reserves memory for
+    /// `room` values.
     fn take_single_values(&mut self, room: usize) -> Vec<u32> {
         if let ColumnValues::Single(each) = &mut self.values {
             return std::mem::take(each);
@@ -81,7 +82,7 @@ impl ColumnBuilder {
         each
     }
 
-    /// Appends all values to `each`.
+    /// Appends all values, with runs expanded, to `each`.
     fn append_expanded(&self, each: &mut Vec<u32>) {
         match &self.values {
             ColumnValues::Runs(runs) => {

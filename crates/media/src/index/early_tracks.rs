@@ -6,7 +6,7 @@
 
 use super::fingerprint::{FingerprintHasher, IncrementalHash};
 use super::source_record::SourceRecord;
-use super::track::{MediaSource, TRACKS_MAX, TrakOutcome, add_locations, read_trak};
+use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, add_locations, read_trak};
 use super::track_draft::TrackDraft;
 use crate::bmff::dref::MediaLocation;
 use crate::bmff::stsz::SampleSizes;
@@ -107,7 +107,7 @@ impl EarlyTracks {
     }
 
     /// Takes the track whose box is at offset `at`, if its media is in `source`.
-    pub fn take_track(&mut self, at: u64, source: &MediaSource) -> Option<Box<TrackDraft>> {
+    pub fn take_track(&mut self, at: u64, source: &MediaFile) -> Option<Box<TrackDraft>> {
         let is = |ready: &EarlyTrack| ready.offset == at && ready.location == source.location;
         let found = self.tracks.iter().position(is)?;
         let mut draft = self.tracks.swap_remove(found).draft;
@@ -123,11 +123,9 @@ impl EarlyTracks {
             return Ok(None);
         };
         let source = match location {
-            MediaLocation::SameFile => {
-                MediaSource::same_file(self.file_len, self.moov_range.clone())
-            }
+            MediaLocation::SameFile => MediaFile::same_file(self.file_len, self.moov_range.clone()),
             MediaLocation::External(_) if lists_sample_sizes(trak) => {
-                MediaSource::external_file(location.clone(), u64::MAX)
+                MediaFile::external_file(location.clone(), u64::MAX)
             }
             MediaLocation::External(_) => return Ok(None),
         };
@@ -143,8 +141,9 @@ impl EarlyTracks {
 
     /// Starts the hash that the final parse needs.
     ///
-    /// Media in the same file needs the hash of the whole `moov`. An index MP4 needs the bytes
-    /// before its source record, which usually has no notes.
+    /// If the media is in the same file, that is the hash of the whole `moov`. For an index MP4 it
+    /// is the hash of the tables before the source record, whose length is predicted as if it had
+    /// no notes.
     fn start_hash(&self, location: &MediaLocation, moov: &[u8]) -> Option<IncrementalHash> {
         let len = usize::try_from(self.moov_range.end - self.moov_range.start).ok()?;
         if *location == MediaLocation::SameFile {
@@ -227,7 +226,7 @@ mod tests {
             assert_eq!(early_tracks.tracks.len(), tracks, "{bytes} bytes");
         }
         let source = |name: &str, len| {
-            MediaSource::external_file(MediaLocation::External(name.to_owned()), len)
+            MediaFile::external_file(MediaLocation::External(name.to_owned()), len)
         };
         assert!(
             early_tracks

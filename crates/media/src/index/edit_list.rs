@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::time::Time;
 use std::ops::Range;
 
-/// Audio kept before the start of the edit, in milliseconds, so that decoders settle.
+/// Audio before the start of the edit that is served too, in milliseconds, so that decoders settle.
 const PRE_ROLL_MS: i64 = 250;
 /// Normal speed as a 16.16 number.
 const NORMAL_RATE: u32 = 0x0001_0000;
@@ -75,7 +75,7 @@ pub(super) fn resolve_edit_list(
         check_edit(edit)?;
         if (edit.media_time - end).abs() > window.rounding_slack {
             return Err(unsupported_edit_error(
-                "the edit list shows several stretches of the media",
+                "the edit list presents several ranges of the media",
             ));
         }
         let length = ticks(edit.duration);
@@ -88,7 +88,7 @@ pub(super) fn resolve_edit_list(
 fn check_edit(edit: &EditListEntry) -> Result<()> {
     if edit.media_time == -1 {
         return Err(unsupported_edit_error(
-            "the edit list has a gap between stretches of the media",
+            "the edit list has a gap between two ranges of the media",
         ));
     }
     if edit.media_time < 0 {
@@ -102,7 +102,7 @@ fn check_edit(edit: &EditListEntry) -> Result<()> {
 }
 
 fn unsupported_edit_error(message: &str) -> Error {
-    Error::unsupported(format!("{message}: export the film without edits")).in_box(*b"elst")
+    Error::unsupported(format!("{message}; export the film without edits")).in_box(*b"elst")
 }
 
 /// Maximum time in ticks. Sums of a few such times fit in 64 bits.
@@ -278,12 +278,9 @@ mod tests {
         for (edits, word) in [
             (
                 vec![new_edit(100, 0), new_edit(100, 9600)],
-                "several stretches",
+                "several ranges",
             ),
-            (
-                vec![new_edit(100, 0), new_edit(100, 0)],
-                "several stretches",
-            ),
+            (vec![new_edit(100, 0), new_edit(100, 0)], "several ranges"),
             (
                 vec![new_edit(100, 0), new_edit(100, -1), new_edit(100, 4800)],
                 "gap between",
@@ -324,7 +321,8 @@ mod tests {
         }
     }
 
-    /// Kept samples (identified by their sizes), presentation offset, and time of the first sample.
+    /// Samples that the edit list keeps (identified by their sizes), presentation offset, and time
+    /// of the first sample.
     fn kept_samples(track: MuxTrack) -> (Range<u32>, i64, i64) {
         let index =
             index_bytes(&mux_progressive(&[track], &ProgressiveLayout::default()).to_bytes())

@@ -3,7 +3,7 @@
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
 use super::movie_draft::MovieDraft;
-use super::track::{MediaSource, add_locations};
+use super::track::{MediaFile, add_locations};
 use super::{Index, MediaVersion, SourceRecord};
 use crate::bmff::dref::MediaLocation;
 use crate::bmff::{BoxIterator, Mp4Box};
@@ -40,7 +40,7 @@ impl ExternalReferences {
     ) -> Result<Option<ExternalReferences>> {
         let mut locations = Vec::new();
         for child in BoxIterator::new(moov.body, moov.body_offset()) {
-            // The parser of the tracks reports this error.
+            // Ignores the error: parsing the tracks reports it again.
             let Ok(child) = child else { break };
             if child.name == *b"trak" {
                 add_locations(&child, &mut locations)
@@ -86,8 +86,8 @@ impl ExternalReferences {
     /// Length of the media at the time of indexing, in bytes, if it is recorded.
     ///
     /// The index of [`ExternalReferences::build_index`] then has the fingerprint of the media file.
-    /// Without a record, its fingerprint is a hash of the index MP4, which does not cover the
-    /// media.
+    /// Without a record, its fingerprint is a hash of the index MP4, which does not change when the
+    /// media changes.
     pub fn recorded_media_len(&self) -> Option<u64> {
         self.source_record.as_ref().map(|mark| mark.file_len)
     }
@@ -120,9 +120,9 @@ impl ExternalReferences {
         let moov = Mp4Box::parse_first(self.moov_bytes(), self.moov_offset)?;
         let source = match self.locations.get(n) {
             None | Some(MediaLocation::SameFile) => {
-                MediaSource::same_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
+                MediaFile::same_file(len, moov.offset..moov.offset + moov.bytes.len() as u64)
             }
-            Some(named) => MediaSource::external_file(named.clone(), len),
+            Some(named) => MediaFile::external_file(named.clone(), len),
         };
         let mut notes = Vec::new();
         let movie = MovieDraft::parse(

@@ -5,7 +5,7 @@ use super::external_references::ExternalReferences;
 use super::fingerprint::FingerprintHasher;
 use super::fragment::read_moof;
 use super::movie_draft::MovieDraft;
-use super::track::MediaSource;
+use super::track::MediaFile;
 use super::{Index, IndexNote};
 use crate::bmff::{BoxHeader, Mp4Box, ftyp::Ftyp};
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
@@ -273,7 +273,7 @@ impl Indexer {
             return self.handle_short_header(left);
         };
         if self.is_zero_padding(&header) {
-            self.add_note("zero bytes after the last box are passed over");
+            self.add_note("zero bytes after the last box are ignored");
             return Ok(ParseStep::Done);
         }
         self.check_box_header(&header, left)?;
@@ -304,7 +304,7 @@ impl Indexer {
             let message = "the file ends within a box header";
             return Err(Error::new(ErrorKind::Truncated, message).at_byte(self.next_box_offset));
         }
-        self.add_note("bytes after the last box are passed over");
+        self.add_note("bytes after the last box are ignored");
         Ok(ParseStep::Done)
     }
 
@@ -407,13 +407,13 @@ impl Indexer {
                     None => self.fingerprint_hasher.add_box(found.offset, found.bytes),
                 }
                 let moov_range = found.offset..found.offset + found.bytes.len() as u64;
-                let source = MediaSource::same_file(self.file_len, moov_range);
+                let source = MediaFile::same_file(self.file_len, moov_range);
                 let (is_quicktime, notes) = (self.is_quicktime, &mut self.notes);
                 let movie =
                     MovieDraft::parse(&found, is_quicktime, &source, &mut early_tracks, notes)?;
                 self.movie = Some(movie);
             }
-            b"moov" => self.add_note("a second moov box is passed over"),
+            b"moov" => self.add_note("a second moov box is ignored"),
             _ => {
                 self.fingerprint_hasher.add_box(found.offset, found.bytes);
                 self.last_moof_bytes = found.bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! Broken files, each with the expected error kind and words of its message.
+//! Broken files, each with the expected error kind and parts of its message.
 
 mod anywhere;
 mod pieces;

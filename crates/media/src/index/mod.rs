@@ -49,7 +49,7 @@ pub struct Index {
     /// Version of the media, if the caller knows it. An index MP4 stores it, so that replaced media
     /// of the same length is detected.
     pub media_version: Option<MediaVersion>,
-    /// Findings that may trouble a player, for reports.
+    /// Properties of the file that may cause problems in players, for reports.
     pub notes: Vec<IndexNote>,
 }
 
@@ -85,13 +85,13 @@ pub struct Track {
     /// positive for a late start.
     pub presentation_offset: i64,
     /// End of the presentation according to the edit list, in ticks; `None` means the last sample.
-    /// Segments contain whole samples anyway.
+    /// Segments contain whole samples, so the last one may end later.
     pub presentation_end: Option<i64>,
     /// Rotation and mirroring of the picture (the matrix of `tkhd`), as phones write it.
     pub matrix: [i32; 9],
 }
 
-/// A legal but unfortunate property of a file.
+/// A legal property of a file that may cause problems in players.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexNote {
     /// `track_ID` of the track; 0 for the whole file.

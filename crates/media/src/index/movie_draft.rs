@@ -2,7 +2,7 @@
 //! fragments.
 
 use super::early_tracks::EarlyTracks;
-use super::track::{MediaSource, TRACKS_MAX, TrakOutcome, read_trak};
+use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
 use super::track_draft::TrackDraft;
 use super::{IndexNote, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
@@ -34,7 +34,7 @@ impl MovieDraft {
     pub fn parse(
         moov: &Mp4Box<'_>,
         is_quicktime: bool,
-        source: &MediaSource,
+        source: &MediaFile,
         early_tracks: &mut EarlyTracks,
         notes: &mut Vec<IndexNote>,
     ) -> Result<MovieDraft> {
@@ -71,7 +71,7 @@ impl MovieDraft {
         &mut self,
         trak: &Mp4Box<'_>,
         is_quicktime: bool,
-        source: &MediaSource,
+        source: &MediaFile,
         early_tracks: &mut EarlyTracks,
         notes: &mut Vec<IndexNote>,
     ) -> Result<()> {

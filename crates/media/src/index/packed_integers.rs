@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Samples between two absolute times or offsets, if they are packed one by one.
+/// Number of values between two stored absolute times or offsets, if values are stored one by one.
 pub(super) const SAMPLES_PER_BLOCK: u32 = 64;
 
 /// A list of `u32` values with 0 to 4 bytes each. A repeated value takes no bytes.

@@ -19,7 +19,7 @@ pub struct SampleTableBuilder {
     /// A map instead of a search, because a hostile file may have a different offset for each
     /// sample.
     number_by_composition_offset: HashMap<i32, u32>,
-    /// Sync samples, once a sample is not one.
+    /// Sync samples; `None` as long as all samples are sync samples.
     sync_samples: Option<Vec<u32>>,
     chunks: ChunkTableBuilder,
     total_duration: u64,

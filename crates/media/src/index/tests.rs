@@ -1,4 +1,4 @@
-//! Indexed tables equal the muxed ones, for any layout and any feeding.
+//! Indexed tables equal the muxed ones, for any layout and however the input is split.
 
 use super::testing::{
     MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,

@@ -27,7 +27,7 @@ pub(super) enum TrakOutcome {
 
 /// The file whose media is being indexed.
 #[derive(Debug, Clone)]
-pub(super) struct MediaSource {
+pub(super) struct MediaFile {
     /// Its location in references.
     pub location: MediaLocation,
     /// Length of the file, in bytes.
@@ -37,19 +37,19 @@ pub(super) struct MediaSource {
     pub moov_range: Range<u64>,
 }
 
-impl MediaSource {
-    /// Creates a source for the file itself, whose `moov` is at `metadata`.
-    pub fn same_file(len: u64, metadata: Range<u64>) -> MediaSource {
-        MediaSource {
+impl MediaFile {
+    /// Describes the file itself, whose `moov` is at `metadata`.
+    pub fn same_file(len: u64, metadata: Range<u64>) -> MediaFile {
+        MediaFile {
             location: MediaLocation::SameFile,
             len,
             moov_range: metadata,
         }
     }
 
-    /// Creates a source for another file.
-    pub fn external_file(location: MediaLocation, len: u64) -> MediaSource {
-        MediaSource {
+    /// Describes another file.
+    pub fn external_file(location: MediaLocation, len: u64) -> MediaFile {
+        MediaFile {
             location,
             len,
             moov_range: 0..0,
@@ -61,7 +61,7 @@ impl MediaSource {
 pub(super) fn read_trak(
     trak: &Mp4Box<'_>,
     is_quicktime: bool,
-    source: &MediaSource,
+    source: &MediaFile,
 ) -> Result<TrakOutcome> {
     let tkhd = trak.require_child(b"tkhd")?.parse_body(Tkhd::parse)?;
     let mdia = trak.require_child(b"mdia")?;
@@ -119,7 +119,7 @@ pub(super) fn read_trak(
 }
 
 /// Parses the sample entries, each with its codec or the reason why it is not packaged.
-fn read_entries(minf: &Mp4Box<'_>, source: &MediaSource) -> Result<Vec<DraftSampleEntry>> {
+fn read_entries(minf: &Mp4Box<'_>, source: &MediaFile) -> Result<Vec<DraftSampleEntry>> {
     let within = |error: Error| error.in_box(*b"stsd").in_box(*b"stbl");
     let (found, dref) = find_sample_entries(minf)?;
     let mut entries: Vec<DraftSampleEntry> = Vec::new();
@@ -161,11 +161,7 @@ fn find_sample_entries<'a>(minf: &Mp4Box<'a>) -> Result<(Vec<Mp4Box<'a>>, Option
     Ok((found, dref))
 }
 
-fn parse_entry(
-    entry: &Mp4Box<'_>,
-    dref: Option<&Mp4Box<'_>>,
-    source: &MediaSource,
-) -> Result<Codec> {
+fn parse_entry(entry: &Mp4Box<'_>, dref: Option<&Mp4Box<'_>>, source: &MediaFile) -> Result<Codec> {
     if entry_location(entry, dref)? != source.location {
         let code = format_fourcc(entry.name);
         let message = format!("the media of the {code} samples is in another file");
@@ -203,7 +199,7 @@ pub(super) fn add_locations(trak: &Mp4Box<'_>, found: &mut Vec<MediaLocation>) -
     Ok(())
 }
 
-/// Returns the reason why no entry can be packaged, with the codes; `None` if one can be.
+/// Returns why none of the entries can be packaged, with their codes; `None` if one of them can.
 fn unsupported_reason(entries: &[DraftSampleEntry]) -> Option<String> {
     let reasons: Vec<String> = entries
         .iter()
@@ -228,7 +224,7 @@ fn read_language(mdia: &Mp4Box<'_>, mdhd: &Mdhd, is_quicktime: bool) -> Result<S
 
 fn read_track_name(trak: &Mp4Box<'_>, hdlr: Hdlr) -> Result<Option<String>> {
     let given = match trak.find_child(b"udta")? {
-        // User data has no fixed format, so unreadable user data does not refuse the film.
+        // User data has no fixed format, so the film is accepted even if it cannot be parsed.
         Some(udta) => udta::find_track_name(&udta).unwrap_or(None),
         None => None,
     };

@@ -104,7 +104,7 @@ impl TrackDraft {
         let entry = self.entries.get(wanted).ok_or_else(|| {
             let entry_count = self.entries.len();
             Error::malformed(format!(
-                "samples use sample entry {description} of {entry_count}"
+                "samples use sample entry {description}; the number of entries is {entry_count}"
             ))
         })?;
         if let Err(error) = &entry.codec {

@@ -147,10 +147,10 @@ mod tests {
         let bomb = "<!DOCTYPE smil [<!ENTITY a 'b'>]><smil><body>&a;</body></smil>";
         for (text, message) in [
             ("", "not XML"),
-            ("<html/>", "begins with html"),
+            ("<html/>", "starts with html"),
             ("<smil><body/></smil>", "names no file"),
             (clips, "one clip after another"),
-            (&many, "at most"),
+            (&many, "more than 256"),
             (bomb, "not XML"),
         ] {
             let error = parse_server_manifest(text.as_bytes()).unwrap_err();

@@ -23,7 +23,7 @@ pub fn parse_server_manifest(bytes: &[u8]) -> Result<Vec<SmilTrack>> {
     let text = decode_text(bytes)?;
     let root = xml::parse_document(&text)?;
     if root.name != "smil" {
-        let message = format!("not a SMIL document: it begins with {}", root.name);
+        let message = format!("not a SMIL document: it starts with {}", root.name);
         return Err(Error::malformed(message));
     }
     let mut sources = Vec::new();
@@ -43,9 +43,7 @@ fn collect_tracks(element: &XmlElement, sources: &mut Vec<SmilTrack>) -> Result<
     }
     sources.extend(parse_track(element));
     if sources.len() > SMIL_TRACKS_MAX {
-        let message = format!(
-            "the server manifest names more than {SMIL_TRACKS_MAX} tracks; at most {SMIL_TRACKS_MAX} are read"
-        );
+        let message = format!("the server manifest lists more than {SMIL_TRACKS_MAX} tracks");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     element

@@ -20,7 +20,8 @@ pub(super) struct AudioFamily<'a> {
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 
-/// Bitrates that differ by less, in percent, are one quality of different programmes.
+/// Minimum difference between two bitrates of one programme, in percent. Tracks with closer
+/// bitrates are different programmes.
 const LADDER_STEP_PERCENT: u64 = 15;
 
 /// Groups audio renditions into families.

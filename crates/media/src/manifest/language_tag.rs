@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn tags_use_the_shortest_code() {
-        for (said, tag_) in [
+        for (language, tag_) in [
             ("eng", Some("en")),
             ("en", Some("en")),
             ("ger", Some("de")),
@@ -65,7 +65,7 @@ mod tests {
             ("understood", None),
             ("en-", None),
         ] {
-            assert_eq!(shortest_tag(said).as_deref(), tag_, "{said}");
+            assert_eq!(shortest_tag(language).as_deref(), tag_, "{language}");
         }
         assert_eq!(english_name("fre"), Some("French"));
         assert_eq!(english_name("tlh"), None);

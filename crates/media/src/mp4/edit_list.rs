@@ -11,11 +11,11 @@ const NORMAL_RATE: u32 = 0x1_0000;
 /// If there is none, only the times that an edit list must express exactly are whole numbers.
 pub(super) fn movie_timescale<'a>(tracks: impl Iterator<Item = &'a Track> + Clone) -> u32 {
     let all = tracks.clone().map(|track| track.timescale);
-    let said = tracks
+    let required = tracks
         .filter(|track| track.presentation_offset > 0 || track.presentation_end.is_some())
         .map(|track| track.timescale);
     least_common_multiple(all)
-        .or_else(|| least_common_multiple(said))
+        .or_else(|| least_common_multiple(required))
         .unwrap_or(90_000)
 }
 

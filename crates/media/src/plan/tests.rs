@@ -153,7 +153,7 @@ proptest! {
             let track = title.track(rendition);
             let segments = (0..rendition.segment_count()).map(|n| segment_bytes(&title.plan_segment(rendition, n)));
             let file: Vec<u8> = [title.init_segment(rendition)].into_iter().chain(segments).flatten().collect();
-            let again = index_bytes(&file).expect("what we write can be read");
+            let again = index_bytes(&file).expect("the generated file can be indexed");
             let back = &again.tracks[0];
             prop_assert_eq!(back.timescale, track.timescale);
             prop_assert_eq!(back.presentation_offset as u64 + u64::from(rendition.decode_delay), title.segment_start(rendition, 0));

@@ -10,7 +10,7 @@ use crate::time::Time;
 use std::sync::Arc;
 
 /// Maximum number of samples in a segment. It bounds the generated head to about 256 MiB. Only a
-/// film of days with a single key frame comes near.
+/// film that lasts days and has a single key frame comes close.
 pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
 /// Increased whenever the bytes of segments change for the same index and rules, so that no cache
@@ -129,7 +129,7 @@ impl ShiftedTrack<'_> {
         self.served.track.samples.len()
     }
 
-    /// Returns the served time of a media time in ticks, in nanoseconds.
+    /// Converts a media time in ticks to the served time in nanoseconds.
     fn served_nanos(&self, ticks: i64) -> i64 {
         Time::new(
             self.start_ticks.saturating_add(ticks),
@@ -229,7 +229,7 @@ impl ShiftedTrack<'_> {
         }
     }
 
-    /// Returns whether equal cuts mean equal times.
+    /// Returns whether samples of the same number have the same times in both tracks.
     fn has_same_timing(&self, other: &ShiftedTrack) -> bool {
         let (a, b) = (self.served.track, other.served.track);
         (self.start_ticks, a.timescale) == (other.start_ticks, b.timescale)

@@ -13,7 +13,7 @@ const LEAD_MS: u64 = 250;
 
 impl Presentation {
     /// Returns the start of segment `n` in the track's ticks, which is also its name. Its `tfdt` is
-    /// the rendition's decode delay earlier.
+    /// earlier by the rendition's decode delay.
     pub fn segment_start(&self, rendition: &Rendition, n: usize) -> u64 {
         let sample = rendition.segment_cuts.get(n).copied().unwrap_or(u32::MAX);
         self.served_time(rendition, sample)
@@ -99,8 +99,8 @@ impl Presentation {
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Returns the served time of a sample, in ticks, by which it is named and listed. It is the
-    /// decode time plus the rendition's decode delay. Past the last sample it is the end.
+    /// Returns the served time of a sample, in ticks. Segments are named and listed by this time.
+    /// It is the decode time plus the rendition's decode delay; past the last sample, the end.
     pub(crate) fn served_time(&self, rendition: &Rendition, sample: u32) -> u64 {
         let dts = self.track(rendition).samples.dts(sample);
         (rendition.start_ticks + dts as i64).max(0) as u64

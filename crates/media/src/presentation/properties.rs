@@ -1,4 +1,4 @@
-//! Rules that every presentation keeps, checked on any legal title.
+//! Properties of every presentation, checked on arbitrary legal titles.
 
 use super::*;
 use crate::fixtures::any_title;
@@ -15,7 +15,7 @@ fn build_title(files: Vec<Arc<Index>>, segment_ms: u32) -> Option<Presentation> 
         Ok(title) => Some(title),
         // The tracks may differ too much in length, or have no duration.
         Err(error) => {
-            let expected = ["differ too much", "lasts any time", "no sync samples"];
+            let expected = ["differ too much", "has a duration", "no sync samples"];
             assert!(
                 expected
                     .iter()
@@ -134,9 +134,9 @@ proptest! {
                 for n in 0..b.segment_count() {
                     let time = segment_shown_nanos(&title, b, n);
                     let met = (0..a.segment_count()).any(|m| (segment_shown_nanos(&title, a, m) - time).abs() <= half + 1);
-                    // A rendition that ends earlier is not cut after its end, or just before.
+                    // A shorter rendition has no cut after its end, nor shortly before it.
                     let over = time > ends - i64::from(ms) * 1_000_000 / 10 - half;
-                    prop_assert!(met || over, "group {}: {time} is not met", a.switching_group);
+                    prop_assert!(met || over, "group {}: no segment starts at {time}", a.switching_group);
                 }
             }
         }

@@ -128,7 +128,8 @@ fn build_grid(keys: &[KeyFrameTimes], members: &[usize], target_ns: i64) -> Segm
             .take_while(|key| distance(key) <= later_distance)
             .find(common);
         let nearest = earlier.into_iter().chain(later).min_by_key(distance);
-        // The end competes too: a last segment of the target length is not cut again.
+        // The end of the rendition counts as a candidate too, so a last segment of about the target
+        // length is not divided.
         let before_end = |key: &usize| distance(key) <= lead.end.abs_diff(target_time);
         let Some(next) = nearest.filter(before_end) else {
             break;

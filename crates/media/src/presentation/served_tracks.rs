@@ -17,8 +17,8 @@ pub(super) struct ServedTrack<'a> {
     pub(super) bitrate: u64,
 }
 
-/// Number of samples searched for one that is shown before the first. Pictures that lead a key
-/// frame follow it closely.
+/// Number of samples searched for one that is shown before the first. Leading pictures, which are
+/// shown before their key frame, are decoded shortly after it.
 const LEADING_SAMPLES_MAX: u32 = 64;
 
 impl ServedTrack<'_> {
@@ -89,7 +89,7 @@ pub(super) fn choose_tracks(files: &[Arc<Index>]) -> Result<Vec<ServedTrack<'_>>
         }
     }
     if chosen.is_empty() {
-        return Err(Error::new(ErrorKind::Empty, "no track lasts any time"));
+        return Err(Error::new(ErrorKind::Empty, "no track has a duration"));
     }
     Ok(chosen)
 }

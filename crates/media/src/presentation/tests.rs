@@ -128,7 +128,7 @@ fn video_without_key_frames_is_refused() {
 #[test]
 fn a_title_without_duration_is_refused() {
     let track = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &[(0, 0, 100, true)]);
-    assert!(expect_refusal(vec![build_index(vec![track])]).contains("lasts any time"));
+    assert!(expect_refusal(vec![build_index(vec![track])]).contains("has a duration"));
 }
 
 #[test]

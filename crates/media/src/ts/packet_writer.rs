@@ -168,7 +168,7 @@ impl PacketWriter<'_> {
         self.write_raw(STUFFING.get(..len).unwrap_or(&STUFFING));
     }
 
-    /// Writes raw bytes. Callers outside write whole packets only, such as tables.
+    /// Writes raw bytes. Callers outside this file write only whole packets, such as tables.
     pub fn write_raw(&mut self, bytes: &[u8]) {
         let end = self.len.saturating_add(bytes.len());
         if let Some(to) = self.out.get_mut(self.len..end) {

@@ -64,7 +64,7 @@ fn demux(segment: &[u8], stream_type: u8) -> Vec<DemuxedPes> {
             found.last_mut().unwrap().payload.extend_from_slice(payload);
         }
     }
-    assert_eq!(counter % 16, 0, "the counter comes round in every segment");
+    assert_eq!(counter % 16, 0, "the counter returns to 0 in every segment");
     assert!(
         clocks
             .windows(2)

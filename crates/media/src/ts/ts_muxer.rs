@@ -84,8 +84,8 @@ impl TsMuxer {
     /// has none. Do not write after an error.
     ///
     /// # Errors
-    /// `Malformed` if a NAL unit is longer than its sample; `TooLarge` if `out` is too short, which
-    /// [`TsMuxer::len_max`] bytes never are.
+    /// `Malformed` if a NAL unit is longer than its sample; `TooLarge` if `out` is too
+    /// short; [`TsMuxer::len_max`] bytes are always enough.
     pub fn write_frames(
         &mut self,
         frames: &[MuxFrame<'_>],

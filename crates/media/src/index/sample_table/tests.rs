@@ -1,4 +1,4 @@
-//! Packed samples are returned unchanged, from any start.
+//! Packed samples are read back unchanged, from whichever sample reading starts.
 
 use super::super::SampleTableBuilder;
 use super::*;

@@ -63,16 +63,16 @@ pub(super) fn write_playlist_header(
 
 /// Writes `EXTINF` tags.
 ///
-/// Decimals are differences of rounded times since the start, so errors do not accumulate. They
-/// stay below a tick however long the film is.
+/// Each duration is the difference between two rounded times since the start, so rounding errors do
+/// not accumulate: the sum is exact to within a tick, however long the film is.
 pub(super) struct ExtinfWriter {
     timescale: u32,
-    /// Printed fractions of a second: a million, or a billion if ticks are shorter than a
-    /// microsecond.
+    /// Resolution of the printed durations: a million per second, or a billion if ticks are shorter
+    /// than a microsecond.
     units_per_second: u32,
     /// Served time at the start of the playlist, in ticks.
     start_ticks: u64,
-    /// Time printed so far, in these units.
+    /// Sum of the printed durations, in these units.
     printed_units: i64,
 }
 
@@ -87,7 +87,8 @@ impl ExtinfWriter {
             } else {
                 1_000_000
             },
-            // Negative if the first segment includes a lead, but exact as a wrapping difference.
+            // Wraps below zero if the first segment includes a lead. Differences are computed
+            // wrapping too, so they are exact.
             start_ticks: start.wrapping_sub(presentation.listed_lead_ticks(rendition)),
             printed_units: 0,
         }

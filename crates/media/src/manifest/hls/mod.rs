@@ -46,7 +46,7 @@ struct SegmentPacking {
     is_encrypted: bool,
 }
 
-/// Returns the bandwidth of segments in this packing.
+/// Returns the bandwidth of segments in this container, encrypted or not.
 fn packed_bandwidth(
     presentation: &Presentation,
     rendition: &Rendition,
@@ -71,8 +71,8 @@ fn packed_bandwidth(
     }
 }
 
-/// Returns the bytes of a transport stream or packed audio segment. It differs by a few bytes from
-/// the sent one if pictures contain parameter sets.
+/// Returns the bytes of a transport stream or packed audio segment. The sent segment may differ by
+/// a few bytes if pictures contain parameter sets.
 fn ts_segment_len(presentation: &Presentation, rendition: &Rendition, n: usize) -> u64 {
     let track = presentation.track(rendition);
     let range = presentation.segment_samples(rendition, n);

@@ -21,9 +21,9 @@ struct AudioGroup<'a> {
 /// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
 /// That is the case if it supports none of the video, or none of the audio of an audio-only title.
-/// Each video rendition is listed with each audio group. All are listed with the first group first,
-/// in the presentation's order, so that the start variant leads. If segments are encrypted, there
-/// are no I-frame playlists.
+/// Each video rendition is listed with each audio group: first all renditions with the first group,
+/// in the presentation's order, so that the start variant comes first. If segments are encrypted,
+/// there are no I-frame playlists.
 pub fn write_multivariant_playlist(
     presentation: &Presentation,
     format: SegmentFormat,
@@ -40,7 +40,7 @@ pub fn write_multivariant_playlist(
         presentation,
         presentation.audio_renditions().filter(carried),
     );
-    // Audio alone would not be the film.
+    // Does not serve a film as audio only because its video is unsupported.
     let all_lost = videos.is_empty() && presentation.video_renditions().next().is_some();
     if all_lost || (videos.is_empty() && families.is_empty()) {
         return None;

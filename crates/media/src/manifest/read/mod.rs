@@ -84,7 +84,7 @@ pub struct ParsedManifest {
 }
 
 impl ParsedManifest {
-    /// Adds a note, unless it is known or there are already 32.
+    /// Adds a note, unless it was added before or there are 32 notes.
     fn add_note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if self.notes.len() < 32 && !self.notes.contains(&text) {

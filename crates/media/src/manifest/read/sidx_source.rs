@@ -26,8 +26,8 @@ impl SidxSource {
     /// Parses the fetched bytes.
     ///
     /// # Errors
-    /// `Malformed` or `Truncated` if they contain no whole `sidx`; `Unsupported` if it references
-    /// further ones.
+    /// `Malformed` or `Truncated` if they contain no complete `sidx`; `Unsupported` if it
+    /// references further ones.
     pub fn parse_segments(&self, bytes: &[u8]) -> Result<SegmentList> {
         let at = self
             .index_resource
@@ -80,7 +80,7 @@ impl SidxSource {
         let mut start = start.checked_add(shift).ok_or_else(overflow_error)?;
         for reference in &sidx.references {
             if reference.is_index {
-                return Err(Error::unsupported("a sidx that points at further ones"));
+                return Err(Error::unsupported("a sidx that references further ones"));
             }
             let after = byte
                 .checked_add(reference.referenced_bytes.into())
@@ -106,5 +106,5 @@ impl SidxSource {
 }
 
 fn overflow_error() -> Error {
-    Error::malformed("a sidx whose times or bytes run past 64 bits")
+    Error::malformed("a sidx whose times or bytes exceed 64 bits")
 }

@@ -44,7 +44,7 @@ fn write_identifier(out: &mut String, name: &str, values: &TemplateValues<'_>) -
         "Number" => values.number,
         "Time" => values.time,
         "Bandwidth" => values.bandwidth,
-        // Only low-latency streams use it. The first chunk has number 1.
+        // Only low-latency streams use this identifier. The first chunk has number 1.
         "SubNumber" => 1,
         _ => {
             let message = format!(

@@ -10,7 +10,8 @@ use proptest::prelude::*;
 
 fn multivariant_of(title: &Presentation, format: SegmentFormat) -> MasterPlaylist {
     parse_multivariant_text(
-        &hls::write_multivariant_playlist(title, format, false).expect("a format that carries it"),
+        &hls::write_multivariant_playlist(title, format, false)
+            .expect("the format supports the title"),
     )
 }
 
@@ -128,17 +129,19 @@ fn a_ladder_with_two_languages_is_listed() {
 fn bandwidth_matches_the_served_bytes() {
     let film = build_film();
     let playlist = multivariant_of(&film, SegmentFormat::Cmaf);
-    let (_, video) = film.find_rendition("video=2053000").expect("it is listed");
+    let (_, video) = film
+        .find_rendition("video=2053000")
+        .expect("the rendition is listed");
     let (_, audio) = film
         .find_rendition("audio_eng=113000")
-        .expect("it is listed");
+        .expect("the rendition is listed");
     let all = |r| -> u64 { (0..4).map(|n| film.plan_segment(r, n).len).sum() };
     // 20 s of video; the audio's priming makes it a little longer, 938 frames.
     let seconds = 938.0 * 1024.0 / 48_000.0;
     let average = (all(video) * 8) as f64 / 20.0 + (all(audio) * 8) as f64 / seconds;
     let stated = playlist.variants[0]
         .average_bandwidth
-        .expect("it is stated");
+        .expect("the playlist declares it");
     assert!(
         stated.abs_diff(average as u64) <= 3,
         "{stated} for {average}"
@@ -279,7 +282,7 @@ fn transport_streams_list_only_supported_codecs() {
     );
     let (_, rendition) = film
         .find_rendition("audio_fra=75000")
-        .expect("it is listed");
+        .expect("the rendition is listed");
     let text = hls::write_media_playlist(&film, rendition, SegmentFormat::Ts, None)
         .expect("AAC can be packed");
     assert!(text.contains("#EXT-X-VERSION:3\n") && !text.contains("EXT-X-MAP"));
@@ -327,7 +330,8 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
     let rendition = film.video_renditions().next().expect("a video");
     let url = Some("https://keys/\"a\"");
     for format in [SegmentFormat::Cmaf, SegmentFormat::Ts] {
-        let text = hls::write_media_playlist(&film, rendition, format, url).expect("it is carried");
+        let text = hls::write_media_playlist(&film, rendition, format, url)
+            .expect("the format supports the title");
         let (before, _) = text.split_once("#EXTINF").expect("a segment");
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"https://keys/";
         let (before, _) = before.split_once(key).expect("a key before it");
@@ -339,7 +343,8 @@ fn encrypted_segments_follow_their_key_and_count_their_padding() {
         let key = playlist.segments[0].key.as_ref().expect("a key");
         assert_eq!((&key.method, &key.iv), (&KeyMethod::AES128, &None));
 
-        let text = hls::write_multivariant_playlist(&film, format, true).expect("it is carried");
+        let text = hls::write_multivariant_playlist(&film, format, true)
+            .expect("the format supports the title");
         assert!(!text.contains("I-FRAME"));
         let (clear, sealed) = (
             multivariant_of(&film, format),
@@ -364,7 +369,7 @@ fn a_late_track_has_its_lead_in_the_first_segment() {
     let rendition = film.audio_renditions().next().expect("the audio");
     let playlist = parse_media_text(
         &hls::write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None)
-            .expect("CMAF carries all"),
+            .expect("CMAF supports every codec"),
     );
     // The film's boundaries are at 6, 12 and 18 s; the audio starts at 2 s.
     assert!((playlist.segments[0].duration - 6.0).abs() < 0.022);
@@ -414,7 +419,7 @@ proptest! {
         let Ok(title) = Presentation::new(files, &PackagingRules { segment_duration_ms: segment_ms }) else { return Ok(()) };
         multivariant_of(&title, SegmentFormat::Cmaf);
         for rendition in &title.renditions {
-            let text = hls::write_media_playlist(&title, rendition, SegmentFormat::Cmaf, None).expect("CMAF carries all");
+            let text = hls::write_media_playlist(&title, rendition, SegmentFormat::Cmaf, None).expect("CMAF supports every codec");
             let playlist = parse_media_text(&text);
             prop_assert!(playlist.end_list);
             prop_assert_eq!(playlist.segments.len(), rendition.segment_count());

@@ -122,7 +122,7 @@ impl<'a> MediaPlaylistReader<'a> {
         let range = match self.range.take() {
             Some(range) => Some(self.resolve_byte_range(address, range).ok_or_else(|| {
                 line.malformed_error(
-                    "a byte range without an offset, of another resource than the last",
+                    "a byte range without an offset, although the previous one is of another resource",
                 )
             })?),
             None => None,
@@ -144,7 +144,7 @@ impl<'a> MediaPlaylistReader<'a> {
             .map_err(|error| line.locate_error(error))?;
         self.media_sequence = self.media_sequence.saturating_add(1);
         let end = self.start_ns.checked_add(duration);
-        self.start_ns = end.ok_or_else(|| line.malformed_error("times run past 64 bits"))?;
+        self.start_ns = end.ok_or_else(|| line.malformed_error("times exceed 64 bits"))?;
         Ok(())
     }
 

@@ -39,8 +39,8 @@ pub struct MediaPlaylist {
 /// Parses a playlist that was fetched from `url`, after redirects.
 ///
 /// # Errors
-/// `Malformed`, with the line, if it is no playlist; `TooLarge` over [`MANIFEST_BYTES_MAX`] or
-/// [`super::SEGMENTS_MAX`]; `Empty` if it lists nothing.
+/// `Malformed`, with the line, if it is not a playlist; `TooLarge` over
+/// [`MANIFEST_BYTES_MAX`] or [`super::SEGMENTS_MAX`]; `Empty` if it lists nothing.
 pub fn parse_playlist(url: &Url, bytes: &[u8]) -> Result<ParsedPlaylist> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         let message = format!("a playlist of more than {MANIFEST_BYTES_MAX} bytes");

@@ -13,8 +13,8 @@ const VARIABLES_MAX: usize = 256;
 pub(super) struct PlaylistVariables(HashMap<String, String>);
 
 impl PlaylistVariables {
-    /// Adds a definition by value, or from the query of the playlist's own URL. Media playlists do
-    /// not know the exports of a multivariant playlist.
+    /// Adds a definition by value, or from the query of the playlist's own URL. `IMPORT` is
+    /// refused, because a media playlist is parsed without its multivariant playlist.
     pub(super) fn define(&mut self, line: &PlaylistLine<'_>, url: &Url) -> Result<()> {
         let attributes = AttributeList(line.tag_value("#EXT-X-DEFINE").unwrap_or_default());
         let (name, value) = if let Some(name) = attributes.get("NAME") {

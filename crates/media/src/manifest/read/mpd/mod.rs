@@ -16,12 +16,12 @@ const REPRESENTATIONS_MAX: usize = 4096;
 
 /// Parses an MPD that was fetched from `url`, after redirects.
 ///
-/// Periods are joined: a representation continues in the next period as the one with its kind,
-/// language and id, or else with the nearest bandwidth.
+/// Periods are joined. In the next period, a representation continues as the one of the same kind
+/// and language with the same id, or else with the nearest bandwidth.
 ///
 /// # Errors
-/// `Malformed`, with the element, if it is no MPD; `TooLarge` over a limit; `Empty` if nothing in
-/// it plays.
+/// `Malformed`, with the element, if it is not an MPD; `TooLarge` over a limit; `Empty` if
+/// nothing in it plays.
 pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     if bytes.len() > MANIFEST_BYTES_MAX {
         let message = format!("an MPD of more than {MANIFEST_BYTES_MAX} bytes");
@@ -59,7 +59,7 @@ pub fn parse_mpd(url: &Url, bytes: &[u8]) -> Result<ParsedManifest> {
     Ok(title)
 }
 
-/// Start and, if it can be known, duration of a period, in nanoseconds.
+/// Start of a period, and its duration if known, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct PeriodSpan {
     start_ns: i64,

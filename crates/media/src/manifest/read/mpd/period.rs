@@ -8,7 +8,8 @@ use super::timeline::SegmentBudget;
 use crate::error::Result;
 use crate::xml::XmlElement;
 
-/// Scheme of fast-forward sets (DASH-IF IOP, 3.2.9), from which players do not play.
+/// Scheme of trick mode sets (DASH-IF IOP, 3.2.9). They serve fast-forward only, so they are
+/// ignored.
 const TRICK_MODE_SCHEME: &str = "http://dashif.org/guidelines/trickmode";
 
 pub(super) fn parse_period(

@@ -49,7 +49,7 @@ fn parse_timescale_and_shift(scope: &ElementScope<'_>, span: PeriodSpan) -> Resu
     let offset = scope
         .parse_u64_attribute("presentationTimeOffset")?
         .unwrap_or(0);
-    let offset = i64::try_from(offset).map_err(|_| Error::malformed("times run past 63 bits"))?;
+    let offset = i64::try_from(offset).map_err(|_| Error::malformed("times exceed 63 bits"))?;
     let start = Time::new(span.start_ns, NANOS_PER_SECOND).round_to(timescale);
     Ok((timescale, start.saturating_sub(offset)))
 }
@@ -155,8 +155,7 @@ fn parse_segment_base(
         let offset = scope
             .parse_u64_attribute("presentationTimeOffset")?
             .unwrap_or(0);
-        let offset =
-            i64::try_from(offset).map_err(|_| Error::malformed("times run past 63 bits"))?;
+        let offset = i64::try_from(offset).map_err(|_| Error::malformed("times exceed 63 bits"))?;
         budget.take(1)?;
         return Ok(SegmentSource::Sidx(Box::new(SidxSource {
             index_resource: ResourceRange {
@@ -213,7 +212,7 @@ fn new_row(
     init: Option<u16>,
     number: u64,
 ) -> Result<SegmentRow> {
-    let overflow = || Error::malformed("times run past 63 bits");
+    let overflow = || Error::malformed("times exceed 63 bits");
     let time = i64::try_from(tick.time).map_err(|_| overflow())?;
     let duration = i64::try_from(tick.duration).map_err(|_| overflow())?;
     let start = time.checked_add(shift).ok_or_else(overflow)?;

@@ -137,5 +137,5 @@ fn repeat_count(entry: &XmlElement, time: u64, duration: u64, next: Option<u64>)
 }
 
 fn overflow_error() -> Error {
-    Error::malformed("times run past 64 bits")
+    Error::malformed("times exceed 64 bits")
 }

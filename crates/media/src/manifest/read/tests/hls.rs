@@ -156,7 +156,7 @@ fn variables_are_substituted_once() {
 
 #[test]
 fn invalid_playlists_are_refused_with_reason_and_line() {
-    for (text, kind, said) in [
+    for (text, kind, message) in [
         ("", error::ErrorKind::Malformed, "#EXTM3U"),
         ("<html>", error::ErrorKind::Malformed, "#EXTM3U"),
         ("#EXTM3U\n", error::ErrorKind::Empty, "without segments"),
@@ -189,7 +189,7 @@ fn invalid_playlists_are_refused_with_reason_and_line() {
     ] {
         let error = expect_error(text);
         assert_eq!(error.kind, kind, "{text}");
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     assert_eq!(
         parse_playlist(&playlist_url(), &[0xff, 0xfe, 0x00])

@@ -294,10 +294,10 @@ fn faulty_documents() -> Vec<(String, error::ErrorKind, &'static str)> {
 
 #[test]
 fn invalid_mpds_are_refused_with_a_reason() {
-    for (text, kind, said) in faulty_documents() {
+    for (text, kind, message) in faulty_documents() {
         let error = parse_mpd(&mpd_url(), text.as_bytes()).unwrap_err();
         assert_eq!(error.kind, kind, "{text}: {error}");
-        assert!(error.to_string().contains(said), "{text}: {error}");
+        assert!(error.to_string().contains(message), "{text}: {error}");
     }
 }
 
