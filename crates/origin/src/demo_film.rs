@@ -49,7 +49,7 @@ impl DemoFilm {
 
 impl Drop for DemoFilm {
     fn drop(&mut self) {
-        // If removal fails, the system's cleaning of temporary files is left.
+        // Ignores the error: the system cleans its folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

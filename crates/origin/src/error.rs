@@ -158,9 +158,9 @@ mod tests {
             (io(12), ErrorSide::Internal, 503, true),
             (io(24), ErrorSide::Internal, 503, true),
         ] {
-            let said = from_store(&error);
+            let converted = from_store(&error);
             assert_eq!(
-                (said.side, said.status.as_u16(), said.retry),
+                (converted.side, converted.status.as_u16(), converted.retry),
                 (side, status, retry),
                 "{error}"
             );

@@ -41,8 +41,8 @@ impl RequestHandler {
         request: http::Request<B>,
         conn: Conn,
     ) -> impl Future<Output = Response<Body>> + use<B> {
-        // Outside the future, which would otherwise reserve room for it: request bodies are never
-        // read.
+        // Drops the request body before the future is created, so that the future has no room for
+        // it. Request bodies are never read.
         let (parts, _) = request.into_parts();
         async move {
             let response = self.respond(&parts, &conn).await;
@@ -52,19 +52,19 @@ impl RequestHandler {
     }
 
     async fn respond(&self, parts: &Parts, conn: &Conn) -> Response<Body> {
-        let seen = self.telemetry.start_request(parts, conn);
+        let in_progress = self.telemetry.start_request(parts, conn);
         let client_request = ClientRequest {
             method: &parts.method,
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let (kind, answer) = match self.respond_from_cache(&parts.uri, &client_request).await {
-            Some(again) => again,
-            // Boxed: a future is as large as its longest path and is moved, and cached segments do
-            // not need this path.
+        let (kind, result) = match self.respond_from_cache(&parts.uri, &client_request).await {
+            Some(cached) => cached,
+            // Boxed: a future is as large as its longest path and is moved as a whole. Responses
+            // from a cache do not take this path.
             None => Box::pin(self.respond_uncached(&parts.uri, &client_request)).await,
         };
-        let admitted = answer.and_then(|mut response| {
+        let admitted = result.and_then(|mut response| {
             conn.admit(&mut response)?;
             Ok(response)
         });
@@ -75,7 +75,8 @@ impl RequestHandler {
         if response.status().is_client_error() || response.status().is_server_error() {
             headers::allow_any_origin(response.headers_mut());
         }
-        self.telemetry.finish_request(seen, kind, response, error)
+        self.telemetry
+            .finish_request(in_progress, kind, response, error)
     }
 
     /// Responds from a response cache if the URL was served recently.
@@ -93,14 +94,14 @@ impl RequestHandler {
         }
         let known = reads && uri.query().is_none();
         let ready = known.then(|| self.segment_cache.get(path)).flatten()?;
-        // Boxed: manifests need far less room, and allocating two small futures is faster than one
-        // large one.
-        let answer =
+        // Boxed: the future of a manifest is far smaller, and allocating two small futures is
+        // faster than allocating one large one.
+        let result =
             Box::pin(
                 self.segment_cache
                     .respond(path, &ready, &self.catalog, client_request),
             );
-        Some((ready.kind(), answer.await?))
+        Some((ready.kind(), result.await?))
     }
 
     async fn respond_uncached(
@@ -112,7 +113,7 @@ impl RequestHandler {
         let kind = routed
             .as_ref()
             .map_or(ResourceKind::Other, ResourceKind::from_request);
-        let answer = match (client_request.method, routed) {
+        let result = match (client_request.method, routed) {
             (&Method::GET | &Method::HEAD, Ok(request)) => {
                 self.respond_to_route(uri, &request, client_request).await
             }
@@ -120,7 +121,7 @@ impl RequestHandler {
             (&Method::OPTIONS, Ok(_)) => Ok(headers::preflight_response()),
             (method, Ok(_)) => Ok(method_not_allowed(method)),
         };
-        (kind, answer)
+        (kind, result)
     }
 
     async fn respond_to_route(

@@ -179,7 +179,7 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         return Err(RouteError::NotFound);
     }
     if name == KEY_NAME {
-        // A single spelling, so that a proxy can protect the key by its URL.
+        // Accepts a single spelling, so that a proxy can protect the key by its URL.
         let plain = query.is_none() && spelled.ends_with(KEY_NAME);
         return plain
             .then(|| Ok(OriginRequest::Key(parse_key(folder)?)))

@@ -14,89 +14,88 @@ use store::{DiskCounts, Reason, Remote, RequestObserver, StorageRequest};
 const STORAGE_REQUESTS: MetricSpec = MetricSpec {
     name: "storage_requests",
     unit: "",
-    help: "Ranges of objects asked of the storage",
+    help: "Byte ranges requested from storage",
 };
 const STORAGE_BYTES: MetricSpec = MetricSpec {
     name: "storage",
     unit: "bytes",
-    help: "Bytes asked of the storage",
+    help: "Bytes requested from storage",
 };
 const STORAGE_WAITS: MetricSpec = MetricSpec {
     name: "storage_waits",
     unit: "",
-    help: "Ranges that were not in memory, so that a thread waited for the storage",
+    help: "Byte ranges that were not in memory, so that a thread waited for storage",
 };
 const CONNECTIONS_OPENED: MetricSpec = MetricSpec {
     name: "storage_connections_opened",
     unit: "",
-    help: "Connections to the storage opened",
+    help: "Storage connections opened",
 };
 const CONNECTIONS_CLOSED: MetricSpec = MetricSpec {
     name: "storage_connections_closed",
     unit: "",
-    help: "Connections to the storage closed, by either end",
+    help: "Storage connections closed, by either side",
 };
 const CONNECTIONS_REUSED: MetricSpec = MetricSpec {
     name: "storage_connections_reused",
     unit: "",
-    help: "Requests sent on a connection that had carried one before",
+    help: "Storage requests sent on a reused connection",
 };
 const CONNECTIONS_RESUMED: MetricSpec = MetricSpec {
     name: "storage_connections_resumed",
     unit: "",
-    help: "Connections to the storage opened that resumed a TLS session",
+    help: "Storage connections opened that resumed a TLS session",
 };
 const CONNECTIONS_OPEN: MetricSpec = MetricSpec {
     name: "storage_connections_open",
     unit: "",
-    help: "Connections to the storage that are open",
+    help: "Open storage connections",
 };
 const STORAGE_MEMORY: MetricSpec = MetricSpec {
     name: "storage_memory",
     unit: "bytes",
-    help: "Memory that parts of remote films take",
+    help: "Memory of cached ranges of remote films",
 };
 const STORAGE_PIPED: MetricSpec = MetricSpec {
     name: "storage_piped",
     unit: "bytes",
-    help: "Bytes of the storage that were passed on uncopied, through a pipe",
+    help: "Bytes from storage that were sent through a pipe, without a copy",
 };
 const ENDPOINTS_DOWN: MetricSpec = MetricSpec {
     name: "storage_endpoints_down",
     unit: "",
-    help: "Endpoints of the storage that are taken to be down",
+    help: "Storage endpoints that are considered down",
 };
 const INDEX_BUILDS: MetricSpec = MetricSpec {
     name: "index_builds",
     unit: "",
-    help: "Titles indexed, those that failed included",
+    help: "Titles indexed, including failures",
 };
 const INDEX_MEMORY: MetricSpec = MetricSpec {
     name: "index_memory",
     unit: "bytes",
-    help: "Memory that indexes, presentations and manifests take, estimated",
+    help: "Estimated memory of indexes, presentations and manifests",
 };
 const INDEX_TITLES: MetricSpec = MetricSpec {
     name: "index_titles",
     unit: "",
-    help: "Titles in memory, those that cannot be served included",
+    help: "Titles in memory, including those that cannot be served",
 };
 
 const SEGMENT_MEMORY: MetricSpec = MetricSpec {
     name: "segment_memory",
     unit: "bytes",
-    help: "Memory that segments asked for lately take: their plans, and the bytes of those that had \
-           to be gathered or packed",
+    help: "Memory of the segment cache: plans, and the bytes of promoted or generated segments",
 };
 const INDEX_DISK_REQUESTS: MetricSpec = MetricSpec {
     name: "index_disk_requests",
     unit: "",
-    help: "Indexes looked for on disk: hit, miss, or broken (a damaged file, also a miss)",
+    help: "Look-ups in the index cache on disk: hit, miss, or broken (a damaged file, also a miss)",
 };
 const INDEX_DISK: MetricSpec = MetricSpec {
     name: "index_disk",
     unit: "bytes",
-    help: "Disk that kept indexes take",
+    help: "Disk space of the index cache",
 };
 
 /// Counters, gauges and the recorder.
@@ -155,7 +154,7 @@ impl RemoteStorageMetrics {
     }
 }
 
-/// Returns a watch that records each storage request.
+/// Returns an observer that records each storage request.
 pub(crate) fn storage_watch(recorder: Recorder) -> RequestObserver {
     RequestObserver::new(move |done: StorageRequest| {
         let (connection, reused) = done.connection.unzip();
@@ -259,7 +258,7 @@ impl Telemetry {
     /// Attaches the access record to the response. It is written when the body has been sent.
     pub(crate) fn finish_request(
         &self,
-        seen: RequestInProgress,
+        in_progress: RequestInProgress,
         kind: ResourceKind,
         response: Response<Body>,
         error: Option<Error>,
@@ -272,15 +271,15 @@ impl Telemetry {
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
         let (mut response, body) = response.into_parts();
-        if let Some((_, access)) = &seen.access
+        if let Some((_, access)) = &in_progress.access
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
             response.headers.insert(REQUEST_ID, id);
         }
-        let body = body.on_end(seen.access.is_some(), move |end| {
+        let body = body.on_end(in_progress.access.is_some(), move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);
-            let Some((began, mut access)) = seen.access else {
+            let Some((began, mut access)) = in_progress.access else {
                 return;
             };
             access.status = status.as_u16();

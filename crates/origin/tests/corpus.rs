@@ -1,4 +1,4 @@
-//! Replays the corpus of the router and reference fuzz targets, so that fixed bugs stay fixed.
+//! Replays the corpora of the `route` and `ism` fuzz targets, so that fixed bugs stay fixed.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use origin::{references, route};

@@ -1,4 +1,4 @@
-//! Encrypted segments: what an encrypting server provides, and what it refuses.
+//! Encrypted segments: what an encrypting server serves and what it refuses.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use aws_lc_rs::cipher::{AES_128, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use std::path::{Path, PathBuf};
-use support::Served;
+use support::TestServer;
 
 /// A secret in a temporary file.
 struct Secret {
@@ -25,16 +25,16 @@ impl Secret {
     }
 }
 
-fn sealing(secret: &Secret, flags: &[&str]) -> Served {
+fn serve_encrypted(secret: &Secret, flags: &[&str]) -> TestServer {
     let path = secret.path();
     let own = ["--segment", "2s", "--aes-secret", path.to_str().unwrap()];
-    Served::new(&[&own, flags].concat())
+    TestServer::new(&[&own, flags].concat())
 }
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef\n";
 
 /// Returns the URLs in a playlist, resolved.
-fn named(server: &Served, playlist: &str) -> Vec<String> {
+fn resolved_urls(server: &TestServer, playlist: &str) -> Vec<String> {
     let (folder, _) = playlist.rsplit_once('/').unwrap();
     let text = server.text(playlist);
     let quoted = text.lines().filter_map(|line| {
@@ -53,7 +53,7 @@ fn named(server: &Served, playlist: &str) -> Vec<String> {
 }
 
 /// Returns the media playlists of a title in a container.
-fn playlists(server: &Served, title: &str, query: &str) -> Vec<String> {
+fn playlists(server: &TestServer, title: &str, query: &str) -> Vec<String> {
     let text = server.text(&format!("/{title}/.m3u8{query}"));
     let quoted = text.split('"').filter(|word| word.ends_with(".m3u8"));
     let mut found: Vec<_> = quoted
@@ -65,7 +65,7 @@ fn playlists(server: &Served, title: &str, query: &str) -> Vec<String> {
     found
 }
 
-fn decrypted(mut bytes: Vec<u8>, key: &[u8], sequence: u128) -> Vec<u8> {
+fn decrypt(mut bytes: Vec<u8>, key: &[u8], sequence: u128) -> Vec<u8> {
     let key = UnboundCipherKey::new(&AES_128, key).unwrap();
     let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).unwrap();
     let context = DecryptionContext::Iv128(FixedLength::from(sequence.to_be_bytes()));
@@ -81,7 +81,10 @@ fn is_segment(address: &str) -> bool {
 #[test]
 fn segments_equal_the_unencrypted_ones_after_decryption() {
     let secret = Secret::new(SECRET);
-    let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
+    let (clear, server) = (
+        TestServer::new(&["--segment", "2s"]),
+        serve_encrypted(&secret, &[]),
+    );
     let mut compared = 0;
     for (title, query) in [("film", ""), ("film", "?format=ts"), ("film.mp4", "")] {
         let (those, these) = (
@@ -94,15 +97,19 @@ fn segments_equal_the_unencrypted_ones_after_decryption() {
         assert_eq!((key.status, key.body.len()), (200, 16));
         assert_eq!(key.header("cache-control"), "no-store");
         for (that, this) in those.into_iter().zip(&these) {
-            let clear_segments = named(&clear, that).into_iter().filter(|a| is_segment(a));
-            let segments = named(&server, this).into_iter().filter(|a| is_segment(a));
+            let clear_segments = resolved_urls(&clear, that)
+                .into_iter()
+                .filter(|a| is_segment(a));
+            let segments = resolved_urls(&server, this)
+                .into_iter()
+                .filter(|a| is_segment(a));
             for (n, (that, this)) in clear_segments.zip(segments).enumerate() {
                 let (that, this) = (clear.get(&that), server.get(&this));
                 assert_eq!((that.status, this.status), (200, 200));
                 let (len, sealed) = (that.body.len(), this.body.len());
                 assert_eq!(sealed, (len / 16 + 1) * 16);
                 assert_ne!(this.body[..16], that.body[..16]);
-                assert!(decrypted(this.body, &key.body, n as u128 + 1) == that.body);
+                assert!(decrypt(this.body, &key.body, n as u128 + 1) == that.body);
                 compared += 1;
             }
         }
@@ -113,19 +120,22 @@ fn segments_equal_the_unencrypted_ones_after_decryption() {
 #[test]
 fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
     let secret = Secret::new(SECRET);
-    let (clear, server) = (Served::new(&["--segment", "2s"]), sealing(&secret, &[]));
+    let (clear, server) = (
+        TestServer::new(&["--segment", "2s"]),
+        serve_encrypted(&secret, &[]),
+    );
     std::fs::write(server.path("film/ready.m3u8"), "#EXTM3U ready\n").unwrap();
     for query in ["", "?format=ts"] {
         for playlist in playlists(&server, "film", query) {
             assert!(!playlist.contains("keyframes"), "{playlist}");
             let text = server.text(&playlist);
             assert_eq!(text.matches("METHOD=AES-128,URI=\"../../.key\"").count(), 1);
-            for address in named(&server, &playlist) {
+            for address in resolved_urls(&server, &playlist) {
                 assert_eq!(server.get(&address).status, 200, "{address}");
             }
         }
     }
-    let video = |server: &Served| {
+    let video = |server: &TestServer| {
         let all = playlists(server, "film", "");
         let video = all.into_iter().find(|p| p.contains("/video=")).unwrap();
         video.strip_suffix("/hls.m3u8").unwrap().to_owned()
@@ -133,9 +143,9 @@ fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
     let (ours, theirs) = (video(&server), video(&clear));
     let gone = ["0.m4s", "n/1.m4s", "0.ts", "key/0.m4s", "init.mp4"];
     for name in gone {
-        // Cached elsewhere: a server without encryption uses other URLs.
-        let answer = server.get(&format!("{theirs}/{name}"));
-        assert_eq!(answer.status, 410, "{name}: {answer:?}");
+        // A cache may hold the URLs of a server without encryption. They differ from ours.
+        let response = server.get(&format!("{theirs}/{name}"));
+        assert_eq!(response.status, 410, "{name}: {response:?}");
     }
     for target in [
         "/film.mp4",
@@ -150,11 +160,11 @@ fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
         &format!("{ours}/keyframes.m3u8"),
         "/missing/.key",
     ] {
-        let answer = server.get(target);
-        assert_eq!(answer.status, 404, "{target}");
-        assert!(answer.body.len() < 500, "{target}");
+        let response = server.get(target);
+        assert_eq!(response.status, 404, "{target}");
+        assert!(response.body.len() < 500, "{target}");
     }
-    // Names that could be ready-made playlists are the title's own.
+    // A stored playlist of this name is not served: the generated one takes its place.
     assert!(!server.text("/film/ready.m3u8").contains("ready"));
     // A server without encryption provides no keys either.
     assert_eq!(clear.get("/film/.key").status, 404);
@@ -167,8 +177,8 @@ fn everything_in_playlists_exists_and_nothing_is_unencrypted() {
 fn two_segment_lengths_never_reuse_an_iv() {
     let secret = Secret::new(SECRET);
     let (hls, both) = (
-        sealing(&secret, &[]),
-        sealing(&secret, &["--dash-segment", "4s"]),
+        serve_encrypted(&secret, &[]),
+        serve_encrypted(&secret, &["--dash-segment", "4s"]),
     );
     assert_eq!(playlists(&hls, "film", ""), playlists(&both, "film", ""));
     let described = both.text("/film/.json");
@@ -179,23 +189,23 @@ fn two_segment_lengths_never_reuse_an_iv() {
 fn ranges_and_conditions_apply_to_encrypted_bytes() {
     let secret = Secret::new(SECRET);
     for memory in ["0B", "64MiB"] {
-        let server = sealing(&secret, &["--segment-memory", memory]);
+        let server = serve_encrypted(&secret, &["--segment-memory", memory]);
         for query in ["", "?format=ts"] {
             let playlist = &playlists(&server, "film", query)[0];
-            let names = named(&server, playlist);
+            let names = resolved_urls(&server, playlist);
             let segment = names.iter().find(|name| is_segment(name)).unwrap();
             let whole = server.get(segment);
             let len = whole.body.len();
-            let head = server.ask("HEAD", segment, "");
+            let head = server.request("HEAD", segment, "");
             assert_eq!(head.header("content-length"), len.to_string());
             for (from, to) in [(0, 15), (17, 900), (len - 20, len - 1)] {
                 let range = format!("Range: bytes={from}-{to}\r\n");
-                let part = server.ask("GET", segment, &range);
+                let part = server.request("GET", segment, &range);
                 assert_eq!(part.status, 206);
                 assert!(part.body == whole.body[from..=to]);
             }
             let tag = format!("If-None-Match: {}\r\n", whole.header("etag"));
-            assert_eq!(server.ask("GET", segment, &tag).status, 304);
+            assert_eq!(server.request("GET", segment, &tag).status, 304);
             assert!(server.get(segment).body == whole.body);
         }
     }
@@ -204,12 +214,12 @@ fn ranges_and_conditions_apply_to_encrypted_bytes() {
 #[test]
 fn external_key_urls_are_printed_and_keys_not_served() {
     let secret = Secret::new(SECRET);
-    // The modification date does not show that playlists name another key URL.
-    let here = sealing(&secret, &[]);
+    // Playlists have no modification date, because it would not change with the key URL.
+    let here = serve_encrypted(&secret, &[]);
     let playlist = &playlists(&here, "film", "")[0];
     assert_eq!(here.get(playlist).header("last-modified"), "");
     assert_ne!(here.get(playlist).header("etag"), "");
-    let server = sealing(&secret, &["--aes-key-url", "/keys?of={title}"]);
+    let server = serve_encrypted(&secret, &["--aes-key-url", "/keys?of={title}"]);
     let playlist = &playlists(&server, "film", "")[0];
     let text = server.text(playlist);
     assert!(text.contains("URI=\"/keys?of=film\""), "{text}");
@@ -219,11 +229,11 @@ fn external_key_urls_are_printed_and_keys_not_served() {
 #[test]
 fn another_secret_gives_other_urls() {
     let (one, other) = (Secret::new(SECRET), Secret::new("another secret of ours"));
-    let (one, other) = (sealing(&one, &[]), sealing(&other, &[]));
+    let (one, other) = (serve_encrypted(&one, &[]), serve_encrypted(&other, &[]));
     assert_ne!(playlists(&one, "film", ""), playlists(&other, "film", ""));
     // A trailing newline is not part of the secret.
     let lines = Secret::new("0123456789abcdef0123456789abcdef\n\n");
-    let lines = sealing(&lines, &[]);
+    let lines = serve_encrypted(&lines, &[]);
     assert_eq!(playlists(&one, "film", ""), playlists(&lines, "film", ""));
 }
 
@@ -237,10 +247,13 @@ fn invalid_secrets_are_reported_at_startup() {
     ] {
         let secret = Secret::new(text);
         let path = secret.path();
-        let failed = support::start(&support::demo(), &["--aes-secret", path.to_str().unwrap()]);
+        let failed = support::start(
+            &support::demo_folder(),
+            &["--aes-secret", path.to_str().unwrap()],
+        );
         let failed = failed.err().unwrap().to_string();
         assert!(failed.contains(why), "{failed}");
     }
-    let failed = support::start(&support::demo(), &["--aes-secret", "/no/such/file"]);
+    let failed = support::start(&support::demo_folder(), &["--aes-secret", "/no/such/file"]);
     assert!(failed.err().unwrap().to_string().contains("/no/such/file"));
 }

@@ -7,9 +7,9 @@ use std::fs;
 use std::io::Read;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
-use support::{Served, demo};
+use support::{TestServer, demo_folder};
 
-fn segments(server: &Served, title: &str) -> Vec<String> {
+fn segments(server: &TestServer, title: &str) -> Vec<String> {
     let film: serde_json::Value =
         serde_json::from_str(&server.text(&format!("/{title}/.json"))).unwrap();
     let rendition = &film["renditions"][0];
@@ -21,7 +21,7 @@ fn segments(server: &Served, title: &str) -> Vec<String> {
 
 #[test]
 fn concurrent_requests_build_one_index_and_later_ones_none() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     const ASKERS: usize = 24;
     let ready = Barrier::new(ASKERS);
     std::thread::scope(|scope| {
@@ -51,18 +51,18 @@ fn concurrent_requests_build_one_index_and_later_ones_none() {
     assert_eq!(
         server.metric(segment),
         urls.len() as u64,
-        "one read a segment"
+        "one read per segment"
     );
     assert_eq!(server.metric("headwater_index_builds_total"), 1);
 }
 
 #[test]
 fn a_replaced_file_is_served_as_another_film() {
-    let server = Served::new(&["--recheck", "0s"]);
+    let server = TestServer::new(&["--recheck", "0s"]);
     let old = segments(&server, "film.mp4");
     let before = server.get(&old[0]);
     let next = server.path("next");
-    fs::copy(demo().join("video-360p.mp4"), &next).unwrap();
+    fs::copy(demo_folder().join("video-360p.mp4"), &next).unwrap();
     fs::rename(&next, server.path("film.mp4")).unwrap();
     assert_eq!(server.get(&old[0]).status, 410);
     let new = segments(&server, "film.mp4");
@@ -72,16 +72,16 @@ fn a_replaced_file_is_served_as_another_film() {
     assert_ne!(before.header("etag"), after.header("etag"));
     assert_eq!(
         server.get("/film.mp4").body,
-        fs::read(demo().join("video-360p.mp4")).unwrap()
+        fs::read(demo_folder().join("video-360p.mp4")).unwrap()
     );
 }
 
 /// Frequent requests trigger background checks before any of them has to wait.
 #[test]
 fn frequent_clients_see_a_changed_file() {
-    let server = Served::new(&["--recheck", "200ms"]);
+    let server = TestServer::new(&["--recheck", "200ms"]);
     let file = server.path("film.mp4");
-    let states = ["video-360p.mp4", "video-180p.mp4"].map(|name| demo().join(name));
+    let states = ["video-360p.mp4", "video-180p.mp4"].map(|name| demo_folder().join(name));
     let old = segments(&server, "film.mp4");
     assert_eq!(server.get("/film.mp4").status, 200);
     for state in states.iter().cycle().take(4) {
@@ -103,7 +103,7 @@ fn frequent_clients_see_a_changed_file() {
 
 #[test]
 fn the_same_film_copied_again_keeps_its_urls() {
-    let server = Served::new(&["--recheck", "0s"]);
+    let server = TestServer::new(&["--recheck", "0s"]);
     let old = segments(&server, "film.mp4");
     fs::copy(server.path("film.mp4"), server.path("next")).unwrap();
     fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
@@ -113,7 +113,7 @@ fn the_same_film_copied_again_keeps_its_urls() {
 
 #[test]
 fn other_media_under_the_same_tables_has_other_names() {
-    let server = Served::new(&["--recheck", "0s"]);
+    let server = TestServer::new(&["--recheck", "0s"]);
     let old = segments(&server, "film.mp4");
     let mut bytes = fs::read(server.path("film.mp4")).unwrap();
     // The demo films start with the moov: the second half is media.
@@ -127,8 +127,8 @@ fn other_media_under_the_same_tables_has_other_names() {
 
 #[test]
 fn an_outdated_playlist_redirects_to_the_current_one() {
-    let server = Served::new(&["--recheck", "0s"]);
-    let playlists = |server: &Served| -> Vec<String> {
+    let server = TestServer::new(&["--recheck", "0s"]);
+    let playlists = |server: &TestServer| -> Vec<String> {
         let text = server.text("/film.mp4/.m3u8");
         let uris = text
             .split(['\n', '"'])
@@ -145,21 +145,21 @@ fn an_outdated_playlist_redirects_to_the_current_one() {
     let new = playlists(&server);
     for (old, new) in old.iter().zip(&new) {
         assert_ne!(old, new);
-        let answer = server.get(old);
-        assert_eq!(answer.status, 307);
-        assert_eq!(answer.header("access-control-allow-origin"), "*");
-        assert!(answer.header("cache-control").contains("max-age=2,"));
-        let from_title = answer.header("location").strip_prefix("../../");
+        let response = server.get(old);
+        assert_eq!(response.status, 307);
+        assert_eq!(response.header("access-control-allow-origin"), "*");
+        assert!(response.header("cache-control").contains("max-age=2,"));
+        let from_title = response.header("location").strip_prefix("../../");
         assert_eq!(format!("/film.mp4/{}", from_title.unwrap()), *new);
         assert_eq!(server.get(new).status, 200);
-        assert_eq!(server.ask("HEAD", old, "").status, 307);
+        assert_eq!(server.request("HEAD", old, "").status, 307);
     }
 }
 
 #[test]
 fn a_file_that_is_added_or_removed_changes_a_folder() {
-    let server = Served::new(&["--recheck", "0s"]);
-    let count = |server: &Served| {
+    let server = TestServer::new(&["--recheck", "0s"]);
+    let count = |server: &TestServer| {
         server
             .text("/film/.m3u8")
             .matches("EXT-X-STREAM-INF")
@@ -167,7 +167,7 @@ fn a_file_that_is_added_or_removed_changes_a_folder() {
     };
     assert_eq!(count(&server), 2);
     fs::copy(
-        demo().join("video-540p.mp4"),
+        demo_folder().join("video-540p.mp4"),
         server.path("film/video-540p.mp4"),
     )
     .unwrap();
@@ -181,10 +181,10 @@ fn a_file_that_is_added_or_removed_changes_a_folder() {
 #[test]
 fn a_file_that_is_overwritten_in_place_is_noticed_at_the_next_segment() {
     // Paths are not checked again here: only the open file shows the change.
-    let server = Served::new(&["--recheck", "1h"]);
+    let server = TestServer::new(&["--recheck", "1h"]);
     let old = segments(&server, "film.mp4");
     assert_eq!(server.get(&old[0]).status, 200);
-    fs::copy(demo().join("video-360p.mp4"), server.path("film.mp4")).unwrap();
+    fs::copy(demo_folder().join("video-360p.mp4"), server.path("film.mp4")).unwrap();
     assert_eq!(server.get(&old[1]).status, 410);
     let new = segments(&server, "film.mp4");
     assert_eq!(server.get(&new[1]).status, 200);
@@ -193,7 +193,7 @@ fn a_file_that_is_overwritten_in_place_is_noticed_at_the_next_segment() {
 
 #[test]
 fn a_truncated_file_is_refused_without_crashing() {
-    let server = Served::new(&["--recheck", "1h"]);
+    let server = TestServer::new(&["--recheck", "1h"]);
     let urls = segments(&server, "film.mp4");
     let file = fs::OpenOptions::new()
         .write(true)
@@ -212,7 +212,7 @@ fn truncating_a_file_while_it_is_sent_closes_the_connection() {
     let path = root.path().join("long.bin");
     const LEN: u64 = 256 << 20;
     fs::File::create(&path).unwrap().set_len(LEN).unwrap();
-    let server = Served::over(root, &[]);
+    let server = TestServer::from_folder(root, &[]);
     let mut stream = server.send("GET /long.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let mut begin = [0; 4096];
     stream.read_exact(&mut begin).unwrap();
@@ -235,7 +235,7 @@ fn truncating_a_file_while_it_is_sent_closes_the_connection() {
 
 #[test]
 fn a_broken_file_is_not_indexed_on_every_request() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     fs::write(server.path("broken.mp4"), vec![1; 100_000]).unwrap();
     let began = std::time::Instant::now();
     for _ in 0..20 {
@@ -248,12 +248,12 @@ fn a_broken_file_is_not_indexed_on_every_request() {
 
 #[test]
 fn readiness_ends_before_the_server_stops() {
-    let server = Served::new(&["--announce", "1h"]);
+    let server = TestServer::new(&["--announce", "1h"]);
     assert_eq!(server.get("/readyz").status, 200);
     server.running().shutdown().drain();
-    let answer = server.get("/readyz");
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.header("cache-control"), "no-store");
+    let response = server.get("/readyz");
+    assert_eq!(response.status, 503);
+    assert_eq!(response.header("cache-control"), "no-store");
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.get("/film.mp4/.m3u8").status, 200);
 }
@@ -262,13 +262,13 @@ fn readiness_ends_before_the_server_stops() {
 fn records_contain_the_requests() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("records");
-    let server = Served::new(&["--records", path.to_str().unwrap()]);
-    let answer = server.ask(
+    let server = TestServer::new(&["--records", path.to_str().unwrap()]);
+    let response = server.request(
         "GET",
         "/film.mp4/.mpd?x=1",
         "X-Request-Id: abc\r\nUser-Agent: test\r\n",
     );
-    assert_eq!(answer.header("x-request-id"), "abc");
+    assert_eq!(response.header("x-request-id"), "abc");
     server.get("/missing");
     // The last owner of the file waits until everything is written.
     drop(server);
@@ -284,7 +284,7 @@ fn records_contain_the_requests() {
     );
     assert_eq!(
         (&mpd["bytes"], &mpd["complete"]),
-        (&answer.body.len().into(), &true.into())
+        (&response.body.len().into(), &true.into())
     );
     let missing = records.find(|r| r["path"] == "/missing").unwrap();
     assert_eq!(missing["status"], 404);

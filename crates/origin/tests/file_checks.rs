@@ -7,12 +7,12 @@
 mod support;
 
 use std::fs;
-use support::{Served, demo};
+use support::{TestServer, demo_folder};
 
 /// Returns the number of checks that one successful request makes.
-fn checks_of(server: &Served, path: &str, header: &str) -> u64 {
+fn count_checks(server: &TestServer, path: &str, header: &str) -> u64 {
     let before = store::change_checks();
-    let status = server.ask("GET", path, header).status;
+    let status = server.request("GET", path, header).status;
     assert!(matches!(status, 200 | 206 | 304), "{path}: {status}");
     store::change_checks() - before
 }
@@ -20,10 +20,14 @@ fn checks_of(server: &Served, path: &str, header: &str) -> u64 {
 #[test]
 fn a_segment_request_checks_its_file_once() {
     let root = tempfile::tempdir().unwrap();
-    fs::copy(demo().join("video-540p.mp4"), root.path().join("film.mp4")).unwrap();
-    // Nothing but the requests of this test may look at the file.
+    fs::copy(
+        demo_folder().join("video-540p.mp4"),
+        root.path().join("film.mp4"),
+    )
+    .unwrap();
+    // Only the requests of this test may check the file.
     let flags = ["--recheck", "1h", "--segment", "12s"];
-    let server = Served::over(root, &flags);
+    let server = TestServer::from_folder(root, &flags);
     let text = server.text("/film.mp4/.json");
     let film: serde_json::Value = serde_json::from_str(&text).unwrap();
     let rendition = &film["renditions"][0];
@@ -33,7 +37,7 @@ fn a_segment_request_checks_its_file_once() {
         format!("/film.mp4/{}", media.replace("{t}", &time))
     };
     let init = format!("/film.mp4/{}", rendition["init"].as_str().unwrap());
-    assert_eq!(checks_of(&server, &init, ""), 1, "init");
+    assert_eq!(count_checks(&server, &init, ""), 1, "init");
     let long = segment(0);
     let before = store::change_checks();
     let first = server.get(&long);
@@ -42,10 +46,13 @@ fn a_segment_request_checks_its_file_once() {
     let etag = first.header("etag");
     assert!(first.body.len() > 256 << 10, "sent in more than one frame");
     let ranged = segment(1);
-    assert_eq!(checks_of(&server, &ranged, "Range: bytes=0-99999\r\n"), 1);
+    assert_eq!(
+        count_checks(&server, &ranged, "Range: bytes=0-99999\r\n"),
+        1
+    );
     let known = format!("If-None-Match: {etag}\r\n");
-    assert_eq!(checks_of(&server, &long, &known), 1, "304");
+    assert_eq!(count_checks(&server, &long, &known), 1, "304");
     let ts = long.replace(".m4s", ".ts");
-    assert_eq!(checks_of(&server, &ts, ""), 1, "transmuxed");
-    assert_eq!(checks_of(&server, &ts, ""), 1, "cached in memory");
+    assert_eq!(count_checks(&server, &ts, ""), 1, "transmuxed");
+    assert_eq!(count_checks(&server, &ts, ""), 1, "cached in memory");
 }

@@ -8,10 +8,10 @@ use media::{ism, mp4};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use support::{Answer, Served, demo};
+use support::{TestResponse, TestServer, demo_folder};
 
 fn film() -> Vec<u8> {
-    fs::read(demo().join("video-180p.mp4")).unwrap()
+    fs::read(demo_folder().join("video-180p.mp4")).unwrap()
 }
 
 fn index() -> Index {
@@ -19,7 +19,7 @@ fn index() -> Index {
 }
 
 /// Returns an index MP4 of the demo film with this media name.
-fn naming(name: &str) -> Vec<u8> {
+fn index_mp4_of(name: &str) -> Vec<u8> {
     mp4::write_index_mp4(&index(), name).unwrap()
 }
 
@@ -30,11 +30,11 @@ fn manifest(src: &str) -> String {
 }
 
 /// Serves a library with a secret film outside of it.
-fn library() -> (tempfile::TempDir, Served) {
-    library_with(&[])
+fn serve_library() -> (tempfile::TempDir, TestServer) {
+    serve_library_with(&[])
 }
 
-fn library_with(flags: &[&str]) -> (tempfile::TempDir, Served) {
+fn serve_library_with(flags: &[&str]) -> (tempfile::TempDir, TestServer) {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret.mp4"), film()).unwrap();
     let root = tempfile::tempdir_in(outside.path()).unwrap();
@@ -43,18 +43,18 @@ fn library_with(flags: &[&str]) -> (tempfile::TempDir, Served) {
     fs::write(root.path().join("deep/a film.mp4"), film()).unwrap();
     fs::write(root.path().join(".hidden.mp4"), film()).unwrap();
     let flags = [&["--recheck", "0s"], flags].concat();
-    (outside, Served::over(root, &flags))
+    (outside, TestServer::from_folder(root, &flags))
 }
 
-fn refused(answer: &Answer, status: u16, why: &str) {
-    let error = answer.header("headwater-error");
-    assert_eq!(answer.status, status, "{error}");
+fn assert_refused(response: &TestResponse, status: u16, why: &str) {
+    let error = response.header("headwater-error");
+    assert_eq!(response.status, status, "{error}");
     assert!(error.contains(why), "{error}");
 }
 
 #[test]
 fn names_inside_are_followed() {
-    let (_outside, server) = library();
+    let (_outside, server) = serve_library();
     let names = [
         "../a%20film.mp4",
         "../a film.mp4",
@@ -62,7 +62,7 @@ fn names_inside_are_followed() {
         "./../er/../a%20film.mp4",
     ];
     for name in names {
-        fs::write(server.path("deep/er/x.mp4"), naming(name)).unwrap();
+        fs::write(server.path("deep/er/x.mp4"), index_mp4_of(name)).unwrap();
         fs::write(server.path("deep/er/x.ism"), manifest("x.mp4")).unwrap();
         fs::write(server.path("deep/er/y.ism"), manifest(name)).unwrap();
         for title in ["x.mp4", "x.ism", "y.ism"] {
@@ -75,7 +75,7 @@ fn names_inside_are_followed() {
 
 #[test]
 fn names_outside_are_refused() {
-    let (outside, server) = library();
+    let (outside, server) = serve_library();
     let secret = outside.path().join("secret.mp4");
     let secret = secret.to_str().unwrap();
     // Failures are cached for a second, so each case uses its own title.
@@ -106,7 +106,7 @@ fn names_outside_are_refused() {
     .into_iter()
     .enumerate()
     {
-        fs::write(server.path(&format!("{n}.mp4")), naming(name)).unwrap();
+        fs::write(server.path(&format!("{n}.mp4")), index_mp4_of(name)).unwrap();
         fs::write(server.path(&format!("{n}.ism")), manifest(name)).unwrap();
         for target in [
             ".mp4/.m3u8",
@@ -115,14 +115,14 @@ fn names_outside_are_refused() {
             ".mp4",
             ".ism/.m3u8",
         ] {
-            refused(&server.get(&format!("/{n}{target}")), 415, why);
+            assert_refused(&server.get(&format!("/{n}{target}")), 415, why);
         }
     }
 }
 
 #[test]
 fn symlinks_out_of_the_library_are_refused() {
-    let (outside, server) = library();
+    let (outside, server) = serve_library();
     symlink(outside.path().join("secret.mp4"), server.path("link.mp4")).unwrap();
     symlink(outside.path(), server.path("up")).unwrap();
     symlink("circle.mp4", server.path("circle.mp4")).unwrap();
@@ -136,28 +136,28 @@ fn symlinks_out_of_the_library_are_refused() {
     .into_iter()
     .enumerate()
     {
-        fs::write(server.path(&format!("{n}.mp4")), naming(name)).unwrap();
+        fs::write(server.path(&format!("{n}.mp4")), index_mp4_of(name)).unwrap();
         fs::write(server.path(&format!("{n}.ism")), manifest(name)).unwrap();
         for target in [".mp4/.m3u8", ".mp4", ".ism/.m3u8"] {
-            refused(&server.get(&format!("/{n}{target}")), 502, why);
+            assert_refused(&server.get(&format!("/{n}{target}")), 502, why);
         }
     }
 }
 
 #[test]
 fn reference_cycles_are_not_followed() {
-    let (_outside, server) = library();
-    fs::write(server.path("self.mp4"), naming("self.mp4")).unwrap();
-    fs::write(server.path("a.mp4"), naming("b.mp4")).unwrap();
-    fs::write(server.path("b.mp4"), naming("a.mp4")).unwrap();
+    let (_outside, server) = serve_library();
+    fs::write(server.path("self.mp4"), index_mp4_of("self.mp4")).unwrap();
+    fs::write(server.path("a.mp4"), index_mp4_of("b.mp4")).unwrap();
+    fs::write(server.path("b.mp4"), index_mp4_of("a.mp4")).unwrap();
     fs::write(server.path("self.ism"), manifest("self.ism")).unwrap();
     fs::write(server.path("one.ism"), manifest("two.ism")).unwrap();
     fs::write(server.path("two.ism"), manifest("one.ism")).unwrap();
     for title in [
         "self.mp4", "a.mp4", "b.mp4", "self.ism", "one.ism", "two.ism",
     ] {
-        let answer = server.get(&format!("/{title}/.m3u8"));
-        assert_eq!(answer.status, 415, "{title}: {answer:?}");
+        let response = server.get(&format!("/{title}/.m3u8"));
+        assert_eq!(response.status, 415, "{title}: {response:?}");
     }
 }
 
@@ -167,19 +167,27 @@ fn allowed_urls_resolve_to_their_folder_only() {
     fs::create_dir(media.path().join("films")).unwrap();
     fs::write(media.path().join("films/film.mp4"), film()).unwrap();
     fs::write(media.path().join("secret.mp4"), film()).unwrap();
-    fs::write(media.path().join("films/near.mp4"), naming("film.mp4")).unwrap();
-    fs::write(media.path().join("films/far.mp4"), naming("../secret.mp4")).unwrap();
+    fs::write(
+        media.path().join("films/near.mp4"),
+        index_mp4_of("film.mp4"),
+    )
+    .unwrap();
+    fs::write(
+        media.path().join("films/far.mp4"),
+        index_mp4_of("../secret.mp4"),
+    )
+    .unwrap();
     let allowed = format!(
         "https://media.example.com/f/={}/films",
         media.path().display()
     );
-    let (_outside, server) = library_with(&["--media-from", &allowed]);
+    let (_outside, server) = serve_library_with(&["--media-from", &allowed]);
     let at = |name: &str| format!("https://media.example.com{name}");
     for name in ["/f/film.mp4", "/f/x/../film.mp4", "/f/near.mp4"] {
         fs::write(server.path("x.ism"), manifest(&at(name))).unwrap();
         assert!(server.text("/x.ism/.mpd").contains("<MPD"), "{name}");
     }
-    fs::write(server.path("x.mp4"), naming(&at("/f/film.mp4"))).unwrap();
+    fs::write(server.path("x.mp4"), index_mp4_of(&at("/f/film.mp4"))).unwrap();
     assert_eq!(
         index_bytes(&server.get("/x.mp4").body)
             .unwrap()
@@ -198,23 +206,23 @@ fn allowed_urls_resolve_to_their_folder_only() {
     .enumerate()
     {
         fs::write(server.path(&format!("{n}.ism")), manifest(&at(name))).unwrap();
-        refused(&server.get(&format!("/{n}.ism/.m3u8")), status, why);
+        assert_refused(&server.get(&format!("/{n}.ism/.m3u8")), status, why);
     }
 }
 
 #[test]
 fn changed_media_is_not_served_with_old_tables() {
-    let (_outside, server) = library();
-    fs::write(server.path("x.mp4"), naming("film.mp4")).unwrap();
+    let (_outside, server) = serve_library();
+    fs::write(server.path("x.mp4"), index_mp4_of("film.mp4")).unwrap();
     fs::write(server.path("x.ism"), manifest("x.mp4")).unwrap();
     let playlist = server.text("/x.ism/.json");
     let json: serde_json::Value = serde_json::from_str(&playlist).unwrap();
     let init = json["renditions"][0]["init"].as_str().unwrap();
     assert_eq!(server.get(&format!("/x.ism/{init}")).status, 200);
-    fs::copy(demo().join("video-360p.mp4"), server.path("next")).unwrap();
+    fs::copy(demo_folder().join("video-360p.mp4"), server.path("next")).unwrap();
     fs::rename(server.path("next"), server.path("film.mp4")).unwrap();
     for target in ["/x.ism/.m3u8", "/x.mp4/.m3u8", "/x.mp4"] {
-        refused(&server.get(target), 415, "index it again");
+        assert_refused(&server.get(target), 415, "index it again");
     }
     let other = fs::read(server.path("film.mp4")).unwrap();
     let other = mp4::write_index_mp4(&index_bytes(&other).unwrap(), "film.mp4").unwrap();
@@ -229,8 +237,8 @@ fn changed_media_is_not_served_with_old_tables() {
 
 #[test]
 fn a_server_manifest_selects_tracks_and_declares_languages() {
-    let (_outside, server) = library();
-    let put = |name: &str, to: &str| fs::copy(demo().join(name), server.path(to)).unwrap();
+    let (_outside, server) = serve_library();
+    let put = |name: &str, to: &str| fs::copy(demo_folder().join(name), server.path(to)).unwrap();
     put("audio-eng.m4a", "eng.m4a");
     put("audio-fra.m4a", "fra.m4a");
     let track = |element: &str, src: &str, id: u32, language: &str| {
@@ -275,7 +283,7 @@ fn a_server_manifest_selects_tracks_and_declares_languages() {
 
 #[test]
 fn an_init_segment_is_served_as_a_static_file() {
-    let (_outside, server) = library();
+    let (_outside, server) = serve_library();
     let json = server.text("/film.mp4/.json");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let init = format!(
@@ -301,7 +309,7 @@ fn boxes(body: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Returns an index MP4 of several media: the tracks of the second next to those of the first.
-fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
+fn join_index_mp4s(first: &[u8], second: &[u8]) -> Vec<u8> {
     let of = |file: &[u8], name: &[u8]| -> Vec<Vec<u8>> {
         let all = boxes(file);
         let moov = all.iter().find(|one| &one[4..8] == b"moov").unwrap();
@@ -337,19 +345,24 @@ fn samples(file: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn an_index_mp4_of_several_media_is_one_film() {
-    let (_outside, server) = library();
-    let sound = fs::read(demo().join("audio-eng.m4a")).unwrap();
-    fs::write(server.path("sound.m4a"), &sound).unwrap();
-    let second = mp4::write_index_mp4(&index_bytes(&sound).unwrap(), "sound.m4a").unwrap();
+    let (_outside, server) = serve_library();
+    let audio = fs::read(demo_folder().join("audio-eng.m4a")).unwrap();
+    fs::write(server.path("sound.m4a"), &audio).unwrap();
+    let second = mp4::write_index_mp4(&index_bytes(&audio).unwrap(), "sound.m4a").unwrap();
     fs::write(
         server.path("both.mp4"),
-        joined(&naming("film.mp4"), &second),
+        join_index_mp4s(&index_mp4_of("film.mp4"), &second),
     )
     .unwrap();
-    let answer = server.get("/both.mp4");
-    assert_eq!(answer.status, 200, "{}", answer.header("headwater-error"));
-    let whole = answer.body;
-    let expected = [samples(&film()), samples(&sound)].concat();
+    let response = server.get("/both.mp4");
+    assert_eq!(
+        response.status,
+        200,
+        "{}",
+        response.header("headwater-error")
+    );
+    let whole = response.body;
+    let expected = [samples(&film()), samples(&audio)].concat();
     assert!(samples(&whole) == expected, "not the samples of both");
     let len = whole.len();
     // Ranges within a file, across file boundaries, and several at once.
@@ -359,9 +372,9 @@ fn an_index_mp4_of_several_media_is_one_film() {
         (len - 5, len),
     ] {
         let range = format!("bytes={from}-{}", to - 1);
-        let answer = server.ask("GET", "/both.mp4", &format!("Range: {range}\r\n"));
-        assert_eq!(answer.status, 206);
-        assert!(answer.body == whole[from..to], "{range}");
+        let response = server.request("GET", "/both.mp4", &format!("Range: {range}\r\n"));
+        assert_eq!(response.status, 206);
+        assert!(response.body == whole[from..to], "{range}");
     }
     assert!(server.text("/both.mp4/.m3u8").contains("audio"));
 }

@@ -4,12 +4,12 @@
 mod support;
 
 use std::fs;
-use support::{Answer, Served, demo};
+use support::{TestResponse, TestServer, demo_folder};
 
 const SEGMENT_READS: &str = "headwater_storage_requests_total{reason=\"segment\"}";
 
 /// Returns the paths of a media playlist's segments.
-fn listed(server: &Served, master: &str, what: &str) -> Vec<String> {
+fn segment_paths(server: &TestServer, master: &str, what: &str) -> Vec<String> {
     let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
     let join = |base: &str, name: &str| format!("{}/{name}", folder(base));
     let lines = |path: &str| -> Vec<String> {
@@ -28,7 +28,7 @@ fn listed(server: &Served, master: &str, what: &str) -> Vec<String> {
     lines(&join(master.split('?').next().unwrap(), media.unwrap()))
 }
 
-fn told(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+fn comparable_parts(response: &TestResponse) -> (u16, Vec<String>, Vec<u8>) {
     let names = [
         "etag",
         "content-type",
@@ -38,15 +38,15 @@ fn told(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
         "cache-control",
         "link",
     ];
-    let headers = names.map(|name| answer.header(name).to_owned());
-    (answer.status, headers.to_vec(), answer.body.clone())
+    let headers = names.map(|name| response.header(name).to_owned());
+    (response.status, headers.to_vec(), response.body.clone())
 }
 
 #[test]
 fn repeated_responses_equal_the_first() {
-    let server = Served::new(&[]);
-    let cmaf = listed(&server, "/film.mp4/.m3u8", "video");
-    let ts = listed(&server, "/film.mp4/.m3u8?format=ts", "video");
+    let server = TestServer::new(&[]);
+    let cmaf = segment_paths(&server, "/film.mp4/.m3u8", "video");
+    let ts = segment_paths(&server, "/film.mp4/.m3u8?format=ts", "video");
     for path in [&cmaf[0], &cmaf[1], &ts[0], &ts[1]] {
         let ways = [
             "",
@@ -55,25 +55,29 @@ fn repeated_responses_equal_the_first() {
         ];
         // The first request goes to a server that has not served the segment.
         for way in ways {
-            let fresh = told(&Served::new(&[]).ask("GET", path, way));
+            let fresh = comparable_parts(&TestServer::new(&[]).request("GET", path, way));
             for _ in 0..4 {
-                assert_eq!(told(&server.ask("GET", path, way)), fresh, "{path} {way:?}");
+                assert_eq!(
+                    comparable_parts(&server.request("GET", path, way)),
+                    fresh,
+                    "{path} {way:?}"
+                );
             }
         }
         let etag = server.get(path).header("etag").to_owned();
-        let known = server.ask("GET", path, &format!("If-None-Match: {etag}\r\n"));
+        let known = server.request("GET", path, &format!("If-None-Match: {etag}\r\n"));
         assert_eq!((known.status, known.body.len()), (304, 0));
         assert!(known.header("link").is_empty());
-        let other = server.ask("GET", path, "If-Match: \"other\"\r\n");
+        let other = server.request("GET", path, "If-Match: \"other\"\r\n");
         assert_eq!(other.status, 412);
     }
 }
 
 #[test]
 fn segments_in_memory_need_no_storage_requests() {
-    let server = Served::new(&[]);
-    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
-    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    let server = TestServer::new(&[]);
+    let cmaf = &segment_paths(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &segment_paths(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
     for path in [cmaf, ts] {
         for _ in 0..2 {
             assert_eq!(server.get(path).status, 200);
@@ -89,9 +93,9 @@ fn segments_in_memory_need_no_storage_requests() {
 
 #[test]
 fn cached_segments_expire_with_their_film() {
-    let server = Served::new(&["--recheck", "0s"]);
-    let cmaf = &listed(&server, "/film.mp4/.m3u8", "video")[0];
-    let ts = &listed(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
+    let server = TestServer::new(&["--recheck", "0s"]);
+    let cmaf = &segment_paths(&server, "/film.mp4/.m3u8", "video")[0];
+    let ts = &segment_paths(&server, "/film.mp4/.m3u8?format=ts", "video")[0];
     for path in [cmaf, ts] {
         for _ in 0..3 {
             assert_eq!(server.get(path).status, 200);
@@ -112,29 +116,36 @@ fn cached_segments_expire_with_their_film() {
 }
 
 /// Serves a film whose segments are too long to be promoted at once.
-fn long(flags: &[&str]) -> (Served, Vec<String>) {
+fn serve_long_segments(flags: &[&str]) -> (TestServer, Vec<String>) {
     let root = tempfile::tempdir().unwrap();
-    fs::copy(demo().join("video-540p.mp4"), root.path().join("film.mp4")).unwrap();
+    fs::copy(
+        demo_folder().join("video-540p.mp4"),
+        root.path().join("film.mp4"),
+    )
+    .unwrap();
     let always = ["--recheck", "0s", "--segment", "12s"];
-    let server = Served::over(root, &[&always, flags].concat());
-    let paths = listed(&server, "/film.mp4/.m3u8", "video");
-    let long = server.get(&paths[0]).body.len();
-    assert!(long > 256 << 10, "{long}");
+    let server = TestServer::from_folder(root, &[&always, flags].concat());
+    let paths = segment_paths(&server, "/film.mp4/.m3u8", "video");
+    let serve_long_segments = server.get(&paths[0]).body.len();
+    assert!(serve_long_segments > 256 << 10, "{serve_long_segments}");
     (server, paths)
 }
 
 #[test]
 fn long_segments_requested_often_are_promoted() {
-    let (server, paths) = long(&[]);
-    let (first, second) = (told(&server.get(&paths[0])), told(&server.get(&paths[1])));
+    let (server, paths) = serve_long_segments(&[]);
+    let (first, second) = (
+        comparable_parts(&server.get(&paths[0])),
+        comparable_parts(&server.get(&paths[1])),
+    );
     for _ in 0..2 {
-        assert_eq!(told(&server.get(&paths[0])), first);
-        assert_eq!(told(&server.get(&paths[1])), second);
+        assert_eq!(comparable_parts(&server.get(&paths[0])), first);
+        assert_eq!(comparable_parts(&server.get(&paths[1])), second);
     }
     let reads = server.metric(SEGMENT_READS);
     for _ in 0..3 {
-        assert_eq!(told(&server.get(&paths[0])), first);
-        assert_eq!(told(&server.get(&paths[1])), second);
+        assert_eq!(comparable_parts(&server.get(&paths[0])), first);
+        assert_eq!(comparable_parts(&server.get(&paths[1])), second);
     }
     assert_eq!(server.metric(SEGMENT_READS), reads);
     assert!(server.metric("headwater_segment_memory_bytes") as usize > first.2.len());
@@ -147,9 +158,9 @@ fn long_segments_requested_often_are_promoted() {
 
 #[test]
 fn long_segments_requested_rarely_are_not_promoted() {
-    let (server, paths) = long(&["--segment-memory", "2MiB"]);
+    let (server, paths) = serve_long_segments(&["--segment-memory", "2MiB"]);
     let (rare, often) = (&paths[0], &paths[1]);
-    let first = told(&server.get(rare));
+    let first = comparable_parts(&server.get(rare));
     for _ in 0..4 {
         // More bytes than the cache holds.
         let mut between = 0;
@@ -157,21 +168,28 @@ fn long_segments_requested_rarely_are_not_promoted() {
             between += server.get(often).body.len();
         }
         let reads = server.metric(SEGMENT_READS);
-        assert_eq!(told(&server.get(rare)), first);
-        assert!(server.metric(SEGMENT_READS) > reads, "it is not kept");
+        assert_eq!(comparable_parts(&server.get(rare)), first);
+        assert!(
+            server.metric(SEGMENT_READS) > reads,
+            "the segment was not cached"
+        );
     }
     let reads = server.metric(SEGMENT_READS);
     server.get(often);
-    assert_eq!(server.metric(SEGMENT_READS), reads, "but this one is");
+    assert_eq!(
+        server.metric(SEGMENT_READS),
+        reads,
+        "the frequent segment is cached"
+    );
 }
 
 #[test]
 fn without_segment_memory_nothing_is_cached() {
-    let server = Served::new(&["--segment-memory", "0B"]);
-    for path in listed(&server, "/film.mp4/.m3u8?format=ts", "video") {
-        let first = told(&server.get(&path));
+    let server = TestServer::new(&["--segment-memory", "0B"]);
+    for path in segment_paths(&server, "/film.mp4/.m3u8?format=ts", "video") {
+        let first = comparable_parts(&server.get(&path));
         for _ in 0..3 {
-            assert_eq!(told(&server.get(&path)), first);
+            assert_eq!(comparable_parts(&server.get(&path)), first);
         }
     }
     assert_eq!(server.metric("headwater_segment_memory_bytes"), 0);

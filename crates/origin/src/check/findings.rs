@@ -103,27 +103,27 @@ fn count_unaligned(one: &[f64], other: &[f64]) -> (usize, Option<(usize, f64)>) 
     } else {
         (other, one)
     };
-    let apart = |time: &&f64| {
+    let is_missing = |time: &&f64| {
         let from = many.partition_point(|known| *known < **time - SAME_MOMENT_S);
         many.get(from)
             .is_none_or(|known| *known > **time + SAME_MOMENT_S)
     };
-    let count = few.iter().filter(apart).count();
-    let first = few.iter().find(apart);
+    let count = few.iter().filter(is_missing).count();
+    let first = few.iter().find(is_missing);
     (few.len(), first.map(|at| (count, *at)))
 }
 
 fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
-    let wished = f64::from(title.segment_duration_ms) / 1000.0;
+    let target = f64::from(title.segment_duration_ms) / 1000.0;
     for rendition in video_renditions(title) {
         let (longest, at) = find_longest_segment(title, rendition);
-        if longest > wished * 1.5 {
+        if longest > target * 1.5 {
             found.push(Finding::new(
                 FindingLevel::Warning,
                 &rendition.name,
                 format!(
                     "the segment at {at:.3} s lasts {longest:.3} s, because the next key frame \
-                         is late; the target is {wished:.3} s"
+                         is late; the target is {target:.3} s"
                 ),
                 "encode with key frames every two seconds, or set longer segments (--segment)",
             ));
@@ -222,11 +222,11 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
 fn pictures_start_segments(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let samples = &title.track(rendition).samples;
-        let beside = |n: &&u32| {
+        let is_shifted = |n: &&u32| {
             **n < samples.len()
                 && samples.composition_offset(**n) + rendition.composition_shift != 0
         };
-        let count = rendition.segment_cuts.iter().filter(beside).count();
+        let count = rendition.segment_cuts.iter().filter(is_shifted).count();
         if count > 0 {
             found.push(Finding::new(
                 FindingLevel::Hint,
@@ -323,9 +323,9 @@ fn languages_are_declared(title: &Presentation, found: &mut Vec<Finding>) {
         .iter()
         .filter(|r| title.track(r).codec.audio().is_some())
         .collect();
-    let unsaid = |r: &&&Rendition| title.track(r).language == "und";
+    let has_no_language = |r: &&&Rendition| title.track(r).language == "und";
     if audio.len() > 1 {
-        for rendition in audio.iter().filter(unsaid) {
+        for rendition in audio.iter().filter(has_no_language) {
             found.push(Finding::new(
                 FindingLevel::Warning,
                 &rendition.name,

@@ -71,7 +71,7 @@ impl ServeSettings {
     /// Converts the layers of settings.
     ///
     /// # Errors
-    /// An error that names the first invalid setting and its origin.
+    /// An error that names the first invalid setting and where it was set.
     pub fn new(layers: &SettingLayers) -> Result<ServeSettings, UsageError> {
         let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
         Ok(ServeSettings {
@@ -102,7 +102,7 @@ impl ServeSettings {
 
 fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageError> {
     let folder = layers.path("index-cache-dir");
-    let kept = |text: &str| match (text, &folder) {
+    let parse_mode = |text: &str| match (text, &folder) {
         ("off", _) => Ok(IndexCacheMode::Off),
         ("memory", _) => Ok(IndexCacheMode::Memory),
         ("memory+disk", Some(folder)) => Ok(IndexCacheMode::Disk(folder.clone())),
@@ -110,7 +110,7 @@ fn parse_index_cache(layers: &SettingLayers) -> Result<IndexCacheMode, UsageErro
         _ => Err("expected off, memory or memory+disk".to_owned()),
     };
     Ok(layers
-        .with("index-cache", kept)?
+        .with("index-cache", parse_mode)?
         .unwrap_or(IndexCacheMode::Memory))
 }
 

@@ -96,7 +96,7 @@ const OWN: &[Setting] = &[
         "aes-key-url",
         "URL",
         "",
-        "Key server URL, such as https://keys/{title}; without it, keys are public here",
+        "Key server URL, such as https://keys/{title}; default: this server gives anyone the keys",
     ),
 ];
 

@@ -114,7 +114,7 @@ pub const STORAGE: &[Setting] = &[
     .as_tables(&["url", "weight"]),
 ];
 
-/// Reads the storage settings. The caller adds the watch of storage requests.
+/// Reads the storage settings. The caller adds the observer of storage requests.
 pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, UsageError> {
     let default = Options::default();
     let time = |name, default: Duration| Ok(layers.with(name, duration)?.unwrap_or(default));

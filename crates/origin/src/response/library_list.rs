@@ -99,12 +99,12 @@ impl LibraryList {
     ) -> Result<Response<Body>, Error> {
         // One scan at a time. Concurrent requests get its result.
         let mut state = self.state.lock().await;
-        let kept = match self.catalog.library().is_remote() {
+        let reuse_time = match self.catalog.library().is_remote() {
             true => LIST_MAX_AGE_REMOTE,
             false => LIST_MAX_AGE,
         };
         let text = match &state.list {
-            Some((made, text)) if made.elapsed() < kept => text.clone(),
+            Some((made, text)) if made.elapsed() < reuse_time => text.clone(),
             _ => {
                 let text = self.build_list(&mut state).await?;
                 state.list = Some((Instant::now(), text.clone()));
@@ -214,7 +214,7 @@ impl TitleCard {
                 .filter_map(|r| AudioSummary::from_rendition(p, r))
                 .collect(),
             error: None,
-            several: looks_like_several(p),
+            several: are_several_films(p),
         }
     }
 
@@ -286,10 +286,9 @@ fn write_list(titles: Vec<&TitleCard>, truncated: bool) -> Result<Arc<TextResour
     Ok(Arc::new(TextResource::new(json, SOON, None, text.into())))
 }
 
-/// Returns whether files of equal length are several films instead of renditions of one. Episodes
-/// of a series are alike. Renditions differ in size, codec or clearly in bitrate, and share their
-/// segment boundaries.
-fn looks_like_several(p: &Presentation) -> bool {
+/// Returns whether files of equal length are several films instead of renditions of one. Two videos
+/// of the same size and codec with similar bitrates are taken for episodes of a series.
+fn are_several_films(p: &Presentation) -> bool {
     let alike = |a: &Rendition, b: &Rendition| {
         let (x, y) = (&p.track(a).codec, &p.track(b).codec);
         let size = |codec: &media::codec::Codec| codec.video().map(|v| (v.width, v.height));

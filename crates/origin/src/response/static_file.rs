@@ -89,11 +89,11 @@ impl StaticFiles {
     }
 
     /// Returns whether there is no such file. Absence is cached as long as presence; otherwise
-    /// every playlist request would wait for a look at the folder.
+    /// every playlist request would wait for a look-up in the folder.
     pub(crate) async fn is_absent(self: &Arc<Self>, key: &Key) -> bool {
         let now_ms = self.now_ms();
-        if let Some(looked_ms) = self.absent_paths.get(key)
-            && self.is_fresh(looked_ms, now_ms)
+        if let Some(checked_ms) = self.absent_paths.get(key)
+            && self.is_within_recheck_time(checked_ms, now_ms)
         {
             return true;
         }
@@ -104,9 +104,10 @@ impl StaticFiles {
         !found
     }
 
-    /// Returns whether a look-up at `looked_ms` is still valid.
-    fn is_fresh(&self, looked_ms: u64, now_ms: u64) -> bool {
-        Duration::from_millis(now_ms.saturating_sub(looked_ms)) < self.recheck_after
+    /// Returns whether a path that was looked up at `checked_ms` is still assumed to lead to the
+    /// same file.
+    fn is_within_recheck_time(&self, checked_ms: u64, now_ms: u64) -> bool {
+        Duration::from_millis(now_ms.saturating_sub(checked_ms)) < self.recheck_after
     }
 
     fn now_ms(&self) -> u64 {
@@ -116,9 +117,9 @@ impl StaticFiles {
     async fn open_file(self: &Arc<Self>, key: &Key) -> Result<OpenStaticFile, store::Error> {
         let elapsed = self.now_ms();
         if let Some(open) = self.open_files.get(key) {
-            let looked_ms = open.checked_ms.load(Relaxed);
-            if self.is_fresh(looked_ms, elapsed) && !open.object.changed() {
-                let age = Duration::from_millis(elapsed.saturating_sub(looked_ms));
+            let checked_ms = open.checked_ms.load(Relaxed);
+            if self.is_within_recheck_time(checked_ms, elapsed) && !open.object.changed() {
+                let age = Duration::from_millis(elapsed.saturating_sub(checked_ms));
                 if age >= refresh_after(self.recheck_after) && !open.is_checking.swap(true, Relaxed)
                 {
                     // Checks early and in the background, so that frequent clients never wait for
@@ -136,7 +137,7 @@ impl StaticFiles {
         let (store, name) = (self.store.clone(), key.clone());
         let old = self.open_files.peek(key);
         let look = tokio::task::spawn_blocking(move || match old {
-            // The same file as before keeps its mapping.
+            // An unchanged file stays open and keeps its mapping.
             Some(old) if store.look(&name)? == Some(*old.object.identity()) => {
                 Ok((old.object, old.is_index_mp4))
             }
@@ -147,16 +148,16 @@ impl StaticFiles {
                 Ok((object, is_index))
             }
         });
-        let looked = look
+        let outcome = look
             .await
             .unwrap_or_else(|e| Err(store::Error::Io(std::io::Error::other(e))));
-        match looked {
+        match outcome {
             Ok((object, is_index)) => {
-                let looked_ms = Arc::new(AtomicU64::new(elapsed));
+                let checked_ms = Arc::new(AtomicU64::new(elapsed));
                 let open = OpenStaticFile {
                     object,
                     is_index_mp4: is_index,
-                    checked_ms: looked_ms,
+                    checked_ms,
                     is_checking: Arc::default(),
                 };
                 // A check that started later may have finished earlier.

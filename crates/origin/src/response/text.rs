@@ -91,9 +91,9 @@ impl TextResource {
         let long = self.identity.bytes.len() >= UNCOPIED_BYTES_MIN;
         let bytes = std::iter::once(&*self.identity.bytes);
         // If the arena is full, the text is copied when it is sent.
-        let kept = arena.filter(|_| long).map(|arena| arena.keep(bytes));
-        if let Some(Ok(kept)) = kept {
-            self.identity.bytes = kept.bytes().clone();
+        let copied = arena.filter(|_| long).map(|arena| arena.keep(bytes));
+        if let Some(Ok(copied)) = copied {
+            self.identity.bytes = copied.bytes().clone();
             self.identity.is_in_arena = true;
         }
         self

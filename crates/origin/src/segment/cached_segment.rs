@@ -1,4 +1,4 @@
-//! A materialised segment: what the segment cache stores and `send` sends (steps 3 and 5).
+//! A materialised segment, which the segment cache stores and `send` sends.
 
 use crate::resource_kind::ResourceKind;
 use crate::response::responder::{ClientRequest, RepresentationHeaders};
@@ -164,7 +164,7 @@ impl CachedSegment {
         })
     }
 
-    /// Step 5, send: evaluates conditions and ranges and builds the body.
+    /// Evaluates conditions and ranges, and builds the response with its body.
     pub(crate) async fn send_segment(
         &self,
         source: BodySource,

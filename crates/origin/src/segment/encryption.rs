@@ -173,21 +173,21 @@ mod tests {
         Key::parse(path).unwrap_or_else(|bad| panic!("{path}: {bad}"))
     }
 
-    fn seal(path: &str) -> TitleEncryption {
+    fn title_encryption(path: &str) -> TitleEncryption {
         MasterSecret::new(&[7; 32], None)
             .derive_title_key(&title(path))
             .unwrap()
     }
 
-    /// Encrypts in steps of these lengths.
-    fn sealed(sealed: &SegmentEncryption, clear: &[u8], steps: &[usize]) -> Vec<u8> {
-        let (mut out, mut sealing, mut written) = (clear.to_vec(), sealed.start(), 0);
+    /// Encrypts a segment that is written in steps of these lengths.
+    fn encrypt_in_steps(encryption: &SegmentEncryption, clear: &[u8], steps: &[usize]) -> Vec<u8> {
+        let (mut out, mut encryptor, mut written) = (clear.to_vec(), encryption.start(), 0);
         out.resize(encrypted_len(clear.len() as u64) as usize, 0xee);
         for step in steps {
             written = clear.len().min(written + step);
-            sealing.encrypt_blocks(&mut out, written).unwrap();
+            encryptor.encrypt_blocks(&mut out, written).unwrap();
         }
-        let len = sealing.finish(&mut out, clear.len()).unwrap();
+        let len = encryptor.finish(&mut out, clear.len()).unwrap();
         assert_eq!(len, out.len());
         out
     }
@@ -212,7 +212,7 @@ mod tests {
             0x76, 0x49, 0xab, 0xac, 0x81, 0x19, 0xb2, 0x46, 0xce, 0xe9, 0x8e, 0x9b, 0x12, 0xe9,
             0x19, 0x7d,
         ];
-        assert_eq!(sealed(&known, &clear, &[])[..16], expected);
+        assert_eq!(encrypt_in_steps(&known, &clear, &[])[..16], expected);
     }
 
     #[test]
@@ -220,36 +220,36 @@ mod tests {
         let other = MasterSecret::new(&[8; 32], None)
             .derive_title_key(&title("a"))
             .unwrap();
-        let (a, b) = (seal("a"), seal("b"));
+        let (a, b) = (title_encryption("a"), title_encryption("b"));
         assert_ne!(a.served_key(), b.served_key());
         assert_ne!(a.served_key(), other.served_key());
         assert_eq!(a.version(), b.version());
         assert_ne!(a.version(), other.version());
-        assert_eq!(a.served_key(), seal("a").served_key());
+        assert_eq!(a.served_key(), title_encryption("a").served_key());
     }
 
     #[test]
     fn an_external_key_is_not_served() {
         let secret = MasterSecret::new(&[7; 32], Some("https://keys.example/{title}?v=1"));
-        let seal = secret.derive_title_key(&title("a&b=c+d/ü 1.mp4")).unwrap();
-        assert_eq!(seal.served_key(), None);
+        let title_key = secret.derive_title_key(&title("a&b=c+d/ü 1.mp4")).unwrap();
+        assert_eq!(title_key.served_key(), None);
         let url = "https://keys.example/a%26b%3Dc%2Bd/%C3%BC%201.mp4?v=1";
-        assert_eq!(seal.key_url(), url);
+        assert_eq!(title_key.key_url(), url);
     }
 
     proptest! {
         #[test]
-        fn in_steps_as_at_once_and_back(
+        fn encryption_in_steps_equals_one_step_and_is_reversible(
             clear in prop::collection::vec(any::<u8>(), 0..400),
             steps in prop::collection::vec(0usize..90, 0..8),
             sequence: u64,
         ) {
             use aws_lc_rs::cipher::{DecryptionContext, PaddedBlockDecryptingKey};
-            let seal = seal("a");
-            let mut out = sealed(&seal.segment_encryption(sequence), &clear, &steps);
-            prop_assert_eq!(&out, &sealed(&seal.segment_encryption(sequence), &clear, &[]));
+            let title_key = title_encryption("a");
+            let mut out = encrypt_in_steps(&title_key.segment_encryption(sequence), &clear, &steps);
+            prop_assert_eq!(&out, &encrypt_in_steps(&title_key.segment_encryption(sequence), &clear, &[]));
             prop_assert_eq!(out.len() as u64, encrypted_len(clear.len() as u64));
-            let key = UnboundCipherKey::new(&AES_128, &seal.key_bytes).unwrap();
+            let key = UnboundCipherKey::new(&AES_128, &title_key.key_bytes).unwrap();
             let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).unwrap();
             let iv = u128::from(sequence).to_be_bytes();
             let context = DecryptionContext::Iv128(FixedLength::from(iv));

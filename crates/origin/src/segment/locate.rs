@@ -1,4 +1,4 @@
-//! Step 1, locate: the names in a segment URL, resolved within one version of a title.
+//! Locates a segment: resolves the names in its URL within one version of a title.
 
 use crate::error;
 use crate::response::responder::ClientRequest;

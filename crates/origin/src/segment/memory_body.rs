@@ -12,7 +12,7 @@ impl MemoryBody {
     /// Copies parts into the arena, or into ordinary memory if the arena is full.
     pub(crate) fn copy_from(parts: &[Bytes], arena: &Arena) -> MemoryBody {
         match arena.keep(parts.iter().map(|part| &part[..])) {
-            Ok(kept) => MemoryBody::from_arena(kept),
+            Ok(arena_bytes) => MemoryBody::from_arena(arena_bytes),
             Err(_) => MemoryBody::from_vec(parts.concat()),
         }
     }
@@ -23,8 +23,8 @@ impl MemoryBody {
         len: usize,
         mut write: impl FnMut(&mut [u8]) -> Result<usize, Error>,
     ) -> Result<MemoryBody, Error> {
-        if let Ok(kept) = arena.make(len, &mut write) {
-            return kept.map(MemoryBody::from_arena);
+        if let Ok(arena_bytes) = arena.make(len, &mut write) {
+            return arena_bytes.map(MemoryBody::from_arena);
         }
         let mut bytes = vec![0; len];
         let len = write(&mut bytes)?;
@@ -32,8 +32,8 @@ impl MemoryBody {
         Ok(MemoryBody::from_vec(bytes))
     }
 
-    fn from_arena(kept: ArenaBytes) -> MemoryBody {
-        MemoryBody(PlannedPart::Arena(kept.bytes().clone()))
+    fn from_arena(arena_bytes: ArenaBytes) -> MemoryBody {
+        MemoryBody(PlannedPart::Arena(arena_bytes.bytes().clone()))
     }
 
     fn from_vec(bytes: Vec<u8>) -> MemoryBody {

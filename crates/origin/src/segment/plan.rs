@@ -1,4 +1,4 @@
-//! Step 2, plan: response headers and body layout of a located segment; step 3, materialise.
+//! Plans a located segment (response headers and body layout) and materialises the plan.
 
 use crate::resource_kind::ResourceKind;
 use crate::response::content_types::content_type_of;
@@ -34,7 +34,7 @@ pub(crate) struct SegmentPlan {
 pub(crate) enum SegmentError {
     /// The file was overwritten after it was indexed. The title must be loaded again.
     FileChanged,
-    /// Any other failure, as the client sees it.
+    /// Any other failure, as it is reported to the client.
     Response(Error),
 }
 
@@ -72,9 +72,10 @@ impl LocatedSegment<'_> {
                 let link = self.next_link(index);
                 let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
                 let content = match self.encryption(index) {
-                    Some(sealed) => {
-                        PlannedContent::Transmuxed(TransmuxJob::encrypt(body_parts(plan), sealed))
-                    }
+                    Some(encryption) => PlannedContent::Transmuxed(TransmuxJob::from_parts(
+                        body_parts(plan),
+                        encryption,
+                    )),
                     None => PlannedContent::Ranges(body_parts(plan)),
                 };
                 Ok(SegmentPlan {
@@ -91,7 +92,7 @@ impl LocatedSegment<'_> {
                 Ok(SegmentPlan {
                     facts,
                     sibling_ranges: self.sibling_ranges(index),
-                    content: PlannedContent::Transmuxed(TransmuxJob::transmux(
+                    content: PlannedContent::Transmuxed(TransmuxJob::from_samples(
                         samples,
                         self.encryption(index),
                     )),
@@ -106,7 +107,7 @@ impl LocatedSegment<'_> {
         self.title
             .encryption
             .as_ref()
-            .map(|seal| seal.segment_encryption(number))
+            .map(|title| title.segment_encryption(number))
     }
 
     fn cmaf_type(&self) -> HeaderValue {
@@ -210,9 +211,9 @@ impl SegmentPlan {
             )),
             // Reading checks the file after its last byte, so that a stored segment never mixes two
             // versions.
-            PlannedContent::Transmuxed(packing) => match packing.run(source, arena).await {
+            PlannedContent::Transmuxed(job) => match job.run(source, arena).await {
                 Ok(memory) => Ok(CachedSegment::from_memory(self.facts, memory)),
-                // Media of another version can look damaged.
+                // If the file was replaced, this error may be caused by reading the new bytes.
                 Err(_) if source.object.changed() => Err(SegmentError::FileChanged),
                 Err(error) => Err(error.into()),
             },

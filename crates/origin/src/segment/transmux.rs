@@ -52,7 +52,7 @@ enum TransmuxInput {
     Planned(Vec<PlannedPart>),
 }
 
-/// Names the samples of one segment.
+/// Identifies the samples of one segment.
 pub(crate) struct SegmentSamples {
     presentation: Arc<Presentation>,
     /// Index of the rendition within the presentation.
@@ -69,7 +69,7 @@ struct ResolvedSamples {
 }
 
 impl SegmentSamples {
-    /// Names the samples of a segment by its indexes.
+    /// Identifies the samples of a segment by its indexes.
     pub(crate) fn new(
         presentation: Arc<Presentation>,
         rendition: usize,
@@ -96,22 +96,26 @@ impl SegmentSamples {
 }
 
 impl TransmuxJob {
-    /// Transmuxes samples into a transport stream or packed audio, and encrypts them if required.
-    pub(crate) fn transmux(
+    /// Creates the job that transmuxes samples into a transport stream or packed audio, and
+    /// encrypts them if required.
+    pub(crate) fn from_samples(
         samples: SegmentSamples,
-        sealed: Option<SegmentEncryption>,
+        encryption: Option<SegmentEncryption>,
     ) -> TransmuxJob {
         TransmuxJob {
             input: TransmuxInput::Samples(samples),
-            encryption: sealed,
+            encryption,
         }
     }
 
-    /// Encrypts a planned segment.
-    pub(crate) fn encrypt(pieces: Vec<PlannedPart>, sealed: SegmentEncryption) -> TransmuxJob {
+    /// Creates the job that encrypts a planned segment.
+    pub(crate) fn from_parts(
+        pieces: Vec<PlannedPart>,
+        encryption: SegmentEncryption,
+    ) -> TransmuxJob {
         TransmuxJob {
             input: TransmuxInput::Planned(pieces),
-            encryption: Some(sealed),
+            encryption: Some(encryption),
         }
     }
 
@@ -121,7 +125,7 @@ impl TransmuxJob {
         source: &BodySource,
         arena: &Arc<Arena>,
     ) -> Result<MemoryBody, Error> {
-        let sealed = self.encryption;
+        let encryption = self.encryption;
         let arena = arena.clone();
         match self.input {
             TransmuxInput::Planned(pieces) => {
@@ -131,11 +135,13 @@ impl TransmuxJob {
                 let parts = build_body::read_parts(source, &pieces).await?;
                 let now = len <= PACK_INLINE_BYTES_MAX;
                 run_inline_or_blocking(now, move || {
-                    copy_and_encrypt(&parts, len, sealed.as_ref(), &arena)
+                    copy_and_encrypt(&parts, len, encryption.as_ref(), &arena)
                 })
                 .await
             }
-            TransmuxInput::Samples(samples) => samples.resolve()?.run(source, sealed, arena).await,
+            TransmuxInput::Samples(samples) => {
+                samples.resolve()?.run(source, encryption, arena).await
+            }
         }
     }
 }
@@ -156,7 +162,7 @@ impl ResolvedSamples {
     async fn run(
         self,
         source: &BodySource,
-        sealed: Option<SegmentEncryption>,
+        encryption: Option<SegmentEncryption>,
         arena: Arc<Arena>,
     ) -> Result<MemoryBody, Error> {
         let len = self.packed_len_max()?;
@@ -168,14 +174,14 @@ impl ResolvedSamples {
                 let now = now && source.is_quick(&pieces);
                 let (file, reason) = (file.clone(), source.reason);
                 run_inline_or_blocking(now, move || {
-                    self.pack_from_file(&file, reason, (len, sealed.as_ref()), &arena)
+                    self.pack_from_file(&file, reason, (len, encryption.as_ref()), &arena)
                 })
                 .await
             }
             _ => {
                 let parts = build_body::read_parts(source, &pieces).await?;
                 run_inline_or_blocking(now, move || {
-                    self.pack_from_memory(&parts, len, sealed.as_ref(), &arena)
+                    self.pack_from_memory(&parts, len, encryption.as_ref(), &arena)
                 })
                 .await
             }
@@ -214,15 +220,15 @@ impl ResolvedSamples {
         &self,
         parts: &[Bytes],
         len: usize,
-        sealed: Option<&SegmentEncryption>,
+        encryption: Option<&SegmentEncryption>,
         arena: &Arena,
     ) -> Result<MemoryBody, Error> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
         if self.uses_transport_stream()? {
             let mut batches = self.muxer()?;
             let all = batches.next_batch(u64::MAX).ok_or_else(no_such_segment)?;
-            return MemoryBody::write_with(arena, room_for(len, sealed), |out| {
-                let mut out = PackedOutput::new(out, sealed);
+            return MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+                let mut out = PackedOutput::new(out, encryption);
                 out.write_next(|room| {
                     batches
                         .write_batch(&all, &parts, room)
@@ -234,7 +240,7 @@ impl ResolvedSamples {
         let packed =
             ts::wrap_segment(self.codec()?, &self.units, &parts).map_err(from_media_error)?;
         let len = packed.len();
-        copy_and_encrypt(&[packed.into()], len, sealed, arena)
+        copy_and_encrypt(&[packed.into()], len, encryption, arena)
     }
 
     /// Reads and packs a transport stream in batches. Blocks.
@@ -242,14 +248,14 @@ impl ResolvedSamples {
         &self,
         file: &LocalFile,
         reason: Reason,
-        (len, sealed): (usize, Option<&SegmentEncryption>),
+        (len, encryption): (usize, Option<&SegmentEncryption>),
         arena: &Arena,
     ) -> Result<MemoryBody, Error> {
         file.ask(self.units.source_ranges.iter().cloned(), reason)
             .map_err(from_store_error)?;
         let mut batches = self.muxer()?;
-        let held = MemoryBody::write_with(arena, room_for(len, sealed), |out| {
-            pack_batches(&mut batches, file, PackedOutput::new(out, sealed))
+        let held = MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+            pack_batches(&mut batches, file, PackedOutput::new(out, encryption))
         })?;
         if file.changed() {
             return Err(from_store_error(store::Error::Changed));
@@ -282,14 +288,14 @@ fn pack_batches(
 fn copy_and_encrypt(
     parts: &[Bytes],
     len: usize,
-    sealed: Option<&SegmentEncryption>,
+    encryption: Option<&SegmentEncryption>,
     arena: &Arena,
 ) -> Result<MemoryBody, Error> {
-    if sealed.is_none() {
+    if encryption.is_none() {
         return Ok(MemoryBody::copy_from(parts, arena));
     }
-    MemoryBody::write_with(arena, room_for(len, sealed), |out| {
-        let mut out = PackedOutput::new(out, sealed);
+    MemoryBody::write_with(arena, room_for(len, encryption), |out| {
+        let mut out = PackedOutput::new(out, encryption);
         let steps = parts
             .iter()
             .flat_map(|part| part.chunks(BATCH_BYTES as usize));
@@ -314,11 +320,11 @@ struct PackedOutput<'o> {
 }
 
 impl<'o> PackedOutput<'o> {
-    fn new(bytes: &'o mut [u8], sealed: Option<&SegmentEncryption>) -> PackedOutput<'o> {
+    fn new(bytes: &'o mut [u8], encryption: Option<&SegmentEncryption>) -> PackedOutput<'o> {
         PackedOutput {
             bytes,
             len: 0,
-            encryptor: sealed.map(SegmentEncryption::start),
+            encryptor: encryption.map(SegmentEncryption::start),
         }
     }
 
@@ -329,23 +335,23 @@ impl<'o> PackedOutput<'o> {
     ) -> Result<(), Error> {
         self.len += write(self.bytes.get_mut(self.len..).unwrap_or_default())?;
         match &mut self.encryptor {
-            Some(sealing) => sealing.encrypt_blocks(self.bytes, self.len),
+            Some(encryptor) => encryptor.encrypt_blocks(self.bytes, self.len),
             None => Ok(()),
         }
     }
 
-    /// Pads and returns the total length.
+    /// Adds the padding if the segment is encrypted, and returns the total length.
     fn finish(self) -> Result<usize, Error> {
         match self.encryptor {
-            Some(sealing) => sealing.finish(self.bytes, self.len),
+            Some(encryptor) => encryptor.finish(self.bytes, self.len),
             None => Ok(self.len),
         }
     }
 }
 
 /// Returns the room that a segment needs, including padding.
-fn room_for(len: usize, sealed: Option<&SegmentEncryption>) -> usize {
-    sealed.map_or(len, |_| encrypted_len(len as u64) as usize)
+fn room_for(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
+    encryption.map_or(len, |_| encrypted_len(len as u64) as usize)
 }
 
 /// Returns the length if it is within the limit.

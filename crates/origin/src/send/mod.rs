@@ -1,4 +1,4 @@
-//! Step 5 of a response, send: from planned parts to a body for the response writer.
+//! Converts planned parts to a body for the response writer.
 
 pub(crate) mod body_parts;
 pub(crate) mod body_source;

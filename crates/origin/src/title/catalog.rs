@@ -3,7 +3,7 @@
 
 use crate::error;
 use crate::title::file_names;
-use crate::title::index_cache::IndexCache as Indexes;
+use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_version::{Title, TitleRules};
 use net::Error;
@@ -35,7 +35,7 @@ pub(crate) fn refresh_after(recheck: Duration) -> Duration {
 /// The titles of a library.
 pub(crate) struct Catalog {
     stores: Arc<MediaStores>,
-    index_cache: Indexes,
+    index_cache: IndexCache,
     /// Whether titles are cached; otherwise each request builds its own.
     is_caching: bool,
     title_rules: TitleRules,
@@ -67,8 +67,8 @@ struct CatalogWeigher {
 }
 
 impl Weighter<Key, CatalogEntry> for CatalogWeigher {
-    fn weight(&self, _: &Key, kept: &CatalogEntry) -> u64 {
-        let bytes = kept
+    fn weight(&self, _: &Key, entry: &CatalogEntry) -> u64 {
+        let bytes = entry
             .outcome
             .as_ref()
             .map_or(FAILURE_BYTES, |title| title.memory_bytes() as u64);
@@ -82,12 +82,12 @@ impl Catalog {
     /// reads what it needs.
     pub(crate) fn new(
         stores: Arc<MediaStores>,
-        indexes: Indexes,
-        making: TitleRules,
+        indexes: IndexCache,
+        rules: TitleRules,
         recheck: Duration,
         memory_bytes: Option<u64>,
     ) -> Catalog {
-        let remember = memory_bytes.is_some();
+        let is_caching = memory_bytes.is_some();
         let memory_bytes = memory_bytes.unwrap_or(0);
         let options = OptionsBuilder::new()
             .shards(SHARDS)
@@ -107,8 +107,8 @@ impl Catalog {
         Catalog {
             stores,
             index_cache: indexes,
-            is_caching: remember,
-            title_rules: making,
+            is_caching,
+            title_rules: rules,
             recheck_after: recheck,
             entries: Cache::with_options(options, weigh, hash, Default::default()),
             read_ahead: false,
@@ -130,7 +130,7 @@ impl Catalog {
     }
 
     /// Returns the index cache.
-    pub(crate) fn index_cache(&self) -> &Indexes {
+    pub(crate) fn index_cache(&self) -> &IndexCache {
         &self.index_cache
     }
 
@@ -154,17 +154,17 @@ impl Catalog {
         if !self.is_caching {
             return Box::pin(self.build_uncached(key)).await.map(Arc::new);
         }
-        if let Some(kept) = self.entries.get(key)
-            && self.is_still_valid(key, &kept).await
+        if let Some(entry) = self.entries.get(key)
+            && self.is_still_valid(key, &entry).await
         {
-            return kept.outcome.map_err(|error| Error::clone(&error));
+            return entry.outcome.map_err(|error| Error::clone(&error));
         }
         Box::pin(self.build_once(key)).await
     }
 
     /// Returns a cached title or failure without checking its files.
     pub(crate) fn peek_title(&self, key: &Key) -> Option<Result<Arc<Title>, Arc<Error>>> {
-        self.entries.peek(key).map(|kept| kept.outcome)
+        self.entries.peek(key).map(|entry| entry.outcome)
     }
 
     /// Sets whether the next segment of a remote film is fetched in advance.
@@ -198,14 +198,14 @@ impl Catalog {
     }
 
     /// Returns whether an entry may still be used.
-    async fn is_still_valid(self: &Arc<Catalog>, key: &Key, kept: &CatalogEntry) -> bool {
+    async fn is_still_valid(self: &Arc<Catalog>, key: &Key, entry: &CatalogEntry) -> bool {
         let now_ms = self.now_ms();
-        let looked_ms = kept.checked_ms.load(Relaxed);
-        let age = Duration::from_millis(now_ms.saturating_sub(looked_ms));
-        let title = match &kept.outcome {
+        let last_checked_ms = entry.checked_ms.load(Relaxed);
+        let age = Duration::from_millis(now_ms.saturating_sub(last_checked_ms));
+        let title = match &entry.outcome {
             Err(_) if age < FAILURE_MAX_AGE => return true,
             Err(_) => {
-                let same = |other: &CatalogEntry| Arc::ptr_eq(&other.checked_ms, &kept.checked_ms);
+                let same = |other: &CatalogEntry| Arc::ptr_eq(&other.checked_ms, &entry.checked_ms);
                 self.entries.remove_if(key, same);
                 return false;
             }
@@ -213,13 +213,13 @@ impl Catalog {
             Ok(title) => title.clone(),
         };
         if age < self.recheck_after {
-            self.refresh_in_background(kept, &title, now_ms);
+            self.refresh_in_background(entry, &title, now_ms);
             return true;
         }
         // One request checks; the others continue with the entry.
-        if kept
+        if entry
             .checked_ms
-            .compare_exchange(looked_ms, now_ms, Relaxed, Relaxed)
+            .compare_exchange(last_checked_ms, now_ms, Relaxed, Relaxed)
             .is_err()
         {
             return true;
@@ -236,27 +236,28 @@ impl Catalog {
     /// Checks in the background before a request has to wait for it.
     fn refresh_in_background(
         self: &Arc<Self>,
-        kept: &CatalogEntry,
+        entry: &CatalogEntry,
         title: &Arc<Title>,
         now_ms: u64,
     ) {
-        if kept.is_checking.swap(true, Relaxed) {
+        if entry.is_checking.swap(true, Relaxed) {
             return;
         }
-        let (catalog, kept, title) = (self.clone(), kept.clone(), title.clone());
+        let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         tokio::task::spawn_blocking(move || {
             if title.has_same_files(&catalog.stores) {
-                kept.checked_ms.fetch_max(now_ms, Relaxed);
+                entry.checked_ms.fetch_max(now_ms, Relaxed);
             } else {
                 catalog.remove_version(&title.key, &title);
             }
-            kept.is_checking.store(false, Relaxed);
+            entry.is_checking.store(false, Relaxed);
         });
     }
 
     fn remove_version(&self, key: &Key, old: &Arc<Title>) {
-        let same = |kept: &CatalogEntry| {
-            kept.outcome
+        let same = |entry: &CatalogEntry| {
+            entry
+                .outcome
                 .as_ref()
                 .is_ok_and(|title| Arc::ptr_eq(title, old))
         };
@@ -269,11 +270,11 @@ impl Catalog {
         // A separate task: the build continues if the client disconnects.
         let flight = tokio::spawn(async move {
             let make = catalog.build_entry(&key);
-            let kept = catalog.entries.get_or_insert_async(&key, async {
+            let entry = catalog.entries.get_or_insert_async(&key, async {
                 Ok::<_, std::convert::Infallible>(make.await)
             });
-            let Ok(kept) = kept.await;
-            kept.outcome.map_err(|error| Error::clone(&error))
+            let Ok(entry) = entry.await;
+            entry.outcome.map_err(|error| Error::clone(&error))
         });
         flight.await.unwrap_or_else(|e| Err(error::from_task(&e)))
     }

@@ -10,7 +10,8 @@ use store::{Key, Object, Reason, RemoteObject};
 
 /// Maximum size of a read, in bytes. The indexer may request more; it is fed block by block.
 const READ_BYTES_MAX: u64 = 8 << 20;
-/// Number of short steps between fragments after which the rest is read as a whole.
+/// Number of consecutive short steps between fragments after which the rest of the file is read in
+/// one request.
 const WALK_STEPS_MAX: u32 = 16;
 /// Fragments that are farther apart are requested one by one. A line of 1 Gb/s transfers this much
 /// in a round trip of 15 ms.
@@ -50,10 +51,10 @@ pub(crate) fn index_file(key: &Key, object: &Object) -> Result<IndexedFile, Erro
         return Ok(IndexedFile::References(references));
     }
     let mut index = indexer.finish().map_err(of_media)?;
-    let apart = content_hash(object).map_err(|e| error::from_store(&e))?;
-    index.fingerprint ^= apart;
+    let media_hash = tag_or_probe_hash(object).map_err(|e| error::from_store(&e))?;
+    index.fingerprint ^= media_hash;
     index.media_version = match object.is_remote() {
-        false => Some(MediaVersion::ContentHash(apart)),
+        false => Some(MediaVersion::ContentHash(media_hash)),
         true => Some(object.identity().tag)
             .filter(|tag| *tag != 0)
             .map(MediaVersion::EntityTagHash),
@@ -91,7 +92,7 @@ fn feed_while_receiving(
     of_media: impl Fn(media::Error) -> Error,
 ) -> Result<(), Error> {
     let mut fed = Ok(());
-    let poured = object.pour(range, Reason::Index, |at, bytes| {
+    let outcome = object.pour(range, Reason::Index, |at, bytes| {
         let end = at + bytes.len() as u64;
         let Some(need) = indexer.needed_range() else {
             return ControlFlow::Break(());
@@ -100,8 +101,8 @@ fn feed_while_receiving(
             return ControlFlow::Break(());
         }
         // Skips media between two fragments.
-        let passed = usize::try_from(need.start.saturating_sub(at)).unwrap_or(usize::MAX);
-        if let Some(bytes) = bytes.get(passed..).filter(|bytes| !bytes.is_empty()) {
+        let skipped = usize::try_from(need.start.saturating_sub(at)).unwrap_or(usize::MAX);
+        if let Some(bytes) = bytes.get(skipped..).filter(|bytes| !bytes.is_empty()) {
             fed = indexer.feed(bytes);
         }
         match fed {
@@ -109,25 +110,25 @@ fn feed_while_receiving(
             Err(_) => ControlFlow::Break(()),
         }
     });
-    poured.map_err(|e| error::from_store(&e))?;
+    outcome.map_err(|e| error::from_store(&e))?;
     fed.map_err(of_media)
 }
 
-/// Positions in a file whose bytes are part of its fingerprint.
+/// Number of positions in a file whose bytes are hashed.
 const PROBE_COUNT: u64 = 4;
 const PROBE_BYTES: u64 = 1024;
 
-/// Returns the part of a fingerprint that distinguishes files with equal tables, such as replaced
-/// media. It is the entity tag if there is one, because on a network each look at the media costs a
-/// request; otherwise a hash of a few media bytes.
-pub(crate) fn content_hash(object: &Object) -> Result<u64, store::Error> {
+/// Returns the hash that distinguishes files with equal tables, such as replaced media. It is the
+/// entity tag if there is one, because reading media on a network costs requests; otherwise the
+/// hash of [`probe_media_bytes`].
+pub(crate) fn tag_or_probe_hash(object: &Object) -> Result<u64, store::Error> {
     match object.identity().tag {
         0 => probe_media_bytes(object),
         tag => Ok(tag),
     }
 }
 
-/// Hashes a few media bytes.
+/// Hashes a few bytes at [`PROBE_COUNT`] positions, as a sample of the media.
 pub(crate) fn probe_media_bytes(object: &Object) -> Result<u64, store::Error> {
     let mut hasher = DefaultHasher::new();
     for n in 0..PROBE_COUNT {

@@ -36,12 +36,12 @@ impl TitleSources {
     /// Names the file that cannot be read, followed or packaged.
     pub(crate) fn open_sources<'a>(
         stores: &MediaStores,
-        kept: &IndexCache,
+        index_cache: &IndexCache,
         keys: impl Iterator<Item = &'a Key>,
     ) -> Result<TitleSources, Error> {
         let mut opening = SourceOpener {
             stores,
-            index_cache: kept,
+            index_cache,
             sources: TitleSources::default(),
         };
         let (manifests, films): (Vec<_>, Vec<_>) = keys
@@ -114,41 +114,41 @@ impl SourceOpener<'_> {
                 .iter()
                 .filter(|(place, _)| !self.contains(place))
                 .collect();
-            let (stores, kept) = (self.stores, self.index_cache);
-            let look = |place: &FileLocation| {
+            let (stores, index_cache) = (self.stores, self.index_cache);
+            let open_and_index = |place: &FileLocation| {
                 let object = stores.open_file(place).map_err(|e| wrong(place, &e))?;
-                let indexed = kept.load_or_build(stores, place, &object)?;
+                let indexed = index_cache.load_or_build(stores, place, &object)?;
                 Ok((Arc::new(object), indexed))
             };
-            let looked = match &new[..] {
-                [(place, _)] => vec![look(place)],
-                new => index_in_parallel(new.iter().map(|(place, _)| place), look),
+            let opened = match &new[..] {
+                [(place, _)] => vec![open_and_index(place)],
+                new => index_in_parallel(new.iter().map(|(place, _)| place), open_and_index),
             };
-            for ((place, wanted), looked) in new.into_iter().zip(looked) {
-                let (object, indexed) = looked?;
-                self.add_media_file(place.clone(), object, indexed, wanted.as_deref())?;
+            for ((place, listed_tracks), opened) in new.into_iter().zip(opened) {
+                let (object, indexed) = opened?;
+                self.add_media_file(place.clone(), object, indexed, listed_tracks.as_deref())?;
             }
         }
         Ok(())
     }
 
-    /// Adds a film or the media that an index MP4 names, limited to the `wanted` tracks.
+    /// Adds a film or the media that an index MP4 names, limited to the `listed_tracks`.
     fn add_media_file(
         &mut self,
         place: FileLocation,
         object: Arc<Object>,
         indexed: IndexedFile,
-        wanted: Option<&[SmilTrack]>,
+        listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         match indexed {
             // The film, or an index MP4 of it, was added before.
             _ if self.contains(&place) => Ok(()),
-            IndexedFile::Media(index) => self.push_media(place, object, index, wanted),
+            IndexedFile::Media(index) => self.push_media(place, object, index, listed_tracks),
             IndexedFile::References(references) => {
                 self.sources
                     .naming_files
                     .push((place.clone(), *object.identity()));
-                self.add_referenced_media(&place, &object, references, wanted)
+                self.add_referenced_media(&place, &object, references, listed_tracks)
             }
         }
     }
@@ -158,7 +158,7 @@ impl SourceOpener<'_> {
         holder: &FileLocation,
         own: &Arc<Object>,
         mut references: ExternalReferences,
-        wanted: Option<&[SmilTrack]>,
+        listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         for (n, location) in references.locations().to_vec().iter().enumerate() {
             let (place, object) = match location {
@@ -187,10 +187,10 @@ impl SourceOpener<'_> {
             let index = references.build_index(n, object.len());
             let mut index = index.map_err(|e| error::from_media(holder.key.as_str(), &e))?;
             if references.recorded_media_len().is_none() {
-                let probed = indexer::content_hash(&object);
+                let probed = indexer::tag_or_probe_hash(&object);
                 index.fingerprint ^= probed.map_err(|e| error::from_store(&e))?;
             }
-            // On a network, each look at the media would cost a request.
+            // Only local media is probed: on a network, that would cost a request.
             if let Some(MediaVersion::ContentHash(hash)) = index.media_version
                 && !object.is_remote()
                 && indexer::probe_media_bytes(&object).map_err(|e| error::from_store(&e))? != hash
@@ -199,7 +199,7 @@ impl SourceOpener<'_> {
                 let error = media::Error::unsupported(what);
                 return Err(error::from_media(holder.key.as_str(), &error));
             }
-            self.push_media(place, object, index, wanted)?;
+            self.push_media(place, object, index, listed_tracks)?;
         }
         Ok(())
     }
@@ -215,13 +215,13 @@ impl SourceOpener<'_> {
         place: FileLocation,
         object: Arc<Object>,
         mut index: Index,
-        wanted: Option<&[SmilTrack]>,
+        listed_tracks: Option<&[SmilTrack]>,
     ) -> Result<(), Error> {
         if self.sources.media.len() >= FILES_MAX {
             return Err(error::too_many_files(&place.key));
         }
-        if let Some(wanted) = wanted {
-            select_tracks(&mut index, wanted);
+        if let Some(listed_tracks) = listed_tracks {
+            select_tracks(&mut index, listed_tracks);
         }
         self.sources.media.push((place, object, Arc::new(index)));
         Ok(())
@@ -231,12 +231,12 @@ impl SourceOpener<'_> {
 /// Opens and indexes files in parallel, with one thread each.
 fn index_in_parallel<'a, T: Send>(
     places: impl Iterator<Item = &'a FileLocation>,
-    look: impl Fn(&FileLocation) -> Result<T, Error> + Sync,
+    open_and_index: impl Fn(&FileLocation) -> Result<T, Error> + Sync,
 ) -> Vec<Result<T, Error>> {
-    let look = &look;
+    let open_and_index = &open_and_index;
     std::thread::scope(|scope| {
         let threads: Vec<_> = places
-            .map(|place| scope.spawn(move || look(place)))
+            .map(|place| scope.spawn(move || open_and_index(place)))
             .collect();
         let ended = |_| Err(Error::internal("an indexing thread panicked"));
         threads
@@ -258,39 +258,43 @@ fn resolve_reference(
 
 /// Keeps the tracks that a server manifest lists: by track number if the numbers match, otherwise
 /// by kind. Sets the language that the manifest declares if the file declares none.
-fn select_tracks(index: &mut Index, wanted: &[SmilTrack]) {
+fn select_tracks(index: &mut Index, listed_tracks: &[SmilTrack]) {
     let before = index.tracks.len();
     let kind = |track: &Track| match track.codec.video() {
         Some(_) => SmilTrackKind::Video,
         None => SmilTrackKind::Audio,
     };
     let numbered = |track: &Track| {
-        let mut wanted = wanted.iter();
-        wanted.find(|source| source.kind == kind(track) && source.track_id == Some(track.id))
+        let mut listed_tracks = listed_tracks.iter();
+        listed_tracks.find(|source| source.kind == kind(track) && source.track_id == Some(track.id))
     };
-    let of_kind = |track: &Track| wanted.iter().find(|source| source.kind == kind(track));
+    let of_kind = |track: &Track| {
+        listed_tracks
+            .iter()
+            .find(|source| source.kind == kind(track))
+    };
     let by_number = index.tracks.iter().any(|track| numbered(track).is_some());
     let by_kind = index.tracks.iter().any(|track| of_kind(track).is_some());
     let find = |track: &Track| match by_number {
         true => numbered(track),
         false => of_kind(track),
     };
-    let mut said = Vec::new();
+    let mut set_languages = Vec::new();
     if by_kind {
         index.tracks.retain(|track| find(track).is_some());
         for track in &mut index.tracks {
             let language = find(track).and_then(|source| source.language.as_ref());
             if let Some(language) = language.filter(|_| track.language == "und") {
                 track.language.clone_from(language);
-                said.push((track.id, language));
+                set_languages.push((track.id, language));
             }
         }
     }
-    if index.tracks.len() < before || !said.is_empty() {
+    if index.tracks.len() < before || !set_languages.is_empty() {
         // Other tracks are other renditions, so their segments need other names.
         let mut hasher = DefaultHasher::new();
         let left: Vec<u32> = index.tracks.iter().map(|track| track.id).collect();
-        (left, said).hash(&mut hasher);
+        (left, set_languages).hash(&mut hasher);
         index.fingerprint ^= hasher.finish();
     }
 }

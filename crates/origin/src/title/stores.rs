@@ -98,9 +98,9 @@ impl MediaStores {
     pub(crate) fn open_promised(
         &self,
         place: &FileLocation,
-        said: ObjectVersion,
+        version: ObjectVersion,
     ) -> Result<Object, Error> {
-        self.store(place)?.promise(&place.key, said)
+        self.store(place)?.promise(&place.key, version)
     }
 
     /// Returns whether a file is read over a network.

@@ -62,14 +62,14 @@ fn list_remote_folder(store: &Store, title: &Key) -> Option<Vec<FolderEntry>> {
 /// Finds, opens and indexes a title's files. Blocks.
 pub(crate) fn open_title(
     stores: &MediaStores,
-    kept: &IndexCache,
+    index_cache: &IndexCache,
     title: &Key,
 ) -> Result<(TitleFiles, TitleSources), Error> {
     let name = title.name();
     // Opening a remote file also checks that it exists, so a film's own name needs no separate
     // look-up.
     if stores.library().is_remote() && (is_media(name) || is_server_manifest(name)) {
-        match TitleSources::open_sources(stores, kept, [title].into_iter()) {
+        match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}
             sources => {
                 let sources = sources?;
@@ -80,6 +80,6 @@ pub(crate) fn open_title(
         }
     }
     let found = TitleFiles::find(stores.library(), title)?;
-    let sources = TitleSources::open_sources(stores, kept, found.keys())?;
+    let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
     Ok((found, sources))
 }

@@ -60,8 +60,8 @@ pub(crate) struct TitleFile {
     pub(crate) object: Arc<Object>,
 }
 
-/// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is high
-/// because manifests are written after the title was weighed.
+/// Estimated memory of one segment in all manifests and codings, in bytes. The estimate is
+/// generous: manifests are written after the title was weighed for the cache.
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// Memory of an open file beside its tables: descriptor and page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
@@ -70,17 +70,17 @@ impl Title {
     /// Opens, indexes and segments a title. Blocks.
     pub(crate) fn build_version(
         stores: &MediaStores,
-        kept: &IndexCache,
+        index_cache: &IndexCache,
         key: &Key,
-        making: &TitleRules,
+        rules: &TitleRules,
     ) -> Result<Title, Error> {
-        let seal = making
+        let seal = rules
             .master_secret
             .as_ref()
             .map(|secret| secret.derive_title_key(key));
         let seal = seal.transpose()?;
         let version = seal.as_ref().map_or(0, TitleEncryption::version);
-        let (found, sources) = open_title(stores, kept, key)?;
+        let (found, sources) = open_title(stores, index_cache, key)?;
         let naming = sources.naming_files;
         let (mut files, mut indexes) = (Vec::new(), Vec::new());
         for (place, object, index) in sources.media {
@@ -101,7 +101,7 @@ impl Title {
             presentation.version_hash ^= version;
             Ok::<_, Error>(Arc::new(presentation))
         };
-        let lengths = making.segment_lengths;
+        let lengths = rules.segment_lengths;
         let hls = cut(lengths.hls_ms)?;
         // With encryption, each segment number (the IV) may be used only once, in HLS.
         let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {

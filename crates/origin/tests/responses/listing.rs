@@ -1,6 +1,6 @@
 //! Lists and descriptions: every printed URL is served.
 
-use super::support::{Served, demo};
+use super::support::{TestServer, demo_folder};
 
 /// Returns every URL in a manifest, resolved.
 fn urls_of(manifest: &str, text: &str) -> Vec<String> {
@@ -27,7 +27,7 @@ fn urls_of(manifest: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn every_url_that_playlists_print_is_served() {
-    let server = Served::new(&["--segment", "4s"]);
+    let server = TestServer::new(&["--segment", "4s"]);
     let mut ahead = vec!["/film/.m3u8".to_owned(), "/film/.m3u8?format=ts".to_owned()];
     let mut seen = std::collections::BTreeSet::new();
     let mut media = 0;
@@ -35,16 +35,16 @@ fn every_url_that_playlists_print_is_served() {
         if !seen.insert(url.clone()) {
             continue;
         }
-        let answer = server.get(&url);
+        let response = server.get(&url);
         assert_eq!(
-            answer.status,
+            response.status,
             200,
             "{url}: {}",
-            answer.header("headwater-error")
+            response.header("headwater-error")
         );
-        assert!(!answer.body.is_empty(), "{url}");
-        if answer.header("content-type").contains("mpegurl") {
-            ahead.extend(urls_of(&url, &String::from_utf8(answer.body).unwrap()));
+        assert!(!response.body.is_empty(), "{url}");
+        if response.header("content-type").contains("mpegurl") {
+            ahead.extend(urls_of(&url, &String::from_utf8(response.body).unwrap()));
         } else {
             media += 1;
         }
@@ -56,11 +56,11 @@ fn every_url_that_playlists_print_is_served() {
 
 #[test]
 fn the_library_lists_titles() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     std::fs::create_dir_all(server.path("series/one")).unwrap();
     for name in ["e1.mp4", "e2.mp4"] {
         std::fs::copy(
-            demo().join("video-360p.mp4"),
+            demo_folder().join("video-360p.mp4"),
             server.path("series/one").join(name),
         )
         .unwrap();
@@ -94,7 +94,7 @@ fn the_library_lists_titles() {
 
 #[test]
 fn the_description_lists_segment_urls() {
-    let server = Served::new(&["--dash-segment", "2s"]);
+    let server = TestServer::new(&["--dash-segment", "2s"]);
     let film: serde_json::Value = serde_json::from_str(&server.text("/film/.json")).unwrap();
     assert_eq!(film["name"], "film");
     assert_ne!(film["set"], film["dash_set"]);
@@ -105,9 +105,9 @@ fn the_description_lists_segment_urls() {
         for segment in [&segments[0], &segments[segments.len() - 1]] {
             let time = segment["t"].to_string();
             let url = rendition["media"].as_str().unwrap().replace("{t}", &time);
-            let answer = server.get(&format!("/film/{url}"));
-            assert_eq!(answer.status, 200);
-            assert_eq!(segment["bytes"], answer.body.len());
+            let response = server.get(&format!("/film/{url}"));
+            assert_eq!(response.status, 200);
+            assert_eq!(segment["bytes"], response.body.len());
         }
     }
 }

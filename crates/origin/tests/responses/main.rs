@@ -7,17 +7,17 @@ mod ranges;
 mod support;
 
 use std::os::unix::fs::symlink;
-use support::Served;
+use support::TestServer;
 
 /// Returns the URL of the first segment of a media playlist.
-fn first_segment(server: &Served, playlist: &str) -> String {
+fn first_segment(server: &TestServer, playlist: &str) -> String {
     let text = server.text(playlist);
     let segment = text.lines().find(|line| !line.starts_with('#')).unwrap();
     let (folder, _) = playlist.rsplit_once('/').unwrap();
     format!("{folder}/{segment}")
 }
 
-fn video_playlist(server: &Served, title: &str, name: &str) -> String {
+fn video_playlist(server: &TestServer, title: &str, name: &str) -> String {
     let query = if name == "ts" { "?format=ts" } else { "" };
     let text = server.text(&format!("/{title}/.m3u8{query}"));
     let name = format!("/{name}.m3u8");
@@ -27,9 +27,9 @@ fn video_playlist(server: &Served, title: &str, name: &str) -> String {
 }
 
 #[test]
-#[allow(clippy::too_many_lines)] // A table.
+#[allow(clippy::too_many_lines)]
 fn each_url_has_its_status() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     std::fs::create_dir(server.path("empty")).unwrap();
     std::fs::create_dir(server.path("folder.mp4")).unwrap();
     std::fs::write(server.path("garbage.mp4"), vec![7; 5000]).unwrap();
@@ -143,25 +143,25 @@ fn each_url_has_its_status() {
         ),
         (&format!("/{}", "x".repeat(16 << 10)), 414, "client; "),
     ] {
-        let answer = server.get(target);
+        let response = server.get(target);
         let short: String = target.chars().take(80).collect();
         assert_eq!(
-            answer.status,
+            response.status,
             status,
             "{short}: {}",
-            answer.header("headwater-error")
+            response.header("headwater-error")
         );
-        let said = answer.header("headwater-error");
+        let header = response.header("headwater-error");
         assert!(
-            said.starts_with(error) && said.is_empty() == error.is_empty(),
-            "{short}: {said}"
+            header.starts_with(error) && header.is_empty() == error.is_empty(),
+            "{short}: {header}"
         );
         if status >= 400 {
-            assert_eq!(answer.header("cache-control"), "max-age=1", "{short}");
+            assert_eq!(response.header("cache-control"), "max-age=1", "{short}");
         }
         // Pages of another origin can read every response, including those of the HTTP library.
         if status != 414 {
-            let cors = answer.header("access-control-allow-origin");
+            let cors = response.header("access-control-allow-origin");
             let own = ["/healthz", "/readyz", "/metrics"].contains(&target);
             assert!(own || cors == "*", "{short}: {cors:?}");
         }
@@ -170,7 +170,7 @@ fn each_url_has_its_status() {
 
 #[test]
 fn each_method_has_its_status() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     for (method, status) in [
         ("GET", 200),
         ("HEAD", 200),
@@ -182,19 +182,19 @@ fn each_method_has_its_status() {
         ("TRACE", 405),
         ("BREW", 405),
     ] {
-        let answer = server.ask(method, "/film.mp4/.mpd", "");
-        assert_eq!(answer.status, status, "{method}");
+        let response = server.request(method, "/film.mp4/.mpd", "");
+        assert_eq!(response.status, status, "{method}");
         if status == 405 || status == 204 {
-            assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS", "{method}");
+            assert_eq!(response.header("allow"), "GET, HEAD, OPTIONS", "{method}");
         }
     }
-    let post = server.ask("POST", "/film.mp4/.mpd", "Content-Length: 5\r\n");
+    let post = server.request("POST", "/film.mp4/.mpd", "Content-Length: 5\r\n");
     assert_eq!(post.status, 405);
 }
 
 #[test]
 fn headers_depend_on_the_resource_kind() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     let playlist = video_playlist(&server, "film", "hls");
     let segment = first_segment(&server, &playlist);
     let ts = first_segment(&server, &video_playlist(&server, "film", "ts"));
@@ -210,23 +210,26 @@ fn headers_depend_on_the_resource_kind() {
         ("/film.mp4", "video/mp4", SOON),
     ] {
         let get = server.get(target);
-        let head = server.ask("HEAD", target, "");
+        let head = server.request("HEAD", target, "");
         assert!(head.body.is_empty());
-        for answer in [&get, &head] {
-            assert_eq!(answer.status, 200, "{target}");
-            assert_eq!(answer.header("content-type"), content_type, "{target}");
-            assert_eq!(answer.header("cache-control"), cache, "{target}");
-            assert_eq!(answer.header("accept-ranges"), "bytes", "{target}");
+        for response in [&get, &head] {
+            assert_eq!(response.status, 200, "{target}");
+            assert_eq!(response.header("content-type"), content_type, "{target}");
+            assert_eq!(response.header("cache-control"), cache, "{target}");
+            assert_eq!(response.header("accept-ranges"), "bytes", "{target}");
             assert_eq!(
-                answer.header("content-length"),
+                response.header("content-length"),
                 get.body.len().to_string(),
                 "{target}"
             );
             assert!(
-                answer.header("etag").starts_with('"'),
+                response.header("etag").starts_with('"'),
                 "{target}: a strong tag"
             );
-            assert!(answer.header("last-modified").ends_with(" GMT"), "{target}");
+            assert!(
+                response.header("last-modified").ends_with(" GMT"),
+                "{target}"
+            );
         }
         let next = get.header("link");
         assert_eq!(next.is_empty(), cache == SOON, "{target}: {next}");
@@ -241,12 +244,12 @@ fn headers_depend_on_the_resource_kind() {
 
 #[test]
 fn conditions_spare_the_body() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     let segment = first_segment(&server, &video_playlist(&server, "film", "hls"));
     for target in ["/film/.m3u8", "/film.mp4", &segment, "/"] {
         let get = server.get(target);
         let (etag, date) = (get.header("etag"), get.header("last-modified"));
-        let ask = |headers: String| server.ask("GET", target, &headers);
+        let ask = |headers: String| server.request("GET", target, &headers);
         let same = ask(format!("If-None-Match: {etag}\r\n"));
         assert_eq!((same.status, same.body.len()), (304, 0), "{target}");
         assert_eq!(same.header("etag"), etag);
@@ -272,13 +275,13 @@ fn conditions_spare_the_body() {
 
 #[test]
 fn texts_are_compressed_as_requested() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     let plain = server.get("/film/.mpd");
     assert_eq!(plain.header("vary"), "Accept-Encoding");
     let mut tags = vec![plain.header("etag").to_owned()];
     for coding in ["gzip", "br", "zstd"] {
         let ask = || {
-            server.ask(
+            server.request(
                 "GET",
                 "/film/.mpd",
                 &format!("Accept-Encoding: {coding}\r\n"),

@@ -1,11 +1,11 @@
 //! Range requests: one range, several, and ranges of compressed texts.
 
-use super::support::{Served, demo};
+use super::support::{TestServer, demo_folder};
 use super::{first_segment, video_playlist};
 
 #[test]
 fn ranges_are_parts_of_the_whole() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     let segment = first_segment(&server, &video_playlist(&server, "film", "hls"));
     let ts = first_segment(&server, &video_playlist(&server, "film", "ts"));
     for target in ["/film.mp4", &segment, &ts] {
@@ -22,21 +22,21 @@ fn ranges_are_parts_of_the_whole() {
         ] {
             let to = to.min(len);
             let range = format!("Range: bytes={from}-{}\r\n", to - 1);
-            let part = server.ask("GET", target, &range);
+            let part = server.request("GET", target, &range);
             assert_eq!(part.status, 206, "{target} {range}");
             let said = format!("bytes {from}-{}/{len}", to - 1);
             assert_eq!(part.header("content-range"), said);
             assert_eq!(part.body, &whole[from..to], "{target} {range}");
         }
-        let tail = server.ask("GET", target, "Range: bytes=-10\r\n");
+        let tail = server.request("GET", target, "Range: bytes=-10\r\n");
         assert_eq!(tail.body, &whole[len - 10..]);
-        let beyond = server.ask("GET", target, &format!("Range: bytes={len}-\r\n"));
+        let beyond = server.request("GET", target, &format!("Range: bytes={len}-\r\n"));
         assert_eq!(beyond.status, 416, "{target}");
         assert_eq!(beyond.header("content-range"), format!("bytes */{len}"));
-        let stale = server.ask("GET", target, "Range: bytes=0-9\r\nIf-Range: \"other\"\r\n");
+        let stale = server.request("GET", target, "Range: bytes=0-9\r\nIf-Range: \"other\"\r\n");
         assert_eq!((stale.status, stale.body.len()), (200, len));
         let thousand = "0-0,".repeat(1000);
-        let abuse = server.ask("GET", target, &format!("Range: bytes={thousand}\r\n"));
+        let abuse = server.request("GET", target, &format!("Range: bytes={thousand}\r\n"));
         assert_eq!((abuse.status, abuse.body.len()), (200, len), "1000 ranges");
     }
 }
@@ -44,14 +44,14 @@ fn ranges_are_parts_of_the_whole() {
 /// A range of a text counts over the encoded bytes.
 #[test]
 fn ranges_of_texts_apply_to_the_encoded_bytes() {
-    let server = Served::new(&[]);
+    let server = TestServer::new(&[]);
     let playlist = video_playlist(&server, "film", "hls");
     for target in ["/film/.m3u8", &playlist, "/film/.mpd", "/-/style.css", "/"] {
         for coding in ["identity", "gzip", "br", "zstd"] {
             let place = format!("{target} {coding}");
             let ask = |method: &str, headers: &str| {
                 let headers = format!("Accept-Encoding: {coding}\r\n{headers}");
-                server.ask(method, target, &headers)
+                server.request(method, target, &headers)
             };
             let whole = ask("GET", "");
             let (len, etag) = (whole.body.len(), whole.header("etag"));
@@ -93,8 +93,8 @@ fn ranges_of_texts_apply_to_the_encoded_bytes() {
             assert_eq!(beyond.header("content-range"), format!("bytes */{len}"));
             // An error body is not in the text's coding.
             let failed = ask("GET", "If-Match: \"other\"\r\n");
-            for answer in [&beyond, &failed] {
-                assert_eq!(answer.header("content-encoding"), "", "{place}");
+            for response in [&beyond, &failed] {
+                assert_eq!(response.header("content-encoding"), "", "{place}");
             }
         }
     }
@@ -102,19 +102,19 @@ fn ranges_of_texts_apply_to_the_encoded_bytes() {
 
 #[test]
 fn several_ranges_are_sent_as_multipart() {
-    let server = Served::new(&[]);
-    let whole = std::fs::read(demo().join("video-180p.mp4")).unwrap();
-    let answer = server.ask(
+    let server = TestServer::new(&[]);
+    let whole = std::fs::read(demo_folder().join("video-180p.mp4")).unwrap();
+    let response = server.request(
         "GET",
         "/film.mp4",
         "Range: bytes=5-9, 100000-100099, -3\r\n",
     );
-    assert_eq!(answer.status, 206);
-    let boundary = answer
+    assert_eq!(response.status, 206);
+    let boundary = response
         .header("content-type")
         .strip_prefix("multipart/byteranges; boundary=");
     let boundary = format!("--{}", boundary.unwrap());
-    let body = String::from_utf8_lossy(&answer.body).into_owned();
+    let body = String::from_utf8_lossy(&response.body).into_owned();
     assert_eq!(body.matches(&boundary).count(), 4);
     for part in [
         &whole[5..10],
@@ -125,7 +125,7 @@ fn several_ranges_are_sent_as_multipart() {
         expected.extend_from_slice(part);
         expected.extend_from_slice(format!("\r\n{boundary}").as_bytes());
         assert!(
-            answer
+            response
                 .body
                 .windows(expected.len())
                 .any(|window| window == expected)

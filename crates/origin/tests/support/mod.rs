@@ -9,30 +9,30 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
-/// A library in a folder of its own, and a server over it.
-pub struct Served {
+/// A server over a library in a temporary folder.
+pub struct TestServer {
     pub root: tempfile::TempDir,
     running: Option<RunningProgram>,
 }
 
 /// A response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct TestResponse {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// The built-in film's files.
-pub fn demo() -> PathBuf {
+/// Returns the folder with the files of the built-in film.
+pub fn demo_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo")
 }
 
 /// Starts a server over this folder with additional flags.
 pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError> {
     let path = root.to_str().unwrap();
-    let words = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
-    let flags = serve_command().get_matches_from(words.iter().chain(flags));
+    let arguments = ["serve", path, "--listen", "127.0.0.1:0", "--workers", "2"];
+    let flags = serve_command().get_matches_from(arguments.iter().chain(flags));
     let none = |_: &str| None;
     let read = |path: &str| fs::read_to_string(path);
     let sources = SettingSources {
@@ -46,10 +46,10 @@ pub fn start(root: &Path, flags: &[&str]) -> Result<RunningProgram, ProgramError
     origin::start(&settings, net::Shutdown::new())
 }
 
-impl Served {
+impl TestServer {
     /// Starts a server over a library with `film.mp4` and a folder `film` that holds a ladder and
     /// two languages.
-    pub fn new(flags: &[&str]) -> Served {
+    pub fn new(flags: &[&str]) -> TestServer {
         let root = tempfile::tempdir().unwrap();
         let film = root.path().join("film");
         fs::create_dir(&film).unwrap();
@@ -59,16 +59,20 @@ impl Served {
             "audio-eng.m4a",
             "audio-fra.m4a",
         ] {
-            fs::copy(demo().join(name), film.join(name)).unwrap();
+            fs::copy(demo_folder().join(name), film.join(name)).unwrap();
         }
-        fs::copy(demo().join("video-180p.mp4"), root.path().join("film.mp4")).unwrap();
-        Served::over(root, flags)
+        fs::copy(
+            demo_folder().join("video-180p.mp4"),
+            root.path().join("film.mp4"),
+        )
+        .unwrap();
+        TestServer::from_folder(root, flags)
     }
 
     /// Starts a server over this folder.
-    pub fn over(root: tempfile::TempDir, flags: &[&str]) -> Served {
+    pub fn from_folder(root: tempfile::TempDir, flags: &[&str]) -> TestServer {
         let running = Some(start(root.path(), flags).unwrap());
-        Served { root, running }
+        TestServer { root, running }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -91,25 +95,25 @@ impl Served {
     }
 
     /// Sends a request with these headers, each ending in `\r\n`.
-    pub fn ask(&self, method: &str, target: &str, headers: &str) -> Answer {
+    pub fn request(&self, method: &str, target: &str, headers: &str) -> TestResponse {
         let head =
             format!("{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         let mut bytes = Vec::new();
         let mut stream = self.send(&head);
         // A server that responds before it has read everything may reset the connection.
         let _ = stream.read_to_end(&mut bytes);
-        Answer::of(&bytes)
+        TestResponse::from_bytes(&bytes)
     }
 
-    pub fn get(&self, target: &str) -> Answer {
-        self.ask("GET", target, "")
+    pub fn get(&self, target: &str) -> TestResponse {
+        self.request("GET", target, "")
     }
 
     /// Returns the text of a 200 response.
     pub fn text(&self, target: &str) -> String {
-        let answer = self.get(target);
-        assert_eq!(answer.status, 200, "{target}: {answer:?}");
-        String::from_utf8(answer.body).unwrap()
+        let response = self.get(target);
+        assert_eq!(response.status, 200, "{target}: {response:?}");
+        String::from_utf8(response.body).unwrap()
     }
 
     /// Returns the value of a counter with its labels; 0 if it is missing.
@@ -122,7 +126,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.shutdown().stop();
@@ -131,8 +135,8 @@ impl Drop for Served {
     }
 }
 
-impl Answer {
-    fn of(bytes: &[u8]) -> Answer {
+impl TestResponse {
+    fn from_bytes(bytes: &[u8]) -> TestResponse {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let end = end.unwrap_or_else(|| panic!("no head in {:?}", String::from_utf8_lossy(bytes)));
         let head = std::str::from_utf8(&bytes[..end]).unwrap();
@@ -149,7 +153,7 @@ impl Answer {
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        Answer {
+        TestResponse {
             status,
             headers,
             body: bytes[end + 4..].to_vec(),

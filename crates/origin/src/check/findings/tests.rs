@@ -1,4 +1,4 @@
-//! Each rule finds what it is for, and nothing in a title without fault.
+//! Each rule reports its problem, and a flawless title has no findings.
 
 use super::*;
 use media::codec::MediaFormat;
@@ -7,37 +7,42 @@ use media::presentation::PackagingRules;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A track of the built-in film, to take the codec from.
-fn demo(name: &str) -> Track {
+/// Returns a track of the built-in film, whose codec the tests use.
+fn read_demo_track(name: &str) -> Track {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../media/demo");
     let bytes = std::fs::read(path.join(name)).unwrap();
     index_bytes(&bytes).unwrap().tracks.remove(0)
 }
 
-/// `seconds` of pictures, 25 a second of `size` bytes, with a key frame each `gop` of them.
+/// Builds `seconds` of video: 25 frames per second of `size` bytes, with a key frame every `gop`
+/// frames.
 fn video(seconds: u32, gop: u32, size: u32) -> Track {
     let row = |n: u32| (512, 0, size, n.is_multiple_of(gop));
     Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..filled(demo("video-180p.mp4"), (0..seconds * 25).map(row))
+        ..with_samples(
+            read_demo_track("video-180p.mp4"),
+            (0..seconds * 25).map(row),
+        )
     }
 }
 
-/// `seconds` of sound, 50 samples a second of 100 bytes.
+/// Builds `seconds` of audio: 50 samples per second of 100 bytes.
 fn audio(seconds: u32) -> Track {
     Track {
         timescale: 48_000,
         presentation_offset: 0,
-        ..filled(
-            demo("audio-eng.m4a"),
+        ..with_samples(
+            read_demo_track("audio-eng.m4a"),
             (0..seconds * 50).map(|_| (960, 0, 100, true)),
         )
     }
 }
 
-/// The track with these samples instead: duration, composition offset, size, whether a key frame.
-fn filled(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
+/// Replaces the samples of a track. A row is duration, composition offset, size, and whether it is
+/// a key frame.
+fn with_samples(track: Track, rows: impl Iterator<Item = (u32, i32, u32, bool)>) -> Track {
     let mut samples = SampleTableBuilder::default();
     let mut offset = 0;
     for (duration, cts, size, sync) in rows {
@@ -67,7 +72,7 @@ fn index(track: Track) -> Index {
     }
 }
 
-fn found_in(files: Vec<Index>) -> Vec<Finding> {
+fn check_files(files: Vec<Index>) -> Vec<Finding> {
     let files = files.into_iter().map(Arc::new).collect();
     find_problems(
         &Presentation::new(
@@ -80,13 +85,13 @@ fn found_in(files: Vec<Index>) -> Vec<Finding> {
     )
 }
 
-/// The findings of a title with one track a file.
-fn found(tracks: Vec<Track>) -> Vec<Finding> {
-    found_in(tracks.into_iter().map(index).collect())
+/// Checks a title with one track per file.
+fn check_tracks(tracks: Vec<Track>) -> Vec<Finding> {
+    check_files(tracks.into_iter().map(index).collect())
 }
 
-/// Asserts that there is this finding, and no other.
-fn only(found: &[Finding], level: FindingLevel, what: &str) {
+/// Asserts that this is the only finding.
+fn assert_only_finding(found: &[Finding], level: FindingLevel, what: &str) {
     let [one] = found else {
         panic!("not one finding: {found:#?}");
     };
@@ -98,7 +103,7 @@ fn only(found: &[Finding], level: FindingLevel, what: &str) {
 #[test]
 fn a_good_title_has_no_findings() {
     let ladder = vec![video(30, 50, 1000), video(30, 50, 2000), audio(30)];
-    assert_eq!(found(ladder), []);
+    assert_eq!(check_tracks(ladder), []);
 }
 
 #[test]
@@ -109,16 +114,17 @@ fn index_notes_are_reported_with_their_position() {
         time_ticks: Some(99),
         message: "odd".into(),
     });
-    let found = found_in(vec![file]);
-    only(&found, FindingLevel::Warning, "odd");
+    let found = check_files(vec![file]);
+    assert_only_finding(&found, FindingLevel::Warning, "odd");
     assert_eq!(found[0].place, "file 1, track 7, tick 99");
 }
 
 #[test]
 fn key_frames_that_rarely_align_are_reported() {
-    // Every 2 s and every 1.6 s: both every 8 s, which makes long segments but one group.
-    let found = found(vec![video(32, 40, 1000), video(32, 50, 2000)]);
-    only(
+    // Key frames every 2 s and every 1.6 s: common ones every 8 s, so segments are long but there
+    // is one group.
+    let found = check_tracks(vec![video(32, 40, 1000), video(32, 50, 2000)]);
+    assert_only_finding(
         &found,
         FindingLevel::Warning,
         "only 4 of 16 key frames are aligned with those of video=400000; the first difference is at 2.000 s",
@@ -127,9 +133,9 @@ fn key_frames_that_rarely_align_are_reported() {
 
 #[test]
 fn key_frames_that_never_align_are_reported() {
-    // Every 2 s and every 1.96 s: first together again after 98 s.
-    let found = found(vec![video(60, 49, 1000), video(60, 50, 2000)]);
-    only(
+    // Key frames every 2 s and every 1.96 s: the first common one is after 98 s.
+    let found = check_tracks(vec![video(60, 49, 1000), video(60, 50, 2000)]);
+    assert_only_finding(
         &found,
         FindingLevel::Warning,
         "the first difference is at 2.000 s, so players cannot",
@@ -138,12 +144,15 @@ fn key_frames_that_never_align_are_reported() {
 
 #[test]
 fn more_key_frames_than_the_others_do_no_harm() {
-    assert_eq!(found(vec![video(30, 25, 1000), video(30, 50, 2000)]), []);
+    assert_eq!(
+        check_tracks(vec![video(30, 25, 1000), video(30, 50, 2000)]),
+        []
+    );
 }
 
 #[test]
 fn rare_key_frames_are_reported() {
-    let found = found(vec![video(60, 250, 1000)]);
+    let found = check_tracks(vec![video(60, 250, 1000)]);
     let [warning, hint] = &*found else {
         panic!("{found:#?}");
     };
@@ -159,8 +168,8 @@ fn rare_key_frames_are_reported() {
 
 #[test]
 fn a_rendition_that_ends_early_is_reported() {
-    let short = |seconds| found(vec![video(30, 50, 1000), audio(seconds)]);
-    only(&short(28), FindingLevel::Warning, "ends 2.000 s before");
+    let short = |seconds| check_tracks(vec![video(30, 50, 1000), audio(seconds)]);
+    assert_only_finding(&short(28), FindingLevel::Warning, "ends 2.000 s before");
     assert_eq!(short(30), []);
 }
 
@@ -168,13 +177,13 @@ fn a_rendition_that_ends_early_is_reported() {
 fn a_rendition_that_starts_late_is_reported() {
     let mut late = audio(29);
     late.presentation_offset = 48_000;
-    let found = found(vec![video(30, 50, 1000), late]);
-    only(&found, FindingLevel::Hint, "starts 1.000 s after");
+    let found = check_tracks(vec![video(30, 50, 1000), late]);
+    assert_only_finding(&found, FindingLevel::Hint, "starts 1.000 s after");
 }
 
 #[test]
-fn key_frames_shown_off_their_time_are_reported() {
-    // The first key frame is shown at once, later ones a frame after they are decoded.
+fn key_frames_that_are_not_shown_when_listed_are_reported() {
+    // The first key frame is shown when it is decoded, later ones a frame later.
     let row = |n: u32| {
         (
             512,
@@ -183,13 +192,13 @@ fn key_frames_shown_off_their_time_are_reported() {
             n.is_multiple_of(50),
         )
     };
-    let beside = Track {
+    let files = Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..filled(demo("video-180p.mp4"), (0..750).map(row))
+        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
-    only(
-        &found(vec![beside]),
+    assert_only_finding(
+        &check_tracks(vec![files]),
         FindingLevel::Hint,
         "segments show their first frame",
     );
@@ -200,8 +209,8 @@ fn codecs_that_some_players_refuse_are_reported() {
     for (code, wanted) in [(b"avc3", "avc1"), (b"hev1", "hvc1"), (b"dvhe", "dvh1")] {
         let mut track = video(30, 50, 1000);
         track.codec.fourcc = *code;
-        only(
-            &found(vec![track]),
+        assert_only_finding(
+            &check_tracks(vec![track]),
             FindingLevel::Warning,
             &format!("players require {wanted}"),
         );
@@ -210,17 +219,21 @@ fn codecs_that_some_players_refuse_are_reported() {
 
 #[test]
 fn missing_aac_audio_is_reported() {
-    let mut sound = audio(30);
-    if let MediaFormat::Audio(audio) = &mut sound.codec.format {
+    let mut ac3 = audio(30);
+    if let MediaFormat::Audio(audio) = &mut ac3.codec.format {
         audio.coding = AudioCoding::Ac3;
     }
-    let both = || vec![video(30, 50, 1000), sound.clone()];
-    only(&found(both()), FindingLevel::Hint, "there is no AAC audio");
+    let both = || vec![video(30, 50, 1000), ac3.clone()];
+    assert_only_finding(
+        &check_tracks(both()),
+        FindingLevel::Hint,
+        "there is no AAC audio",
+    );
     let mut aac = audio(30);
-    // Else it would be taken for a copy.
+    // In the same language it would be taken for a copy.
     aac.language = "fra".into();
-    let beside = both().into_iter().chain([aac]).collect();
-    assert_eq!(found(beside), [], "AAC beside it is enough");
+    let files = both().into_iter().chain([aac]).collect();
+    assert_eq!(check_tracks(files), [], "AAC next to it is enough");
 }
 
 #[test]
@@ -236,27 +249,35 @@ fn a_peak_far_above_the_average_is_reported() {
     let track = Track {
         timescale: 12_800,
         presentation_offset: 0,
-        ..filled(demo("video-180p.mp4"), (0..750).map(row))
+        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
-    only(&found(vec![track]), FindingLevel::Warning, "its peak is 3.");
+    assert_only_finding(
+        &check_tracks(vec![track]),
+        FindingLevel::Warning,
+        "its peak is 3.",
+    );
 }
 
 #[test]
 fn uneven_bitrate_ladders_are_reported() {
-    let step = |high| found(vec![video(30, 50, 1000), video(30, 50, high)]);
+    let step = |high| check_tracks(vec![video(30, 50, 1000), video(30, 50, high)]);
     assert_eq!(step(1500), []);
-    only(&step(1200), FindingLevel::Hint, "a factor of 1.2");
-    only(&step(4000), FindingLevel::Hint, "a factor of 3.99");
+    assert_only_finding(&step(1200), FindingLevel::Hint, "a factor of 1.2");
+    assert_only_finding(&step(4000), FindingLevel::Hint, "a factor of 3.99");
 }
 
 #[test]
 fn audio_without_language_is_reported() {
-    let mut unsaid = audio(30);
-    unsaid.language = "und".into();
-    only(
-        &found(vec![audio(30), unsaid.clone()]),
+    let mut untagged = audio(30);
+    untagged.language = "und".into();
+    assert_only_finding(
+        &check_tracks(vec![audio(30), untagged.clone()]),
         FindingLevel::Warning,
         "it declares no language",
     );
-    assert_eq!(found(vec![unsaid]), [], "with one sound there is no choice");
+    assert_eq!(
+        check_tracks(vec![untagged]),
+        [],
+        "a single audio track needs no language"
+    );
 }

@@ -32,7 +32,7 @@ pub(super) fn list_titles(store: &Store) -> (Vec<ListedTitle>, bool) {
             return (sort_by_path(titles), true);
         }
         folders += 1;
-        // One more than returned, to detect that there are more.
+        // Lists one title more than are returned, to detect that there are more.
         let Ok(entries) = store.list_first(&folder, TITLES_MAX + 1) else {
             continue;
         };
@@ -51,7 +51,8 @@ pub(super) fn list_titles(store: &Store) -> (Vec<ListedTitle>, bool) {
 }
 
 /// Returns the titles of one folder: its server manifests if there are any, since they name the
-/// rest; the folder itself if its files are tracks; otherwise each file.
+/// other files. Otherwise the folder is one title if its files are single tracks, or else each file
+/// is one.
 fn titles_in_listing(folder: &Key, entries: &[FolderEntry]) -> Vec<ListedTitle> {
     let files = || {
         entries

@@ -40,7 +40,7 @@ impl ManifestCache {
         }
     }
 
-    /// Returns whether a path can be that of a playlist or an MPD.
+    /// Returns whether a path may name a playlist or an MPD.
     pub(crate) fn is_manifest_path(path: &str) -> bool {
         path.ends_with(".m3u8") || path.ends_with(".mpd")
     }
@@ -51,15 +51,15 @@ impl ManifestCache {
         uri: &Uri,
         catalog: &Arc<Catalog>,
     ) -> Option<(ResourceKind, Arc<TextResource>)> {
-        let asked = self.entries.get(uri.path_and_query()?.as_str())?;
-        let title = catalog.load_title(&asked.title_key).await.ok()?;
-        let same = std::ptr::eq(asked.title.as_ptr(), Arc::as_ptr(&title));
-        let text = asked.text.upgrade().filter(|_| same)?;
-        Some((asked.kind, text))
+        let cached = self.entries.get(uri.path_and_query()?.as_str())?;
+        let title = catalog.load_title(&cached.title_key).await.ok()?;
+        let same = std::ptr::eq(cached.title.as_ptr(), Arc::as_ptr(&title));
+        let text = cached.text.upgrade().filter(|_| same)?;
+        Some((cached.kind, text))
     }
 
-    /// Stores the manifest under a URL in canonical spelling. There are no more such URLs than
-    /// manifests.
+    /// Stores the manifest under a URL in canonical spelling. Other spellings are not stored, so
+    /// there are no more entries than manifests.
     pub(crate) fn insert(
         &self,
         uri: &Uri,
@@ -70,13 +70,13 @@ impl ManifestCache {
             return;
         };
         if request.to_string() == url.as_str() {
-            let asked = CachedManifest {
+            let cached = CachedManifest {
                 kind: ResourceKind::from_request(request),
                 title_key: title.key.clone(),
                 title: Arc::downgrade(title),
                 text: Arc::downgrade(text),
             };
-            self.entries.insert(url.as_str().into(), Arc::new(asked));
+            self.entries.insert(url.as_str().into(), Arc::new(cached));
         }
     }
 }
