@@ -1,5 +1,5 @@
-//! No origin response can make the edge panic. The edge never sends a client the headers meant for
-//! the connection to the origin, another body than it received, or a truncated body as a whole one.
+//! No origin response can make the edge panic. The edge never forwards hop-by-hop headers, a body
+//! other than the received one, or a truncated body as a complete one.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ pub fn run_case(data: &[u8]) {
     let Some((flags, bytes)) = data.split_first() else {
         return;
     };
-    let Some(came) = received(bytes) else {
+    let Some(received) = decode_response(bytes) else {
         return;
     };
     let mut request = HeaderMap::new();
@@ -34,12 +34,12 @@ pub fn run_case(data: &[u8]) {
             HeaderValue::from_static("https://player.example"),
         );
     }
-    relayed(&came);
-    kept(&came, &request, *flags);
+    check_relayed(&received);
+    check_cached(&received, &request, *flags);
 }
 
 /// A response as received.
-struct Came {
+struct ReceivedResponse {
     status: StatusCode,
     headers: HeaderMap,
     len: Option<u64>,
@@ -47,8 +47,8 @@ struct Came {
     whole: bool,
 }
 
-/// Decodes the bytes as those of every origin are.
-fn received(bytes: &[u8]) -> Option<Came> {
+/// Decodes the bytes as the edge decodes every origin response.
+fn decode_response(bytes: &[u8]) -> Option<ReceivedResponse> {
     let (head, mut headers, mut rest) = final_head(bytes)?;
     let (mut decoder, mut body) = (head.body, Vec::new());
     if matches!(decoder, http1::BodyDecoder::Chunked(_)) {
@@ -64,7 +64,7 @@ fn received(bytes: &[u8]) -> Option<Came> {
             break decoder.close().is_ok();
         }
     };
-    Some(Came {
+    Some(ReceivedResponse {
         status: StatusCode::from_u16(head.status).ok()?,
         headers,
         len: head.body.remaining(),
@@ -80,14 +80,14 @@ fn final_head(mut bytes: &[u8]) -> Option<(ResponseHead, HeaderMap, &[u8])> {
         let (head, headers) = parsed.ok()??;
         bytes = &bytes[head.len..];
         if !head.is_interim() {
-            // Such a response is refused where it is received.
+            // Refuses 101, as the code that receives responses does.
             return (head.status != 101).then_some((head, headers, bytes));
         }
     }
 }
 
 /// Headers that the edge must not forward.
-const ENDS_HERE: [&str; 8] = [
+const NOT_FORWARDED: [&str; 8] = [
     "keep-alive",
     "proxy-connection",
     "proxy-authenticate",
@@ -98,27 +98,30 @@ const ENDS_HERE: [&str; 8] = [
     "x-named",
 ];
 
-fn judged(written: &[u8], came: &Came, expected: &[u8], bodiless: bool) {
+fn check_written(written: &[u8], received: &ReceivedResponse, expected: &[u8], bodiless: bool) {
     if written.is_empty() {
-        assert!(!came.whole, "nothing was sent");
+        assert!(!received.whole, "nothing was sent for a complete response");
         return;
     }
     let message = Message::parse(written);
-    for name in ENDS_HERE {
-        let named = name != "x-named" || names_it(&came.headers);
-        assert!(!named || message.all(name).is_empty(), "{name} goes on");
+    for name in NOT_FORWARDED {
+        let named = name != "x-named" || connection_names_it(&received.headers);
+        assert!(
+            !named || message.all(name).is_empty(),
+            "{name} is forwarded"
+        );
     }
     if bodiless {
         assert!(message.rest.is_empty(), "{:?}", message.first);
         return;
     }
     match message.body() {
-        Some(body) => assert!(came.whole && body == expected, "{:?}", message.first),
-        None => assert!(!came.whole, "cut without a reason"),
+        Some(body) => assert!(received.whole && body == expected, "{:?}", message.first),
+        None => assert!(!received.whole, "a complete body was truncated"),
     }
 }
 
-fn names_it(headers: &HeaderMap) -> bool {
+fn connection_names_it(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::CONNECTION).iter();
     let mut texts = values.filter_map(|value| value.to_str().ok());
     texts.any(|text| {
@@ -128,32 +131,36 @@ fn names_it(headers: &HeaderMap) -> bool {
 }
 
 /// Checks the response forwarded to a single client.
-fn relayed(came: &Came) {
+fn check_relayed(received: &ReceivedResponse) {
     for method in [Method::GET, Method::HEAD] {
         let outcome = CacheOutcome::Pass(PassReason::Method);
         let (headers, bodiless) =
-            deliver::relayed_headers(&method, came.status, &came.headers, outcome);
-        let mut response = Response::new(if bodiless { Body::empty() } else { body(came) });
-        *response.status_mut() = came.status;
+            deliver::relayed_headers(&method, received.status, &received.headers, outcome);
+        let mut response = Response::new(if bodiless {
+            Body::empty()
+        } else {
+            body(received)
+        });
+        *response.status_mut() = received.status;
         *response.headers_mut() = headers;
         let written = bytes_sent_for(response, method == Method::HEAD);
-        judged(&written, came, &came.body, bodiless);
+        check_written(&written, received, &received.body, bodiless);
     }
 }
 
-fn body(came: &Came) -> Body {
-    let cut = (!came.whole).then(|| Err(net::body::BodyCut::new("cut")));
-    let data = Ok(Bytes::copy_from_slice(&came.body));
+fn body(received: &ReceivedResponse) -> Body {
+    let cut = (!received.whole).then(|| Err(net::body::BodyCut::new("cut")));
+    let data = Ok(Bytes::copy_from_slice(&received.body));
     let pieces = futures_util::stream::iter([data].into_iter().chain(cut));
-    match came.len {
+    match received.len {
         Some(len) => Body::sized_stream(len, pieces),
         None => Body::unsized_stream(pieces),
     }
 }
 
 /// Checks the response cached for all clients, if it may be cached.
-fn kept(came: &Came, request: &HeaderMap, flags: u8) {
-    let asked = ExchangeFacts {
+fn check_cached(received: &ReceivedResponse, request: &HeaderMap, flags: u8) {
+    let facts = ExchangeFacts {
         method: &Method::GET,
         has_authorization: flags & 2 != 0,
         has_cookies: flags & 4 != 0,
@@ -161,21 +168,27 @@ fn kept(came: &Came, request: &HeaderMap, flags: u8) {
     };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     let Ok(lifetime) = judge_storage(
-        &asked,
-        came.status,
-        &came.headers,
+        &facts,
+        received.status,
+        &received.headers,
         now,
         &FreshnessPolicy::default(),
     ) else {
         return;
     };
-    let said = CacheDirectives::from_response(&came.headers);
-    assert!(!said.private && (!said.no_store || said.must_understand));
-    assert!(!came.headers.contains_key(header::SET_COOKIE));
-    if let Some(etag) = strong_etag(&came.headers) {
+    let directives = CacheDirectives::from_response(&received.headers);
+    assert!(!directives.private && (!directives.no_store || directives.must_understand));
+    assert!(!received.headers.contains_key(header::SET_COOKIE));
+    if let Some(etag) = strong_etag(&received.headers) {
         assert!(etag.starts_with('"'));
     }
-    let object = CachedObject::new(came.status, &came.headers, lifetime, came.len, request);
+    let object = CachedObject::new(
+        received.status,
+        &received.headers,
+        lifetime,
+        received.len,
+        request,
+    );
     let names: Vec<_> = object.vary.iter().map(|(name, _)| name.clone()).collect();
     assert!(object.matches_request(request) && vary_names(&object.headers) == names);
     judge_reuse(
@@ -183,24 +196,31 @@ fn kept(came: &Came, request: &HeaderMap, flags: u8) {
         Duration::from_secs(u64::from(flags)),
         &CacheDirectives::default(),
     );
-    object.body.growing.push(Bytes::copy_from_slice(&came.body));
-    if came.whole {
+    object
+        .body
+        .growing
+        .push(Bytes::copy_from_slice(&received.body));
+    if received.whole {
         object.body.complete_with(false);
     } else {
         object.body.fail("cut");
     }
-    let confirmed = object.merge_304(&came.headers, lifetime, request);
-    assert_eq!(confirmed.status, object.status);
-    assert!(confirmed.matches_request(request));
-    assert!(!confirmed.headers.contains_key(header::CONTENT_LENGTH));
-    for object in [object, confirmed].map(Arc::new) {
+    let revalidated = object.merge_304(&received.headers, lifetime, request);
+    assert_eq!(revalidated.status, object.status);
+    assert!(revalidated.matches_request(request));
+    assert!(!revalidated.headers.contains_key(header::CONTENT_LENGTH));
+    for object in [object, revalidated].map(Arc::new) {
         for range in [None, Some("bytes=0-0"), Some("bytes=-1")] {
-            delivered(came, &object, range);
+            check_delivered(received, &object, range);
         }
     }
 }
 
-fn delivered(came: &Came, object: &Arc<CachedObject>, range: Option<&'static str>) {
+fn check_delivered(
+    received: &ReceivedResponse,
+    object: &Arc<CachedObject>,
+    range: Option<&'static str>,
+) {
     let mut request = HeaderMap::new();
     if let Some(range) = range {
         request.insert(header::RANGE, HeaderValue::from_static(range));
@@ -208,23 +228,23 @@ fn delivered(came: &Came, object: &Arc<CachedObject>, range: Option<&'static str
     for method in [Method::GET, Method::HEAD] {
         let response =
             deliver::respond_with_object(&method, &request, object, CacheOutcome::Hit, None);
-        let response = response.expect("its first bytes are here");
+        let response = response.expect("a cached object can be delivered");
         let status = response.status();
         let head = method == Method::HEAD;
         let bodiless = head || matches!(status.as_u16(), 204 | 304);
         let written = bytes_sent_for(response, head);
-        let last = came.body.len().saturating_sub(1);
+        let last = received.body.len().saturating_sub(1);
         match (status, range) {
             (StatusCode::RANGE_NOT_SATISFIABLE, _) => {}
-            // The requested range may be present while the rest is missing.
-            (StatusCode::PARTIAL_CONTENT, _) if !came.whole => {}
+            // The requested range may be complete although the body is truncated.
+            (StatusCode::PARTIAL_CONTENT, _) if !received.whole => {}
             (StatusCode::PARTIAL_CONTENT, Some("bytes=0-0")) => {
-                judged(&written, came, &came.body[..1], bodiless);
+                check_written(&written, received, &received.body[..1], bodiless);
             }
             (StatusCode::PARTIAL_CONTENT, _) => {
-                judged(&written, came, &came.body[last..], bodiless);
+                check_written(&written, received, &received.body[last..], bodiless);
             }
-            _ => judged(&written, came, &came.body, bodiless),
+            _ => check_written(&written, received, &received.body, bodiless),
         }
     }
 }

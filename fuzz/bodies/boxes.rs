@@ -5,8 +5,8 @@ use media::bmff::stsz::SampleSizes;
 use media::bmff::trun::Trun;
 use media::bmff::*;
 
-/// Number of table entries to check.
-const SOME: usize = 1000;
+/// Maximum number of table entries to check.
+const ENTRIES_MAX: usize = 1000;
 
 pub fn run(data: &[u8]) {
     if let Ok(lines) = list_boxes(data, 0) {
@@ -20,8 +20,8 @@ pub fn run(data: &[u8]) {
     check_headers(data);
     check_tables(data);
     if let Ok(run) = Trun::parse(data) {
-        let rows = run.samples().take(SOME).count();
-        assert_eq!(rows, SOME.min(run.sample_count as usize));
+        let rows = run.samples().take(ENTRIES_MAX).count();
+        assert_eq!(rows, ENTRIES_MAX.min(run.sample_count as usize));
         if run.sample_count < 1_000_000 {
             run.total_bytes(7);
         }
@@ -65,7 +65,7 @@ fn check_tables(data: &[u8]) {
         .into_iter()
         .flatten()
     {
-        let some = sizes.len().min(SOME as u32);
+        let some = sizes.len().min(ENTRIES_MAX as u32);
         (0..some).for_each(|n| assert!(u64::from(sizes.get(n)) <= sizes.total_bytes()));
         assert_eq!(sizes.get(sizes.len()), 0);
     }

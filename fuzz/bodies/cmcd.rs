@@ -12,8 +12,8 @@ pub fn run(data: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(halves.next().unwrap_or_default()) {
         headers.insert("cmcd-request", value);
     }
-    let said = CmcdData::parse(Some(&query), &headers);
-    assert!(said.iter().count() <= 64);
-    assert_eq!(said.is_empty(), said.iter().next().is_none());
-    assert!(said.iter().all(|(key, _)| !key.is_empty()));
+    let cmcd = CmcdData::parse(Some(&query), &headers);
+    assert!(cmcd.iter().count() <= 64);
+    assert_eq!(cmcd.is_empty(), cmcd.iter().next().is_none());
+    assert!(cmcd.iter().all(|(key, _)| !key.is_empty()));
 }

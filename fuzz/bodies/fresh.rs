@@ -8,8 +8,8 @@ use crate::freshness::{
     CacheDirectives, ExchangeFacts, FreshnessPolicy, ReuseDecision, judge_reuse, judge_storage,
 };
 
-/// Two bytes are the status, one selects request headers, one is the age of the response. Lines of
-/// the response head, an empty line and lines of a request head follow.
+/// Two bytes are the status, one selects request headers, one is the age of the response in hours.
+/// Lines of the response head, an empty line and lines of a request head follow.
 pub fn run(data: &[u8]) {
     let Some(([status_high, status_low, flags, hours], text)) = data.split_first_chunk::<4>()
     else {
@@ -20,33 +20,37 @@ pub fn run(data: &[u8]) {
         return;
     };
     let mut lines = text.split(|byte| *byte == b'\n');
-    let answer = parse_headers(lines.by_ref().take_while(|line| !line.is_empty()));
+    let response = parse_headers(lines.by_ref().take_while(|line| !line.is_empty()));
     let request = parse_headers(lines);
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    let asked = ExchangeFacts {
+    let facts = ExchangeFacts {
         method: &Method::GET,
         has_authorization: flags & 1 != 0,
         has_cookies: flags & 2 != 0,
         delay: Duration::from_secs(u64::from(flags >> 4)),
     };
-    let Ok(kept) = judge_storage(&asked, status, &answer, now, &FreshnessPolicy::default()) else {
+    let Ok(lifetime) = judge_storage(&facts, status, &response, now, &FreshnessPolicy::default())
+    else {
         return;
     };
-    let said = CacheDirectives::from_response(&answer);
-    assert!(!said.private && !answer.contains_key("set-cookie"));
-    assert!(!said.no_store || said.must_understand);
+    let directives = CacheDirectives::from_response(&response);
+    assert!(!directives.private && !response.contains_key("set-cookie"));
+    assert!(!directives.no_store || directives.must_understand);
     assert!(
-        !asked.has_authorization || said.public || said.must_revalidate || said.s_maxage.is_some()
+        !facts.has_authorization
+            || directives.public
+            || directives.must_revalidate
+            || directives.s_maxage.is_some()
     );
     let resident = Duration::from_secs(u64::from(*hours) * 3600);
     let request = CacheDirectives::from_request(&request);
-    match judge_reuse(&kept, resident, &request) {
+    match judge_reuse(&lifetime, resident, &request) {
         ReuseDecision::Fresh => {
-            assert!(kept.age + resident < kept.fresh);
-            assert!(!kept.no_cache && !request.no_cache);
+            assert!(lifetime.age + resident < lifetime.fresh);
+            assert!(!lifetime.no_cache && !request.no_cache);
         }
         ReuseDecision::WhileRevalidate | ReuseDecision::Stale => {
-            assert!(!kept.must_revalidate && !kept.no_cache)
+            assert!(!lifetime.must_revalidate && !lifetime.no_cache)
         }
         ReuseDecision::Revalidate(_) => {}
     }

@@ -1,5 +1,4 @@
-//! A request that is answered on the fast path is parsed by hyper to the same request, to the last
-//! byte.
+//! hyper parses each request that the fast path accepts to the same request of the same length.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -21,10 +20,10 @@ pub fn run_case(bytes: &[u8]) {
     let (head, rest) = bytes.split_at(len);
     assert!(head.ends_with(b"\n"));
     let ours = request.into_parts().0;
-    // No bytes are left over, and none are missing.
+    // The same request is parsed whether or not further bytes follow it.
     for bytes in [head, bytes] {
         let theirs = parse_requests(bytes);
-        let theirs = theirs.first().expect("hyper takes it");
+        let theirs = theirs.first().expect("hyper accepts it");
         assert_eq!(theirs.method, ours.method);
         assert_eq!(theirs.uri, ours.uri);
         assert_eq!(theirs.version, ours.version);
@@ -43,7 +42,7 @@ fn parse_requests(bytes: &[u8]) -> Vec<http::request::Parts> {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder.half_close(true).serve_connection(wire, service);
-    // The result of the connection does not matter.
+    // Ignores the result of the connection: only the parsed requests matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }

@@ -1,4 +1,5 @@
-//! A response decodes alike however its bytes are split, and nothing of it panics.
+//! A response is decoded to the same result however its bytes are split, and no response can cause
+//! a panic.
 
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 
@@ -11,7 +12,7 @@ pub struct DecodedBody {
     pub consumed: usize,
 }
 
-/// The first byte chooses how the bytes after it are split; these are a response.
+/// The first byte selects how the rest, which is a response, is split.
 pub fn run(data: &[u8]) {
     let Some((split, received)) = data.split_first() else {
         return;
@@ -27,7 +28,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(
             partial,
             Ok(None),
-            "a part of a valid head is incomplete, not wrong"
+            "the start of a valid head is incomplete, not invalid"
         );
     }
     let whole = decode_in_pieces(head.body, rest, &[usize::MAX]);
@@ -40,8 +41,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Decodes a body that is received in pieces of these lengths, repeated. What is not consumed is
-/// shown again with the next piece, as a connection's buffer does.
+/// Decodes a body that is received in pieces of these lengths, repeated. Bytes that are not
+/// consumed are passed again with the next piece, as from a connection's buffer.
 pub fn decode_in_pieces(
     mut body: BodyDecoder,
     stream: &[u8],

@@ -36,7 +36,7 @@ fn index_in_pieces(data: &[u8], seed: u8) -> Result<Index> {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let start = range.start as usize;
-        // From one byte to somewhat more than requested.
+        // Piece sizes range from one byte to somewhat more than requested.
         let most = 1 + (range.end - range.start) + u64::from(seed);
         let len = 1 + ((state >> 33) % most) as usize;
         indexer.feed(&data[start..data.len().min(start + len)])?;

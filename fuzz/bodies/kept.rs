@@ -3,13 +3,13 @@
 
 use crate::record::{CacheRecord, RecordError};
 
-/// Two bytes are the lengths of name and version, which follow with the value. The rest damages the
-/// file: offsets and bits to flip, and the length to cut it to.
+/// Four bytes are the lengths of name, version, value and damage, which follow. The damage is a
+/// list of offsets with a bit to flip, a byte to insert, or the order to truncate the file there.
 pub fn run(data: &[u8]) {
-    if let Err(unread) = CacheRecord::read(data, "film", b"1") {
-        assert!(matches!(unread, RecordError::Broken | RecordError::Other));
+    if let Err(error) = CacheRecord::read(data, "film", b"1") {
+        assert!(matches!(error, RecordError::Broken | RecordError::Other));
     }
-    let Some(([name, version, value, harms], rest)) = data.split_first_chunk::<4>() else {
+    let Some(([name, version, value, damage], rest)) = data.split_first_chunk::<4>() else {
         return;
     };
     let mut rest = rest;
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     };
     let name = String::from_utf8_lossy(take(*name));
     let (version, value) = (take(*version), take(*value));
-    let harms = take(*harms);
+    let damage = take(*damage);
     let record = CacheRecord {
         name: &name,
         version,
@@ -28,20 +28,20 @@ pub fn run(data: &[u8]) {
     };
     let whole = record.write();
     assert_eq!(CacheRecord::read(&whole, &name, version), Ok(value));
-    let mut harmed = whole.clone();
-    for harm in harms.chunks_exact(3) {
-        let at = usize::from(u16::from_le_bytes([harm[0], harm[1]]));
-        match harm[2] {
+    let mut damaged = whole.clone();
+    for change in damage.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([change[0], change[1]]));
+        match change[2] {
             bit @ 0..8 => {
-                if let Some(byte) = harmed.get_mut(at) {
+                if let Some(byte) = damaged.get_mut(at) {
                     *byte ^= 1 << bit;
                 }
             }
-            8 => harmed.truncate(at),
-            byte => harmed.insert(at.min(harmed.len()), byte),
+            8 => damaged.truncate(at),
+            byte => damaged.insert(at.min(damaged.len()), byte),
         }
     }
-    let read = CacheRecord::read(&harmed, &name, version);
-    assert_eq!(read == Ok(value), harmed == whole);
-    assert!(harmed == whole || read.is_err());
+    let read = CacheRecord::read(&damaged, &name, version);
+    assert_eq!(read == Ok(value), damaged == whole);
+    assert!(damaged == whole || read.is_err());
 }

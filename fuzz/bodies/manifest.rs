@@ -20,18 +20,18 @@ pub fn run_mpd(data: &[u8]) {
     match mpd::parse_mpd(&url, data) {
         Ok(title) => {
             assert!(!title.renditions.is_empty());
-            let pieces = title
+            let sources = title
                 .renditions
                 .iter()
                 .flat_map(|rendition| &rendition.segment_sources);
-            pieces.for_each(|piece| check_source(piece, data));
+            sources.for_each(|source| check_source(source, data));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-fn check_source(piece: &SegmentSource, data: &[u8]) {
-    match piece {
+fn check_source(source: &SegmentSource, data: &[u8]) {
+    match source {
         SegmentSource::Segments(segments) => check_segments(segments),
         SegmentSource::Sidx(index) => {
             let at = data
@@ -42,18 +42,18 @@ fn check_source(piece: &SegmentSource, data: &[u8]) {
                 check_segments(&segments);
             }
         }
-        SegmentSource::Playlist(_) => panic!("an MPD names no playlist"),
+        SegmentSource::Playlist(_) => panic!("an MPD references no playlist"),
     }
 }
 
-/// Checks the properties of all segments, on the first hundred.
+/// Checks the properties of the first hundred segments.
 fn check_segments(segments: &SegmentList) {
     assert!(segments.len() <= SEGMENTS_MAX);
     for n in 0..segments.len().min(100) {
-        if let Ok(part) = segments.segment_resource(n) {
-            let part = part.expect("a segment that is listed");
-            assert!(matches!(part.url.scheme(), "http" | "https"));
-            assert!(part.range.is_none_or(|range| range.start <= range.end));
+        if let Ok(resource) = segments.segment_resource(n) {
+            let resource = resource.expect("a listed segment has a resource");
+            assert!(matches!(resource.url.scheme(), "http" | "https"));
+            assert!(resource.range.is_none_or(|range| range.start <= range.end));
         }
         let _ = (
             segments.start_time(n),

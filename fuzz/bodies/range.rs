@@ -8,8 +8,8 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use std::ops::Range;
 
-/// The first two bytes of `data` are the length of the resource, the next line is the Range, and
-/// the one after it is every condition.
+/// The first two bytes of `data` are the length of the resource. The next line is the Range, and
+/// the line after it is the value of each condition in turn.
 pub fn run(data: &[u8]) {
     let Some((len, lines)) = data.split_first_chunk() else {
         return;
@@ -18,14 +18,14 @@ pub fn run(data: &[u8]) {
     let mut lines = lines.splitn(2, |byte| *byte == b'\n');
     let (range, condition) = (lines.next().unwrap_or(&[]), lines.next().unwrap_or(&[]));
     if let Ok(text) = std::str::from_utf8(range) {
-        check_wanted(&parse_ranges(text, len), len);
-        check_wanted(&parse_ranges(text, u64::MAX), u64::MAX);
+        check_ranges(&parse_ranges(text, len), len);
+        check_ranges(&parse_ranges(text, u64::MAX), u64::MAX);
     }
     check_headers(range, condition, len);
 }
 
-fn check_wanted(wanted: &RequestedRanges, len: u64) {
-    let RequestedRanges::Ranges(ranges) = wanted else {
+fn check_ranges(requested: &RequestedRanges, len: u64) {
+    let RequestedRanges::Ranges(ranges) = requested else {
         return;
     };
     assert!((1..=RANGES_MAX).contains(&ranges.len()));
@@ -36,14 +36,14 @@ fn check_wanted(wanted: &RequestedRanges, len: u64) {
             "{range:?} of {len}"
         );
         total += range.end - range.start;
-        let said = range::content_range(range, len);
-        let said = said.to_str().unwrap();
+        let text = range::content_range(range, len);
+        let text = text.to_str().unwrap();
         assert_eq!(
-            said,
+            text,
             format!("bytes {}-{}/{len}", range.start, range.end - 1)
         );
         // The written Content-Range parses back to the same range.
-        let back = said
+        let back = text
             .replace("bytes ", "bytes=")
             .replace(&format!("/{len}"), "");
         assert_eq!(
@@ -99,7 +99,7 @@ fn check_headers(range: &[u8], condition: &[u8], len: u64) {
             (header::RANGE, range.clone()),
             (name.clone(), condition.clone()),
         ]);
-        check_wanted(
+        check_ranges(
             &range::requested_ranges(&Method::GET, &headers, &ours, len),
             len,
         );

@@ -1,12 +1,12 @@
-//! No index MP4 can make its parser panic or reference bytes that its media lacks. A parsed one can
-//! be written as an equal index MP4 and as a progressive film.
+//! No index MP4 can make its parser panic, or reference bytes beyond the end of its media. A parsed
+//! one can be written as an equal index MP4 and as a progressive MP4.
 
 use media::Result;
 use media::index::{ExternalReferences, Index, Indexer, Sample};
 use media::mp4::{self, ProgressiveMp4};
 use std::sync::Arc;
 
-/// Some bits of the last eight bytes are the length of the media.
+/// The last eight bytes, masked to 24 bits, are the length of the media.
 pub fn run(data: &[u8]) {
     let Some((file, len)) = data.split_last_chunk::<8>() else {
         return;
@@ -53,11 +53,12 @@ fn check_index(index: &Index) {
         assert!(collect_samples(track).iter().all(within));
     }
     if let Ok(written) = mp4::write_index_mp4(index, "film.mp4") {
-        let again = read_references(&written, usize::MAX).expect("it can be read");
-        let mut again = again.expect("it names its media");
+        let again =
+            read_references(&written, usize::MAX).expect("the written index MP4 can be parsed");
+        let mut again = again.expect("it references its media");
         let again = again
             .build_index(0, index.file_len)
-            .expect("it was read before");
+            .expect("its tables are valid");
         assert_eq!(again.fingerprint, index.fingerprint);
         assert_eq!(again.tracks.len(), index.tracks.len());
         for (a, b) in index.tracks.iter().zip(&again.tracks) {

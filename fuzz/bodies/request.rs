@@ -1,5 +1,5 @@
-//! No request can make the edge panic, be parsed as two by an origin, carry hop-by-hop headers to
-//! the origin, or get a body that contradicts its head.
+//! No request can make the edge panic, or get a body that contradicts its head. An origin never
+//! parses a forwarded request as two, or receives hop-by-hop headers.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,13 +29,13 @@ pub fn run_case(data: &[u8]) {
         return;
     };
     let client_host = flags & 1 != 0;
-    for parts in parsed(bytes) {
+    for parts in parse_requests(bytes) {
         check(&parts, settings(client_host));
     }
 }
 
-/// Parses the bytes with hyper, as the edge's own port does.
-fn parsed(bytes: &[u8]) -> Vec<Parts> {
+/// Parses the bytes with hyper, as the edge does.
+fn parse_requests(bytes: &[u8]) -> Vec<Parts> {
     let (wire, _) = Wire::new(bytes, false);
     let seen: Mutex<Vec<Parts>> = Mutex::default();
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
@@ -47,7 +47,7 @@ fn parsed(bytes: &[u8]) -> Vec<Parts> {
         .half_close(true)
         .max_buf_size(64 << 10)
         .serve_connection(wire, service);
-    // The result of the connection does not matter.
+    // Ignores the result of the connection: only the parsed requests matter.
     let _ = run(connection);
     seen.into_inner().unwrap()
 }
@@ -65,22 +65,25 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
     };
     assert!(received.target.starts_with('/'));
     assert!(received.primary_key.ends_with(&*received.target));
-    // Otherwise a client could write a line into a variant's name.
+    // A line break would let a client add a line to the name of a variant.
     assert!(!received.primary_key.contains('\n'));
-    let said = CmcdData::parse(Some(received.query), received.headers);
-    assert!(said.iter().count() <= 64);
+    let cmcd = CmcdData::parse(Some(received.query), received.headers);
+    assert!(cmcd.iter().count() <= 64);
     let host = received.forwarded_host(settings);
-    let ask = received.to_fetch_request(0, None, settings, &instance);
-    for headers in [ask.origin_headers, received.pass_headers(&instance)] {
-        sent(&received, headers, host.as_ref());
+    let fetch_request = received.to_fetch_request(0, None, settings, &instance);
+    for headers in [
+        fetch_request.origin_headers,
+        received.pass_headers(&instance),
+    ] {
+        check_forwarded(&received, headers, host.as_ref());
     }
-    delivered(parts, &received);
+    check_delivered(parts, &received);
 }
 
 /// Parses the forwarded request strictly: one request for the same target with one Host.
-fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
+fn check_forwarded(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderValue>) {
     let Ok(uri) = received.target.parse() else {
-        // The edge does not send it either.
+        // The edge does not send such a request either.
         return;
     };
     let mut request = Request::new(Body::empty());
@@ -96,7 +99,7 @@ fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderVal
         let Ok((mut sender, connection)) = hyper::client::conn::http1::handshake(wire).await else {
             return;
         };
-        // There is no response.
+        // No response follows, so the request itself fails.
         let sending = async move { sender.send_request(request).await };
         let _ = futures_util::future::join(connection, sending).await;
     });
@@ -105,9 +108,9 @@ fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderVal
         return;
     }
     let message = Message::parse(&written);
-    let words: Vec<&str> = message.first.split(' ').collect();
+    let request_line: Vec<&str> = message.first.split(' ').collect();
     assert_eq!(
-        words,
+        request_line,
         [received.method.as_str(), &received.target, "HTTP/1.1"]
     );
     assert_eq!(message.all("host"), [host.unwrap_or(&ours).as_bytes()]);
@@ -118,7 +121,7 @@ fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderVal
         String::from_utf8_lossy(message.rest)
     );
     let ends = message.all("content-length").len() + message.all("transfer-encoding").len();
-    assert!(ends <= 1, "two ends");
+    assert!(ends <= 1, "two body lengths");
     for name in [
         "keep-alive",
         "proxy-connection",
@@ -128,7 +131,7 @@ fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderVal
         "forwarded",
         "x-forwarded-host",
     ] {
-        assert!(message.all(name).is_empty(), "{name} goes on");
+        assert!(message.all(name).is_empty(), "{name} is forwarded");
     }
     assert_eq!(
         message
@@ -141,30 +144,30 @@ fn sent(received: &RequestFacts<'_>, headers: HeaderMap, host: Option<&HeaderVal
 }
 
 /// Checks a cached response to this request, with its conditions and ranges.
-fn delivered(parts: &Parts, received: &RequestFacts<'_>) {
-    let (object, body) = kept();
+fn check_delivered(parts: &Parts, received: &RequestFacts<'_>) {
+    let (object, body) = cached_object();
     let outcome = CacheOutcome::Hit;
     let response =
         deliver::respond_with_object(&parts.method, received.headers, object, outcome, None);
-    let response = response.expect("a whole one can always be had");
+    let response = response.expect("a complete object can be delivered");
     let head = parts.method == Method::HEAD;
-    let (status, promised) = (response.status(), response.body().len());
+    let (status, declared_len) = (response.status(), response.body().len());
     let written = bytes_sent_for(response, head);
     let message = Message::parse(&written);
     match status {
         StatusCode::OK if !head => assert!(message.rest == body),
         StatusCode::NOT_MODIFIED => assert!(message.rest.is_empty()),
         StatusCode::OK | StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-            assert!(head || message.rest.len() as u64 == promised);
+            assert!(head || message.rest.len() as u64 == declared_len);
         }
         StatusCode::PRECONDITION_FAILED => {}
         other => panic!("{other}"),
     }
 }
 
-fn kept() -> &'static (Arc<CachedObject>, Vec<u8>) {
-    static KEPT: OnceLock<(Arc<CachedObject>, Vec<u8>)> = OnceLock::new();
-    KEPT.get_or_init(|| {
+fn cached_object() -> &'static (Arc<CachedObject>, Vec<u8>) {
+    static CACHED: OnceLock<(Arc<CachedObject>, Vec<u8>)> = OnceLock::new();
+    CACHED.get_or_init(|| {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("etag", "\"v1\""),
@@ -197,8 +200,9 @@ fn settings(client_host: bool) -> &'static EdgeSettings {
     static BOTH: [OnceLock<EdgeSettings>; 2] = [OnceLock::new(), OnceLock::new()];
     BOTH[usize::from(client_host)].get_or_init(|| {
         let host = if client_host { "client" } else { "origin" };
-        let words = ["edge", "--origin", "http://origin", "--forward-host", host];
-        let flags = command().get_matches_from(words.into_iter().chain(["--forward", "x-tenant"]));
+        let arguments = ["edge", "--origin", "http://origin", "--forward-host", host];
+        let flags =
+            command().get_matches_from(arguments.into_iter().chain(["--forward", "x-tenant"]));
         let layers = SettingLayers::new(&SettingSources {
             settings: SETTINGS,
             tables: TABLES,

@@ -29,8 +29,8 @@ pub fn run(data: &[u8]) {
     );
 }
 
-/// Compares requests, except for the file that a manifest name could denote: printed manifest URLs
-/// have no name.
+/// Compares requests, except for the static file that a manifest URL may name: printed manifest
+/// URLs have no file name.
 fn is_same_request(a: &OriginRequest, b: &OriginRequest) -> bool {
     match (a, b) {
         (

@@ -16,8 +16,8 @@ pub fn run_case(data: &[u8]) {
     let (file, request) = text.split_once("\n---\n").unwrap_or((&text, ""));
     let rules = match read_rules("edge.toml", file) {
         Ok(rules) => rules,
-        Err(wrong) => {
-            assert!(wrong.0.starts_with("edge.toml"), "{}", wrong.0);
+        Err(error) => {
+            assert!(error.0.starts_with("edge.toml"), "{}", error.0);
             return;
         }
     };
@@ -43,10 +43,10 @@ pub fn run_case(data: &[u8]) {
         answer: None,
         tcp: None,
     };
-    if let Some((rule, acts)) = rules.find_request_actions(&early) {
+    if let Some((rule, actions)) = rules.find_request_actions(&early) {
         assert!(!rule.describe_actions().is_empty());
-        assert!(acts.delay.is_none_or(|delay| delay.as_secs() <= 60));
-        assert!(acts.deny.is_none_or(|status| status.as_u16() >= 400));
+        assert!(actions.delay.is_none_or(|delay| delay.as_secs() <= 60));
+        assert!(actions.deny.is_none_or(|status| status.as_u16() >= 400));
     }
     let late = RuleVariables {
         answer: Some((200, &headers, Some(1 << 20), "hit")),

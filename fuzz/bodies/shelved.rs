@@ -3,10 +3,10 @@
 
 use crate::format::{self, FIXED, TierFileHeader};
 
-/// Three bytes are the lengths of key, tags and head, which follow. The rest are offsets and bits
-/// to flip.
+/// Three bytes are the lengths of key, tags and head, which follow. The rest is a list of offsets
+/// with a bit to flip.
 pub fn run(data: &[u8]) {
-    // Also parses a file that was written by another program.
+    // Also parses the data itself as a file that another program wrote.
     if let Some(header) = TierFileHeader::read(data) {
         let again = header.write();
         let start = format::start(data);
@@ -38,13 +38,13 @@ pub fn run(data: &[u8]) {
     assert_eq!(written.len() % 4096, 0);
     assert_eq!(format::start(&written[..FIXED]), Some(written.len()));
     assert_eq!(TierFileHeader::read(&written), Some(header));
-    let said = FIXED + key.len() + tags.len() + head.len() + 8;
-    let mut harmed = written.clone();
-    for harm in rest.chunks_exact(3) {
-        let at = usize::from(u16::from_le_bytes([harm[0], harm[1]])) % said;
-        harmed[at] ^= 1 << (harm[2] % 8);
+    let declared_len = FIXED + key.len() + tags.len() + head.len() + 8;
+    let mut damaged = written.clone();
+    for change in rest.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % declared_len;
+        damaged[at] ^= 1 << (change[2] % 8);
     }
-    if harmed != written {
-        assert_eq!(TierFileHeader::read(&harmed), None);
+    if damaged != written {
+        assert_eq!(TierFileHeader::read(&damaged), None);
     }
 }

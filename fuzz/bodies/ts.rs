@@ -41,14 +41,14 @@ pub fn run(data: &[u8]) {
         let parts: Vec<&[u8]> = batch.source_ranges.iter().map(of_file).collect();
         match batches.write_batch(&batch, &parts, &mut out[len..]) {
             Ok(more) => len += more,
-            // Both may report a different one of several errors.
+            // If there are several errors, each may report another one.
             Err(_) => {
                 assert!(whole.is_err());
                 return;
             }
         }
     }
-    assert!(out[..len] == whole.unwrap(), "batches make other bytes");
+    assert!(out[..len] == whole.unwrap(), "batches give other bytes");
 }
 
 /// Builds access units from rows: byte ranges of whole samples.

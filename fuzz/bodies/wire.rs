@@ -1,4 +1,4 @@
-//! An in-memory connection: its input is given in advance, and its output is kept.
+//! An in-memory connection: its input is given in advance, and its output is collected.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,8 +13,8 @@ use net::Body;
 
 /// One end of the connection.
 pub struct Wire {
-    to_come: Vec<u8>,
-    came: usize,
+    input: Vec<u8>,
+    read_len: usize,
     written: Arc<Mutex<Vec<u8>>>,
     /// Whether input is available only after a head has been written.
     after_head: bool,
@@ -23,11 +23,11 @@ pub struct Wire {
 impl Wire {
     /// Returns a connection with this input, and its output buffer. `after_head` makes the input a
     /// response.
-    pub fn new(to_come: &[u8], after_head: bool) -> (Wire, Arc<Mutex<Vec<u8>>>) {
+    pub fn new(input: &[u8], after_head: bool) -> (Wire, Arc<Mutex<Vec<u8>>>) {
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
         let wire = Wire {
-            to_come: to_come.to_vec(),
-            came: 0,
+            input: input.to_vec(),
+            read_len: 0,
             written: written.clone(),
             after_head,
         };
@@ -41,15 +41,16 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         mut into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let asked = || contains_end(&self.written.lock().unwrap_or_else(PoisonError::into_inner));
-        if self.after_head && !asked() {
+        let has_request =
+            || contains_end(&self.written.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.after_head && !has_request() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let rest = self.to_come.get(self.came..).unwrap_or(&[]);
+        let rest = self.input.get(self.read_len..).unwrap_or(&[]);
         let now = rest.len().min(into.remaining());
         into.put_slice(rest.get(..now).unwrap_or(&[]));
-        self.came += now;
+        self.read_len += now;
         Poll::Ready(Ok(()))
     }
 }
@@ -115,10 +116,10 @@ impl<'a> Message<'a> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let (head, rest) = bytes.split_at(end.expect("a head"));
         let mut lines = split_lines(head);
-        let first = std::str::from_utf8(lines.remove(0)).expect("a first line of text");
+        let first = std::str::from_utf8(lines.remove(0)).expect("a first line in UTF-8");
         let lines = lines.into_iter().map(|line| {
             let colon = line.iter().position(|byte| *byte == b':').expect("a name");
-            let name = std::str::from_utf8(&line[..colon]).expect("a name of text");
+            let name = std::str::from_utf8(&line[..colon]).expect("a name in UTF-8");
             let token =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             assert!(!name.is_empty() && name.bytes().all(token), "{name:?}");
@@ -140,12 +141,12 @@ impl<'a> Message<'a> {
             ([], []) => Some(self.rest.to_vec()),
             ([len], []) => {
                 let len = std::str::from_utf8(len).unwrap().parse::<u64>().unwrap();
-                let came = self.rest.len() as u64;
-                assert!(came <= len, "more than was promised");
-                (came == len).then(|| self.rest.to_vec())
+                let received = self.rest.len() as u64;
+                assert!(received <= len, "more bytes than declared");
+                (received == len).then(|| self.rest.to_vec())
             }
             ([], [coding]) if coding == b"chunked" => join_chunks(self.rest),
-            _ => panic!("two ends"),
+            _ => panic!("two body lengths"),
         }
     }
 
@@ -166,7 +167,7 @@ fn join_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
         let after = rest.get(end + 2 + len..)?.strip_prefix(b"\r\n")?;
         whole.extend_from_slice(chunk);
         if len == 0 {
-            assert!(after.is_empty(), "more than was promised");
+            assert!(after.is_empty(), "more bytes than declared");
             return Some(whole);
         }
         rest = after;
