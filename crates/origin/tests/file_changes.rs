@@ -184,7 +184,11 @@ fn a_file_that_is_overwritten_in_place_is_noticed_at_the_next_segment() {
     let server = TestServer::new(&["--recheck", "1h"]);
     let old = segments(&server, "film.mp4");
     assert_eq!(server.get(&old[0]).status, 200);
-    fs::copy(demo_folder().join("video-360p.mp4"), server.path("film.mp4")).unwrap();
+    fs::copy(
+        demo_folder().join("video-360p.mp4"),
+        server.path("film.mp4"),
+    )
+    .unwrap();
     assert_eq!(server.get(&old[1]).status, 410);
     let new = segments(&server, "film.mp4");
     assert_eq!(server.get(&new[1]).status, 200);
