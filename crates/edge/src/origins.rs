@@ -227,6 +227,10 @@ impl OriginClient {
                 failed
             });
             self.record_result(pool, member, &last);
+            // The next origin would receive the same broken body.
+            if last.as_ref().is_err_and(|failed| failed.is_upload) {
+                break;
+            }
         }
         to_response(last, began)
     }
@@ -281,6 +285,7 @@ impl OriginClient {
         let result = match sent {
             Ok(answer) if answer.status.is_server_error() => "error",
             Ok(_) => "answer",
+            Err(failed) if failed.is_upload => "client",
             Err(failed) if failed.is_timeout => "late",
             Err(_) => "failed",
         };
@@ -289,6 +294,8 @@ impl OriginClient {
             .with_labels(&[&member.url, result])
             .inc();
         let failed = match sent {
+            // The origin is not at fault, and may never have had a complete request.
+            Err(failed) if failed.is_upload => return false,
             // By these statuses, the origin itself reports that it cannot serve.
             Ok(answer) => matches!(answer.status.as_u16(), 502..=504),
             Err(_) => true,
@@ -352,6 +359,7 @@ fn empty_pool_failure() -> UpstreamError {
     UpstreamError {
         is_timeout: false,
         may_have_arrived: false,
+        is_upload: false,
         reason: "the pool has no origin".into(),
     }
 }
@@ -369,10 +377,10 @@ fn to_response(
 
 /// Maps failures of an origin to the client's status. This is the only place that does.
 fn map_failure(failed: &UpstreamError) -> Error {
-    let status = if failed.is_timeout {
-        StatusCode::GATEWAY_TIMEOUT
-    } else {
-        StatusCode::BAD_GATEWAY
-    };
-    Error::upstream(status, failed)
+    match (failed.is_upload, failed.is_timeout) {
+        (true, true) => Error::client(StatusCode::REQUEST_TIMEOUT, failed),
+        (true, false) => Error::client(StatusCode::BAD_REQUEST, failed),
+        (false, true) => Error::upstream(StatusCode::GATEWAY_TIMEOUT, failed),
+        (false, false) => Error::upstream(StatusCode::BAD_GATEWAY, failed),
+    }
 }

@@ -3,9 +3,9 @@
 
 use crate::response::ResponseParts;
 use crate::{
-    ALPN_HTTP1, Connection, ConnectionCounts, Connector, IdleConnections, OutgoingRequest,
-    ReadBuffers, RequestUpload, ServerAddress, TrustedAuthorities, UpstreamError, UpstreamResponse,
-    UpstreamTiming, client_config,
+    ALPN_HTTP1, Connection, ConnectionCounts, Connector, ExchangeError, IdleConnections,
+    OutgoingRequest, ReadBuffers, RequestUpload, ServerAddress, TrustedAuthorities, UpstreamError,
+    UpstreamResponse, UpstreamTiming, client_config,
 };
 use http::{Request, Uri};
 use http1::HeadLimits;
@@ -173,6 +173,7 @@ impl UpstreamClient {
             .ok_or_else(|| UpstreamError {
                 is_timeout: true,
                 may_have_arrived: false,
+                is_upload: false,
                 reason: format!(
                     "{}: {} requests are in flight, and none finished within {:?}",
                     self.authority, self.limits.requests_max, self.limits.connect_timeout
@@ -199,6 +200,7 @@ impl UpstreamClient {
                 let error = UpstreamError {
                     is_timeout,
                     may_have_arrived: false,
+                    is_upload: false,
                     reason: match is_timeout {
                         true => format!(
                             "{}: no connection within {:?}",
@@ -239,25 +241,32 @@ impl UpstreamClient {
             },
             expected_bytes: EXPECTED_BYTES,
         };
-        let error = |is_timeout, may_have_arrived, reason| UpstreamError {
+        let error = |is_timeout, may_have_arrived, is_upload, reason| UpstreamError {
             is_timeout,
             may_have_arrived,
+            is_upload,
             reason: format!("{}: {reason}", self.authority),
         };
         let response = match timeout(patience, connection.exchange(outgoing, upload)).await {
             Ok(response) => response,
+            Err(_) if connection.awaits_upload() => {
+                let reason = format!("the request's body is incomplete after {patience:?}");
+                return Err((error(true, true, true, reason), None));
+            }
             Err(_) => {
                 let reason = format!("no response within {patience:?}");
-                return Err((error(true, true, reason), None));
+                return Err((error(true, true, false, reason), None));
             }
         };
         let (head, headers) = response.map_err(|failed| {
+            let is_upload = matches!(failed, ExchangeError::Upload(_));
             let may_have_arrived = connection.has_sent();
             if !may_have_arrived {
                 *request.body_mut() = connection.take_upload();
             }
             let unsent = (!may_have_arrived).then(|| Box::new(request));
-            (error(false, may_have_arrived, failed.to_string()), unsent)
+            let reason = failed.to_string();
+            (error(false, may_have_arrived, is_upload, reason), unsent)
         })?;
         Ok(ResponseParts {
             status: head.status,

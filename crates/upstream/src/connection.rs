@@ -52,6 +52,8 @@ struct Outgoing {
     written: usize,
     upload: Option<RequestUpload>,
     needs_flush: bool,
+    /// Whether everything received of the upload is written, and more of it is awaited.
+    awaits_upload: bool,
     /// Whether any byte of the request has been written.
     has_started: bool,
 }
@@ -157,6 +159,11 @@ impl Connection {
     /// Returns whether any byte of the last request was written.
     pub fn has_sent(&self) -> bool {
         self.outgoing.has_started
+    }
+
+    /// Returns whether the request is incomplete because its upload has not arrived.
+    pub(crate) fn awaits_upload(&self) -> bool {
+        self.outgoing.awaits_upload
     }
 
     /// Takes back the upload of a request of which nothing was sent.
@@ -468,6 +475,7 @@ impl Outgoing {
         if self.written == usize::MAX || self.is_complete() {
             return Poll::Ready(Ok(()));
         }
+        self.awaits_upload = false;
         loop {
             while let Some(rest) = self
                 .bytes
@@ -491,6 +499,7 @@ impl Outgoing {
                 Poll::Ready(Ok(false)) => self.upload = None,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
+                    self.awaits_upload = true;
                     // Flushes the written bytes while the next part of the body is awaited.
                     if self.needs_flush {
                         ready!(Pin::new(&mut *stream).poll_flush(cx))?;

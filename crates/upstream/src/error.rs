@@ -82,6 +82,8 @@ pub struct UpstreamError {
     pub is_timeout: bool,
     /// Whether the request may have reached the server.
     pub may_have_arrived: bool,
+    /// The request's own body failed or did not arrive, which is no fault of the server.
+    pub is_upload: bool,
     /// The failure as text.
     pub reason: String,
 }

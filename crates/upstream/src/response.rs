@@ -115,6 +115,7 @@ impl UpstreamResponse {
                 return Err(UpstreamError {
                     is_timeout: true,
                     may_have_arrived: true,
+                    is_upload: false,
                     reason: format!(
                         "nothing of the body was received for {:?}",
                         self.body_gap_timeout
@@ -135,6 +136,7 @@ fn body_error(error: &ExchangeError) -> UpstreamError {
     UpstreamError {
         is_timeout: false,
         may_have_arrived: true,
+        is_upload: false,
         reason: format!("the response was interrupted: {error}"),
     }
 }

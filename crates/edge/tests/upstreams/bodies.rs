@@ -1,7 +1,7 @@
 //! Requests with bodies that may change something at the origin.
 
 use crate::support::{ScriptedOrigin, TestEdge};
-use crate::{KEEP, closed_port, start_edge};
+use crate::{KEEP, closed_port, count_sent, start_edge};
 
 #[test]
 fn a_request_with_a_body_is_passed_and_invalidates_the_cache() {
@@ -111,4 +111,41 @@ fn a_request_that_may_have_arrived_is_not_repeated() {
     assert_eq!(asked.read_body(1), b"1");
     asked.respond(200, &[], b"paid");
     assert_eq!(client.read_response("POST").text(), "paid");
+}
+
+/// Regression: 40 uploads with a broken chunk took all origins out of rotation.
+#[test]
+fn broken_uploads_do_not_suspend_an_origin() {
+    let origin = ScriptedOrigin::new();
+    let edge = start_edge(&[origin.address], &["--origin-retry-after", "60s"]);
+    for _ in 0..40 {
+        let mut client = edge.connect();
+        client.send("POST", "/a", &["Transfer-Encoding: chunked"]);
+        client.write_ignoring_errors(b"3\r\nabc\r\n");
+        let asked = origin.next_request();
+        client.write_ignoring_errors(b"zz\r\n");
+        assert_eq!(client.read_head().status, 400);
+        asked.wait_for_hangup();
+    }
+    assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
+    assert_eq!(count_sent(&edge, origin.address, "failed"), 0);
+    assert_eq!(count_sent(&edge, origin.address, "client"), 40);
+}
+
+/// The upload timeout is that of the request's body, too: a client that sends nothing more is not the
+/// origin's fault.
+#[test]
+fn late_uploads_do_not_suspend_an_origin() {
+    let origin = ScriptedOrigin::new();
+    let edge = start_edge(&[origin.address], &["--header-timeout", "300ms"]);
+    for _ in 0..4 {
+        let mut client = edge.connect();
+        client.send("POST", "/a", &["Content-Length: 5"]);
+        client.write_ignoring_errors(b"abc");
+        let asked = origin.next_request();
+        assert_eq!(client.read_head().status, 408);
+        asked.wait_for_hangup();
+    }
+    assert_eq!(count_sent(&edge, origin.address, "client"), 4);
+    assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
 }
