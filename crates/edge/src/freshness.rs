@@ -4,6 +4,7 @@
 //! The functions take headers and times, and return a decision with its reason. The tests document
 //! our choices where the standard leaves one.
 
+mod dictionary;
 mod directives;
 mod reuse;
 mod storage;

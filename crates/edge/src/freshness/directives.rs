@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
 
+use super::dictionary::{MemberValue, parse_dictionary};
+
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
 /// The longest time that a directive can express (RFC 9111 section 1.2.2).
@@ -78,6 +80,36 @@ impl CacheDirectives {
             }
         }
         directives
+    }
+
+    /// Applies a member of a targeted field. Returns `None` if its value has the wrong type.
+    fn apply_member(&mut self, key: &str, value: MemberValue) -> Option<()> {
+        match (key, value) {
+            (
+                "s-maxage" | "max-age" | "stale-while-revalidate" | "stale-if-error",
+                MemberValue::Integer(0..),
+            ) => {}
+            ("s-maxage" | "max-age" | "stale-while-revalidate" | "stale-if-error", _) => {
+                return None;
+            }
+            // `?0` disables a directive.
+            (_, MemberValue::Boolean(false)) => return Some(()),
+            (_, MemberValue::Boolean(true)) => {}
+            // Lists of field names.
+            ("no-cache" | "private", MemberValue::Text) => {}
+            (
+                "no-store" | "no-cache" | "private" | "public" | "must-revalidate"
+                | "proxy-revalidate" | "must-understand",
+                _,
+            ) => return None,
+            _ => return Some(()),
+        }
+        let argument = match value {
+            MemberValue::Integer(seconds) => Some(seconds.to_string()),
+            _ => None,
+        };
+        self.apply_directive(key, argument.as_deref());
+        Some(())
     }
 
     fn apply_directive(&mut self, name: &str, argument: Option<&str>) {
@@ -158,33 +190,20 @@ fn split_members(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     })
 }
 
-/// Parses CDN-Cache-Control. As a dictionary of RFC 9651, it is stricter than Cache-Control: one
-/// error invalidates the whole field (RFC 9213 section 2.1).
+/// Parses CDN-Cache-Control. As a dictionary of RFC 8941, it is stricter than Cache-Control: one
+/// error, or a value of another type than the directive's, invalidates the whole field (RFC 9213
+/// section 2.1).
 fn from_cdn_cache_control(headers: &HeaderMap) -> Option<CacheDirectives> {
+    let lines = headers.get_all(CDN_CACHE_CONTROL).iter();
+    let lines: Result<Vec<&str>, _> = lines.map(|value| value.to_str()).collect();
+    let text = lines.ok()?.join(", ");
+    let members = parse_dictionary(&text).filter(|members| !members.is_empty())?;
     let mut directives = CacheDirectives {
         targeted: true,
         ..CacheDirectives::default()
     };
-    let mut any = false;
-    for value in headers.get_all(CDN_CACHE_CONTROL) {
-        for (key, argument) in split_members(value.to_str().ok()?) {
-            let plain = |byte: u8| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
-            };
-            let (key, _) = key.split_once(';').unwrap_or((key, ""));
-            if key.is_empty() || !key.bytes().all(plain) {
-                return None;
-            }
-            // `?0` disables a directive. Parameters are ignored.
-            let argument = argument.map(|text| text.split(';').next().unwrap_or_default().trim());
-            match argument {
-                Some("") => return None,
-                Some("?0") => {}
-                Some("?1") | None => directives.apply_directive(key, None),
-                Some(text) => directives.apply_directive(key, Some(text)),
-            }
-            any = true;
-        }
+    for (key, value) in members {
+        directives.apply_member(key, value)?;
     }
-    any.then_some(directives)
+    Some(directives)
 }

@@ -208,6 +208,40 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
             &["CDN-Cache-Control: ", "Cache-Control: max-age=7"],
             Ok((7, LifetimeSource::MaxAge)),
         ),
+        // Regression: a string in place of the integer overrode `no-store`.
+        (
+            &[
+                "CDN-Cache-Control: max-age=\"10000\"",
+                "Cache-Control: no-store",
+            ],
+            Err(UncacheableReason::NoStore),
+        ),
+        (
+            &["CDN-Cache-Control: max-age=-1", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &["CDN-Cache-Control: max-age=60,", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &["CDN-Cache-Control: no-store=5", "Cache-Control: max-age=7"],
+            Ok((7, LifetimeSource::MaxAge)),
+        ),
+        (
+            &[
+                "CDN-Cache-Control: max-age=5, max-age=60",
+                "CDN-Cache-Control: x=(1 2)",
+            ],
+            Ok((60, LifetimeSource::Targeted)),
+        ),
+        (
+            &[
+                "CDN-Cache-Control: private=\"a\"",
+                "Cache-Control: max-age=7",
+            ],
+            Err(UncacheableReason::Private),
+        ),
         // Expires is ignored beside CDN-Cache-Control, even if that contains no lifetime.
         (
             &["CDN-Cache-Control: public", "Expires: {100}", "ETag: \"a\""],

@@ -1,0 +1,208 @@
+//! Dictionaries of RFC 8941, the syntax of targeted cache control fields (RFC 9213 section 2.1).
+//!
+//! The parser is strict: one error makes the whole field invalid. Values of types that no directive
+//! uses are checked and not returned.
+
+/// The value of a member, as far as directives distinguish values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberValue {
+    Boolean(bool),
+    Integer(i64),
+    Text,
+    Other,
+}
+
+/// Most members of a dictionary. Responses of real servers contain fewer than ten.
+const MEMBERS_MAX: usize = 64;
+
+/// Parses a dictionary. The last of several members with the same key counts. Returns `None` if the
+/// text is invalid.
+pub fn parse_dictionary(text: &str) -> Option<Vec<(&str, MemberValue)>> {
+    let mut members: Vec<(&str, MemberValue)> = Vec::new();
+    let mut rest = FieldText(text.trim_matches(' '));
+    while !rest.0.is_empty() {
+        let key = rest.take_key()?;
+        let value = match rest.take('=') {
+            Some(()) => rest.take_member_value()?,
+            None => MemberValue::Boolean(true),
+        };
+        rest.skip_parameters()?;
+        members.retain(|(other, _)| *other != key);
+        members.push((key, value));
+        rest.skip(&[' ', '\t']);
+        if rest.0.is_empty() {
+            break;
+        }
+        rest.take(',')?;
+        rest.skip(&[' ', '\t']);
+        // A comma must be followed by a member.
+        if rest.0.is_empty() || members.len() >= MEMBERS_MAX {
+            return None;
+        }
+    }
+    Some(members)
+}
+
+/// The part of a field that is still to be parsed.
+struct FieldText<'a>(&'a str);
+
+impl<'a> FieldText<'a> {
+    fn take(&mut self, c: char) -> Option<()> {
+        self.0 = self.0.strip_prefix(c)?;
+        Some(())
+    }
+
+    fn skip(&mut self, spaces: &[char]) {
+        self.0 = self.0.trim_start_matches(spaces);
+    }
+
+    /// Takes the longest run of these characters. It may be empty.
+    fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
+        let (run, rest) = self.0.split_at(end);
+        self.0 = rest;
+        run
+    }
+
+    fn take_key(&mut self) -> Option<&'a str> {
+        let starts = |c: char| c.is_ascii_lowercase() || c == '*';
+        self.0.starts_with(starts).then(|| {
+            self.take_while(|c| starts(c) || c.is_ascii_digit() || matches!(c, '_' | '-' | '.'))
+        })
+    }
+
+    fn skip_parameters(&mut self) -> Option<()> {
+        while self.take(';').is_some() {
+            self.skip(&[' ']);
+            self.take_key()?;
+            if self.take('=').is_some() {
+                self.take_item()?;
+            }
+        }
+        Some(())
+    }
+
+    fn take_member_value(&mut self) -> Option<MemberValue> {
+        if self.take('(').is_none() {
+            return self.take_item();
+        }
+        loop {
+            self.skip(&[' ']);
+            if self.take(')').is_some() {
+                return Some(MemberValue::Other);
+            }
+            self.take_item()?;
+            self.skip_parameters()?;
+            if !self.0.starts_with([' ', ')']) {
+                return None;
+            }
+        }
+    }
+
+    fn take_item(&mut self) -> Option<MemberValue> {
+        match self.0.chars().next()? {
+            '-' | '0'..='9' => self.take_number(),
+            '"' => self.take_string(),
+            '?' => {
+                self.take('?')?;
+                match self.take('1') {
+                    Some(()) => Some(MemberValue::Boolean(true)),
+                    None => self.take('0').map(|()| MemberValue::Boolean(false)),
+                }
+            }
+            ':' => {
+                self.take(':')?;
+                self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
+                self.take(':').map(|()| MemberValue::Other)
+            }
+            c if c.is_ascii_alphabetic() || c == '*' => {
+                self.take_while(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~:/".contains(c));
+                Some(MemberValue::Other)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes an integer of at most 15 digits, or a decimal of at most 12 and 3.
+    fn take_number(&mut self) -> Option<MemberValue> {
+        let sign = if self.take('-').is_some() { -1 } else { 1 };
+        let whole = self.take_while(|c| c.is_ascii_digit());
+        if self.take('.').is_some() {
+            let fraction = self.take_while(|c| c.is_ascii_digit());
+            let fits = (1..=12).contains(&whole.len()) && (1..=3).contains(&fraction.len());
+            return fits.then_some(MemberValue::Other);
+        }
+        let value: i64 = whole.parse().ok().filter(|_| whole.len() <= 15)?;
+        Some(MemberValue::Integer(sign * value))
+    }
+
+    fn take_string(&mut self) -> Option<MemberValue> {
+        self.take('"')?;
+        loop {
+            self.take_while(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'));
+            if self.take('"').is_some() {
+                return Some(MemberValue::Text);
+            }
+            self.take('\\')?;
+            self.take('"').or_else(|| self.take('\\'))?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dictionaries_follow_the_standard() {
+        let integer = |key, value| Some(vec![(key, MemberValue::Integer(value))]);
+        for (text, expected) in [
+            ("max-age=60", integer("max-age", 60)),
+            ("  max-age=60;a=b;c  ", integer("max-age", 60)),
+            ("a=1,a=-2", integer("a", -2)),
+            ("a=?0", Some(vec![("a", MemberValue::Boolean(false))])),
+            ("a;x=\"y\"", Some(vec![("a", MemberValue::Boolean(true))])),
+            ("a=\"b, \\\" \\\\ c\"", Some(vec![("a", MemberValue::Text)])),
+            ("a=(1 \"x\";q b)", Some(vec![("a", MemberValue::Other)])),
+            ("a=:aGk=:", Some(vec![("a", MemberValue::Other)])),
+            ("a=1.5", Some(vec![("a", MemberValue::Other)])),
+            ("a=b/c", Some(vec![("a", MemberValue::Other)])),
+            ("", Some(vec![])),
+        ] {
+            assert_eq!(parse_dictionary(text), expected, "{text}");
+        }
+        for invalid in [
+            "a=",
+            "a b",
+            "A=1",
+            "1=1",
+            "=1",
+            "a,",
+            ",a",
+            "a,,b",
+            "a=1.",
+            "a=.5",
+            "a=-",
+            "a=1.2345",
+            "a=1234567890123456",
+            "a=\"b",
+            "a=\"\\c\"",
+            "a=\"\u{e9}\"",
+            "a=(1",
+            "a=(1\"x\")",
+            "a=?2",
+            "a=:x",
+            "a;",
+            "a;B",
+            "a =1",
+            "a= 1",
+            "a=\u{e9}",
+            "a=@1",
+            "\ta",
+        ] {
+            assert_eq!(parse_dictionary(invalid), None, "{invalid:?}");
+        }
+        let many = vec!["a"; MEMBERS_MAX * 2].join(",");
+        assert_eq!(parse_dictionary(&many).map(|all| all.len()), Some(1));
+    }
+}
