@@ -44,7 +44,7 @@ pub struct ResponseHead {
 struct FramingFields {
     content_length: Option<u64>,
     has_transfer_encoding: bool,
-    /// Whether the last transfer coding field is exactly `chunked`.
+    /// Whether there is one transfer coding field, which is exactly `chunked`.
     is_chunked: bool,
     has_close: bool,
     has_keep_alive: bool,
@@ -134,8 +134,9 @@ impl FramingFields {
                 self.content_length = Some(len);
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                self.has_transfer_encoding = true;
-                self.is_chunked = value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                let is_first = !std::mem::replace(&mut self.has_transfer_encoding, true);
+                let is_chunked = value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                self.is_chunked = is_first && is_chunked;
             }
             _ => {}
         }

@@ -114,6 +114,11 @@ fn ambiguous_or_malformed_heads_are_errors() {
             "1 200 O\r\nTransfer-Encoding: gzip, chunked",
             Some(ProtocolError::TransferEncoding),
         ),
+        // Regression: only the last of several fields counted.
+        (
+            "1 200 O\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+            Some(ProtocolError::TransferEncoding),
+        ),
         (
             "1 200 O\r\nTransfer-Encoding: xchunked",
             Some(ProtocolError::TransferEncoding),

@@ -31,6 +31,7 @@ mod http1_fast_path;
 mod limits;
 mod low_rtt;
 mod proxy;
+mod request_framing;
 mod serve;
 mod shutdown;
 mod tls;

@@ -79,6 +79,28 @@ fn a_response_hides_no_second_response() {
     }
 }
 
+/// Regression: only the last coding counted, so compressed bytes were stored as the object.
+#[test]
+fn responses_with_other_transfer_codings_become_502() {
+    for coding in [
+        "gzip, chunked",
+        "gzip",
+        "gzip\r\nTransfer-Encoding: chunked",
+        "chunked, chunked",
+    ] {
+        let origin = ScriptedOrigin::new();
+        let edge = TestEdge::new(origin.address, &[]);
+        for _ in 0..2 {
+            let (mut client, mut exchange) = request_origin(&origin, &edge);
+            exchange.send(format!(
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\
+                 Transfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+            ));
+            assert_eq!(client.read_response("GET").status, 502, "{coding}");
+        }
+    }
+}
+
 #[test]
 fn bodiless_responses_stay_bodiless() {
     for (method, status) in [("GET", 204), ("HEAD", 200), ("GET", 304)] {

@@ -116,6 +116,8 @@ pub(crate) struct ConnectionState {
     /// Whether this is HTTP/2: concurrent requests share the connection, and the client may send
     /// bytes between them.
     multiplexed: AtomicBool,
+    /// A request declared both a length and a transfer coding.
+    ambiguous_length: AtomicBool,
     closing: AtomicBool,
     waker: AtomicWaker,
     /// The socket's options before a response changed them.
@@ -148,6 +150,7 @@ impl ConnectionState {
             running: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
+            ambiguous_length: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             before: Mutex::default(),
@@ -286,6 +289,17 @@ impl ConnectionState {
     fn set_wait(&self, wait: WaitState) {
         self.wait.store(wait as u8, Relaxed);
         self.since_ms.store(self.clock.now_ms(), Relaxed);
+    }
+
+    /// Records that a request declares both a length and a transfer coding. It is the last one on
+    /// the connection.
+    pub(crate) fn mark_ambiguous_length(&self) {
+        self.ambiguous_length.store(true, Relaxed);
+    }
+
+    /// Returns whether the connection's request with a transfer coding declares a length, too.
+    pub(crate) fn has_ambiguous_length(&self) -> bool {
+        self.ambiguous_length.load(Relaxed)
     }
 
     /// Makes the connection's task finish the requests in flight and close.

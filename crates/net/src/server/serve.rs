@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connection_limits::ConnectionSlot;
 use super::http1_fast_path::FastPathExit;
+use super::request_framing::FramingMonitor;
 use super::{CurrentCertificates, Limits, ServerState, Shutdown, proxy};
 use crate::body::Incoming;
 use crate::conn::{ConnectionIo, ConnectionState, InFlight};
@@ -120,7 +121,8 @@ where
             async move { answer.await.map(merge_fields) }
         };
         let service = service_fn(answer);
-        let mut connection = pin!(self.protocol.serve_connection(TokioIo::new(io), service));
+        let io = TokioIo::new(FramingMonitor::new(io, Arc::clone(shared)));
+        let mut connection = pin!(self.protocol.serve_connection(io, service));
         let mut is_closing = false;
         std::future::poll_fn(|cx| {
             if shared.poll_closing(cx.waker()) && !is_closing {
@@ -141,9 +143,8 @@ where
         let (number, in_flight) = shared.begin_request(request.version());
         let head = request.method() == Method::HEAD;
         let version = request.version();
-        // The request may also have had a Content-Length, which the parser drops. Another hop may
-        // then see a different end of the request, so the connection must close after the response
-        // (RFC 9112 section 6.1).
+        // Another hop may see a different end of such a request, so the connection closes after the
+        // response (RFC 9112 section 6.1).
         let chunked = request.headers().contains_key(TRANSFER_ENCODING);
         let conn = Conn {
             shared: Arc::clone(shared),
@@ -155,7 +156,7 @@ where
         };
         // Boxed because the future is large: otherwise each request would move it, and each idle
         // connection would reserve memory for it.
-        let answer = match self.find_refusal(&request) {
+        let answer = match self.find_refusal(&request, shared) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
@@ -174,7 +175,7 @@ where
 
     /// Returns the error for a request that must not reach a handler. The connection closes after
     /// it.
-    fn find_refusal(&self, request: &Request<Incoming>) -> Option<Error> {
+    fn find_refusal(&self, request: &Request<Incoming>, shared: &ConnectionState) -> Option<Error> {
         let max = self.common.limits.target_bytes_max;
         let bytes = request
             .uri()
@@ -184,26 +185,62 @@ where
             let context = format_args!("the target has {bytes} bytes, the limit is {max}");
             return Some(Error::client(StatusCode::URI_TOO_LONG, context));
         }
-        let what = find_malformation(request.version(), request.headers())?;
-        Some(Error::client(StatusCode::BAD_REQUEST, what))
+        if request.headers().contains_key(TRANSFER_ENCODING) && shared.has_ambiguous_length() {
+            let what = "the request has both Content-Length and Transfer-Encoding";
+            return Some(Error::client(StatusCode::BAD_REQUEST, what));
+        }
+        if let Some(what) = find_malformation(request) {
+            return Some(Error::client(StatusCode::BAD_REQUEST, what));
+        }
+        find_unsupported_coding(request.headers())
     }
 }
 
-/// Finds an error in an HTTP/1 request that the parser accepts.
-fn find_malformation(version: Version, headers: &HeaderMap) -> Option<&'static str> {
-    if version >= Version::HTTP_2 {
-        return None;
+/// Returns the error for a transfer coding other than `chunked` (RFC 9112 section 6.1). The parser has
+/// checked that `chunked` is the last one.
+fn find_unsupported_coding(headers: &HeaderMap) -> Option<Error> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (codings.next(), codings.next()) {
+        (None, _) => None,
+        (Some(coding), None) if is_chunked(coding) => None,
+        _ => {
+            let what = "no transfer coding except chunked is supported";
+            Some(Error::client(StatusCode::NOT_IMPLEMENTED, what))
+        }
     }
-    // RFC 9112 section 3.2.
-    let mut hosts = headers.get_all(HOST).iter();
+}
+
+/// Finds an error in a request that the parser accepts (RFC 9112 section 3.2, RFC 9113 section 8.3.1).
+fn find_malformation(request: &Request<Incoming>) -> Option<&'static str> {
+    let version = request.version();
+    let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
         (Some(_), Some(_)) => Some("the request has more than one Host"),
         (Some(host), None) if !host.as_bytes().iter().all(is_host_byte) => {
             Some("the request has an invalid Host")
         }
+        // In HTTP/1.1, an absolute target replaces the Host.
+        (Some(host), None) if version >= Version::HTTP_2 && !is_same_host(request.uri(), host) => {
+            Some("the request has a Host that differs from :authority")
+        }
         _ => None,
     }
+}
+
+/// Returns whether a Host names the authority of the request. Hosts have no case, and the default port
+/// may be omitted.
+fn is_same_host(uri: &Uri, host: &HeaderValue) -> bool {
+    let port = match uri.scheme_str() {
+        Some("http") => ":80",
+        _ => ":443",
+    };
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let without_port = |host| str::strip_suffix(host, port).unwrap_or(host);
+    host.to_str().is_ok_and(|host| {
+        authority.is_empty() || without_port(host).eq_ignore_ascii_case(without_port(authority))
+    })
 }
 
 /// Returns whether the byte may occur in a host and a port (RFC 3986 section 3.2.2).

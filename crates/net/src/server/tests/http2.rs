@@ -142,3 +142,29 @@ async fn a_client_that_keeps_its_window_shut_is_cut() {
     }
     assert!(bytes < 60_000_000);
 }
+
+/// Regression: a cache keyed by one name could store the response of the other.
+#[tokio::test]
+async fn a_host_that_differs_from_the_authority_is_refused() {
+    let server = start_server(Limits::default());
+    let mut sender = connect_http2(&server).await;
+    for (hosts, status) in [
+        (&["x"][..], 200),
+        (&["X"], 200),
+        (&["x:80"], 200),
+        (&[], 200),
+        (&["evil"], 400),
+        (&["x:81"], 400),
+        (&[""], 400),
+        (&["x", "x"], 400),
+        (&["x/y"], 400),
+    ] {
+        let mut request = http::Request::get("http://x/full/3");
+        for host in hosts {
+            request = request.header("host", *host);
+        }
+        let request = request.body(Empty::new()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), status, "{hosts:?}");
+    }
+}
