@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use http::header::{self, HeaderName};
@@ -60,6 +60,7 @@ impl CachedObject {
             kept.remove(name);
         }
         declare_implied_vary(&mut kept);
+        date_response(&mut kept);
         CachedObject {
             status,
             validators: Validators::from_headers(&kept),
@@ -240,6 +241,14 @@ fn declare_implied_vary(headers: &mut HeaderMap) {
     let seen: Vec<_> = implied_vary_names(headers).collect();
     for name in seen.into_iter().filter(|name| !said.contains(name)) {
         headers.append(header::VARY, name.into());
+    }
+}
+
+/// Adds the time of arrival to a response without a Date (RFC 9110 section 6.6.1).
+fn date_response(headers: &mut HeaderMap) {
+    let now = httpdate::fmt_http_date(SystemTime::now());
+    if let (false, Ok(now)) = (headers.contains_key(header::DATE), now.parse()) {
+        headers.insert(header::DATE, now);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Headers that are forwarded, and headers that end at the edge (RFC 9110 section 7.6).
 
-use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use net::record::{CHARS_MAX, REQUEST_ID};
 
 use crate::cache_outcome::NAME;
@@ -69,6 +69,20 @@ pub fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
         }
     }
     kept
+}
+
+/// Returns the headers of a relayed interim response: 102 has none, and unknown statuses are dropped.
+pub fn interim_headers(status: StatusCode, headers: &HeaderMap) -> Option<HeaderMap> {
+    match status.as_u16() {
+        102 => Some(HeaderMap::new()),
+        103 => {
+            let mut headers = end_to_end_headers(headers);
+            headers.remove(SURROGATE_KEY);
+            headers.remove(header::CONTENT_LENGTH);
+            Some(headers)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the names of forwarded request headers that may affect a cacheable response. `also`

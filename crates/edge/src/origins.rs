@@ -21,8 +21,8 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use net::{Body, Error};
 use upstream::{
-    RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamError, UpstreamLimits,
-    UpstreamResponse,
+    InterimHandler, RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamError,
+    UpstreamLimits, UpstreamResponse,
 };
 
 use self::health::{HealthChange, OriginHealth};
@@ -79,6 +79,8 @@ pub struct OriginRequest<'a> {
     pub headers: HeaderMap,
     /// Host to send in place of the origin's own.
     pub host: Option<&'a HeaderValue>,
+    /// Receives interim responses.
+    pub on_interim: Option<InterimHandler>,
 }
 
 /// A response head with its timing. The body is still to be read.
@@ -351,6 +353,9 @@ impl OriginRequest<'_> {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = std::mem::take(&mut self.headers);
+        if let Some(handler) = self.on_interim.take() {
+            request.extensions_mut().insert(handler);
+        }
         Ok(request)
     }
 }

@@ -50,6 +50,9 @@ impl Edge {
         // Borrowed below: a move would make the future larger.
         let mut facts =
             RequestFacts::from_parts(parts, &self.settings, &self.loop_token, conn.client());
+        if let Ok(facts) = &mut facts {
+            facts.connection = Some(conn);
+        }
         let (response, summary) = match &mut facts {
             Ok(facts) => self.serve(worker, facts, body, &pending, conn).await,
             Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use net::{Body, Error};
+use net::{Body, Conn, Error};
+use upstream::InterimHandler;
 
 use crate::cache_key::{CacheKey, strip_cmcd};
 use crate::cached_object::CachedObject;
@@ -17,7 +18,8 @@ use crate::config::EdgeSettings;
 use crate::fetch::FetchRequest;
 use crate::freshness::{CacheDirectives, FreshnessPolicy};
 use crate::headers::{
-    add_via_and_loop, cacheable_request_headers, has_looped, passed_request_headers,
+    add_via_and_loop, cacheable_request_headers, has_looped, interim_headers,
+    passed_request_headers,
 };
 
 /// A request to be served from the cache or the origin.
@@ -37,6 +39,8 @@ pub struct RequestFacts<'a> {
     pub pool: Option<Arc<str>>,
     /// Address of the client, from the connection or a trusted proxy.
     pub client: IpAddr,
+    /// Connection of the client, for interim responses.
+    pub connection: Option<&'a Conn>,
     /// Host in lower case; empty if the request has none.
     pub host: Cow<'a, str>,
 }
@@ -113,6 +117,7 @@ impl<'a> RequestFacts<'a> {
             ttl: None,
             pool: None,
             client,
+            connection: None,
             host,
         })
     }
@@ -157,6 +162,17 @@ impl<'a> RequestFacts<'a> {
             .flatten()
     }
 
+    /// Returns a handler that relays the origin's interim responses to the client. Other clients that
+    /// wait for the same fetch do not receive them.
+    pub fn interim_handler(&self) -> Option<InterimHandler> {
+        let sender = self.connection?.interim_sender();
+        Some(InterimHandler::new(move |status, headers| {
+            if let Some(headers) = interim_headers(status, headers) {
+                sender.send(status, &headers);
+            }
+        }))
+    }
+
     /// Returns the headers of a passed request.
     pub fn pass_headers(&self, instance: &HeaderValue) -> HeaderMap {
         let mut headers = passed_request_headers(self.headers);
@@ -195,6 +211,7 @@ impl<'a> RequestFacts<'a> {
                 ttl: self.ttl,
                 ..settings.policy
             },
+            on_interim: self.interim_handler(),
         }
     }
 }

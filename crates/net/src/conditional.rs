@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
+use crate::http_date::parse_http_date;
+
 /// The validators of the representation that would be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Validators {
@@ -12,6 +14,9 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// Time of the last change.
     pub modified: Option<LastModified>,
+    /// Date of a cached response. It replaces an absent `modified` for If-Modified-Since (RFC 9111
+    /// section 4.3.2).
+    pub date: Option<LastModified>,
 }
 
 /// A time of last change in whole seconds, and its printed form.
@@ -60,7 +65,7 @@ impl Validators {
     pub fn from_etag(etag: &str) -> Validators {
         Validators {
             etag: HeaderValue::from_str(etag).ok(),
-            modified: None,
+            ..Validators::default()
         }
     }
 
@@ -72,11 +77,14 @@ impl Validators {
                 .to_str()
                 .is_ok_and(|t| EntityTag::from_text(t).is_some())
         };
-        let modified = headers.get(header::LAST_MODIFIED);
-        let time = |value: &HeaderValue| httpdate::parse_http_date(value.to_str().ok()?).ok();
+        let time = |name| {
+            let text = headers.get(name)?.to_str().ok()?;
+            parse_http_date(text).and_then(LastModified::from_time)
+        };
         Validators {
             etag: etag.filter(is_tag).cloned(),
-            modified: modified.and_then(time).and_then(LastModified::from_time),
+            modified: time(header::LAST_MODIFIED),
+            date: time(header::DATE),
         }
     }
 
@@ -135,9 +143,10 @@ pub fn evaluate_conditions(
             false => ConditionOutcome::Proceed,
         };
     }
+    let date = ours.date.as_ref().map(|date| date.seconds);
     match (
         header_seconds(headers, &header::IF_MODIFIED_SINCE),
-        ours.modified_s(),
+        ours.modified_s().or(date),
     ) {
         (Some(theirs), Some(ours)) if reads && ours <= theirs => ConditionOutcome::NotModified,
         _ => ConditionOutcome::Proceed,
@@ -181,9 +190,7 @@ fn header_seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
 }
 
 fn parse_date(text: &str) -> Option<u64> {
-    httpdate::parse_http_date(text.trim())
-        .ok()
-        .and_then(unix_seconds)
+    parse_http_date(text).and_then(unix_seconds)
 }
 
 /// Returns whether a list of tags, or `*`, contains our tag.

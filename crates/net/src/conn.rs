@@ -10,11 +10,13 @@ use crate::{Body, Error};
 pub(crate) use self::connection_state::{
     CoarseClock, ConnectionState, CopyPolicy, InFlight, SweepVerdict,
 };
+pub use self::interim::InterimSender;
 pub(crate) use self::io::ConnectionIo;
 pub(crate) use self::send_parts::OutgoingParts;
 pub use self::tcp::{BbrInfo, RefusedOption, TcpInfo, TransportOptions};
 
 mod connection_state;
+mod interim;
 mod io;
 mod send_parts;
 mod splice;
@@ -66,6 +68,14 @@ impl Conn {
         match self.shared.copy_policy() {
             Some(copying) => response.body_mut().admit(&copying),
             None => Ok(()),
+        }
+    }
+
+    /// Returns a handle that sends interim responses (1xx) before the final one.
+    pub fn interim_sender(&self) -> InterimSender {
+        InterimSender {
+            connection: Arc::downgrade(&self.shared),
+            request: self.request,
         }
     }
 

@@ -22,6 +22,7 @@ pub mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzed;
 pub mod headers;
+pub mod http_date;
 mod io_error;
 pub mod lifecycle;
 pub mod metrics;

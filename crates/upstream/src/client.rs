@@ -240,6 +240,7 @@ impl UpstreamClient {
                 fields_max: HEAD_FIELDS_MAX,
             },
             expected_bytes: EXPECTED_BYTES,
+            on_interim: request.extensions().get(),
         };
         let error = |is_timeout, may_have_arrived, is_upload, reason| UpstreamError {
             is_timeout,
@@ -298,6 +299,7 @@ fn copy_bodiless(request: &Request<()>) -> Request<Option<RequestUpload>> {
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
     copy
 }
 

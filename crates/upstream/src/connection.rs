@@ -1,7 +1,10 @@
 //! HTTP/1.1 on one connection: a request, and its response read straight into buffers that fit it.
 
 use crate::read_buffers::{ReadBuffer, ReadBuffers};
-use crate::{ClientStream, ConnectionGuard, ExchangeError, OpenedStream, RequestUpload, Socket};
+use crate::{
+    ClientStream, ConnectionGuard, ExchangeError, InterimHandler, OpenedStream, RequestUpload,
+    Socket,
+};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
@@ -71,6 +74,8 @@ pub struct OutgoingRequest<'a> {
     pub limits: HeadLimits,
     /// Expected bytes of the response's body.
     pub expected_bytes: usize,
+    /// Receives interim responses; without it, they are dropped.
+    pub on_interim: Option<&'a InterimHandler>,
 }
 
 /// Body bytes in memory, or in the caller's pipe.
@@ -151,6 +156,9 @@ impl Connection {
                     headers.remove(header::CONTENT_LENGTH);
                 }
                 return Ok((head, headers));
+            }
+            if let Some(handler) = request.on_interim {
+                handler.handle(head.status, &headers);
             }
         }
         Err(ExchangeError::UnexpectedInterim)

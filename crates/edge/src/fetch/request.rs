@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
+use upstream::InterimHandler;
 
 use crate::cache_key::CacheKey;
 use crate::cached_object::CachedObject;
@@ -29,6 +30,8 @@ pub struct FetchRequest {
     /// The cached object to revalidate.
     pub cached: Option<Arc<CachedObject>>,
     pub policy: FreshnessPolicy,
+    /// Receives the origin's interim responses.
+    pub on_interim: Option<InterimHandler>,
 }
 
 impl FetchRequest {
@@ -41,6 +44,7 @@ impl FetchRequest {
             target: &self.target,
             headers,
             host: self.host.as_ref(),
+            on_interim: self.on_interim.clone(),
         }
     }
 }

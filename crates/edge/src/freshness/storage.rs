@@ -251,5 +251,5 @@ fn initial_age(
 }
 
 fn parse_date_header(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()
+    net::http_date::parse_http_date(headers.get(name)?.to_str().ok()?)
 }

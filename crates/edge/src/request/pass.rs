@@ -90,5 +90,6 @@ fn origin_request<'a>(
         target: &facts.target,
         headers,
         host,
+        on_interim: facts.interim_handler(),
     }
 }

@@ -166,12 +166,13 @@ fn invalid_response_heads_become_502() {
 }
 
 #[test]
-fn interim_responses_are_skipped_and_bounded() {
+fn interim_responses_are_relayed_and_bounded() {
     let origin = ScriptedOrigin::new();
     let edge = TestEdge::new(origin.address, &["--origin-first-byte-timeout", "2s"]);
     let (mut client, mut exchange) = request_origin(&origin, &edge);
     exchange.send("HTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
     exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_eq!(client.read_head().status, 103);
     assert_eq!(client.read_response("GET").text(), "ok");
     exchange.finish();
     let mut client = edge.connect();
@@ -183,6 +184,8 @@ fn interim_responses_are_skipped_and_bounded() {
             exchange.send(&hints);
         }
     });
-    assert!([502, 504].contains(&client.read_response("GET").status));
+    let mut heads = (0..).map(|_| client.read_head().status);
+    let statuses: Vec<_> = heads.by_ref().take_while(|status| *status == 103).collect();
+    assert!(statuses.len() <= 9, "{}", statuses.len());
     flood.join().unwrap();
 }

@@ -141,3 +141,34 @@ fn request_directives_are_respected() {
     );
     edge.wait_for_metric("headwater_cache_objects", 1);
 }
+
+/// RFC 9111 section 4.3.2: without Last-Modified, the date of the stored response counts.
+#[test]
+fn if_modified_since_compares_with_the_date_of_a_stored_response() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    let dated = "Date: Sun, 06 Nov 2094 08:49:37 GMT";
+    client.send("GET", "/dated", &[]);
+    let lines = ["Cache-Control: max-age=60", dated];
+    origin.next_request().respond(200, &lines, b"x");
+    client.read_response("GET");
+    client.send("GET", "/undated", &[]);
+    origin
+        .next_request()
+        .respond(200, &["Cache-Control: max-age=60"], b"x");
+    assert!(client.read_response("GET").header("date").is_some());
+    edge.wait_for_metric("headwater_cache_flights", 0);
+    for (path, since, status) in [
+        ("/dated", "Sun, 06 Nov 2094 08:49:37 GMT", 304),
+        ("/dated", "mon, 06 NOV 2094 08:49:38 gmt", 304),
+        ("/dated", "Sun, 06 Nov 2094 08:49:36 GMT", 200),
+        ("/undated", "Sun, 06 Nov 2094 08:49:36 GMT", 304),
+        ("/undated", "Sun, 06 Nov 1994 08:49:36 GMT", 200),
+    ] {
+        let since = format!("If-Modified-Since: {since}");
+        let response = client.request("GET", path, &[&since]);
+        assert_eq!(response.status, status, "{path} {since}");
+    }
+    assert_eq!(origin.request_count(), 2);
+}

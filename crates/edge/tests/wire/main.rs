@@ -10,6 +10,7 @@ mod disk;
 mod follow;
 mod growing;
 mod hits;
+mod interim;
 mod large;
 mod long;
 mod slow;

@@ -77,6 +77,28 @@ fn every_condition_and_their_precedence() {
     assert_eq!(put, Failed);
 }
 
+/// RFC 9111 section 4.3.2. A date is no validator for anything else.
+#[test]
+fn a_date_replaces_last_modified_for_if_modified_since() {
+    use ConditionOutcome::{NotModified, Proceed};
+    let cached = Validators::from_headers(&headers_from(&[("date", EXACT)]));
+    let newer = headers_from(&[("date", LATE), ("last-modified", EARLY)]);
+    for (ours, theirs, expected) in [
+        (&cached, EARLY, Proceed),
+        (&cached, EXACT, NotModified),
+        (&cached, LATE, NotModified),
+        (&cached, "fri, 06 nov 1994 08:49:37 gmt", NotModified),
+        (&Validators::from_headers(&newer), EARLY, NotModified),
+    ] {
+        let headers = headers_from(&[("if-modified-since", theirs)]);
+        let outcome = evaluate_conditions(&Method::GET, &headers, ours);
+        assert_eq!(outcome, expected, "{theirs}");
+    }
+    let other = headers_from(&[("if-unmodified-since", EARLY)]);
+    assert_eq!(evaluate_conditions(&Method::GET, &other, &cached), Proceed);
+    assert!(!range_holds(&headers_from(&[("if-range", EXACT)]), &cached));
+}
+
 #[test]
 fn if_range_needs_a_strong_tag_or_the_exact_date() {
     let cases = [

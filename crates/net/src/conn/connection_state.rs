@@ -15,6 +15,7 @@ use atomic_waker::AtomicWaker;
 use http::Version;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use super::interim::InterimQueue;
 use super::tcp::{self, RefusedOption, TcpInfo, TransportOptions};
 use crate::send_memory::{ConnectionMemory, MinRate, SendMemory};
 use crate::server::Limits;
@@ -118,6 +119,7 @@ pub(crate) struct ConnectionState {
     multiplexed: AtomicBool,
     /// A request declared both a length and a transfer coding.
     ambiguous_length: AtomicBool,
+    pub(crate) interim: InterimQueue,
     closing: AtomicBool,
     waker: AtomicWaker,
     /// The socket's options before a response changed them.
@@ -151,6 +153,7 @@ impl ConnectionState {
             in_flight: AtomicU32::new(0),
             multiplexed: AtomicBool::new(false),
             ambiguous_length: AtomicBool::new(false),
+            interim: InterimQueue::default(),
             closing: AtomicBool::new(false),
             waker: AtomicWaker::new(),
             before: Mutex::default(),
@@ -227,7 +230,7 @@ impl ConnectionState {
         tcp::tcp_info(self.socket.as_ref().as_fd())
     }
 
-    pub(super) fn request_count(&self) -> u64 {
+    pub(crate) fn request_count(&self) -> u64 {
         self.requests.load(Relaxed)
     }
 
@@ -302,10 +305,15 @@ impl ConnectionState {
         self.ambiguous_length.load(Relaxed)
     }
 
+    /// Wakes the connection's task.
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+
     /// Makes the connection's task finish the requests in flight and close.
     pub(crate) fn request_close(&self) {
         self.closing.store(true, Relaxed);
-        self.waker.wake();
+        self.wake();
     }
 
     /// Returns whether a close was requested; registers the connection's task to be woken when it

@@ -18,12 +18,14 @@ use bytes::{Buf, Bytes};
 use http::{Method, Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use self::interim::InterimWriter;
 use self::response_writer::ResponseWriter;
 use super::serve::ConnectionService;
 use crate::body::Incoming;
 use crate::conn::{ConnectionIo, ConnectionState};
 use crate::{Body, Conn};
 
+mod interim;
 mod request;
 mod response_head;
 mod response_writer;
@@ -71,6 +73,7 @@ where
     ) -> io::Result<FastPathExit> {
         let max = self.common.limits.header_bytes_max;
         let mut unread = UnreadBytes::new();
+        let mut interim = InterimWriter::default();
         loop {
             let next = std::future::poll_fn(|cx| poll_request(io, shared, &mut unread, max, cx));
             let (head, request) = match next.await? {
@@ -83,13 +86,20 @@ where
             };
             let response = {
                 let mut answer = pin!(self.handle_request(request, shared));
+                shared.interim.open(shared.request_count());
                 let response = std::future::poll_fn(|cx| match answer.as_mut().poll(cx) {
                     Poll::Ready(response) => Poll::Ready(Ok(response)),
-                    Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),
+                    Poll::Pending => {
+                        if let Err(error) = interim.write_waiting(io, shared, cx) {
+                            return Poll::Ready(Err(error));
+                        }
+                        poll_gone(io, &mut unread, cx).map(Err)
+                    }
                 });
                 response.await?.unwrap_or_else(|never| match never {})
             };
-            let mut writer = ResponseWriter::new(response, head, shared.is_closing());
+            let before = interim.take_rest(shared);
+            let mut writer = ResponseWriter::new(response, head, shared.is_closing(), before);
             std::future::poll_fn(|cx| match writer.poll(io, cx) {
                 Poll::Ready(left) => Poll::Ready(left),
                 Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),

@@ -151,6 +151,7 @@ async fn exchange_http1(
 ) -> Result<Parts, TransportError> {
     let target = request.uri().path_and_query();
     let outgoing = OutgoingRequest {
+        on_interim: None,
         method: request.method(),
         target: target.map_or("/", |target| target.as_str()),
         headers: request.headers(),

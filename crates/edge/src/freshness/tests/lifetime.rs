@@ -252,3 +252,20 @@ fn rfc_9213_the_targeted_field_replaces_the_others() {
         assert_eq!(found, expected, "{lines:?}");
     }
 }
+
+/// Other caches accept such dates, too.
+#[test]
+fn dates_with_a_wrong_weekday_or_other_letter_case_count() {
+    for expires in [
+        "Tue, 14 Nov 2023 22:14:20 GMT",
+        "tue, 14 nov 2023 22:14:20 gmt",
+        "Fri, 14 Nov 2023 22:14:20 GMT",
+    ] {
+        let lines = [
+            "Date: TUE, 14 NOV 2023 22:13:20 GMT",
+            &format!("Expires: {expires}"),
+        ];
+        let found = kept(200, &lines).map(|found| (found.fresh.as_secs(), found.source));
+        assert_eq!(found, Ok((60, LifetimeSource::Expires)), "{expires}");
+    }
+}

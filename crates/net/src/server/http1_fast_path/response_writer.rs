@@ -35,11 +35,18 @@ pub(super) struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// Creates a writer for a response; `head` is set for a HEAD request.
-    pub(super) fn new(response: Response<Body>, head: bool, last: bool) -> ResponseWriter {
+    /// Creates a writer for a response; `head` is set for a HEAD request. `interim` are bytes of
+    /// earlier responses to the same request.
+    pub(super) fn new(
+        response: Response<Body>,
+        head: bool,
+        last: bool,
+        interim: Vec<u8>,
+    ) -> ResponseWriter {
         let (parts, mut body) = response.into_parts();
         let framing = BodyFraming::for_response(head, parts.status, body.known_len());
         let (fields, mut before) = (body.take_fields(), SPARE.take());
+        before.extend_from_slice(&interim);
         let last = response_head::write_head(&mut before, &parts, fields.as_ref(), framing, last);
         recycle_map(parts.headers);
         let sent = matches!(framing, BodyFraming::Length(_) | BodyFraming::Chunked);

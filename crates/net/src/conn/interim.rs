@@ -1,0 +1,93 @@
+//! Interim responses (1xx), from a handler to the connection that sends them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError, Weak};
+
+use http::{HeaderMap, StatusCode};
+
+use super::ConnectionState;
+use crate::headers::write_field;
+
+/// Most bytes of interim responses that wait for one connection; further ones are dropped.
+const QUEUE_BYTES_MAX: usize = 64 << 10;
+
+/// Sends interim responses of one request. Does not keep the connection open.
+#[derive(Debug, Clone)]
+pub struct InterimSender {
+    pub(super) connection: Weak<ConnectionState>,
+    pub(super) request: u64,
+}
+
+impl InterimSender {
+    /// Sends an interim response, unless the final one has started.
+    ///
+    /// Only unencrypted HTTP/1.1 requests without a body can receive one: `hyper`, which serves all
+    /// others, has no interface for it. The response is then dropped, which RFC 9110 section 15.2
+    /// allows.
+    pub fn send(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Some(connection) = self.connection.upgrade()
+            && connection.interim.push(self.request, status, headers)
+        {
+            connection.wake();
+        }
+    }
+}
+
+/// The interim responses that wait to be written on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct InterimQueue {
+    /// Number of the request that may receive interim responses; 0: none.
+    request: AtomicU64,
+    has_bytes: AtomicBool,
+    bytes: Mutex<(u64, Vec<u8>)>,
+}
+
+impl InterimQueue {
+    /// Accepts interim responses for this request, until the next [`Self::close`].
+    pub(crate) fn open(&self, request: u64) {
+        self.request.store(request, Relaxed);
+    }
+
+    pub(crate) fn close(&self) {
+        self.request.store(0, Relaxed);
+    }
+
+    /// Returns the serialized responses to a request, and forgets those to others.
+    pub(crate) fn take(&self, request: u64) -> Vec<u8> {
+        if !self.has_bytes.swap(false, Relaxed) {
+            return Vec::new();
+        }
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *bytes) {
+            (of, bytes) if of == request => bytes,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether the response waits to be sent.
+    fn push(&self, request: u64, status: StatusCode, headers: &HeaderMap) -> bool {
+        if request == 0 || self.request.load(Relaxed) != request || !status.is_informational() {
+            return false;
+        }
+        let mut queue = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.0 != request {
+            *queue = (request, Vec::new());
+        }
+        let (_, bytes) = &mut *queue;
+        let before = bytes.len();
+        let reason = status.canonical_reason().unwrap_or_default();
+        for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        for (name, value) in headers {
+            write_field(bytes, name.as_str(), value.as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        let fits = bytes.len() <= QUEUE_BYTES_MAX;
+        if !fits {
+            bytes.truncate(before);
+        }
+        self.has_bytes.store(true, Relaxed);
+        fits
+    }
+}

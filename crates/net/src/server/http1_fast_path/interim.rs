@@ -1,0 +1,52 @@
+//! Writes interim responses while the final one is prepared.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWrite;
+
+use crate::conn::{ConnectionIo, ConnectionState};
+
+/// The interim responses of the current request that have been taken from the queue.
+#[derive(Default)]
+pub(super) struct InterimWriter {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl InterimWriter {
+    /// Writes what waits, as far as the socket accepts it. The task is woken when more waits.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub(super) fn write_waiting(
+        &mut self,
+        io: &mut ConnectionIo,
+        shared: &ConnectionState,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        // The same waker reports a requested close, which waits for the response here.
+        let _ = shared.poll_closing(cx.waker());
+        let new = shared.interim.take(shared.request_count());
+        self.bytes.extend_from_slice(&new);
+        while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
+            match Pin::new(&mut *io).poll_write(cx, rest) {
+                Poll::Ready(count) => self.written += count?,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        self.bytes.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Returns the bytes that must precede the final response, and accepts no further ones.
+    pub(super) fn take_rest(&mut self, shared: &ConnectionState) -> Vec<u8> {
+        shared.interim.close();
+        let mut rest = std::mem::take(&mut self.bytes);
+        rest.drain(..std::mem::take(&mut self.written));
+        rest.extend(shared.interim.take(shared.request_count()));
+        rest
+    }
+}
