@@ -90,11 +90,12 @@ impl Error {
     /// Returns a response with a short text body and the reason in `Headwater-Error`.
     ///
     /// Caches may store a client's error for one second, which absorbs a storm of wrong requests.
-    /// They never store a server's failure.
+    /// They never store a server's failure, nor a 429, which is for one client.
     pub fn response(&self) -> Response<Body> {
         let mut response = Response::new(Body::full(format!("{self}\n")));
         *response.status_mut() = self.status;
-        let caching = if self.status.is_server_error() {
+        let is_private = self.status == StatusCode::TOO_MANY_REQUESTS;
+        let caching = if self.status.is_server_error() || is_private {
             "no-store"
         } else {
             "max-age=1"

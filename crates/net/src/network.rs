@@ -76,6 +76,11 @@ impl TrustedNetworks {
         any_contains(&self.proxy, peer)
     }
 
+    /// Returns whether this address is a proxy whose `X-Forwarded-For` is trusted.
+    pub(crate) fn is_forwarder(&self, address: IpAddr) -> bool {
+        any_contains(&self.forwarded, address)
+    }
+
     /// Returns the client's address.
     ///
     /// Walks `X-Forwarded-For` back from the connection's peer to the first address that is not a

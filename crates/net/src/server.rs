@@ -17,6 +17,7 @@ pub use self::connection_registry::OpenConnections;
 pub(crate) use self::http1_fast_path::plain_request;
 pub use self::limits::{Limits, raise_descriptor_limit};
 use self::low_rtt::LowRttDetector;
+use self::request_rates::RequestRates;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
@@ -32,6 +33,7 @@ mod limits;
 mod low_rtt;
 mod proxy;
 mod request_framing;
+mod request_rates;
 mod serve;
 mod shutdown;
 mod tls;
@@ -82,6 +84,7 @@ struct ServerState {
     trust: TrustedNetworks,
     tls: Option<CurrentCertificates>,
     connection_limits: ConnectionLimits,
+    request_rates: RequestRates,
     low_rtt: Option<LowRttDetector>,
     send_memory: SendMemory,
     /// One registry per worker.
@@ -111,11 +114,13 @@ impl Server {
             .transpose()?;
         let (addresses, listeners) = bind::bind_all(&listen.addresses, workers, listen.share)?;
         let connection_limits = ConnectionLimits::new(&listen.limits, &listen.metrics);
+        let request_rates = RequestRates::new(&listen.limits, &listen.metrics);
         let common = Arc::new(ServerState {
             limits: listen.limits,
             trust: listen.trust,
             tls,
             connection_limits,
+            request_rates,
             send_memory: SendMemory::new(
                 listen
                     .send_memory_bytes

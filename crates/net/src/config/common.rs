@@ -54,6 +54,24 @@ pub const COMMON: &[Setting] = &[
         "Limit on open connections of one client address",
     ),
     Setting::new(
+        "requests-per-address-max",
+        "N",
+        "0",
+        "Most requests per second of one address (IPv6: /64); one more gets 429; 0: no limit",
+    ),
+    Setting::new(
+        "requests-per-network-max",
+        "N",
+        "0",
+        "Most requests per second of one network (IPv4: /24, IPv6: /48); 0: no limit",
+    ),
+    Setting::new(
+        "request-burst",
+        "DURATION",
+        "10s",
+        "A client that was idle may send the requests of this time at once",
+    ),
+    Setting::new(
         "header-timeout",
         "DURATION",
         "10s",
@@ -263,6 +281,7 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
     let default = Limits::default();
     let time = |name, default| Ok(layers.with(name, units::duration)?.unwrap_or(default));
     let count = |name, default| Ok(layers.with(name, units::count)?.unwrap_or(default));
+    let rate = |name| Ok(layers.with(name, request_rate)?.unwrap_or(0));
     let bytes = |name, default| Ok(layers.with(name, header_bytes)?.unwrap_or(default));
     let window = |name, default| Ok(layers.with(name, window_bytes)?.unwrap_or(default));
     Ok(Limits {
@@ -271,6 +290,9 @@ fn read_limits(layers: &SettingLayers) -> Result<Limits, UsageError> {
             "connections-per-address-max",
             default.connections_per_address_max,
         )?,
+        requests_per_address_max: rate("requests-per-address-max")?,
+        requests_per_network_max: rate("requests-per-network-max")?,
+        request_burst: time("request-burst", default.request_burst)?,
         header_timeout: time("header-timeout", default.header_timeout)?,
         idle_timeout: time("idle-timeout", default.idle_timeout)?,
         stall_timeout: time("stall-timeout", default.stall_timeout)?,
@@ -313,6 +335,12 @@ fn header_bytes(text: &str) -> Result<usize, String> {
     let bytes = usize::try_from(units::bytes(text)?).ok();
     let bytes = bytes.filter(|bytes| (8 << 10..=16 << 20).contains(bytes));
     bytes.ok_or_else(|| "expected a limit from 8KiB to 16MiB".to_owned())
+}
+
+fn request_rate(text: &str) -> Result<u32, String> {
+    let per_s = u32::try_from(units::count(text)?).ok();
+    let per_s = per_s.filter(|per_s| *per_s <= 1_000_000);
+    per_s.ok_or_else(|| "expected at most 1000000 requests per second".to_owned())
 }
 
 fn stream_count(text: &str) -> Result<u32, String> {

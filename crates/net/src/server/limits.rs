@@ -13,6 +13,13 @@ pub struct Limits {
     /// Most open connections of one address. The default is high because a relay or a load
     /// generator has one address.
     pub connections_per_address_max: usize,
+    /// Most requests per second of one address (IPv6: of a /64); one more gets 429. 0: no limit. Off
+    /// by default: many viewers may share an address.
+    pub requests_per_address_max: u32,
+    /// The same for one network: an IPv4 /24 or an IPv6 /48.
+    pub requests_per_network_max: u32,
+    /// A client that was idle may send the requests of this time at once.
+    pub request_burst: Duration,
     /// Longest time from the first byte of a connection or request to the end of its header.
     pub header_timeout: Duration,
     /// Longest time between requests.
@@ -45,6 +52,9 @@ impl Default for Limits {
         Limits {
             connections_max: 32_768,
             connections_per_address_max: 16_384,
+            requests_per_address_max: 0,
+            requests_per_network_max: 0,
+            request_burst: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             stall_timeout: Duration::from_secs(30),

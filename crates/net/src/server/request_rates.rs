@@ -62,7 +62,7 @@ impl RequestRates {
     }
 }
 
-/// Sets of buckets in a table, and buckets in a set: 65,536 clients in 2.5 MiB.
+/// Sets of buckets in a table, and buckets in a set: 65,536 clients in 2.2 MiB.
 const SETS: usize = 8192;
 const BUCKETS_PER_SET: usize = 8;
 
@@ -112,14 +112,22 @@ impl RateTable {
         let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
         let fullest = |set: &mut [TokenBucket]| {
             let buckets = set.iter().enumerate();
-            buckets.min_by_key(|(_, bucket)| bucket.full_at).map(|(at, _)| at)
+            buckets
+                .min_by_key(|(_, bucket)| bucket.full_at)
+                .map(|(at, _)| at)
         };
         let own = set.iter().position(|bucket| bucket.client == client);
-        let Some(bucket) = own.or_else(|| fullest(&mut *set)).and_then(|at| set.get_mut(at)) else {
+        let Some(bucket) = own
+            .or_else(|| fullest(&mut *set))
+            .and_then(|at| set.get_mut(at))
+        else {
             return true;
         };
         if bucket.client != client {
-            *bucket = TokenBucket { client, full_at: now };
+            *bucket = TokenBucket {
+                client,
+                full_at: now,
+            };
         }
         let full_at = bucket.full_at.max(now) + self.interval;
         let has_token = full_at - now <= self.fill_time;
@@ -176,7 +184,7 @@ mod tests {
         for _ in 0..8 {
             assert!(table.take_token(1, now));
         }
-        for client in 2..1_000_000 {
+        for client in 2..200_000 {
             assert!(table.take_token(client, now), "{client}");
         }
         assert!(!table.take_token(1, now));
@@ -185,11 +193,23 @@ mod tests {
     #[test]
     fn prefixes_are_those_of_clients_and_networks() {
         let of = |text, bits| network_prefix(address(text), bits);
-        assert_eq!(of("2001:db8::1", ADDRESS_BITS), of("2001:db8::2:3", ADDRESS_BITS));
-        assert_ne!(of("2001:db8:0:1::1", ADDRESS_BITS), of("2001:db8::1", ADDRESS_BITS));
-        assert_eq!(of("2001:db8:0:1::1", NETWORK_BITS), of("2001:db8::1", NETWORK_BITS));
+        assert_eq!(
+            of("2001:db8::1", ADDRESS_BITS),
+            of("2001:db8::2:3", ADDRESS_BITS)
+        );
+        assert_ne!(
+            of("2001:db8:0:1::1", ADDRESS_BITS),
+            of("2001:db8::1", ADDRESS_BITS)
+        );
+        assert_eq!(
+            of("2001:db8:0:1::1", NETWORK_BITS),
+            of("2001:db8::1", NETWORK_BITS)
+        );
         assert_ne!(of("10.0.0.1", ADDRESS_BITS), of("10.0.0.2", ADDRESS_BITS));
-        assert_eq!(of("10.0.0.1", NETWORK_BITS), of("::ffff:10.0.0.2", NETWORK_BITS));
+        assert_eq!(
+            of("10.0.0.1", NETWORK_BITS),
+            of("::ffff:10.0.0.2", NETWORK_BITS)
+        );
         assert_ne!(of("10.0.0.1", NETWORK_BITS), of("10.0.1.1", NETWORK_BITS));
     }
 }

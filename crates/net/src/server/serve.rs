@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -156,13 +157,16 @@ where
         };
         // Boxed because the future is large: otherwise each request would move it, and each idle
         // connection would reserve memory for it.
-        let answer = match self.find_refusal(&request, shared) {
+        let answer = match self.find_refusal(&request, shared, conn.client) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
         let shutdown = self.shutdown.clone();
         async move {
-            let refused = answer.is_err();
+            // A new connection would cost more than the next request on this one.
+            let refused = answer
+                .as_ref()
+                .is_err_and(|error| error.status != StatusCode::TOO_MANY_REQUESTS);
             let response = match answer {
                 Ok(answer) => answer.await,
                 Err(error) => error.response(),
@@ -174,8 +178,19 @@ where
     }
 
     /// Returns the error for a request that must not reach a handler. The connection closes after
-    /// it.
-    fn find_refusal(&self, request: &Request<Incoming>, shared: &ConnectionState) -> Option<Error> {
+    /// it, except after 429.
+    fn find_refusal(
+        &self,
+        request: &Request<Incoming>,
+        shared: &ConnectionState,
+        client: IpAddr,
+    ) -> Option<Error> {
+        // A trusted proxy's own address represents many clients.
+        if !self.common.trust.is_forwarder(client)
+            && let Some(error) = self.common.request_rates.find_excess(client)
+        {
+            return Some(error);
+        }
         let max = self.common.limits.target_bytes_max;
         let bytes = request
             .uri()

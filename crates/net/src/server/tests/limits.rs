@@ -201,3 +201,63 @@ fn a_stream_below_the_minimum_rate_is_cut_while_memory_is_short() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn requests_above_the_rate_of_an_address_get_429() {
+    let server = start_server(Limits {
+        requests_per_address_max: 1,
+        request_burst: Duration::from_secs(3),
+        ..Limits::default()
+    });
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(client.get("/full/5").status, 200);
+    }
+    let answer = loop {
+        let answer = client.get("/full/5");
+        if answer.status == 429 {
+            break answer;
+        }
+    };
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("connection"), None, "it stays open");
+    let reason = answer.header("headwater-error").unwrap();
+    assert_eq!(
+        reason,
+        "client; more than 1 requests per second from one address"
+    );
+    let text = server.metrics.encode_text().unwrap();
+    let line = "headwater_requests_refused_total{limit=\"address\"} 1";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn requests_above_the_rate_of_a_network_get_429() {
+    let trust = crate::TrustedNetworks {
+        forwarded: vec![crate::Cidr::parse("127.0.0.0/8").unwrap()],
+        ..crate::TrustedNetworks::default()
+    };
+    let server = start_as(crate::ListenOptions {
+        limits: Limits {
+            requests_per_network_max: 1,
+            request_burst: Duration::from_secs(60),
+            ..Limits::default()
+        },
+        trust,
+        ..crate::ListenOptions::default()
+    });
+    let mut client = server.connect();
+    let mut status_for = |line: &str| {
+        client.send_text(&format!("GET /full/5 HTTP/1.1\r\nHost: x\r\n{line}\r\n"));
+        client.read_response().status
+    };
+    let statuses: Vec<u16> = (0..200)
+        .map(|n| status_for(&format!("X-Forwarded-For: 192.0.2.{n}\r\n")))
+        .collect();
+    assert!(statuses[..60].iter().all(|status| *status == 200));
+    assert!(statuses.contains(&429));
+    assert_eq!(status_for("X-Forwarded-For: 198.51.100.1\r\n"), 200);
+    // The proxy itself represents many clients.
+    assert!((0..200).all(|_| status_for("") == 200));
+}
