@@ -64,7 +64,8 @@ fn check(parts: &Parts, settings: &EdgeSettings) {
         Err(_) => return,
     };
     assert!(received.target.starts_with('/'));
-    assert!(received.primary_key.ends_with(&*received.target));
+    assert!(received.primary_key.ends_with(&*received.normalized_target));
+    assert!(received.normalized_target.starts_with('/'));
     // A line break would let a client add a line to the name of a variant.
     assert!(!received.primary_key.contains('\n'));
     let cmcd = CmcdData::parse(Some(received.query), received.headers);

@@ -14,6 +14,7 @@ use net::server::OpenConnections;
 use net::{Body, Conn, Error, token};
 use serde_json::{Value, json};
 
+use crate::cache_key::unescape_unreserved;
 use crate::purge::PurgeTarget;
 use crate::reload::ReloadableEdge;
 use crate::{request_facts, warm};
@@ -131,8 +132,8 @@ fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
                 soft = value != "0";
                 continue;
             }
-            "url" => PurgeTarget::Url(value.to_owned()),
-            "prefix" => PurgeTarget::Prefix(value.to_owned()),
+            "url" => PurgeTarget::Url(unescape_unreserved(value).into_owned()),
+            "prefix" => PurgeTarget::Prefix(unescape_unreserved(value).into_owned()),
             "tag" => PurgeTarget::Tag(value.to_owned()),
             _ => return Err("unknown parameter; use url, prefix, tag and soft"),
         };
@@ -159,6 +160,10 @@ mod tests {
         assert_eq!(
             parse_purge_query("url=/a"),
             Ok((PurgeTarget::Url("/a".into()), false))
+        );
+        assert_eq!(
+            parse_purge_query("url=/%66ilm%2f"),
+            Ok((PurgeTarget::Url("/film%2f".into()), false))
         );
         assert_eq!(
             parse_purge_query("prefix=/f/&soft"),

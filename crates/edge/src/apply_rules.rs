@@ -155,7 +155,7 @@ fn rule_variables<'a>(
     cmcd: &'a CmcdData,
     conn: &Conn,
 ) -> RuleVariables<'a> {
-    let target = facts.target.as_ref();
+    let target = facts.normalized_target.as_ref();
     RuleVariables {
         method: facts.method,
         host: &facts.host,

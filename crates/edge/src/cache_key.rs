@@ -90,9 +90,59 @@ pub fn strip_cmcd(target: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns a target without escapes of unreserved characters, which are equivalent to the characters
+/// themselves (RFC 3986 section 6.2.2.2).
+pub fn unescape_unreserved(target: &str) -> Cow<'_, str> {
+    // Almost all targets have no escapes, and are not copied.
+    if !target.contains('%') {
+        return target.into();
+    }
+    let mut parts = target.split('%');
+    let mut text = String::from(parts.next().unwrap_or_default());
+    let mut is_changed = false;
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code.filter(|c| c.is_ascii_alphanumeric() || b"-._~".contains(c)) {
+            Some(code) => {
+                is_changed = true;
+                text.push(char::from(code));
+                text.push_str(part.get(2..).unwrap_or_default());
+            }
+            None => {
+                text.push('%');
+                text.push_str(part);
+            }
+        }
+    }
+    match is_changed {
+        true => text.into(),
+        false => target.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_unreserved_characters_are_unescaped() {
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/%6e%4E%7e%2E%2d%5f%30?%6e", "/nN~.-_0?n"),
+            // Reserved characters, others, and invalid escapes.
+            ("/%2f%25%20%3F%C3%A9%00", "/%2f%25%20%3F%C3%A9%00"),
+            ("/%256e", "/%256e"),
+            ("/%6", "/%6"),
+            ("/%", "/%"),
+            ("/%6g%+1%%6e", "/%6g%+1%n"),
+            ("/%\u{e9}1", "/%\u{e9}1"),
+        ] {
+            assert_eq!(unescape_unreserved(target), expected);
+        }
+    }
 
     #[test]
     fn cmcd_is_not_part_of_the_key() {

@@ -97,6 +97,8 @@ pub enum PassReason {
     TooLarge,
     /// A rule with `pass` matched.
     Rule,
+    /// The request contains a cookie, and `cookies` is `pass`.
+    Cookie,
 }
 
 impl PassReason {
@@ -109,6 +111,7 @@ impl PassReason {
             PassReason::NotShared => "not-shared",
             PassReason::TooLarge => "too-large",
             PassReason::Rule => "rule",
+            PassReason::Cookie => "cookie",
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct EdgeSettings {
     pub client_host: bool,
     /// Request headers to forward in addition to the usual ones.
     pub forward: Vec<HeaderName>,
+    /// Requests with a cookie bypass the cache.
+    pub passes_cookies: bool,
     /// Defaults for responses without a lifetime.
     pub policy: FreshnessPolicy,
     /// Address of the admin port, and the file with its token.
@@ -93,6 +95,7 @@ impl EdgeSettings {
                 .iter()
                 .map(name)
                 .collect::<Result<_, _>>()?,
+            passes_cookies: layers.with("cookies", parse_cookies)?.unwrap_or(false),
             policy: FreshnessPolicy {
                 negative: time("negative-ttl")?,
                 heuristic_max: time("heuristic-max")?,
@@ -205,6 +208,14 @@ fn parse_forward_host(text: &str) -> Result<bool, String> {
         "origin" => Ok(false),
         "client" => Ok(true),
         _ => Err("must be origin or client".into()),
+    }
+}
+
+fn parse_cookies(text: &str) -> Result<bool, String> {
+    match text {
+        "cache" => Ok(false),
+        "pass" => Ok(true),
+        _ => Err("must be cache or pass".into()),
     }
 }
 

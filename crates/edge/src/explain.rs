@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use net::config::UsageError;
 
+use crate::cache_key::unescape_unreserved;
 use crate::rules::{self, RuleSet, RuleVariables};
 use net::cmcd::CmcdData;
 
@@ -85,7 +86,7 @@ pub fn print_explanation(flags: &ArgMatches) -> Result<(), UsageError> {
     let facts = RuleVariables {
         method: &Method::GET,
         host: &host,
-        path: uri.path(),
+        path: &unescape_unreserved(uri.path()),
         query: uri.query().unwrap_or_default(),
         client,
         headers: &headers,

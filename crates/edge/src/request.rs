@@ -87,6 +87,9 @@ impl Edge {
             Box::pin(tokio::time::sleep(delay)).await;
         }
         facts.ttl = actions.ttl;
+        if actions.ignore_client_no_cache {
+            facts.directives.ignore_revalidation();
+        }
         actions
             .pool
             .into_iter()
@@ -99,6 +102,8 @@ impl Edge {
             Box::pin(self.pass_with_body(worker, facts, std::mem::take(body))).await
         } else if actions.pass {
             Box::pin(self.pass(worker, facts, PassReason::Rule)).await
+        } else if facts.has_passed_cookies(&self.settings) {
+            Box::pin(self.pass(worker, facts, PassReason::Cookie)).await
         } else {
             self.serve_from_cache(worker, facts).await
         };

@@ -12,7 +12,7 @@ use http::{Method, Response, StatusCode};
 use net::{Body, Conn, Error};
 use upstream::InterimHandler;
 
-use crate::cache_key::{CacheKey, strip_cmcd};
+use crate::cache_key::{CacheKey, strip_cmcd, unescape_unreserved};
 use crate::cached_object::CachedObject;
 use crate::config::EdgeSettings;
 use crate::fetch::FetchRequest;
@@ -29,6 +29,8 @@ pub struct RequestFacts<'a> {
     pub directives: CacheDirectives,
     /// Path and query without CMCD, as sent to the origin.
     pub target: Cow<'a, str>,
+    /// The target without escapes of unreserved characters, for the key and the rules.
+    pub normalized_target: Cow<'a, str>,
     /// Cache key without the lines of a variant.
     pub primary_key: Cow<'a, str>,
     /// Query as received, including CMCD.
@@ -55,8 +57,9 @@ pub enum LocalReply {
 
 /// Methods without effects at the origin (RFC 9110 section 9.2.1).
 const READ_METHODS: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
-/// Methods that may change something at the origin.
-const WRITE_METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+/// Methods that the edge cannot pass: tunnels, and the reflection of a request with its credentials.
+const REFUSED_METHODS: [Method; 2] = [Method::CONNECT, Method::TRACE];
+/// The usual methods. Others are passed, too.
 const ALLOWED_METHODS: &str = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -81,7 +84,7 @@ impl<'a> RequestFacts<'a> {
             "/metrics" if settings.admin.is_none() => return Err(LocalReply::Metrics),
             _ => {}
         }
-        if !READ_METHODS.contains(&parts.method) && !WRITE_METHODS.contains(&parts.method) {
+        if REFUSED_METHODS.contains(&parts.method) {
             let what = format_args!("method {} is not supported", parts.method);
             let mut response = Error::client(StatusCode::METHOD_NOT_ALLOWED, what).response();
             let allowed = HeaderValue::from_static(ALLOWED_METHODS);
@@ -102,16 +105,21 @@ impl<'a> RequestFacts<'a> {
         }
         let target = strip_cmcd(target);
         let host = effective_host(parts);
+        let normalized_target = match unescape_unreserved(&target) {
+            Cow::Borrowed(_) => target.clone(),
+            Cow::Owned(normalized) => normalized.into(),
+        };
         let key = if settings.client_host {
-            format!("{host}{target}").into()
+            format!("{host}{normalized_target}").into()
         } else {
-            target.clone()
+            normalized_target.clone()
         };
         Ok(RequestFacts {
             method: &parts.method,
             headers: &parts.headers,
             directives: CacheDirectives::from_request(&parts.headers),
             target,
+            normalized_target,
             primary_key: key,
             query: parts.uri.query().unwrap_or_default(),
             ttl: None,
@@ -122,10 +130,15 @@ impl<'a> RequestFacts<'a> {
         })
     }
 
-    /// Returns whether the request may change something at the origin. It is then passed once, with
-    /// its body.
+    /// Returns whether the request may change something at the origin, as one with an unknown method
+    /// may. It is then passed once, with its body.
     pub fn may_change_origin(&self) -> bool {
-        WRITE_METHODS.contains(self.method)
+        !READ_METHODS.contains(self.method)
+    }
+
+    /// Returns whether the request bypasses the cache because it contains a cookie.
+    pub fn has_passed_cookies(&self, settings: &EdgeSettings) -> bool {
+        settings.passes_cookies && self.headers.contains_key(header::COOKIE)
     }
 
     /// Sends the request to another pool, whose responses are cached separately.

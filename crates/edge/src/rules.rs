@@ -1,8 +1,8 @@
 //! Rules that select the treatment of requests and responses. The first match wins.
 //!
 //! Conditions are written in the Common Expression Language. Each rule is evaluated twice. When a
-//! request arrives, its response is unknown, and `pass`, `deny`, `delay`, `ttl` and `pool` apply.
-//! All other actions apply before the first byte of the response.
+//! request arrives, its response is unknown, and `pass`, `deny`, `delay`, `ttl`, `pool` and
+//! `ignore-client-no-cache` apply. All other actions apply before the first byte of the response.
 
 mod named_networks;
 mod rules_file;
@@ -60,6 +60,8 @@ pub struct RequestActions {
     pub ttl: Option<Duration>,
     /// Send the request to this pool.
     pub pool: Option<Arc<str>>,
+    /// Ignore the client's `no-cache`, `max-age` and `min-fresh`.
+    pub ignore_client_no_cache: bool,
 }
 
 /// A pacing rate in kbit/s.
@@ -207,6 +209,8 @@ impl Rule {
         parts.extend(self.request_actions.ttl.map(|time| format!("ttl {time:?}")));
         let pool = self.request_actions.pool.as_ref();
         parts.extend(pool.map(|name| format!("pool {name}")));
+        let ignores = self.request_actions.ignore_client_no_cache;
+        parts.extend(ignores.then(|| "ignore-client-no-cache".to_owned()));
         parts.extend(
             self.congestion
                 .as_ref()

@@ -232,3 +232,29 @@ fn a_purge_during_a_revalidation_prevents_storage() {
     again.respond(200, &[KEEP], b"new");
     assert_eq!(client.read_response("GET").text(), "new");
 }
+
+/// RFC 3986 section 6.2.2.2: the spellings are equivalent. The origin receives the client's.
+#[test]
+fn spellings_of_a_target_share_its_entry_and_its_purge() {
+    let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![KEEP.into()], b"x".to_vec()));
+    let setup = start_setup(address);
+    for purge in ["url=/film/n", "url=/%66ilm/%6E", "prefix=/%66ilm/"] {
+        setup.edge.get_path("/fil%6d/%6e");
+        setup.edge.wait_for_metric("headwater_cache_flights", 0);
+        for path in ["/film/n", "/film/%6E", "/%66ilm/n"] {
+            assert!(setup.is_hit(path), "{path}");
+        }
+        setup.purge_query(purge);
+    }
+    let targets: Vec<String> = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|head| head.split(' ').nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(targets, ["/fil%6d/%6e"; 3]);
+    // A reserved character is another target.
+    setup.edge.get_path("/a%2fb");
+    setup.edge.wait_for_metric("headwater_cache_flights", 0);
+    assert!(!setup.is_hit("/a/b"));
+}

@@ -17,6 +17,11 @@ when = 'path == "/no"'
 deny = 403
 
 [[rule]]
+name = "steady"
+when = 'path == "/steady"'
+ignore-client-no-cache = true
+
+[[rule]]
 name = "long"
 when = 'path == "/ttl"'
 ttl = "90s"
@@ -271,4 +276,37 @@ fn a_refused_socket_option_is_counted_and_the_response_sent() {
     assert_eq!((answer.status, answer.body.len()), (200, 200_000));
     let refused = "headwater_transport_refused_total{option=\"congestion\"}";
     assert_eq!(served.edge.read_metric(refused), 1);
+}
+
+#[test]
+fn a_rule_ignores_the_revalidation_that_a_client_demands() {
+    let (address, seen) =
+        ScriptedOrigin::start_with(|_| (200, vec!["Cache-Control: max-age=60".into()], vec![]));
+    let setup = start_setup(address);
+    let lines = [
+        "Cache-Control: no-cache",
+        "Cache-Control: max-age=0",
+        "Cache-Control: min-fresh=1000",
+        "Pragma: no-cache",
+    ];
+    for (path, requests) in [("/steady", 1), ("/other", 5)] {
+        seen.lock().unwrap().clear();
+        setup.edge.get_path(path);
+        for line in lines {
+            setup.edge.wait_for_metric("headwater_cache_flights", 0);
+            assert_eq!(setup.edge.request("GET", path, &[line]).status, 200);
+        }
+        assert_eq!(seen.lock().unwrap().len(), requests, "{path}");
+    }
+}
+
+/// Equivalent spellings of a path match the same rules.
+#[test]
+fn a_rule_cannot_be_evaded_by_escapes() {
+    let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![], vec![]));
+    let setup = start_setup(address);
+    for path in ["/no", "/%6eo", "/n%6F"] {
+        assert_eq!(setup.edge.get_path(path).status, 403, "{path}");
+    }
+    assert!(seen.lock().unwrap().is_empty());
 }

@@ -107,6 +107,12 @@ const OWN: &[Setting] = &[
     )
     .as_list(),
     Setting::new(
+        "cookies",
+        "cache|pass",
+        "cache",
+        "Requests with Cookie: use the cache as its headers permit, or bypass it",
+    ),
+    Setting::new(
         "negative-ttl",
         "DURATION",
         "1s",

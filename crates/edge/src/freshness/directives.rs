@@ -67,6 +67,11 @@ impl CacheDirectives {
         directives
     }
 
+    /// Removes the directives with which a client demands a revalidation of a fresh response.
+    pub fn ignore_revalidation(&mut self) {
+        (self.no_cache, self.max_age, self.min_fresh) = (false, None, None);
+    }
+
     fn from_cache_control(headers: &HeaderMap) -> CacheDirectives {
         let mut directives = CacheDirectives::default();
         for value in headers.get_all(header::CACHE_CONTROL) {

@@ -44,6 +44,8 @@ struct RuleTable {
     delay: Option<Spanned<String>>,
     #[serde(default)]
     pass: bool,
+    #[serde(default)]
+    ignore_client_no_cache: bool,
     deny: Option<Spanned<u16>>,
     #[serde(default)]
     set: BTreeMap<String, Spanned<String>>,
@@ -169,10 +171,11 @@ fn build_rule(
         delay: place.parse_value(written.delay.as_ref(), parse_delay)?,
         ttl: place.parse_value(written.ttl.as_ref(), duration)?,
         pool: place.parse_value(written.pool.as_ref(), |name| check_pool(name, pools))?,
+        ignore_client_no_cache: written.ignore_client_no_cache,
     };
     if late && early != RequestActions::default() {
-        let why = "pass, deny, delay, ttl and pool apply before the response is known; \
-                   this condition uses the response or the connection";
+        let why = "pass, deny, delay, ttl, pool and ignore-client-no-cache apply before the \
+                   response is known; this condition uses the response or the connection";
         return Err(place.error_at(&written.when, 0, why));
     }
     let pace = written

@@ -149,3 +149,31 @@ fn late_uploads_do_not_suspend_an_origin() {
     assert_eq!(count_sent(&edge, origin.address, "client"), 4);
     assert_eq!(edge.read_metric("headwater_upstream_out_now"), 0);
 }
+
+/// Methods that the edge does not know may change something, as POST does.
+#[test]
+fn unknown_methods_are_passed_once_and_invalidate_the_cache() {
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    for (method, body) in [("PROPFIND", "<x/>"), ("PURGE", ""), ("M-SEARCH", "")] {
+        client.send("GET", "/a", &[]);
+        origin.next_request().respond(200, &[KEEP], b"old");
+        client.read_response("GET");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        let line = format!("Content-Length: {}", body.len());
+        client.send(method, "/a", &[&line]);
+        client.write_ignoring_errors(body.as_bytes());
+        let mut asked = origin.next_request();
+        assert!(asked.head.starts_with(&format!("{method} /a HTTP/1.1\r\n")));
+        assert_eq!(asked.read_body(body.len()), body.as_bytes());
+        asked.respond(207, &[], b"done");
+        let response = client.read_response(method);
+        assert_eq!((response.status, response.text().as_str()), (207, "done"));
+    }
+    // No method for a tunnel, and none that returns the request with its credentials.
+    for method in ["CONNECT", "TRACE"] {
+        assert_eq!(edge.request(method, "/a", &[]).status, 405, "{method}");
+    }
+    assert_eq!(origin.request_count(), 6);
+}

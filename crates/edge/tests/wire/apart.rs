@@ -259,3 +259,28 @@ fn a_request_with_too_long_variant_values_is_not_shared() {
         answer.cache_status()
     );
 }
+
+/// Varnish's default, for operators who want it.
+#[test]
+fn requests_with_cookies_bypass_the_cache_if_configured() {
+    for (flags, cookie_requests, status) in [
+        (&[][..], 0, "headwater; hit; detail=fresh"),
+        (
+            &["--cookies", "pass"],
+            2,
+            "headwater; fwd=bypass; fwd-status=200; detail=cookie",
+        ),
+    ] {
+        let (address, seen) = ScriptedOrigin::start_with(|_| (200, vec![KEEP.into()], vec![]));
+        let edge = TestEdge::new(address, flags);
+        edge.get_path("/a");
+        edge.wait_for_metric("headwater_cache_flights", 0);
+        for _ in 0..2 {
+            let response = edge.request("GET", "/a", &["Cookie: a=b"]);
+            assert_eq!(response.cache_status(), status);
+        }
+        // Others still use the cache.
+        assert!(edge.get_path("/a").cache_status().contains("hit"));
+        assert_eq!(seen.lock().unwrap().len(), 1 + cookie_requests);
+    }
+}
