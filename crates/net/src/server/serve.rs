@@ -229,6 +229,11 @@ fn find_unsupported_coding(headers: &HeaderMap) -> Option<Error> {
 /// Finds an error in a request that the parser accepts (RFC 9112 section 3.2, RFC 9113 section 8.3.1).
 fn find_malformation(request: &Request<Incoming>) -> Option<&'static str> {
     let version = request.version();
+    let uri = request.uri();
+    // Only CONNECT may name an authority in place of a path.
+    if uri.authority().is_some() && uri.scheme().is_none() && *request.method() != Method::CONNECT {
+        return Some("the request target must be a path");
+    }
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
@@ -237,7 +242,7 @@ fn find_malformation(request: &Request<Incoming>) -> Option<&'static str> {
             Some("the request has an invalid Host")
         }
         // In HTTP/1.1, an absolute target replaces the Host.
-        (Some(host), None) if version >= Version::HTTP_2 && !is_same_host(request.uri(), host) => {
+        (Some(host), None) if version >= Version::HTTP_2 && !is_same_host(uri, host) => {
             Some("the request has a Host that differs from :authority")
         }
         _ => None,

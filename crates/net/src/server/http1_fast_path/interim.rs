@@ -32,6 +32,7 @@ impl InterimWriter {
         self.bytes.extend_from_slice(&new);
         while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
             match Pin::new(&mut *io).poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(count) => self.written += count?,
                 Poll::Pending => return Ok(()),
             }

@@ -1,0 +1,205 @@
+//! HTTP/1.1: framing, heads and targets (RFC 9112).
+
+use std::io::Write;
+
+use crate::targets::{AttackedServers, read_available};
+
+/// A request, and the status with which each server must answer.
+struct HostileRequest {
+    text: String,
+    serve: u16,
+    edge: u16,
+    reason: &'static str,
+}
+
+/// Follows each request with a body. It must never count as a request.
+const HIDDEN: &str = "GET /evil HTTP/1.1\r\nHost: evil\r\n\r\n";
+
+/// Requests whose end two parsers could see at different places. `FIELDS`, and the start of the body.
+#[rustfmt::skip]
+const FRAMINGS: &[(&str, &str, u16, &str)] = &[
+    ("Content-Length: 41\r\nTransfer-Encoding: chunked", "0\r\n\r\n", 400, "two lengths"),
+    ("Transfer-Encoding: chunked\r\nContent-Length: 5", "0\r\n\r\n", 400, "two lengths, other order"),
+    ("Content-Length: 0\r\nTransfer-Encoding: chunked", "0\r\n\r\n", 400, "a length of zero is one, too"),
+    ("Transfer-Encoding: gzip, chunked", "0\r\n\r\n", 501, "a coding that is not implemented"),
+    ("Transfer-Encoding: identity, chunked", "0\r\n\r\n", 501, "a coding that no longer exists"),
+    ("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", "0\r\n\r\n", 501, "codings in two fields"),
+    ("Transfer-Encoding: chunked, chunked", "0\r\n\r\n", 501, "chunks within chunks"),
+    ("Transfer-Encoding: xchunked", "0\r\n\r\n", 400, "the last coding is not chunked"),
+    ("Transfer-Encoding: chunked, identity", "0\r\n\r\n", 400, "the last coding is not chunked"),
+    ("Transfer-Encoding: \"chunked\"", "0\r\n\r\n", 400, "codings are tokens"),
+    ("Transfer-Encoding: \u{b}chunked", "0\r\n\r\n", 400, "a vertical tab is no white space"),
+    ("Transfer-Encoding : chunked", "0\r\n\r\n", 400, "white space before the colon"),
+    ("X: y\r\n Transfer-Encoding: chunked", "0\r\n\r\n", 400, "a continued line"),
+    ("X: y\rTransfer-Encoding: chunked", "0\r\n\r\n", 400, "a line break of CR alone"),
+    ("Content-Length: 0\r\nContent-Length: 36", "", 400, "different lengths"),
+    ("Content-Length: 0, 36", "", 400, "a list of lengths"),
+    ("Content-Length: +0", "", 400, "a sign"),
+    ("Content-Length: -1", "", 400, "a negative length"),
+    ("Content-Length: 0x24", "", 400, "not decimal"),
+    ("Content-Length: 1 0", "", 400, "two numbers"),
+    ("Content-Length: ", "", 400, "no number"),
+    ("Content-Length: 18446744073709551652", "", 400, "a length beyond 2^64"),
+    ("Content-Length : 0", "", 400, "white space before the colon"),
+];
+
+/// Bodies that are broken after a valid head. `serve` does not read them: 405.
+#[rustfmt::skip]
+const CHUNKS: &[(&str, &str)] = &[
+    ("-1\r\n\r\n", "a negative size"),
+    ("0x0\r\n\r\n", "not hexadecimal"),
+    ("FFFFFFFFFFFFFFFF1\r\n\r\n", "a size beyond 2^64"),
+    ("1\r\nxy0\r\n\r\n", "a chunk longer than its size"),
+    ("zz\r\n", "no size"),
+];
+
+/// Invalid heads.
+#[rustfmt::skip]
+const HEADS: &[(&str, u16, &str)] = &[
+    ("GET /a\0b HTTP/1.1\r\nHost: e\r\n\r\n", 400, "NUL in the target"),
+    ("GET /a\r\nX: y HTTP/1.1\r\nHost: e\r\n\r\n", 400, "a line break in the target"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\nX: a\0b\r\n\r\n", 400, "NUL in a value"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\nX: a\rSet-Cookie: b\r\n\r\n", 400, "CR in a value"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\nX\0Y: a\r\n\r\n", 400, "NUL in a name"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\nX y: a\r\n\r\n", 400, "a space in a name"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\n: a\r\n\r\n", 400, "no name"),
+    ("GET /a HTTP/1.1\r\nHost: e\r\nX\r\n\r\n", 400, "no colon"),
+    ("GET /a HTTP/1.1\r\n Host: e\r\n\r\n", 400, "a space before the first name"),
+    ("GET /a HTTP/1.1\r\n\r\n", 400, "no Host"),
+    ("GET http://e/a HTTP/1.1\r\n\r\n", 400, "no Host beside an absolute target"),
+    ("GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "two Hosts"),
+    ("GET /a HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "a path in the Host"),
+    ("GET /a HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "a space in the Host"),
+    ("GET a HTTP/1.1\r\nHost: e\r\n\r\n", 400, "a target that is no path"),
+    ("POST /a HTTP/1.0\r\nHost: e\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0 has no chunks"),
+    ("GET /a HTTP/9.9\r\nHost: e\r\n\r\n", 400, "an unknown version"),
+    ("GET /a http/1.1\r\nHost: e\r\n\r\n", 400, "a version in lower case"),
+    ("\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\r\n\r\n", 400, "a TLS handshake"),
+    ("PRI * HTTP/2.0\r\n\r\nnot two", 400, "a broken HTTP/2 preface"),
+    ("TRACE /a HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n", 405, "a method that returns the request"),
+];
+
+/// Targets outside of the served folder, with the status of `serve`. The edge passes them on: they
+/// are an origin's to judge.
+const TRAVERSALS: &[(&str, u16)] = &[
+    ("/../secret", 400),
+    ("/%2e%2e/secret", 400),
+    ("/..%2fsecret", 400),
+    ("/films/../../secret", 400),
+    ("/.%2e/%2e./secret", 400),
+    ("/..%5csecret", 404),
+    ("/secret%00.mp4", 400),
+    ("//secret", 400),
+    ("/%c0%ae%c0%ae/secret", 400),
+    ("/%252e%252e/secret", 404),
+];
+
+fn list_requests() -> Vec<HostileRequest> {
+    let same = |text: String, status, reason| HostileRequest {
+        text,
+        serve: status,
+        edge: status,
+        reason,
+    };
+    let mut requests = Vec::new();
+    for (fields, start, status, reason) in FRAMINGS {
+        for method in ["POST", "GET"] {
+            let head = format!("{method} /a HTTP/1.1\r\nHost: e\r\n{fields}\r\n\r\n");
+            requests.push(same(format!("{head}{start}{HIDDEN}"), *status, reason));
+        }
+    }
+    for (chunks, reason) in CHUNKS {
+        let head = "POST /a HTTP/1.1\r\nHost: e\r\nTransfer-Encoding: chunked\r\n\r\n";
+        requests.push(HostileRequest {
+            text: format!("{head}{chunks}{HIDDEN}"),
+            serve: 405,
+            edge: 400,
+            reason,
+        });
+    }
+    for (text, status, reason) in HEADS {
+        requests.push(same((*text).to_owned(), *status, reason));
+    }
+    for (target, status) in TRAVERSALS {
+        requests.push(HostileRequest {
+            text: format!("GET {target} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n"),
+            serve: *status,
+            edge: 200,
+            reason: "a path outside of the folder",
+        });
+    }
+    requests.push(HostileRequest {
+        text: "CONNECT e:80 HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n".into(),
+        serve: 400,
+        edge: 405,
+        reason: "a method that opens a tunnel",
+    });
+    let get = |target: &str, fields: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n{fields}\r\n")
+    };
+    let long = "a".repeat(70_000);
+    let many: String = (0..2000).map(|n| format!("X-{n}: y\r\n")).collect();
+    let ranges = vec!["0-0"; 1000].join(",");
+    requests.extend([
+        same(
+            get(&format!("/{}", &long[..9000]), ""),
+            414,
+            "a target above the limit",
+        ),
+        same(
+            get("/film.bin", &format!("X: {long}\r\n")),
+            431,
+            "a header above the limit",
+        ),
+        same(
+            get("/film.bin", &format!("{long}: y\r\n")),
+            431,
+            "a name above the limit",
+        ),
+        same(get("/film.bin", &many), 431, "too many fields"),
+        same(
+            get("/film.bin", &format!("Range: bytes={ranges}\r\n")),
+            200,
+            "a thousand ranges",
+        ),
+        same(
+            get("/film.bin", "Upgrade: websocket\r\n"),
+            200,
+            "an upgrade is not offered",
+        ),
+    ]);
+    requests
+}
+
+#[test]
+fn hostile_http1_requests_get_the_expected_status() {
+    let attacked = AttackedServers::start(&["--header-timeout", "300ms"]);
+    let mut wrong = Vec::new();
+    for target in &attacked.servers {
+        for request in list_requests() {
+            let expected = if target.is_edge {
+                request.edge
+            } else {
+                request.serve
+            };
+            let mut stream = target.connect(b"http/1.1");
+            // The server may refuse and close before it has read everything.
+            let _ = stream.write_all(request.text.as_bytes());
+            let _ = stream.flush();
+            let response = read_available(&mut stream);
+            let status = response
+                .split(' ')
+                .nth(1)
+                .and_then(|text| text.parse().ok());
+            let is_single = response.matches("HTTP/1.1 ").count() <= 1;
+            if status != Some(expected) || !is_single {
+                wrong.push(format!(
+                    "{}: {}: {:.100?}: expected {expected}: {response:.100?}",
+                    target.name, request.reason, request.text
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    attacked.assert_unharmed();
+}
