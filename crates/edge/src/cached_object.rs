@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwapOption;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, StatusCode};
-use net::conditional::Validators;
+use net::conditional::{LastModified, Validators};
 
 use crate::block_layout::BlockLayout;
 use crate::cache_key::selecting_value;
@@ -60,10 +60,9 @@ impl CachedObject {
             kept.remove(name);
         }
         declare_implied_vary(&mut kept);
-        date_response(&mut kept);
         CachedObject {
             status,
-            validators: Validators::from_headers(&kept),
+            validators: validators_with_date(&kept),
             vary: vary_values(&kept, request),
             headers: kept,
             lifetime,
@@ -107,7 +106,7 @@ impl CachedObject {
         declare_implied_vary(&mut merged);
         CachedObject {
             status: self.status,
-            validators: Validators::from_headers(&merged),
+            validators: validators_with_date(&merged),
             vary: vary_values(&merged, request),
             headers: merged,
             lifetime,
@@ -244,12 +243,14 @@ fn declare_implied_vary(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the time of arrival to a response without a Date (RFC 9110 section 6.6.1).
-fn date_response(headers: &mut HeaderMap) {
-    let now = httpdate::fmt_http_date(SystemTime::now());
-    if let (false, Ok(now)) = (headers.contains_key(header::DATE), now.parse()) {
-        headers.insert(header::DATE, now);
+/// Returns the validators of a response that has just arrived. Its arrival replaces an absent Date
+/// (RFC 9111 section 4.3.2).
+fn validators_with_date(headers: &HeaderMap) -> Validators {
+    let mut validators = Validators::from_headers(headers);
+    if validators.modified.is_none() && validators.date.is_none() {
+        validators.date = LastModified::from_time(SystemTime::now());
     }
+    validators
 }
 
 fn parse_surrogate_keys(headers: &HeaderMap) -> Vec<Box<str>> {

