@@ -57,19 +57,19 @@ pub const COMMON: &[Setting] = &[
         "requests-per-address-max",
         "N",
         "0",
-        "Most requests per second of one address (IPv6: /64); one more gets 429; 0: no limit",
+        "Limit on requests per second of one client address (IPv6: /64); then 429; 0: none",
     ),
     Setting::new(
         "requests-per-network-max",
         "N",
         "0",
-        "Most requests per second of one network (IPv4: /24, IPv6: /48); 0: no limit",
+        "Limit on requests per second of one network (IPv4: /24, IPv6: /48); 0: none",
     ),
     Setting::new(
         "request-burst",
         "DURATION",
         "10s",
-        "A client that was idle may send the requests of this time at once",
+        "Time whose requests a client may send at once after a pause",
     ),
     Setting::new(
         "header-timeout",

@@ -157,7 +157,7 @@ where
         };
         // Boxed because the future is large: otherwise each request would move it, and each idle
         // connection would reserve memory for it.
-        let answer = match self.find_refusal(&request, shared, conn.client) {
+        let answer = match self.find_refusal(&request, shared, conn.client, chunked) {
             None => Ok(Box::pin((self.handler)(request, conn))),
             Some(error) => Err(error),
         };
@@ -184,6 +184,7 @@ where
         request: &Request<Incoming>,
         shared: &ConnectionState,
         client: IpAddr,
+        chunked: bool,
     ) -> Option<Error> {
         // A trusted proxy's own address represents many clients.
         if !self.common.trust.is_forwarder(client)
@@ -200,14 +201,15 @@ where
             let context = format_args!("the target has {bytes} bytes, the limit is {max}");
             return Some(Error::client(StatusCode::URI_TOO_LONG, context));
         }
-        if request.headers().contains_key(TRANSFER_ENCODING) && shared.has_ambiguous_length() {
+        if chunked && shared.has_ambiguous_length() {
             let what = "the request has both Content-Length and Transfer-Encoding";
             return Some(Error::client(StatusCode::BAD_REQUEST, what));
         }
         if let Some(what) = find_malformation(request) {
             return Some(Error::client(StatusCode::BAD_REQUEST, what));
         }
-        find_unsupported_coding(request.headers())
+        // Looked up only if it exists: each look-up costs every request.
+        chunked.then(|| find_unsupported_coding(request.headers()))?
     }
 }
 
