@@ -52,6 +52,13 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// The longest payload that every receiver accepts.
+const FRAME_BYTES_MAX: usize = 16_384;
 
 #[test]
 fn hostile_http2_requests_get_the_expected_result() {
@@ -78,7 +85,22 @@ fn hostile_http2_requests_get_the_expected_result() {
     attacked.assert_unharmed();
 }
 
-pub fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+#[test]
+fn oversized_http2_requests_are_refused_with_a_status() {
+    let attacked = AttackedServers::start(&[]);
+    let path = format!("/{}", "a".repeat(9000));
+    let value = "a".repeat(70_000);
+    for target in &attacked.servers {
+        for (path, value, status) in [(&*path, "", 414), ("/film.bin", &*value, 431)] {
+            let fields = [METHOD, SCHEME, (":path", path), AUTHORITY, ("x", value)];
+            let found = request_on_stream(&mut target.connect(b"h2"), &fields);
+            assert_eq!(found, Status(status), "{}", target.name);
+        }
+    }
+    attacked.assert_unharmed();
+}
+
+fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = len[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -87,30 +109,44 @@ pub fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// Encodes a short field as a literal without indexing (RFC 7541 section 6.2.2), even an invalid one.
+/// Encodes a field as a literal without indexing (RFC 7541 section 6.2.2), even an invalid one.
 fn encode_field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
-        bytes.push(
-            u8::try_from(text.len())
-                .ok()
-                .filter(|len| *len < 127)
-                .unwrap(),
-        );
+        // An integer with a prefix of seven bits (RFC 7541 section 5.1).
+        match text.len() {
+            len @ 0..127 => bytes.push(u8::try_from(len).unwrap()),
+            len => {
+                bytes.push(127);
+                let mut rest = len - 127;
+                while rest >= 128 {
+                    bytes.push(u8::try_from(rest % 128).unwrap() | 128);
+                    rest /= 128;
+                }
+                bytes.push(u8::try_from(rest).unwrap());
+            }
+        }
         bytes.extend(text.as_bytes());
     }
     bytes
 }
 
-fn request_on_stream(stream: &mut dyn ByteStream, fields: &[Field]) -> StreamResult {
+fn request_on_stream(stream: &mut dyn ByteStream, fields: &[(&str, &str)]) -> StreamResult {
     let block: Vec<u8> = fields
         .iter()
         .flat_map(|(name, value)| encode_field(name, value))
         .collect();
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(encode_frame(SETTINGS, 0, 0, &[]));
-    // END_STREAM and END_HEADERS.
-    bytes.extend(encode_frame(HEADERS, 5, 1, &block));
+    let mut parts = block.chunks(FRAME_BYTES_MAX).peekable();
+    let (mut kind, mut flags) = (HEADERS, END_STREAM);
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            flags |= END_HEADERS;
+        }
+        bytes.extend(encode_frame(kind, flags, 1, part));
+        (kind, flags) = (CONTINUATION, 0);
+    }
     let _ = stream.write_all(&bytes);
     let _ = stream.flush();
     loop {
