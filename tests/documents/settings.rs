@@ -33,8 +33,10 @@ fn the_page_of_settings_matches_the_declarations() {
          line of the TOML file that `--config` names (`segment = \"4s\"`). A flag overrides a variable, \
          and a variable overrides the file. `--print-config` prints the effective value of every \
          setting and its source.\n\n\
-         Durations have a unit (`250ms`, `6s`, `1h`), and so do sizes (`64KiB`, `2GiB`). Repeatable \
-         settings are arrays in the file and separated by commas in the environment.\n",
+         Durations have a unit (`250ms`, `6s`, `1h`), and so do sizes (`64KiB`, `2GiB`). A size \
+         whose value is `MEMORY` may also be a share of `memory-limit` (`25%`, `25% up to 1GiB`). \
+         Without that setting, the shares are those of the control group's limit (version 1 or 2), else \
+         of the machine's RAM. Repeatable settings are arrays in the file and separated by commas in the environment.\n",
     );
     append_settings!(page, "headwater serve", origin::config::SETTINGS);
     append_settings!(page, "headwater edge", edge::config::SETTINGS);

@@ -82,7 +82,7 @@ impl EdgeSettings {
             health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
             body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
             listen: layers.list("listen"),
-            memory_bytes: layers.with("memory", parse_memory)?.unwrap_or(0),
+            memory_bytes: read_memory(layers)?,
             disk: match layers.path("disk-dir") {
                 Some(folder) => Some((folder, layers.with("disk", parse_disk)?.unwrap_or(0))),
                 None => None,
@@ -186,11 +186,15 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     Ok(f64::from(percent) / 100.0)
 }
 
-fn parse_memory(text: &str) -> Result<u64, String> {
-    match bytes(text)? {
+/// A share of a small memory limit is raised to the lower limit.
+fn read_memory(layers: &SettingLayers) -> Result<u64, UsageError> {
+    let bytes = layers.memory_bytes("memory")?.unwrap_or(0);
+    let check = |text: &str| match bytes {
         enough if enough >= MEMORY_BYTES_MIN => Ok(enough),
+        _ if text.contains('%') => Ok(MEMORY_BYTES_MIN),
         _ => Err("must be at least 16MiB".into()),
-    }
+    };
+    Ok(layers.with("memory", check)?.unwrap_or(bytes))
 }
 
 /// Lower limit on `disk`: the largest object of the memory tier must fit.

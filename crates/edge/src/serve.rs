@@ -78,7 +78,7 @@ pub fn start_edge(
     }
     let settings = read()?;
     let workers = match settings.common.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => net::resources::default_workers(),
         given => given,
     };
     let metrics = Metrics::default();

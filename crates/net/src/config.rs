@@ -10,11 +10,12 @@ mod masked;
 mod setting;
 mod units;
 
+pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat};
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
-pub use units::{bytes, count, duration};
+pub use units::{bytes, count, duration, memory_bytes};
 
 use std::fmt;
 

@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod network;
 pub mod range;
 pub mod record;
+pub mod resources;
 mod send_memory;
 pub mod server;
 pub mod token;

@@ -18,8 +18,6 @@ use http::StatusCode;
 use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 
-pub(crate) mod default_limit;
-
 /// Frame length of responses in flight while the budget, or the connection's share of it, is used
 /// up.
 pub(crate) const SMALL_FRAME_BYTES: u64 = 4 << 10;

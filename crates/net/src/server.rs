@@ -21,8 +21,10 @@ use self::request_rates::RequestRates;
 pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
+use crate::config::{SEND_MEMORY, memory_bytes};
 use crate::metrics::Metrics;
-use crate::send_memory::{SendMemory, default_limit};
+use crate::resources::{self, MemoryLimit};
+use crate::send_memory::SendMemory;
 use crate::{Body, Conn, TrustedNetworks};
 
 mod bind;
@@ -60,7 +62,8 @@ pub struct ListenOptions {
     pub trust: TrustedNetworks,
     /// Clients with a shorter first round trip are sent to without pacing; zero paces all clients.
     pub near_rtt: Duration,
-    /// Worker threads, each with a runtime and listeners of its own; 0 starts one per core.
+    /// Worker threads, each with a runtime and listeners of its own; 0 starts
+    /// [`resources::default_workers`].
     pub workers: usize,
     /// The most copied response bytes that may wait to be sent. `None` means 25 % of the memory
     /// limit, at most 1 GiB.
@@ -99,12 +102,16 @@ impl std::fmt::Debug for ServerState {
     }
 }
 
+fn default_send_memory_bytes() -> u64 {
+    memory_bytes(SEND_MEMORY, MemoryLimit::detect().bytes()).unwrap_or(u64::MAX)
+}
+
 impl Server {
     /// Resolves and binds all addresses. Clients can connect from then on; they are served when
     /// [`Server::run`] is called.
     pub fn bind(listen: ListenOptions) -> io::Result<Server> {
         let workers = match listen.workers {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => resources::default_workers(),
             given => given,
         };
         let tls = listen
@@ -124,7 +131,7 @@ impl Server {
             send_memory: SendMemory::new(
                 listen
                     .send_memory_bytes
-                    .unwrap_or_else(default_limit::default_limit_bytes),
+                    .unwrap_or_else(default_send_memory_bytes),
                 &listen.metrics,
             ),
             low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),

@@ -77,8 +77,8 @@ const OWN: &[Setting] = &[
     .as_list(),
     Setting::new(
         "memory",
-        "BYTES",
-        "1GiB",
+        "MEMORY",
+        "50% up to 1GiB",
         "Memory limit of the cache; larger objects than 1/32 of it are cached in blocks",
     ),
     Setting::new(

@@ -16,12 +16,25 @@ fn settings(words: &[&str]) -> Result<EdgeSettings, UsageError> {
 
 #[test]
 fn an_origin_is_the_only_required_setting() {
-    let is = settings(&["--origin", "http://o:1"]).unwrap();
+    let is = settings(&["--origin", "http://o:1", "--memory-limit", "8GiB"]).unwrap();
     assert_eq!(is.policy, FreshnessPolicy::default());
     assert_eq!(is.treatment.limits, upstream::UpstreamLimits::default());
     assert_eq!(is.pools[""].origins, ["http://o:1"]);
     assert_eq!(is.memory_bytes, 1 << 30);
     assert!(!is.client_host);
+}
+
+#[test]
+fn the_cache_takes_a_share_of_the_memory_limit() {
+    let memory_bytes = |words: &[&str]| {
+        let all = [&["--origin", "http://o:1"], words].concat();
+        settings(&all).unwrap().memory_bytes
+    };
+    assert_eq!(memory_bytes(&["--memory-limit", "1GiB"]), 512 << 20);
+    let quarter = ["--memory-limit", "1GiB", "--memory", "25%"];
+    assert_eq!(memory_bytes(&quarter), 256 << 20);
+    // The smallest cache that works.
+    assert_eq!(memory_bytes(&["--memory-limit", "1MiB"]), 16 << 20);
 }
 
 #[test]

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Setting, SettingLayers, UsageError, units};
+use crate::resources::MemoryLimit;
 use crate::server::TlsIdentity;
 use crate::{Cidr, Limits, MinRate, TrustedNetworks};
+
+/// Default of `send-memory`.
+pub(crate) const SEND_MEMORY: &str = "25% up to 1GiB";
 
 /// The settings of every server, except its addresses.
 pub const COMMON: &[Setting] = &[
@@ -14,7 +18,7 @@ pub const COMMON: &[Setting] = &[
         "workers",
         "N",
         "0",
-        "Worker threads, each with its own listeners; 0 starts one per core",
+        "Worker threads; 0 starts one per usable processor (affinity, CPU quota)",
     ),
     Setting::new(
         "tls-cert",
@@ -90,11 +94,16 @@ pub const COMMON: &[Setting] = &[
         "Time after which a client that reads nothing of its response is cut",
     ),
     Setting::new(
-        "send-memory",
-        "SIZE",
+        "memory-limit",
+        "MEMORY",
         "",
-        "Buffer limit of TLS and HTTP/2 responses; beyond it, 503 \
-         [default: 25 % of memory, at most 1GiB]",
+        "Memory for this process [default: the control group's limit, else the RAM]",
+    ),
+    Setting::new(
+        "send-memory",
+        "MEMORY",
+        SEND_MEMORY,
+        "Buffer limit of TLS and HTTP/2 responses; beyond it, 503",
     ),
     Setting::new(
         "min-rate",
@@ -173,7 +182,7 @@ const NEAR_RTT: Duration = Duration::from_millis(1);
 /// The parsed values of [`COMMON`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommonSettings {
-    /// Worker threads; 0 starts one per core.
+    /// Worker threads; 0 starts [`crate::resources::default_workers`].
     pub workers: usize,
     /// Certificate chain and private key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -189,6 +198,8 @@ pub struct CommonSettings {
     pub trust: TrustedNetworks,
     /// Clients with a shorter round trip are not paced.
     pub near_rtt: Duration,
+    /// The memory that an operator allows, if set; otherwise the machine decides.
+    pub memory_limit_bytes: Option<u64>,
     /// The most copied response bytes that may wait to be sent; for `None` see
     /// [`crate::ListenOptions`].
     pub send_memory_bytes: Option<u64>,
@@ -232,8 +243,15 @@ impl CommonSettings {
             near_rtt: layers
                 .with("near-rtt", units::duration)?
                 .unwrap_or(NEAR_RTT),
-            send_memory_bytes: layers.with("send-memory", units::bytes)?,
+            memory_limit_bytes: layers.memory_limit_bytes()?,
+            send_memory_bytes: layers.memory_bytes("send-memory")?,
         })
+    }
+
+    /// Returns the memory that this process may use.
+    pub fn memory_limit(&self) -> MemoryLimit {
+        let set = self.memory_limit_bytes.map(MemoryLimit::of_process);
+        set.unwrap_or_else(MemoryLimit::detect)
     }
 
     /// Reads the certificate and its key, if they are configured.

@@ -1,7 +1,8 @@
 //! The values of settings and their sources: flags take precedence over the environment, then the
 //! file, then defaults.
 
-use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets};
+use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets, memory_bytes};
+use crate::resources::MemoryLimit;
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -152,6 +153,26 @@ impl SettingLayers {
         };
         parse(text).map(Some).map_err(wrong)
     }
+
+    /// Parses a size of memory, which may be a percentage of the memory limit, if it is set.
+    ///
+    /// # Errors
+    /// [`UsageError`] as [`SettingLayers::with`].
+    pub fn memory_bytes(&self, name: &str) -> Result<Option<u64>, UsageError> {
+        let limit_bytes = self.memory_limit_bytes()?;
+        let limit_bytes = limit_bytes.unwrap_or_else(|| MemoryLimit::detect().bytes());
+        self.with(name, |text| memory_bytes(text, limit_bytes))
+    }
+
+    /// Parses the setting `memory-limit`, if it is set. A percentage is one of the detected limit.
+    pub(super) fn memory_limit_bytes(&self) -> Result<Option<u64>, UsageError> {
+        self.with("memory-limit", |text| {
+            match memory_bytes(text, MemoryLimit::detect().bytes())? {
+                0 => Err("must be more than 0B".to_owned()),
+                bytes => Ok(bytes),
+            }
+        })
+    }
 }
 
 /// Prints all settings as a TOML file, with the source of each value in a comment. Secrets in URLs
@@ -172,7 +193,13 @@ impl fmt::Display for SettingLayers {
             } else {
                 values.next_back().unwrap_or_else(|| "".into())
             };
-            writeln!(f, "{} = {value}  # {}", setting.name, set.by)?;
+            write!(f, "{} = {value}  # {}", setting.name, set.by)?;
+            if value.as_str().is_some_and(|text| text.contains('%'))
+                && let Ok(Some(bytes)) = self.memory_bytes(setting.name)
+            {
+                write!(f, "; here {} MiB", bytes >> 20)?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

@@ -52,6 +52,27 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(*scale).ok_or_else(wrong)
 }
 
+/// Parses a size of memory: bytes, as [`bytes`] does, or `25%` of `limit_bytes`, or `25% up to 1GiB`.
+///
+/// # Errors
+/// A message with the expected form.
+pub fn memory_bytes(text: &str, limit_bytes: u64) -> Result<u64, String> {
+    let Some((percent, most)) = text.split_once('%') else {
+        return bytes(text);
+    };
+    let wrong = || "expected a size such as 512MiB, or 1% to 100% of the memory limit".to_owned();
+    let percent: Option<u128> = percent.parse().ok().filter(|p| (1..=100).contains(p));
+    let share = u128::from(limit_bytes) * percent.ok_or_else(wrong)? / 100;
+    let share = u64::try_from(share).map_err(|_| wrong())?;
+    match most {
+        "" => Ok(share),
+        most => {
+            let most = most.strip_prefix(" up to ").ok_or_else(wrong)?;
+            Ok(share.min(bytes(most)?))
+        }
+    }
+}
+
 /// Parses a whole number.
 ///
 /// # Errors
@@ -97,6 +118,33 @@ mod tests {
         }
         for wrong in ["512", "1.5GiB", "MiB", "-1B", "99999999999TiB", "1mib"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_size_of_memory_may_be_a_share_of_the_limit() {
+        let cases = [
+            ("25%", 1000, 250),
+            ("100%", u64::MAX, u64::MAX),
+            ("50% up to 100B", 1000, 100),
+            ("50% up to 1GiB", 1000, 500),
+            ("2KiB", 1000, 2048),
+        ];
+        for (text, limit, n) in cases {
+            assert_eq!(memory_bytes(text, limit), Ok(n), "{text}");
+        }
+        for wrong in [
+            "0%",
+            "101%",
+            "%",
+            "25 %",
+            "25%1GiB",
+            "25% up to",
+            "1.5%",
+            "-1%",
+            "25",
+        ] {
+            assert!(memory_bytes(wrong, 1000).is_err(), "{wrong}");
         }
     }
 }

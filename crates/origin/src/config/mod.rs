@@ -83,11 +83,11 @@ impl ServeSettings {
             dash_segment_ms: layers
                 .with("dash-segment", parse_segment_ms)?
                 .unwrap_or(segment),
-            index_memory_bytes: layers.with("index-memory", bytes)?.unwrap_or(0),
+            index_memory_bytes: layers.memory_bytes("index-memory")?.unwrap_or(0),
             index_cache: parse_index_cache(layers)?,
             index_disk_bytes: layers.with("index-disk", bytes)?.unwrap_or(0),
             media_from: parse_media_from(layers)?,
-            segment_memory_bytes: layers.with("segment-memory", bytes)?.unwrap_or(0),
+            segment_memory_bytes: layers.memory_bytes("segment-memory")?.unwrap_or(0),
             recheck: layers.with("recheck", duration)?,
             storage: storage::read_storage_options(layers)?,
             read_ahead: layers

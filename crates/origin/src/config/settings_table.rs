@@ -45,8 +45,8 @@ const OWN: &[Setting] = &[
     ),
     Setting::new(
         "index-memory",
-        "BYTES",
-        "512MiB",
+        "MEMORY",
+        "20% up to 512MiB",
         "Memory limit of indexes and manifests; a two-hour film takes about 5 MiB",
     ),
     Setting::new(
@@ -76,8 +76,8 @@ const OWN: &[Setting] = &[
     .as_list(),
     Setting::new(
         "segment-memory",
-        "BYTES",
-        "128MiB",
+        "MEMORY",
+        "10% up to 128MiB",
         "Memory limit of the segment cache",
     ),
     Setting::new(

@@ -62,14 +62,14 @@ pub const STORAGE: &[Setting] = &[
     ),
     Setting::new(
         "storage-memory",
-        "BYTES",
-        "256MiB",
+        "MEMORY",
+        "10% up to 256MiB",
         "Memory limit of the cache for ranges of remote films; 0B disables it",
     ),
     Setting::new(
         "storage-unsent",
-        "BYTES",
-        "256MiB",
+        "MEMORY",
+        "10% up to 256MiB",
         "Memory limit for fetched bytes that are not sent yet; beyond it, fetching \
          waits for clients",
     ),
@@ -119,6 +119,7 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
     let default = Options::default();
     let time = |name, default: Duration| Ok(layers.with(name, duration)?.unwrap_or(default));
     let size = |name, default: u64| Ok(layers.with(name, bytes)?.unwrap_or(default));
+    let memory = |name, default: u64| Ok(layers.memory_bytes(name)?.unwrap_or(default));
     let number = |name, default: usize| Ok(layers.with(name, count)?.unwrap_or(default));
     let timeouts = StorageTimeouts::default();
     let percent = layers.with("storage-hedge-percent", parse_percent)?;
@@ -142,8 +143,8 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
         via: parse_each(layers, "storage-via", parse_route)?,
         endpoints: parse_each(layers, "storage-endpoint", parse_endpoint)?,
         settings: parse_each(layers, "storage-option", parse_option)?,
-        memory_bytes: size("storage-memory", default.memory_bytes)?,
-        unsent_bytes: size("storage-unsent", default.unsent_bytes)?,
+        memory_bytes: memory("storage-memory", default.memory_bytes)?,
+        unsent_bytes: memory("storage-unsent", default.unsent_bytes)?,
         waste_bytes: size("storage-waste", default.waste_bytes)?,
         retries: number("storage-retries", 2)?.min(10) as u32,
         hedge_share: percent.unwrap_or(default.hedge_share),

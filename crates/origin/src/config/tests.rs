@@ -30,6 +30,7 @@ fn flags_override_variables_override_the_file() {
     let env = [
         ("HEADWATER_SEGMENT", "4s"),
         ("HEADWATER_WORKERS", "4"),
+        ("HEADWATER_MEMORY_LIMIT", "8GiB"),
         ("HEADWATER_CONFIG", "f"),
     ];
     let is = settings(&["--segment", "5s", "films"], &env, file);
@@ -49,6 +50,20 @@ fn defaults_apply_without_settings() {
     assert_eq!(is.listen, ["127.0.0.1:8080"]);
     assert_eq!(is.common.limits, net::Limits::default());
     assert_eq!((is.source, is.common.records), (None, None));
+}
+
+#[test]
+fn sizes_of_memory_follow_the_memory_limit() {
+    let is = settings(&["--memory-limit", "1GiB"], &[], "");
+    assert_eq!(is.index_memory_bytes, (1 << 30) / 5);
+    assert_eq!(is.segment_memory_bytes, (1 << 30) / 10);
+    assert_eq!(is.storage.memory_bytes, (1 << 30) / 10);
+    assert_eq!(is.common.send_memory_bytes, Some(256 << 20));
+    assert_eq!(is.common.memory_limit().bytes(), 1 << 30);
+    let file = "memory-limit = '1GiB'\nstorage-memory = '50%'\nsend-memory = '5MiB'";
+    let is = settings(&["--config", "f"], &[], file);
+    assert_eq!(is.storage.memory_bytes, 512 << 20);
+    assert_eq!(is.common.send_memory_bytes, Some(5 << 20));
 }
 
 #[test]
@@ -131,13 +146,14 @@ fn errors_name_the_setting_and_a_remedy() {
 #[test]
 fn the_printed_settings_are_a_file_that_sets_the_same() {
     let flags = ["--segment", "4s", "--listen", "a:1", "--listen", "b:2"];
+    let flags = [&flags[..], &["--memory-limit", "8GiB"]].concat();
     let printed = layers(&flags, &[], "").unwrap().to_string();
     assert!(
         printed.contains("segment = \"4s\"  # --segment\n"),
         "{printed}"
     );
     assert!(
-        printed.contains("index-memory = \"512MiB\"  # default\n"),
+        printed.contains("index-memory = \"20% up to 512MiB\"  # default; here 512 MiB\n"),
         "{printed}"
     );
     assert!(printed.contains("# records is not set\n"), "{printed}");

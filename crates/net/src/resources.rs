@@ -1,0 +1,95 @@
+//! The memory and processors that this process may use.
+//!
+//! Inside a container, the machine's totals mislead: the control group decides. Both versions of
+//! control groups are read, with the groups above the process's own, because each may set a limit.
+
+use std::path::PathBuf;
+
+use self::control_group::ControlGroups;
+use self::memory_group::MemoryGroup;
+
+mod control_group;
+mod memory_group;
+
+/// The memory that this process may use, and the means to measure its use.
+#[derive(Debug, Clone)]
+pub struct MemoryLimit {
+    bytes: u64,
+    /// The groups whose limit is below the machine's RAM; empty if the process is measured.
+    groups: Vec<MemoryGroup>,
+}
+
+impl MemoryLimit {
+    /// Returns the limit of the control group, or the machine's RAM if no group has a lower one.
+    pub fn detect() -> MemoryLimit {
+        MemoryLimit::from_groups(&ControlGroups::of_this_process(), ram_bytes())
+    }
+
+    /// A limit that an operator has set. The process's own memory is compared with it.
+    pub fn of_process(bytes: u64) -> MemoryLimit {
+        let groups = Vec::new();
+        MemoryLimit { bytes, groups }
+    }
+
+    fn from_groups(groups: &ControlGroups, ram_bytes: u64) -> MemoryLimit {
+        let mut groups = MemoryGroup::find_limited(groups);
+        groups.retain(|group| group.limit_bytes < ram_bytes);
+        let least = groups.iter().map(|group| group.limit_bytes).min();
+        MemoryLimit {
+            bytes: least.unwrap_or(ram_bytes),
+            groups,
+        }
+    }
+
+    /// Returns the limit in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the memory in use, in bytes, scaled to [`MemoryLimit::bytes`].
+    ///
+    /// Of nested groups, the one that is closest to its limit counts. Returns `None` if the system
+    /// does not report the use.
+    pub(crate) fn used_bytes(&self) -> Option<u64> {
+        if self.groups.is_empty() {
+            return process_bytes();
+        }
+        let scaled = self.groups.iter().filter_map(|group| {
+            let used = u128::from(group.used_bytes()?) * u128::from(self.bytes);
+            u64::try_from(used / u128::from(group.limit_bytes.max(1))).ok()
+        });
+        scaled.max()
+    }
+}
+
+/// Returns the number of workers for this machine: one per processor that the affinity mask and the
+/// quota of the control group allow. A started processor of the quota counts as one.
+pub fn default_workers() -> usize {
+    let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    worker_count(allowed, ControlGroups::of_this_process().cpu_quota())
+}
+
+fn worker_count(allowed: usize, quota: Option<f64>) -> usize {
+    // The cast saturates.
+    let quota = quota.map_or(usize::MAX, |quota| quota.ceil() as usize);
+    allowed.min(quota).max(1)
+}
+
+fn ram_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(info.mem_unit.into())
+}
+
+/// Returns the memory that only this process uses. Mapped files are not counted: the kernel drops
+/// their pages when memory is short.
+fn process_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string(PathBuf::from("/proc/self/status")).ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    };
+    Some((kib("RssAnon:")? + kib("RssShmem:")?) << 10)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! A control group with a memory limit.
+
+use std::path::{Path, PathBuf};
+
+use super::control_group::{ControlGroups, GroupVersion};
+
+/// A control group that limits memory.
+#[derive(Debug, Clone)]
+pub(super) struct MemoryGroup {
+    folder: PathBuf,
+    version: GroupVersion,
+    pub(super) limit_bytes: u64,
+}
+
+impl MemoryGroup {
+    /// Returns the groups of a process that have a limit.
+    pub(super) fn find_limited(groups: &ControlGroups) -> Vec<MemoryGroup> {
+        let folders = groups.folders("memory").into_iter();
+        let limited = folders.filter_map(|(version, folder)| {
+            let file = match version {
+                GroupVersion::V2 => "memory.max",
+                GroupVersion::V1 => "memory.limit_in_bytes",
+            };
+            let limit_bytes = read_number(&folder.join(file))?;
+            Some(MemoryGroup {
+                folder,
+                version,
+                limit_bytes,
+            })
+        });
+        limited.collect()
+    }
+
+    /// Returns the memory in use, without the pages of files.
+    ///
+    /// The kernel drops those pages before the limit is reached, in both lists: films that are sent
+    /// often are on the active list, and would otherwise look like an overload.
+    pub(super) fn used_bytes(&self) -> Option<u64> {
+        let (current, prefix) = match self.version {
+            GroupVersion::V2 => ("memory.current", ""),
+            GroupVersion::V1 => ("memory.usage_in_bytes", "total_"),
+        };
+        let current = read_number(&self.folder.join(current))?;
+        let stat = std::fs::read_to_string(self.folder.join("memory.stat")).ok()?;
+        let bytes = |name: &str| -> u64 {
+            let value = stat.lines().find_map(|line| {
+                let name_and_value = line.strip_prefix(prefix)?;
+                name_and_value.strip_prefix(name)?.strip_prefix(' ')
+            });
+            value.and_then(|value| value.parse().ok()).unwrap_or(0)
+        };
+        let files = bytes("inactive_file").saturating_add(bytes("active_file"));
+        Some(current.saturating_sub(files))
+    }
+}
+
+/// Returns `None` for `max` and for a missing file.
+fn read_number(file: &Path) -> Option<u64> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
