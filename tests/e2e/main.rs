@@ -21,6 +21,7 @@ mod edge_crash;
 mod edge_proxy;
 mod index_command;
 mod load_players;
+mod overload;
 mod remote_index;
 
 // Support.

@@ -60,7 +60,8 @@ impl HeadwaterServer {
         HeadwaterServer::spawn(command, "serve", args)
     }
 
-    fn spawn(mut command: Command, program: &str, args: &[&str]) -> HeadwaterServer {
+    /// Starts a command that runs a program of `headwater` with the arguments appended to it.
+    pub fn spawn(mut command: Command, program: &str, args: &[&str]) -> HeadwaterServer {
         let mut child = command
             .args([program, "--listen", "127.0.0.1:0"])
             .args(args)

@@ -158,6 +158,15 @@ impl DiskCache {
     }
 }
 
+/// Returns whether an entry holds a body in memory.
+fn has_body(entry: &CacheEntry) -> bool {
+    match entry {
+        CacheEntry::Object(object) => object.blocks.is_none(),
+        CacheEntry::Block(_) => true,
+        CacheEntry::Variants(_) | CacheEntry::Unshareable { .. } => false,
+    }
+}
+
 fn write_if_absent(tier: &DiskTier, key: &CacheKey, entry: &CacheEntry) {
     if !tier.has(key.as_str())
         && let Some(shelving) = to_shelving(key, entry)
@@ -228,9 +237,14 @@ impl Edge {
     }
 
     /// Inserts an entry into memory, and removes the replaced one from disk.
+    ///
+    /// While memory is short, only entries without a body are inserted, and bodies that replace
+    /// others.
     pub(crate) fn insert_entry(&self, key: CacheKey, entry: CacheEntry) {
         self.disk.remove_entry(key.as_str());
-        self.memory.insert(key, entry);
+        if self.overload.may_cache() || !has_body(&entry) || self.memory.get(&key).is_some() {
+            self.memory.insert(key, entry);
+        }
     }
 
     /// Removes an entry from memory and disk.
@@ -251,7 +265,9 @@ impl Edge {
             return;
         }
         let key = key();
-        self.move_to_arena(&key, object);
+        if self.overload.may_cache() {
+            self.move_to_arena(&key, object);
+        }
         self.disk
             .write_entry(&key, &CacheEntry::Object(object.clone()));
         if !object.vary.is_empty()

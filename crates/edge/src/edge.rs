@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Response, StatusCode};
-use net::{Body, Error, Shutdown};
+use net::{Body, Error, OverloadManager, Shutdown};
 use store::Arena;
 use store::cache::{FetchTable, MemoryCache};
 
@@ -32,6 +32,7 @@ pub(crate) struct Edge {
     pub(crate) telemetry: Arc<RequestTelemetry>,
     pub(crate) rules: RuleApplier,
     pub(crate) shutdown: Shutdown,
+    pub(crate) overload: OverloadManager,
     /// Name of this process in `CDN-Loop`.
     pub(crate) loop_token: HeaderValue,
 }

@@ -88,6 +88,7 @@ impl Edge {
             telemetry: self.telemetry.clone(),
             rules: self.rules.with_rules(settings.rules.clone()),
             shutdown: self.shutdown.clone(),
+            overload: self.overload.clone(),
             loop_token: self.loop_token.clone(),
             settings,
         })

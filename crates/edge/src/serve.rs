@@ -12,7 +12,10 @@ use net::config::{SettingLayers, SettingSources, UsageError};
 use net::lifecycle::MAIN;
 use net::metrics::Metrics;
 use net::record::Recorder;
-use net::{Limits, ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
+use net::{
+    Limits, ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server,
+    Shutdown,
+};
 use store::cache::FetchTable;
 
 use crate::Edge;
@@ -82,6 +85,8 @@ pub fn start_edge(
         given => given,
     };
     let metrics = Metrics::default();
+    let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
+        .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
         tls: settings
@@ -93,6 +98,12 @@ pub fn start_edge(
         near_rtt: settings.common.near_rtt,
         send_memory_bytes: settings.common.send_memory_bytes,
         workers,
+        overload: overload.clone(),
+        // The admin port serves these paths if there is one.
+        essential_paths: match settings.admin {
+            Some(_) => &[],
+            None => &["/healthz", "/readyz", "/metrics"],
+        },
         metrics: metrics.clone(),
         ..ListenOptions::default()
     };
@@ -100,7 +111,7 @@ pub fn start_edge(
     let admin = bind_admin_port(&settings)?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.follow_tls(&settings.common, server.certificates())?;
-    let edge = build_edge(settings, workers, &metrics, &shutdown)?;
+    let edge = build_edge(settings, workers, &metrics, &shutdown, overload)?;
     running.close_on_exit(edge.telemetry.recorder());
     let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
     if let Some((port, token)) = admin {
@@ -190,6 +201,7 @@ fn build_edge(
     workers: usize,
     metrics: &Metrics,
     shutdown: &Shutdown,
+    overload: OverloadManager,
 ) -> Result<Edge, ProgramError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
@@ -201,6 +213,12 @@ fn build_edge(
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     let (memory, disk) = disk::open_tiers(&settings, metrics)?;
+    let shrinking = Arc::downgrade(&memory);
+    overload.on_measurement(move |level| match (level, shrinking.upgrade()) {
+        (OverloadLevel::Normal, Some(memory)) => memory.restore_capacity(),
+        (_, Some(memory)) => memory.shrink(),
+        (_, None) => {}
+    });
     Ok(Edge {
         memory,
         disk,
@@ -211,6 +229,7 @@ fn build_edge(
         rules: RuleApplier::new(&settings, metrics, recorder.clone()),
         telemetry: Arc::new(RequestTelemetry::new(metrics.clone(), recorder)),
         shutdown: shutdown.clone(),
+        overload,
         loop_token: HeaderValue::try_from(instance)
             .map_err(|e| ProgramError::cannot("instance name")(io::Error::other(e)))?,
         settings,

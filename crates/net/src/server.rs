@@ -25,7 +25,7 @@ use crate::config::{SEND_MEMORY, memory_bytes};
 use crate::metrics::Metrics;
 use crate::resources::{self, MemoryLimit};
 use crate::send_memory::SendMemory;
-use crate::{Body, Conn, TrustedNetworks};
+use crate::{Body, Conn, OverloadManager, TrustedNetworks};
 
 mod bind;
 mod connection_limits;
@@ -68,6 +68,10 @@ pub struct ListenOptions {
     /// The most copied response bytes that may wait to be sent. `None` means 25 % of the memory
     /// limit, at most 1 GiB.
     pub send_memory_bytes: Option<u64>,
+    /// Refuses requests while the process is short of memory.
+    pub overload: OverloadManager,
+    /// Paths that are served even then: probes and metrics.
+    pub essential_paths: &'static [&'static str],
     /// The registry of the server's metrics.
     pub metrics: Metrics,
 }
@@ -89,6 +93,8 @@ struct ServerState {
     connection_limits: ConnectionLimits,
     request_rates: RequestRates,
     low_rtt: Option<LowRttDetector>,
+    overload: OverloadManager,
+    essential_paths: &'static [&'static str],
     send_memory: SendMemory,
     /// One registry per worker.
     registries: Vec<ConnectionRegistry>,
@@ -128,6 +134,8 @@ impl Server {
             tls,
             connection_limits,
             request_rates,
+            overload: listen.overload,
+            essential_paths: listen.essential_paths,
             send_memory: SendMemory::new(
                 listen
                     .send_memory_bytes

@@ -18,10 +18,13 @@ use clap::ArgMatches;
 use net::lifecycle::MAIN;
 use net::metrics::Metrics;
 use net::record::Recorder;
-use net::{ListenOptions, ProgramError, RunningProgram, Server, Shutdown};
+use net::{
+    ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
+};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
 
@@ -75,6 +78,8 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         ))?),
     };
     let metrics = Metrics::default();
+    let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
+        .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let recorder = open_recorder(settings, &metrics)?;
     let place = demo.as_ref().map(|demo| demo.path().display().to_string());
     let place = settings.source.clone().or(place).unwrap_or_default();
@@ -86,6 +91,10 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         })),
         ..settings.storage.clone()
     };
+    let suspended = options.is_caching_suspended.clone();
+    overload.on_measurement(move |level| {
+        suspended.store(level != OverloadLevel::Normal, Ordering::Relaxed);
+    });
     let open = |place: &str, options| {
         let store = Store::new(place, options).map(Arc::new);
         store.map_err(|why| ProgramError::cannot("cannot open the library")(io::Error::other(why)))
@@ -102,7 +111,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let mut running = RunningProgram::new(shutdown.clone());
     running.close_on_exit(recorder.as_ref());
     let origin = Arc::new(build_request_handler(
-        settings, stores, &metrics, recorder, &shutdown,
+        settings, stores, &metrics, recorder, &shutdown, &overload,
     )?);
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
@@ -115,6 +124,8 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         near_rtt: settings.common.near_rtt,
         send_memory_bytes: settings.common.send_memory_bytes,
         workers: settings.common.workers,
+        overload,
+        essential_paths: &["/healthz", "/readyz", "/metrics"],
         metrics,
         ..ListenOptions::default()
     };
@@ -135,6 +146,7 @@ fn build_request_handler(
     metrics: &Metrics,
     recorder: Option<Recorder>,
     shutdown: &Shutdown,
+    overload: &OverloadManager,
 ) -> Result<RequestHandler, ProgramError> {
     let store = stores.library().clone();
     let suits = if store.is_remote() {
@@ -163,11 +175,17 @@ fn build_request_handler(
         catalog_bytes,
     );
     let catalog = Arc::new(catalog.with_read_ahead(settings.read_ahead));
+    // A cached segment belongs to a cached title.
+    let segment_bytes = catalog_bytes.map_or(0, |_| settings.segment_memory_bytes);
+    let segment_cache = Arc::new(SegmentCache::new(segment_bytes, overload.clone()));
+    let shrinking = Arc::downgrade(&segment_cache);
+    overload.on_measurement(move |level| {
+        if let Some(cache) = shrinking.upgrade() {
+            cache.adapt_capacity(level);
+        }
+    });
     Ok(RequestHandler {
-        // A cached segment belongs to a cached title.
-        segment_cache: Arc::new(SegmentCache::new(
-            catalog_bytes.map_or(0, |_| settings.segment_memory_bytes),
-        )),
+        segment_cache,
         manifest_cache: ManifestCache::new(catalog_bytes.is_some()),
         static_files: Arc::new(StaticFiles::new(store, recheck)),
         library_list: LibraryList::new(catalog.clone()),

@@ -118,18 +118,31 @@ where
         let send_buffer_bytes = self.common.limits.connection_send_buffer_bytes;
         shared.start_copying(&self.common.send_memory, send_buffer_bytes);
         let answer = |request: Request<_>| {
-            let answer = self.handle_request(request.map(Incoming::from), shared);
-            async move { answer.await.map(merge_fields) }
+            let ServerState { overload, .. } = &*self.common;
+            let refused = overload.refuses_stream(&request, self.common.essential_paths);
+            let answer =
+                (!refused).then(|| self.handle_request(request.map(Incoming::from), shared));
+            async move {
+                match answer {
+                    Some(answer) => answer.await.map(merge_fields).map_err(|never| match never {}),
+                    // `hyper` resets the stream with the reason that it finds in the error.
+                    None => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
+                }
+            }
         };
         let service = service_fn(answer);
         let io = TokioIo::new(FramingMonitor::new(io, Arc::clone(shared)));
         let mut connection = pin!(self.protocol.serve_connection(io, service));
         let mut is_closing = false;
         std::future::poll_fn(|cx| {
-            if shared.poll_closing(cx.waker()) && !is_closing {
-                is_closing = true;
-                connection.as_mut().graceful_shutdown();
+            let closing = shared.poll_closing(cx.waker());
+            // Polls before the first request is known: until then, `hyper` would drop its bytes.
+            let polled = connection.as_mut().poll(cx);
+            if polled.is_ready() || !closing || is_closing {
+                return polled;
             }
+            is_closing = true;
+            connection.as_mut().graceful_shutdown();
             connection.as_mut().poll(cx)
         })
         .await
@@ -186,6 +199,10 @@ where
         client: IpAddr,
         chunked: bool,
     ) -> Option<Error> {
+        let ServerState { overload, .. } = &*self.common;
+        if let Some(error) = overload.find_refusal(request, self.common.essential_paths) {
+            return Some(error);
+        }
         // A trusted proxy's own address represents many clients.
         if !self.common.trust.is_forwarder(client)
             && let Some(error) = self.common.request_rates.find_excess(client)

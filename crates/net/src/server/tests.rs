@@ -5,5 +5,6 @@ mod http1;
 mod http1_fast_path;
 mod http2;
 mod limits;
+mod overload;
 mod relayed;
 mod support;

@@ -18,6 +18,7 @@ pub trait MemoryWeight {
 /// The cache. Values should be cheap to clone: `Arc`s.
 pub struct MemoryCache<K, V> {
     cache: Cache<K, V, EntryWeigher, DefaultHashBuilder, EvictionHook<K, V>>,
+    bytes_max: u64,
     object_bytes_max: u64,
 }
 
@@ -76,6 +77,7 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
             EvictionHook(leaving),
         );
         MemoryCache {
+            bytes_max,
             object_bytes_max: cache.shard_capacity() / SHARE,
             cache,
         }
@@ -103,6 +105,19 @@ impl<K: Eq + Hash + Clone + MemoryWeight, V: MemoryWeight + Clone> MemoryCache<K
     /// Removes an object.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
         self.cache.remove(key).map(|(_, value)| value)
+    }
+
+    /// Evicts a sixteenth of the bytes, and stores no more than the rest until
+    /// [`MemoryCache::restore_capacity`].
+    pub fn shrink(&self) {
+        self.cache.set_capacity(self.cache.weight() / 16 * 15);
+    }
+
+    /// Ends the effect of [`MemoryCache::shrink`].
+    pub fn restore_capacity(&self) {
+        if self.cache.capacity() < self.bytes_max {
+            self.cache.set_capacity(self.bytes_max);
+        }
     }
 
     /// Visits all objects and removes those for which `keep` returns false.
@@ -201,5 +216,23 @@ mod tests {
         memory.insert(1, vec![2; most + 1]);
         assert_eq!(memory.get(&1), None);
         assert!(memory.is_empty());
+    }
+
+    #[test]
+    fn a_cache_that_shrinks_evicts_and_stays_small_until_restored() {
+        let memory: MemoryCache<u32, Vec<u8>> = MemoryCache::new(1 << 20, None);
+        let fill = || (0..1000).for_each(|key| memory.insert(key, vec![0; 10_000]));
+        fill();
+        let full = memory.bytes();
+        for _ in 0..10 {
+            memory.shrink();
+        }
+        let small = memory.bytes();
+        assert!(small < full * 6 / 10, "{small} of {full}");
+        fill();
+        assert!(memory.bytes() <= full * 6 / 10, "{}", memory.bytes());
+        memory.restore_capacity();
+        fill();
+        assert!(memory.bytes() > full * 8 / 10, "{}", memory.bytes());
     }
 }

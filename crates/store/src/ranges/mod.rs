@@ -13,11 +13,14 @@ pub(crate) use range_flight::RangeFlight;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ranges of objects with keys `K`; fetching fails with `E`.
 pub(crate) struct RangeCache<K, E> {
     bytes_max: u64,
+    /// While set, nothing is cached.
+    is_suspended: Arc<AtomicBool>,
     /// The memory of all flights, including removed ones that still have readers.
     memory_budget: MemoryBudget,
     inner: Mutex<RangeCacheState<K, E>>,
@@ -47,8 +50,9 @@ pub(crate) struct RangeCover<E> {
 }
 
 impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
-    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count.
-    pub(crate) fn new(bytes_max: u64) -> RangeCache<K, E> {
+    /// Creates a cache of at most `bytes_max` bytes; ranges being received do not count. While `is_suspended`,
+    /// the end of each flight empties it.
+    pub(crate) fn new(bytes_max: u64, is_suspended: Arc<AtomicBool>) -> RangeCache<K, E> {
         let inner = Mutex::new(RangeCacheState {
             objects: HashMap::new(),
             order: BTreeMap::new(),
@@ -57,6 +61,7 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
         });
         RangeCache {
             bytes_max,
+            is_suspended,
             memory_budget: MemoryBudget::default(),
             inner,
         }
@@ -153,7 +158,11 @@ impl<K: Hash + Eq + Clone, E: Clone> RangeCache<K, E> {
                 inner.objects.remove(key);
             }
         }
-        while inner.bytes > self.bytes_max
+        let bytes_max = match self.is_suspended.load(Relaxed) {
+            true => 0,
+            false => self.bytes_max,
+        };
+        while inner.bytes > bytes_max
             && let Some((_, (key, start))) = inner.order.pop_first()
         {
             inner.remove(&key, start);

@@ -4,6 +4,10 @@ use proptest::prelude::*;
 
 type TestCache = RangeCache<&'static str, &'static str>;
 
+fn new_cache(bytes_max: u64) -> TestCache {
+    TestCache::new(bytes_max, Arc::default())
+}
+
 /// Returns byte `n` of every object.
 fn byte_at(n: u64) -> u8 {
     (n * 7 % 251) as u8
@@ -71,7 +75,7 @@ fn read_cover(
 
 #[test]
 fn cached_and_running_ranges_are_not_fetched_again() {
-    let cache = TestCache::new(1000);
+    let cache = new_cache(1000);
     let first = cover_range(&cache, &"film", 100..200);
     assert_eq!(first.missing.len(), 1);
     let second = cover_range(&cache, &"film", 100..200);
@@ -88,7 +92,7 @@ fn cached_and_running_ranges_are_not_fetched_again() {
 
 #[test]
 fn a_failed_range_reports_its_error_and_is_fetched_again() {
-    let cache = TestCache::new(1000);
+    let cache = new_cache(1000);
     let first = cover_range(&cache, &"film", 0..10);
     let follower = cover_range(&cache, &"film", 0..10);
     land_flights(&cache, &first, |flight| {
@@ -103,7 +107,7 @@ fn a_failed_range_reports_its_error_and_is_fetched_again() {
 
 #[test]
 fn the_least_recently_used_range_is_evicted_first() {
-    let cache = TestCache::new(20);
+    let cache = new_cache(20);
     for start in [0, 10] {
         land_flights(
             &cache,
@@ -120,7 +124,7 @@ fn the_least_recently_used_range_is_evicted_first() {
 
 #[test]
 fn without_room_only_concurrent_readers_share_a_fetch() {
-    let cache = TestCache::new(0);
+    let cache = new_cache(0);
     let first = cover_range(&cache, &"film", 0..10);
     let second = cover_range(&cache, &"film", 0..10);
     assert!(second.missing.is_empty());
@@ -132,7 +136,7 @@ fn without_room_only_concurrent_readers_share_a_fetch() {
 
 #[test]
 fn a_removed_object_has_no_cached_ranges() {
-    let cache = TestCache::new(100);
+    let cache = new_cache(100);
     land_flights(&cache, &cover_range(&cache, &"film", 0..10), push_all);
     let late = cover_range(&cache, &"film", 10..20);
     cache.remove_object(&"film");
@@ -147,7 +151,7 @@ proptest! {
         asks in prop::collection::vec((0u64..300, 1u64..80, any::<bool>()), 1..40),
         room in 0u64..400,
     ) {
-        let cache = TestCache::new(room);
+        let cache = new_cache(room);
         for (start, len, fails) in asks {
             let range = start..start + len;
             let cover = cover_range(&cache, &"film", range.clone());
@@ -166,7 +170,7 @@ proptest! {
 
 #[test]
 fn memory_is_counted_until_its_last_reader_is_dropped() {
-    let cache = TestCache::new(100);
+    let cache = new_cache(100);
     let held = || cache.memory_budget().bytes();
     let first = cover_range(&cache, &"film", 0..80);
     assert_eq!(held(), 80);
@@ -187,4 +191,22 @@ fn memory_is_counted_until_its_last_reader_is_dropped() {
     assert_eq!(held(), 50, "a reader still holds it");
     drop(other);
     assert_eq!(held(), 0);
+}
+
+#[test]
+fn a_suspended_cache_drops_its_ranges_and_stores_none() {
+    let is_suspended = Arc::new(AtomicBool::new(false));
+    let cache = TestCache::new(1000, is_suspended.clone());
+    let fetch = |range: Range<u64>| {
+        let cover = cover_range(&cache, &"film", range);
+        land_flights(&cache, &cover, push_all);
+    };
+    fetch(0..100);
+    assert_eq!(cached_bytes(&cache), 100);
+    is_suspended.store(true, Relaxed);
+    fetch(100..200);
+    assert_eq!(cached_bytes(&cache), 0);
+    is_suspended.store(false, Relaxed);
+    fetch(0..100);
+    assert_eq!(cached_bytes(&cache), 100);
 }

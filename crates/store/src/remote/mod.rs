@@ -101,7 +101,7 @@ impl Remote {
         let pool = ConnectionPool::new(options.transport.clone(), connections.clone())?;
         let core = RemoteCore {
             routes: EndpointTable::new(source, &options, &pool)?,
-            cache: RangeCache::new(options.memory_bytes),
+            cache: RangeCache::new(options.memory_bytes, options.is_caching_suspended.clone()),
             meter: Arc::default(),
             connections,
             latency: LatencyHistory::default(),

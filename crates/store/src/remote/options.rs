@@ -3,6 +3,8 @@
 use super::{FetchGuardFactory, RequestObserver};
 use crate::TransportOptions;
 use regex::Regex;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Options of a remote library. Local libraries ignore them.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
     /// Bytes of cached ranges; 0 disables the cache.
     pub memory_bytes: u64,
+    /// While set, no range is cached, and cached ones are dropped.
+    pub is_caching_suspended: Arc<AtomicBool>,
     /// Bytes that are fetched and not yet read, in addition to the cache. Beyond that, ranges are fetched in
     /// small windows while the reader consumes them.
     pub unsent_bytes: u64,
@@ -67,6 +71,7 @@ impl Default for Options {
             endpoints: Vec::new(),
             settings: Vec::new(),
             memory_bytes: 256 << 20,
+            is_caching_suspended: Arc::default(),
             unsent_bytes: 256 << 20,
             // The limit of an unprivileged user at 1 MiB each (`/proc/sys/fs/pipe-user-pages-soft`).
             pipes: 64,

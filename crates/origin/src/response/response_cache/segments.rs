@@ -17,7 +17,7 @@ use crate::segment::memory_body::MemoryBody;
 use crate::send::body_source::BodySource;
 use crate::title::catalog::Catalog;
 use http::Response;
-use net::{Body, Error};
+use net::{Body, Error, OverloadLevel, OverloadManager};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(crate) struct SegmentCache {
     arena: Arc<Arena>,
     /// Bytes of all requested segments.
     requested_bytes: AtomicU64,
+    bytes_max: u64,
+    overload: OverloadManager,
 }
 
 #[derive(Clone)]
@@ -52,8 +54,8 @@ impl Weighter<Box<str>, Arc<CachedSegment>> for SegmentWeigher {
 }
 
 impl SegmentCache {
-    /// Creates a cache of up to `memory_bytes`.
-    pub(crate) fn new(memory_bytes: u64) -> SegmentCache {
+    /// Creates a cache of up to `memory_bytes`. It shrinks while memory is short.
+    pub(crate) fn new(memory_bytes: u64, overload: OverloadManager) -> SegmentCache {
         let options = OptionsBuilder::new()
             .shards(SHARDS)
             .estimated_items_capacity(4096)
@@ -66,6 +68,18 @@ impl SegmentCache {
             entries: Cache::with_options(options, weigher, hash, Default::default()),
             arena: Arc::new(Arena::new(memory_bytes)),
             requested_bytes: AtomicU64::new(0),
+            bytes_max: memory_bytes,
+            overload,
+        }
+    }
+
+    /// Evicts a sixteenth of the bytes while memory is short, and returns to the configured limit
+    /// afterwards.
+    pub(crate) fn adapt_capacity(&self, level: OverloadLevel) {
+        match level {
+            OverloadLevel::Normal if self.entries.capacity() >= self.bytes_max => {}
+            OverloadLevel::Normal => self.entries.set_capacity(self.bytes_max),
+            _ => self.entries.set_capacity(self.entries.weight() / 16 * 15),
         }
     }
 
@@ -93,7 +107,7 @@ impl SegmentCache {
     }
 
     fn insert(&self, path: &str, segment: Arc<CachedSegment>) {
-        if self.fits_in_shard(segment.memory_bytes()) {
+        if self.overload.may_cache() && self.fits_in_shard(segment.memory_bytes()) {
             self.entries.insert(path.into(), segment);
         }
     }
@@ -131,7 +145,7 @@ impl SegmentCache {
     fn should_promote(&self, segment: &CachedSegment) -> bool {
         let requested_bytes = self.record_request(segment);
         let promotion = &segment.promotion;
-        if promotion.is_promoting.load(Relaxed) {
+        if promotion.is_promoting.load(Relaxed) || !self.overload.may_cache() {
             return false;
         }
         let is_due = segment.is_small() || self.is_near_hit(segment, requested_bytes);

@@ -1,0 +1,239 @@
+//! Refuses work before the system ends the process for using too much memory.
+//!
+//! A thread compares the memory in use with the limit and stores an [`OverloadLevel`]. Each request
+//! loads it once, relaxed. The limits on connections and copies bound what clients can cause; this
+//! is the last line, for what those limits do not count.
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use std::{fmt, io};
+
+use http::{Request, StatusCode, Version};
+
+use crate::Error;
+use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
+use crate::resources::MemoryLimit;
+
+/// A server that fills its cache at 1 GB/s uses a tenth of 1 GiB in this time.
+const PERIOD: Duration = Duration::from_millis(100);
+const CONSTRAINED_PERCENT: u64 = 90;
+const OVERLOADED_PERCENT: u64 = 95;
+
+const LEVEL: MetricSpec = MetricSpec {
+    name: "overload_level",
+    unit: "",
+    help: "0: normal; 1: at 90 % of the memory limit, no caching and no new HTTP/2 streams; 2: at 95 %, only 503",
+};
+const USED: MetricSpec = MetricSpec {
+    name: "memory_used",
+    unit: "bytes",
+    help: "Memory in use without the pages of files, as compared with the limit",
+};
+const LIMIT: MetricSpec = MetricSpec {
+    name: "memory_limit",
+    unit: "bytes",
+    help: "Memory that this process may use (setting memory-limit)",
+};
+const REFUSED: MetricSpec = MetricSpec {
+    name: "overload_refused",
+    unit: "",
+    help: "Requests refused for lack of memory, by action: stream (HTTP/2, may be repeated) or response (503)",
+};
+
+/// The consequence of the memory in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OverloadLevel {
+    /// No consequence.
+    Normal = 0,
+    /// At 90 % of the limit: nothing more is cached, and new HTTP/2 streams are refused.
+    Constrained = 1,
+    /// At 95 % of the limit: requests get 503.
+    Overloaded = 2,
+}
+
+impl OverloadLevel {
+    fn from_use(used_bytes: u64, limit_bytes: u64) -> OverloadLevel {
+        let reaches = |percent: u64| {
+            u128::from(used_bytes) * 100 >= u128::from(limit_bytes) * u128::from(percent)
+        };
+        match () {
+            () if reaches(OVERLOADED_PERCENT) => OverloadLevel::Overloaded,
+            () if reaches(CONSTRAINED_PERCENT) => OverloadLevel::Constrained,
+            () => OverloadLevel::Normal,
+        }
+    }
+}
+
+/// Frees memory. Called with the level at each measurement.
+type ReliefAction = Box<dyn Fn(OverloadLevel) + Send + Sync>;
+
+/// Watches the memory of a process. Cheap to clone; all clones share the level.
+#[derive(Clone, Default)]
+pub struct OverloadManager(Arc<OverloadState>);
+
+#[derive(Default)]
+struct OverloadState {
+    level: AtomicU8,
+    actions: Mutex<Vec<ReliefAction>>,
+    level_gauge: Gauge,
+    used: Gauge,
+    streams: Counter,
+    responses: Counter,
+}
+
+impl OverloadManager {
+    /// Starts to watch the memory, on a thread that ends with the last clone.
+    ///
+    /// [`OverloadManager::default`] watches nothing and stays normal.
+    ///
+    /// # Errors
+    /// When the system cannot create a thread.
+    pub fn start(limit: MemoryLimit, metrics: &Metrics) -> io::Result<OverloadManager> {
+        let limit_gauge = metrics.gauge(&LIMIT);
+        limit_gauge.set(i64::try_from(limit.bytes()).unwrap_or(i64::MAX));
+        let refused = metrics.family(&REFUSED, &["action"]);
+        let state = Arc::new(OverloadState {
+            level_gauge: metrics.gauge(&LEVEL),
+            used: metrics.gauge(&USED),
+            streams: refused.with_labels(&["stream"]),
+            responses: refused.with_labels(&["response"]),
+            ..OverloadState::default()
+        });
+        state.measure(&limit);
+        let watched = Arc::downgrade(&state);
+        std::thread::Builder::new()
+            .name("memory".into())
+            .spawn(move || watch_memory(&watched, &limit))?;
+        Ok(OverloadManager(state))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fixed(level: OverloadLevel) -> OverloadManager {
+        let manager = OverloadManager::default();
+        manager.0.level.store(level as u8, Relaxed);
+        manager
+    }
+
+    /// Returns the level of the last measurement.
+    pub fn level(&self) -> OverloadLevel {
+        match self.0.level.load(Relaxed) {
+            0 => OverloadLevel::Normal,
+            1 => OverloadLevel::Constrained,
+            _ => OverloadLevel::Overloaded,
+        }
+    }
+
+    /// Returns whether there is memory for caching a response.
+    pub fn may_cache(&self) -> bool {
+        self.level() == OverloadLevel::Normal
+    }
+
+    /// Calls `action` with the level at each measurement. A cache shrinks there, because memory
+    /// that it holds would otherwise keep requests out forever.
+    pub fn on_measurement(&self, action: impl Fn(OverloadLevel) + Send + Sync + 'static) {
+        let mut actions = self
+            .0
+            .actions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        actions.push(Box::new(action));
+    }
+
+    /// Returns whether an HTTP/2 stream is refused. Its client may repeat the request elsewhere or
+    /// later (RFC 9113 section 8.7). When the level is even higher, it gets 503 like all others.
+    pub(crate) fn refuses_stream<B>(&self, request: &Request<B>, essential: &[&str]) -> bool {
+        let refused = self.level() == OverloadLevel::Constrained
+            && request.version() >= Version::HTTP_2
+            && !essential.contains(&request.uri().path());
+        if refused {
+            self.0.streams.inc();
+        }
+        refused
+    }
+
+    /// Returns the error of a request that is not served. Paths in `essential` are always served:
+    /// probes and metrics have to show the overload.
+    pub(crate) fn find_refusal<B>(
+        &self,
+        request: &Request<B>,
+        essential: &[&str],
+    ) -> Option<Error> {
+        let overloaded = self.level() == OverloadLevel::Overloaded;
+        if !overloaded || essential.contains(&request.uri().path()) {
+            return None;
+        }
+        self.0.responses.inc();
+        Some(Error {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            retry: true,
+            ..Error::internal("the server is short of memory")
+        })
+    }
+}
+
+impl fmt::Debug for OverloadManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OverloadManager({:?})", self.level())
+    }
+}
+
+impl OverloadState {
+    fn measure(&self, limit: &MemoryLimit) {
+        let Some(used_bytes) = limit.used_bytes() else {
+            return;
+        };
+        let level = OverloadLevel::from_use(used_bytes, limit.bytes());
+        self.used.set(i64::try_from(used_bytes).unwrap_or(i64::MAX));
+        self.level_gauge.set(i64::from(level as u8));
+        if self.level.swap(level as u8, Relaxed) != level as u8 {
+            tracing::warn!(used_bytes, limit_bytes = limit.bytes(), ?level, "memory");
+        }
+        let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        actions.iter().for_each(|action| action(level));
+    }
+}
+
+fn watch_memory(watched: &Weak<OverloadState>, limit: &MemoryLimit) {
+    while let Some(state) = watched.upgrade() {
+        state.measure(limit);
+        drop(state);
+        std::thread::sleep(PERIOD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_follows_the_share_of_the_limit() {
+        for (used, level) in [
+            (0, OverloadLevel::Normal),
+            (899, OverloadLevel::Normal),
+            (900, OverloadLevel::Constrained),
+            (949, OverloadLevel::Constrained),
+            (950, OverloadLevel::Overloaded),
+            (u64::MAX, OverloadLevel::Overloaded),
+        ] {
+            assert_eq!(OverloadLevel::from_use(used, 1000), level, "{used}");
+        }
+    }
+
+    #[test]
+    fn a_measurement_sets_the_level_and_calls_the_actions() {
+        let metrics = Metrics::new();
+        let manager = OverloadManager::start(MemoryLimit::of_process(1), &metrics).unwrap();
+        assert_eq!(manager.level(), OverloadLevel::Overloaded);
+        let (sender, received) = std::sync::mpsc::channel();
+        manager.on_measurement(move |level| sender.send(level).unwrap_or_default());
+        assert_eq!(received.recv().unwrap(), OverloadLevel::Overloaded);
+        let text = metrics.encode_text().unwrap();
+        assert!(text.contains("headwater_overload_level 2\n"), "{text}");
+        assert!(text.contains("headwater_memory_limit_bytes 1\n"), "{text}");
+        let roomy = MemoryLimit::of_process(u64::MAX);
+        let manager = OverloadManager::start(roomy, &Metrics::new()).unwrap();
+        assert_eq!(manager.level(), OverloadLevel::Normal);
+    }
+}
