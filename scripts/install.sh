@@ -62,6 +62,7 @@ if [ "$purpose" != run ]; then
   need g++ g++
   need haproxy haproxy
   need openssl openssl
+  need systemd-socket-activate systemd
   need perf linux-perf
   need valgrind valgrind
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)

@@ -23,6 +23,7 @@ mod index_command;
 mod load_players;
 mod overload;
 mod remote_index;
+mod restarts;
 
 // Support.
 mod ffmpeg;

@@ -152,6 +152,11 @@ impl HeadwaterServer {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Waits until the process has exited by itself, and returns the exit code.
+    pub fn wait_for_exit(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
     /// Sends SIGTERM, waits and returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         self.send_signal("TERM");

@@ -3,7 +3,7 @@
 //! An object is written to disk when it is evicted from memory, when it is used a second time, and
 //! when the process exits. A disk hit creates an entry whose body stays in its file.
 
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
@@ -21,8 +21,10 @@ use crate::config::EdgeSettings;
 use crate::disk_body::DiskBody;
 use crate::object_body::ObjectBody;
 
+mod deferred_tier;
 mod persisted_entry;
 
+use deferred_tier::DeferredTier;
 use persisted_entry::PersistedEntry;
 
 const BYTES: MetricSpec = MetricSpec {
@@ -58,32 +60,36 @@ const BROKEN: MetricSpec = MetricSpec {
 
 /// The disk tier, if configured, and its metrics.
 pub struct DiskCache {
-    tier: Option<DiskTier>,
+    tier: DeferredTier,
     bytes_max: u64,
     memory: Arc<MemoryCache<CacheKey, CacheEntry>>,
     gauges: [Gauge; 3],
     counters: [Counter; 3],
 }
 
-/// Limit on the bytes of objects that wait to be written. A single larger object is allowed.
-const WAITING_BYTES_MAX: u64 = 64 << 20;
-
-/// Opens the memory tier, and the disk tier behind it if configured.
+/// Opens the memory tier, and the disk tier behind it if configured. If this process `replaces`
+/// another one, the disk tier may follow later: see [`DeferredTier`].
 ///
 /// # Errors
 /// [`ProgramError`] when the folder is unavailable.
-pub fn open_tiers(settings: &EdgeSettings, metrics: &Metrics) -> Result<CacheTiers, ProgramError> {
-    let open = |(folder, bytes_max): &(PathBuf, u64)| {
-        let opened = DiskTier::open(folder, *bytes_max, WAITING_BYTES_MAX);
-        let what = format!("--disk-dir: cannot open {}", folder.display());
-        opened.map_err(ProgramError::cannot(what))
-    };
-    let tier = settings.disk.as_ref().map(open).transpose()?;
-    let leaving = tier
-        .clone()
-        .map(|tier| -> EvictionListener<CacheKey, CacheEntry> {
-            Arc::new(move |key, entry| write_if_absent(&tier, key, entry))
-        });
+pub fn open_tiers(
+    settings: &EdgeSettings,
+    metrics: &Metrics,
+    replaces: bool,
+) -> Result<CacheTiers, ProgramError> {
+    let tier = DeferredTier::new(settings.disk.clone());
+    let what = format!("--disk-dir: cannot open {}", tier.folder_text());
+    match tier.try_open() {
+        Err(error) if replaces && error.kind() == io::ErrorKind::AddrInUse => Ok(false),
+        opened => opened.map_err(ProgramError::cannot(what)),
+    }?;
+    let evicted = tier.clone();
+    let leaving: EvictionListener<CacheKey, CacheEntry> = Arc::new(move |key, entry| {
+        if let Some(tier) = evicted.get() {
+            write_if_absent(tier, key, entry);
+        }
+    });
+    let leaving = settings.disk.is_some().then_some(leaving);
     let memory = Arc::new(MemoryCache::new(settings.memory_bytes, leaving));
     let disk = DiskCache {
         tier,
@@ -104,7 +110,7 @@ type CacheTiers = (Arc<MemoryCache<CacheKey, CacheEntry>>, Arc<DiskCache>);
 impl DiskCache {
     /// Updates the metrics.
     pub fn update_metrics(&self) {
-        let Some(tier) = &self.tier else {
+        let Some(tier) = self.tier.get() else {
             return;
         };
         let whole = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -122,7 +128,7 @@ impl DiskCache {
 
     /// Returns the figures for the status page, or null without a disk tier.
     pub fn describe_status(&self) -> serde_json::Value {
-        let Some(tier) = &self.tier else {
+        let Some(tier) = self.tier.get() else {
             return serde_json::Value::Null;
         };
         let counts = tier.counts();
@@ -135,26 +141,68 @@ impl DiskCache {
 
     /// Returns whether an entry can be read from disk now.
     pub fn has_entry(&self, key: &str) -> bool {
-        self.tier.as_ref().is_some_and(|tier| tier.is_written(key))
+        self.tier.get().is_some_and(|tier| tier.is_written(key))
+    }
+
+    /// Returns whether an entry can be on disk, even if it cannot be read yet.
+    pub fn may_have_entry(&self, key: &str) -> bool {
+        self.tier.is_pending() || self.has_entry(key)
+    }
+
+    /// Returns whether the disk tier is configured and not open.
+    pub fn is_pending(&self) -> bool {
+        self.tier.is_pending()
+    }
+
+    /// Opens the disk tier if another process has left it meanwhile. Returns whether it is open, or
+    /// not configured.
+    pub fn try_open(&self) -> bool {
+        match self.tier.try_open() {
+            Ok(opened) => {
+                self.write_reused();
+                opened
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => false,
+            Err(error) => {
+                tracing::error!(%error, folder = self.tier.folder_text(), "no disk tier");
+                true
+            }
+        }
     }
 
     /// Writes an entry, unless it is already on disk or not of a persistent kind.
     pub fn write_entry(&self, key: &CacheKey, entry: &CacheEntry) {
-        if let Some(tier) = &self.tier {
+        if let Some(tier) = self.tier.get() {
             write_if_absent(tier, key, entry);
+        }
+    }
+
+    /// Writes the objects whose second use found no open tier.
+    fn write_reused(&self) {
+        for (key, entry) in self.memory.all() {
+            let is_due = match &entry {
+                CacheEntry::Object(object) => object.is_reused.load(Relaxed),
+                CacheEntry::Variants(_) => true,
+                CacheEntry::Block(_) | CacheEntry::Unshareable { .. } => false,
+            };
+            if is_due {
+                self.write_entry(&key, &entry);
+            }
         }
     }
 
     /// Removes a replaced entry.
     pub fn remove_entry(&self, key: &str) {
-        if let Some(tier) = self.tier.as_ref().filter(|tier| tier.has(key)) {
+        self.tier.note_removed(key);
+        if let Some(tier) = self.tier.get().filter(|tier| tier.has(key)) {
             tier.remove(key);
         }
     }
 
     /// Removes entries selected by key and tags. Returns their number.
     pub fn purge_entries(&self, which: impl Fn(&str, &str) -> bool) -> usize {
-        self.tier.as_ref().map_or(0, |tier| tier.purge(which))
+        self.tier.note_purge();
+        self.tier.get().map_or(0, |tier| tier.purge(which))
     }
 }
 
@@ -207,7 +255,7 @@ fn read_entry(found: TierHit) -> Option<CacheEntry> {
 impl Edge {
     /// Loads an entry from disk into memory. Concurrent requests for the key share the load.
     pub(crate) async fn load_from_disk(&self, key: &CacheKey) {
-        let Some(tier) = &self.disk.tier else {
+        let Some(tier) = self.disk.tier.get() else {
             return;
         };
         match self.flights.join(key) {
@@ -319,7 +367,7 @@ impl Edge {
 /// Writes the queue and all entries in memory when no request is left. Blocks.
 impl Drop for DiskCache {
     fn drop(&mut self) {
-        if let Some(tier) = &self.tier {
+        if let Some(tier) = self.tier.get() {
             let rest = self.memory.all();
             let rest = rest.iter().filter(|(key, _)| !tier.has(key.as_str()));
             tier.close(rest.filter_map(|(key, entry)| to_shelving(key, entry)));

@@ -40,7 +40,7 @@ pub(crate) struct Edge {
 impl Edge {
     /// Answers `/readyz`: 503 while the process drains.
     pub(crate) fn ready_response(&self) -> Response<Body> {
-        if !self.shutdown.is_draining() {
+        if self.shutdown.is_ready() {
             return request_facts::text_response("ready\n");
         }
         let error = Error {

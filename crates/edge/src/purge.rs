@@ -55,7 +55,7 @@ impl Edge {
     pub fn invalidate_key(&self, key: &str) {
         self.flights.purge(|other, _| is_key_or_variant(other, key));
         let mut keys = vec![CacheKey::from(key)];
-        if self.memory.get(key).is_none() && self.disk.has_entry(key) {
+        if self.memory.get(key).is_none() && self.disk.may_have_entry(key) {
             // On disk, the variants are found by their keys alone.
             self.disk
                 .purge_entries(|other, _| is_key_or_variant(&CacheKey::from(other), key));

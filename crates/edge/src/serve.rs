@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 use http::header::HeaderValue;
 use net::config::{SettingLayers, SettingSources, UsageError};
-use net::lifecycle::MAIN;
+use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
 use net::{
-    Limits, ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server,
-    Shutdown,
+    InheritedListener, Limits, ListenOptions, OverloadLevel, OverloadManager, ProgramError,
+    RunningProgram, Server, Shutdown,
 };
 use store::cache::FetchTable;
 
@@ -23,7 +23,7 @@ use crate::admin::{self, AdminPort};
 use crate::apply_rules::RuleApplier;
 use crate::cache_outcome::NAME;
 use crate::config::{EdgeSettings, SETTINGS, TABLES};
-use crate::disk;
+use crate::disk::{self, DiskCache};
 use crate::fetch::FetchedBytes;
 use crate::origins::{OriginClient, OriginMetrics};
 use crate::reload::ReloadableEdge;
@@ -107,12 +107,18 @@ pub fn start_edge(
         metrics: metrics.clone(),
         ..ListenOptions::default()
     };
-    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
-    let admin = bind_admin_port(&settings)?;
+    let handover_socket = settings.common.handover_socket.clone();
+    let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
+    let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
+    let server = server.map_err(ProgramError::cannot("--listen"))?;
+    let admin = bind_admin_port(&settings, inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
+    running.offer_ports_of(&settings.common);
     running.follow_tls(&settings.common, server.certificates())?;
-    let edge = build_edge(settings, workers, &metrics, &shutdown, overload)?;
+    let replaces = inherited.has_predecessor();
+    let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
     running.close_on_exit(edge.telemetry.recorder());
+    let disk = edge.disk.clone();
     let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
     if let Some((port, token)) = admin {
         let admin = Arc::new(AdminPort {
@@ -138,8 +144,13 @@ pub fn start_edge(
         let live = live.clone();
         move |request, conn| live.current().handle_request(worker, request, conn)
     })?;
+    open_disk_later(&mut running, &disk)?;
+    running.replace_predecessor(PROGRAM, handover_socket.as_deref(), inherited)?;
     Ok(running)
 }
+
+/// A successor must be the same program.
+const PROGRAM: &str = "edge";
 
 /// The admin port's name in the log and in its announcement.
 pub const ADMIN: &str = "admin";
@@ -169,14 +180,39 @@ fn start_health_probes(
     })
 }
 
+/// Interval at which a successor tries to open the folder of its predecessor.
+const DISK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Opens the disk tier when the predecessor has exited.
+fn open_disk_later(
+    running: &mut RunningProgram,
+    disk: &Arc<DiskCache>,
+) -> Result<(), ProgramError> {
+    if !disk.is_pending() {
+        return Ok(());
+    }
+    let (disk, shutdown) = (disk.clone(), running.shutdown().clone());
+    running.until_drained("open-disk", move || async move {
+        while !disk.try_open() {
+            tokio::select! {
+                () = shutdown.wait_until_draining() => return,
+                () = tokio::time::sleep(DISK_RETRY_INTERVAL) => {}
+            }
+        }
+    })
+}
+
 /// Binds the admin port, which accepts few connections, and reads its token.
-fn bind_admin_port(settings: &EdgeSettings) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
+fn bind_admin_port(
+    settings: &EdgeSettings,
+    inherited: Vec<InheritedListener>,
+) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
     let Some((listen, token)) = &settings.admin else {
         return Ok(None);
     };
     let text = net::token::read_token(token)
         .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
-    let server = Server::bind(ListenOptions {
+    let options = ListenOptions {
         addresses: vec![listen.clone()],
         workers: 1,
         limits: Limits {
@@ -189,7 +225,8 @@ fn bind_admin_port(settings: &EdgeSettings) -> Result<Option<(Server, Arc<str>)>
             ..Limits::default()
         },
         ..ListenOptions::default()
-    });
+    };
+    let server = Server::bind_inherited(options, inherited);
     Ok(Some((
         server.map_err(ProgramError::cannot("--admin"))?,
         text,
@@ -202,6 +239,7 @@ fn build_edge(
     metrics: &Metrics,
     shutdown: &Shutdown,
     overload: OverloadManager,
+    replaces: bool,
 ) -> Result<Edge, ProgramError> {
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
@@ -212,7 +250,7 @@ fn build_edge(
     };
     let recorder = settings.common.records.as_ref().map(open).transpose()?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
-    let (memory, disk) = disk::open_tiers(&settings, metrics)?;
+    let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);
     overload.on_measurement(move |level| match (level, shrinking.upgrade()) {
         (OverloadLevel::Normal, Some(memory)) => memory.restore_capacity(),

@@ -43,4 +43,4 @@ pub use lifecycle::{ProgramError, RunningProgram};
 pub use network::{Cidr, TrustedNetworks};
 pub use overload::{OverloadLevel, OverloadManager};
 pub use send_memory::MinRate;
-pub use server::{Limits, ListenOptions, Server, Shutdown};
+pub use server::{InheritedListener, Limits, ListenOptions, Server, Shutdown};

@@ -9,11 +9,15 @@ use std::thread::JoinHandle;
 use http::{Request, Response};
 
 use crate::body::Incoming;
-use crate::config::UsageError;
+use crate::config::{CommonSettings, UsageError};
 use crate::record::Recorder;
+use crate::server::ListenerCopies;
 use crate::{Body, Conn, Server, Shutdown};
 
 mod certificates;
+mod handover;
+
+pub use self::handover::InheritedPorts;
 
 /// The error that prevented a program from starting, or ended it.
 #[derive(Debug)]
@@ -70,6 +74,9 @@ pub struct RunningProgram {
     ports: Vec<ServedPort>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     records: Option<Recorder>,
+    /// Copies of the listeners of each port, for a successor.
+    copies: Vec<(&'static str, ListenerCopies)>,
+    offers_ports: bool,
 }
 
 #[derive(Debug)]
@@ -96,7 +103,14 @@ impl RunningProgram {
             ports: Vec::new(),
             threads: Vec::new(),
             records: None,
+            copies: Vec::new(),
+            offers_ports: false,
         }
+    }
+
+    /// Prepares to pass the ports that are served from now on to a successor.
+    pub fn offer_ports_of(&mut self, common: &CommonSettings) {
+        self.offers_ports = common.handover_socket.is_some();
     }
 
     /// Sets the recorder that [`RunningProgram::join`] closes, so that all records are written
@@ -128,6 +142,11 @@ impl RunningProgram {
             addresses: server.addresses().to_vec(),
             secure: server.is_secure(),
         });
+        if self.offers_ports {
+            let copies = server.copy_listeners();
+            let copies = copies.map_err(ProgramError::cannot("cannot copy a listener"))?;
+            self.copies.push((name, copies));
+        }
         let shutdown = self.shutdown.clone();
         self.spawn_thread(name, move || server.run(factory, shutdown))
     }

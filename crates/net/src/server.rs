@@ -15,6 +15,8 @@ use self::connection_registry::ConnectionRegistry;
 pub use self::connection_registry::OpenConnections;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::http1_fast_path::plain_request;
+pub use self::inherited::InheritedListener;
+pub(crate) use self::inherited::ListenerCopies;
 pub use self::limits::{Limits, raise_descriptor_limit};
 use self::low_rtt::LowRttDetector;
 use self::request_rates::RequestRates;
@@ -31,6 +33,7 @@ mod bind;
 mod connection_limits;
 mod connection_registry;
 mod http1_fast_path;
+mod inherited;
 mod limits;
 mod low_rtt;
 mod proxy;
@@ -83,6 +86,8 @@ pub struct Server {
     /// The listeners of each worker, one per address.
     listeners: Vec<Vec<std::net::TcpListener>>,
     common: Arc<ServerState>,
+    /// The configured addresses.
+    names: Vec<String>,
 }
 
 /// State that all workers share.
@@ -96,6 +101,8 @@ struct ServerState {
     overload: OverloadManager,
     essential_paths: &'static [&'static str],
     send_memory: SendMemory,
+    /// Copies of all listeners, if a successor may take them.
+    copies: ListenerCopies,
     /// One registry per worker.
     registries: Vec<ConnectionRegistry>,
 }
@@ -116,6 +123,18 @@ impl Server {
     /// Resolves and binds all addresses. Clients can connect from then on; they are served when
     /// [`Server::run`] is called.
     pub fn bind(listen: ListenOptions) -> io::Result<Server> {
+        Server::bind_inherited(listen, Vec::new())
+    }
+
+    /// As [`Server::bind`], with the sockets that another process has opened. They are used in place
+    /// of new ones for the same addresses. Sockets of a service manager replace all addresses.
+    ///
+    /// # Errors
+    /// When an address cannot be bound.
+    pub fn bind_inherited(
+        listen: ListenOptions,
+        inherited: Vec<InheritedListener>,
+    ) -> io::Result<Server> {
         let workers = match listen.workers {
             0 => resources::default_workers(),
             given => given,
@@ -125,7 +144,8 @@ impl Server {
             .as_ref()
             .map(CurrentCertificates::new)
             .transpose()?;
-        let (addresses, listeners) = bind::bind_all(&listen.addresses, workers, listen.share)?;
+        let (addresses, listeners) =
+            bind::bind_all(&listen.addresses, workers, listen.share, inherited)?;
         let connection_limits = ConnectionLimits::new(&listen.limits, &listen.metrics);
         let request_rates = RequestRates::new(&listen.limits, &listen.metrics);
         let common = Arc::new(ServerState {
@@ -143,6 +163,7 @@ impl Server {
                 &listen.metrics,
             ),
             low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),
+            copies: ListenerCopies::default(),
             registries: (0..workers)
                 .map(|_| ConnectionRegistry::default())
                 .collect(),
@@ -151,6 +172,7 @@ impl Server {
             addresses,
             listeners,
             common,
+            names: listen.addresses,
         })
     }
 
@@ -172,6 +194,13 @@ impl Server {
     /// Returns a handle for inspecting open connections while the server runs.
     pub fn connections(&self) -> OpenConnections {
         OpenConnections(self.common.registries.clone())
+    }
+
+    /// Copies the listeners for a successor. The server drops the copies when it closes its ports.
+    pub(crate) fn copy_listeners(&self) -> io::Result<ListenerCopies> {
+        let copies = self.common.copies.clone();
+        copies.fill(&self.names, &self.addresses, &self.listeners)?;
+        Ok(copies)
     }
 
     /// Serves until `shutdown` has drained or stopped the server.

@@ -179,7 +179,7 @@ impl RequestHandler {
             OriginRequest::Asset(name) => self.web_page.respond(name, client_request).await,
             OriginRequest::Library => self.library_list.respond(client_request).await,
             OriginRequest::Health => Ok(text_response("ok\n")),
-            OriginRequest::Ready if self.shutdown.is_draining() => Err(Error {
+            OriginRequest::Ready if !self.shutdown.is_ready() => Err(Error {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 ..Error::internal("the server is shutting down")
             }),

@@ -15,7 +15,7 @@ use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_version::{SegmentLengths, TitleRules};
 use clap::ArgMatches;
-use net::lifecycle::MAIN;
+use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
 use net::{
@@ -27,6 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
+
+/// A successor must be the same program.
+const PROGRAM: &str = "serve";
 
 /// Time for which a path is assumed to lead to the same files, if checking costs little.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
@@ -81,10 +84,56 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let recorder = open_recorder(settings, &metrics)?;
+    let stores = open_stores(settings, &demo, recorder.as_ref(), &shutdown, &overload)?;
+    let handover_socket = settings.common.handover_socket.as_deref();
+    let mut inherited = InheritedPorts::take(PROGRAM, handover_socket)?;
+    let mut running = RunningProgram::new(shutdown.clone());
+    running.offer_ports_of(&settings.common);
+    running.close_on_exit(recorder.as_ref());
+    let origin = Arc::new(build_request_handler(
+        settings, stores, &metrics, recorder, &shutdown, &overload,
+    )?);
+    let listen = ListenOptions {
+        addresses: settings.listen.clone(),
+        tls: settings
+            .common
+            .read_tls()
+            .map_err(ProgramError::cannot("TLS"))?,
+        limits: settings.common.limits.clone(),
+        trust: settings.common.trust.clone(),
+        near_rtt: settings.common.near_rtt,
+        send_memory_bytes: settings.common.send_memory_bytes,
+        workers: settings.common.workers,
+        overload,
+        essential_paths: &["/healthz", "/readyz", "/metrics"],
+        metrics,
+        ..ListenOptions::default()
+    };
+    let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
+    let server = server.map_err(ProgramError::cannot("--listen"))?;
+    running.follow_tls(&settings.common, server.certificates())?;
+    running.serve(MAIN, server, move |_| {
+        // Keeps the files of the built-in film until the server stops.
+        let _demo = &demo;
+        let origin = origin.clone();
+        move |request, conn| origin.clone().handle_request(request, conn)
+    })?;
+    running.replace_predecessor(PROGRAM, handover_socket, inherited)?;
+    Ok(running)
+}
+
+/// Opens the library and the other sources of media.
+fn open_stores(
+    settings: &ServeSettings,
+    demo: &Option<DemoFilm>,
+    recorder: Option<&Recorder>,
+    shutdown: &Shutdown,
+    overload: &OverloadManager,
+) -> Result<MediaStores, ProgramError> {
     let place = demo.as_ref().map(|demo| demo.path().display().to_string());
     let place = settings.source.clone().or(place).unwrap_or_default();
     let options = store::Options {
-        watch: recorder.clone().map(telemetry::storage_watch),
+        watch: recorder.cloned().map(telemetry::storage_watch),
         holder: Some(store::FetchGuardFactory::new({
             let shutdown = shutdown.clone();
             move || shutdown.hold()
@@ -107,37 +156,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         Ok((prefix.clone(), open(place, options)?))
     });
     let elsewhere = elsewhere.collect::<Result<_, ProgramError>>()?;
-    let stores = MediaStores::new(open(&place, options)?, elsewhere);
-    let mut running = RunningProgram::new(shutdown.clone());
-    running.close_on_exit(recorder.as_ref());
-    let origin = Arc::new(build_request_handler(
-        settings, stores, &metrics, recorder, &shutdown, &overload,
-    )?);
-    let listen = ListenOptions {
-        addresses: settings.listen.clone(),
-        tls: settings
-            .common
-            .read_tls()
-            .map_err(ProgramError::cannot("TLS"))?,
-        limits: settings.common.limits.clone(),
-        trust: settings.common.trust.clone(),
-        near_rtt: settings.common.near_rtt,
-        send_memory_bytes: settings.common.send_memory_bytes,
-        workers: settings.common.workers,
-        overload,
-        essential_paths: &["/healthz", "/readyz", "/metrics"],
-        metrics,
-        ..ListenOptions::default()
-    };
-    let server = Server::bind(listen).map_err(ProgramError::cannot("--listen"))?;
-    running.follow_tls(&settings.common, server.certificates())?;
-    running.serve(MAIN, server, move |_| {
-        // Keeps the files of the built-in film until the server stops.
-        let _demo = &demo;
-        let origin = origin.clone();
-        move |request, conn| origin.clone().handle_request(request, conn)
-    })?;
-    Ok(running)
+    Ok(MediaStores::new(open(&place, options)?, elsewhere))
 }
 
 fn build_request_handler(

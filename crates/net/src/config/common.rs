@@ -160,6 +160,12 @@ pub const COMMON: &[Setting] = &[
         "Time after announce in which responses in progress may finish",
     ),
     Setting::new(
+        "handover-socket",
+        "FILE",
+        "",
+        "Unix socket over which a new process takes the ports of this one, which then drains",
+    ),
+    Setting::new(
         "trust-proxy",
         "NETWORK",
         "",
@@ -192,6 +198,8 @@ pub struct CommonSettings {
     pub log: String,
     /// File for records, one JSON object per line.
     pub records: Option<PathBuf>,
+    /// The Unix socket over which a successor takes the ports.
+    pub handover_socket: Option<PathBuf>,
     /// Limits per client.
     pub limits: Limits,
     /// Proxies that may name the client.
@@ -235,6 +243,7 @@ impl CommonSettings {
             log_format: format.unwrap_or(LogFormat::Text),
             log: layers.one("log").unwrap_or("info").to_owned(),
             records: layers.path("records"),
+            handover_socket: layers.path("handover-socket"),
             limits: read_limits(layers)?,
             trust: TrustedNetworks {
                 proxy: read_networks(layers, "trust-proxy")?,

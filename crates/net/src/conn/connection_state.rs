@@ -376,14 +376,15 @@ impl ConnectionState {
     ///
     /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
     /// have been idle for `quiet`.
+    /// A response whose head was sent before the drain announces no close, so its connection serves
+    /// another request.
     pub(crate) fn may_close(&self, quiet: Duration) -> bool {
         let silent_ms = self
             .clock
             .now_ms()
             .saturating_sub(self.since_ms.load(Relaxed));
-        self.multiplexed.load(Relaxed)
-            || self.wait.load(Relaxed) == WaitState::Busy as u8
-            || Duration::from_millis(silent_ms) > quiet
+        let is_busy = self.wait.load(Relaxed) == WaitState::Busy as u8;
+        self.multiplexed.load(Relaxed) || (!is_busy && Duration::from_millis(silent_ms) > quiet)
     }
 }
 

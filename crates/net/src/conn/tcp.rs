@@ -1,11 +1,12 @@
 //! TCP's statistics of a connection, and the options that choose how it sends.
 //!
 //! This is the only file of this crate with `unsafe`: `getsockopt` and `setsockopt` for options
-//! without a safe wrapper, and `vmsplice`.
+//! without a safe wrapper, `vmsplice`, and descriptors that a service manager has passed.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 use serde::Serialize;
@@ -150,6 +151,30 @@ fn set_pace(fd: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Takes `count` descriptors that a service manager has passed. Returns nothing on a second call.
+///
+/// # Errors
+/// For each descriptor that is not open.
+pub(crate) fn take_descriptors(first: RawFd, count: i32) -> Vec<io::Result<OwnedFd>> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if TAKEN.swap(true, Relaxed) {
+        return Vec::new();
+    }
+    let take = |number| {
+        // SAFETY: the kernel reports a descriptor that is not open. The process owns the others,
+        // and nothing else closes them: the service manager passed them to this process alone,
+        // before its first instruction, and they are taken once.
+        let socket = unsafe {
+            rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(number))?;
+            OwnedFd::from_raw_fd(number)
+        };
+        // Programs that this one starts must not hold the port.
+        rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+        Ok(socket)
+    };
+    (first..first.saturating_add(count)).map(take).collect()
 }
 
 /// Fills `into` from its start; returns the number of bytes from the kernel.

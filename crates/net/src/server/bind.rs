@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
+use super::inherited::{self, InheritedListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Backlog per worker: connections that wait to be accepted. The kernel caps it (`somaxconn`).
@@ -15,13 +16,23 @@ pub(super) fn bind_all(
     names: &[String],
     workers: usize,
     share: bool,
+    mut inherited: Vec<InheritedListener>,
 ) -> io::Result<BoundListeners> {
+    if inherited.iter().any(|one| one.address.is_none()) {
+        return distribute_activated(inherited, workers);
+    }
     if names.is_empty() {
         return Err(io::Error::other("no address to listen on"));
     }
     let mut addresses = Vec::new();
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for name in names {
+        let sockets = inherited::take_matching(&mut inherited, name);
+        if let Some(socket) = sockets.first() {
+            addresses.push(socket.local_addr()?);
+            inherited::distribute(sockets, &mut listeners)?;
+            continue;
+        }
         let first = first_of(name, share).map_err(|error| describe_bind_error(name, &error))?;
         // With port 0, the first socket chooses the port for the others.
         let address = first.local_addr()?;
@@ -30,6 +41,20 @@ pub(super) fn bind_all(
         for worker in &mut listeners {
             worker.push(first.take().map_or_else(|| open_listener(address), Ok)?);
         }
+    }
+    Ok((addresses, listeners))
+}
+
+/// The sockets of a service manager replace the configured addresses.
+fn distribute_activated(
+    inherited: Vec<InheritedListener>,
+    workers: usize,
+) -> io::Result<BoundListeners> {
+    let mut addresses = Vec::new();
+    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    for one in inherited {
+        addresses.push(one.listener.local_addr()?);
+        inherited::distribute(vec![one.listener], &mut listeners)?;
     }
     Ok((addresses, listeners))
 }
@@ -115,7 +140,7 @@ mod tests {
     #[test]
     fn all_workers_of_an_address_share_its_port() {
         let names = ["127.0.0.1:0".to_owned(), "localhost:0".to_owned()];
-        let (addresses, listeners) = bind_all(&names, 3, false).unwrap();
+        let (addresses, listeners) = bind_all(&names, 3, false, Vec::new()).unwrap();
         assert_eq!(listeners.len(), 3);
         assert!(addresses.iter().all(|address| address.port() != 0));
         for worker in &listeners {
@@ -126,19 +151,62 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_an_error_unless_shared() {
-        let (addresses, _held) = bind_all(&["127.0.0.1:0".to_owned()], 1, false).unwrap();
+        let (addresses, _held) =
+            bind_all(&["127.0.0.1:0".to_owned()], 1, false, Vec::new()).unwrap();
         let name = [addresses[0].to_string()];
-        let error = bind_all(&name, 1, false).unwrap_err();
+        let error = bind_all(&name, 1, false, Vec::new()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
         assert!(error.to_string().contains("choose another port"), "{error}");
-        assert!(bind_all(&name, 1, true).is_ok());
+        assert!(bind_all(&name, 1, true, Vec::new()).is_ok());
     }
 
     #[test]
     fn nonsense_is_an_error() {
         for name in ["", ":", "nowhere", ":99999", "127.0.0.1:x"] {
-            assert!(bind_all(&[name.to_owned()], 1, false).is_err(), "{name}");
+            assert!(
+                bind_all(&[name.to_owned()], 1, false, Vec::new()).is_err(),
+                "{name}"
+            );
         }
-        assert!(bind_all(&[], 1, false).is_err());
+        assert!(bind_all(&[], 1, false, Vec::new()).is_err());
+    }
+
+    fn pass_on(listeners: Vec<Vec<TcpListener>>, address: Option<&str>) -> Vec<InheritedListener> {
+        let all = listeners.into_iter().flatten();
+        let pass = all.map(|listener| InheritedListener {
+            port: "serve".to_owned(),
+            address: address.map(str::to_owned),
+            listener,
+        });
+        pass.collect()
+    }
+
+    /// A socket without a worker would keep its connections waiting.
+    #[test]
+    fn each_inherited_socket_gets_a_worker_and_each_worker_a_socket() {
+        let name = ["127.0.0.1:0".to_owned()];
+        let (addresses, two) = bind_all(&name, 2, false, Vec::new()).unwrap();
+        let inherited = pass_on(two, Some(&name[0]));
+        let (again, five) = bind_all(&name, 5, false, inherited).unwrap();
+        assert_eq!(again, addresses);
+        assert!(five.iter().all(|worker| worker.len() == 1));
+        let inherited = pass_on(five, Some(&name[0]));
+        let (_, three) = bind_all(&name, 3, false, inherited).unwrap();
+        let counts: Vec<_> = three.iter().map(Vec::len).collect();
+        assert_eq!(counts, [2, 2, 1]);
+    }
+
+    #[test]
+    fn inherited_sockets_serve_their_configured_address_only() {
+        let name = ["127.0.0.1:0".to_owned()];
+        let (addresses, one) = bind_all(&name, 1, false, Vec::new()).unwrap();
+        let inherited = pass_on(one, Some("127.0.0.1:9"));
+        let (others, _) = bind_all(&name, 1, false, inherited).unwrap();
+        assert_ne!(others, addresses);
+        let (_, one) = bind_all(&name, 1, false, Vec::new()).unwrap();
+        let activated = one[0][0].local_addr().unwrap();
+        let (addresses, workers) = bind_all(&name, 3, false, pass_on(one, None)).unwrap();
+        assert_eq!(addresses, [activated]);
+        assert!(workers.iter().all(|worker| worker.len() == 1));
     }
 }

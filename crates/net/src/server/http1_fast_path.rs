@@ -129,14 +129,16 @@ fn poll_request(
         unread.advance(used);
         return Poll::Ready(Ok(next));
     }
-    if shared.poll_closing(cx.waker()) {
-        return Poll::Ready(Ok(NextRequest::Nothing));
-    }
-    poll_read(io, cx, |bytes| {
+    // Reads first: a request that has arrived is served even if the connection is to close.
+    let read = poll_read(io, cx, |bytes| {
         let (next, used) = classify_bytes(bytes, max);
         *unread = Bytes::copy_from_slice(bytes.get(used..).unwrap_or_default());
         next
-    })
+    });
+    if read.is_pending() && shared.poll_closing(cx.waker()) {
+        return Poll::Ready(Ok(NextRequest::Nothing));
+    }
+    read
 }
 
 /// Classifies the request at the start of `bytes`, and returns how many bytes it used.

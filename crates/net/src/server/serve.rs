@@ -124,7 +124,10 @@ where
                 (!refused).then(|| self.handle_request(request.map(Incoming::from), shared));
             async move {
                 match answer {
-                    Some(answer) => answer.await.map(merge_fields).map_err(|never| match never {}),
+                    Some(answer) => answer
+                        .await
+                        .map(merge_fields)
+                        .map_err(|never| match never {}),
                     // `hyper` resets the stream with the reason that it finds in the error.
                     None => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
                 }

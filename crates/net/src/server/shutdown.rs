@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
@@ -19,6 +19,7 @@ pub(super) enum ShutdownPhase {
 pub struct Shutdown {
     phase: Arc<watch::Sender<ShutdownPhase>>,
     held: Arc<AtomicUsize>,
+    handed_over: Arc<AtomicBool>,
 }
 
 /// Background work that requests wait for. While it is held, no worker exits, so the task is not
@@ -40,6 +41,7 @@ impl Shutdown {
         Shutdown {
             phase: Arc::new(watch::Sender::new(ShutdownPhase::Serving)),
             held: Arc::default(),
+            handed_over: Arc::default(),
         }
     }
 
@@ -76,12 +78,28 @@ impl Shutdown {
         self.at_least(ShutdownPhase::Draining);
     }
 
+    /// Drains after a successor has taken the ports. They are not closed, and the process still
+    /// counts as ready: new connections reach the successor.
+    pub fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Release);
+        self.drain();
+    }
+
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.handed_over.load(Ordering::Acquire)
+    }
+
+    /// Returns whether this address should receive traffic.
+    pub fn is_ready(&self) -> bool {
+        !self.is_draining() || self.is_handed_over()
+    }
+
     /// Stops at once.
     pub fn stop(&self) {
         self.at_least(ShutdownPhase::Stopped);
     }
 
-    /// Returns whether the shutdown has started; readiness probes then fail.
+    /// Returns whether the shutdown has started.
     pub fn is_draining(&self) -> bool {
         *self.phase.borrow() >= ShutdownPhase::Draining
     }

@@ -22,6 +22,8 @@ use crate::{Body, Conn};
 /// While draining, an idle HTTP/1.1 connection is closed only after this time, because a request
 /// that is already on its way would be lost.
 const QUIET: Duration = Duration::from_millis(250);
+/// The same after a hand-over. The successor serves the port, so that nothing waits for the exit.
+const QUIET_HANDED_OVER: Duration = Duration::from_secs(2);
 /// Interval at which a draining worker checks whether it is done.
 const DRAIN_PERIOD: Duration = Duration::from_millis(10);
 /// Pause in accepting after the process ran out of descriptors or memory.
@@ -88,9 +90,14 @@ where
         self.serve_until(shutdown.wait_until_draining()).await;
         // Responses already contain `Connection: close`; the port stays open until a load balancer
         // has noticed.
-        tokio::select! {
-            () = shutdown.wait_until_stopped() => {}
-            () = self.serve_until(sleep(limits.announce)) => {}
+        // A successor that accepts needs neither.
+        if shutdown.is_handed_over() {
+            self.listeners.clear();
+        } else {
+            tokio::select! {
+                () = shutdown.wait_until_stopped() => {}
+                () = self.serve_until(sleep(limits.announce)) => {}
+            }
         }
         self.close_listeners();
         tokio::select! {
@@ -193,6 +200,7 @@ where
     /// Accepts every connection that is already waiting, then closes the port. The kernel refuses a
     /// connection whose handshake completes in between.
     fn close_listeners(&mut self) {
+        self.service.common.copies.clear();
         for listener in std::mem::take(&mut self.listeners) {
             // Calls `accept` directly: the runtime may not know yet that a connection waits.
             let Ok(listener) = listener.into_std() else {
@@ -212,8 +220,18 @@ where
     /// Lets every connection finish its requests.
     async fn drain_connections(&mut self, deadline: Instant) {
         let mut tick = interval(DRAIN_PERIOD);
+        let least_quiet = match self.service.shutdown.is_handed_over() {
+            true => QUIET_HANDED_OVER,
+            false => QUIET,
+        };
+        // Times from before the drain are as coarse as the sweep, so they prove no silence.
+        let silences_count_from = Instant::now() + least_quiet;
         loop {
             self.sweep_connections();
+            let quiet = match Instant::now() < silences_count_from {
+                true => Duration::MAX,
+                false => least_quiet,
+            };
             if self.open.lock_entries().is_empty() && !self.service.shutdown.is_held() {
                 return;
             }
@@ -223,7 +241,7 @@ where
                 .iter()
                 .filter_map(RegisteredConnection::as_live)
             {
-                if shared.may_close(QUIET) {
+                if shared.may_close(quiet) {
                     shared.request_close();
                 }
             }

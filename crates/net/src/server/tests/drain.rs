@@ -34,6 +34,25 @@ fn a_request_sent_as_the_drain_begins_is_answered() {
     server.join().unwrap();
 }
 
+/// The head of the first response does not announce a close.
+#[test]
+fn a_response_sent_before_the_drain_is_followed_by_another() {
+    let server = start_server(Limits::default());
+    let mut client = server.connect();
+    // Longer than the buffers of both sockets, so that it is still being sent.
+    let len = 32 << 20;
+    client.send_text(&format!("GET /full/{len} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    client.wait_for_bytes();
+    server.shutdown.drain();
+    while std::net::TcpStream::connect(server.address).is_ok() {
+        std::thread::yield_now();
+    }
+    let first = client.read_response();
+    assert_eq!((first.body.len(), first.header("connection")), (len, None));
+    assert_eq!(client.get("/full/5").header("connection"), Some("close"));
+    server.join().unwrap();
+}
+
 #[test]
 fn clients_that_heed_connection_close_lose_nothing() {
     let limits = Limits {

@@ -275,6 +275,11 @@ impl ReceivedResponse {
 }
 
 impl TestClient {
+    /// Waits until a response starts.
+    pub fn wait_for_bytes(&mut self) {
+        assert!(!self.stream.fill_buf().unwrap().is_empty());
+    }
+
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.get_mut().write_all(bytes).unwrap();
     }

@@ -90,6 +90,19 @@ impl DiskTier {
     /// # Errors
     /// When it cannot be created, or belongs to another process.
     pub fn open(folder: &Path, bytes_max: u64, waiting_bytes_max: u64) -> io::Result<DiskTier> {
+        DiskTier::open_without(folder, bytes_max, waiting_bytes_max, |_| false)
+    }
+
+    /// As [`DiskTier::open`], and removes the files of keys that are `outdated`.
+    ///
+    /// # Errors
+    /// As [`DiskTier::open`], of the kind `AddrInUse` when the folder belongs to another process.
+    pub fn open_without(
+        folder: &Path,
+        bytes_max: u64,
+        waiting_bytes_max: u64,
+        outdated: impl Fn(&str) -> bool + Send + 'static,
+    ) -> io::Result<DiskTier> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -110,7 +123,7 @@ impl DiskTier {
         let works = shared.clone();
         let builder = std::thread::Builder::new().name("disk".into());
         let writer = builder.spawn(move || {
-            works.scan_folder();
+            works.scan_folder(outdated);
             while let Some(job) = works.queue.next() {
                 works.write_object(&job);
                 works.queue.done();
@@ -221,7 +234,7 @@ impl TierState {
     }
 
     /// Reads the headers of all files into the index, and removes damaged files.
-    fn scan_folder(&self) {
+    fn scan_folder(&self, outdated: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
         };
@@ -232,11 +245,12 @@ impl TierState {
             match suffix {
                 Some(SUFFIX) => {
                     let known = read_entry(&path).map(|(key, shelved)| {
+                        let is_outdated = outdated(&key);
                         let right = Some(file_name(hash_key(&key)).as_str()) == name;
                         // A file written since the start is newer.
                         right
                             && (self.index.has(hash_key(&key), &key)
-                                || self.index.add(&key, shelved))
+                                || (!is_outdated && self.index.add(&key, shelved)))
                     });
                     // An unreadable file is left for the next start.
                     let useless = matches!(known, Ok(false) | Err(TierFileError::Broken));

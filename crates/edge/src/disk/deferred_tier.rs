@@ -1,0 +1,159 @@
+//! A disk tier that another process may still use.
+//!
+//! A successor serves before its predecessor has drained, and a folder belongs to one process. The
+//! successor therefore starts without the tier, and opens it when the predecessor exits. What is
+//! removed until then would return from the disk, so it is noted and removed when the tier opens.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use store::DiskTier;
+
+/// Limit on the bytes of objects that wait to be written. A single larger object is allowed.
+const WAITING_BYTES_MAX: u64 = 64 << 20;
+/// More removed keys than this remove all.
+const REMOVED_KEYS_MAX: usize = 65_536;
+
+/// A disk tier that may open later. Cheap to clone; all clones are the same tier.
+#[derive(Clone)]
+pub struct DeferredTier(Arc<DeferredState>);
+
+struct DeferredState {
+    /// Folder and limit, if a tier is configured.
+    place: Option<(PathBuf, u64)>,
+    tier: OnceLock<DiskTier>,
+    removed: Mutex<RemovedEntries>,
+}
+
+/// Entries that were removed before the tier was open.
+#[derive(Debug, Default)]
+struct RemovedEntries {
+    keys: HashSet<String>,
+    all: bool,
+}
+
+impl DeferredTier {
+    pub fn new(place: Option<(PathBuf, u64)>) -> DeferredTier {
+        DeferredTier(Arc::new(DeferredState {
+            place,
+            tier: OnceLock::new(),
+            removed: Mutex::default(),
+        }))
+    }
+
+    /// Returns the tier, if it is open.
+    pub fn get(&self) -> Option<&DiskTier> {
+        self.0.tier.get()
+    }
+
+    /// Returns whether the tier is configured and not open.
+    pub fn is_pending(&self) -> bool {
+        self.0.place.is_some() && self.0.tier.get().is_none()
+    }
+
+    /// Opens the tier. Returns false if none is to be opened.
+    ///
+    /// # Errors
+    /// When the folder is unavailable; `AddrInUse` if another process uses it.
+    pub fn try_open(&self) -> io::Result<bool> {
+        let Some((folder, bytes_max)) = &self.0.place else {
+            return Ok(true);
+        };
+        // Nothing is noted between the copy and the opening: `note_removed` waits.
+        let mut removed = self.lock_removed();
+        let (all, keys) = (removed.all, removed.keys.clone());
+        let outdated = move |key: &str| all || keys.contains(key);
+        let tier = DiskTier::open_without(folder, *bytes_max, WAITING_BYTES_MAX, outdated)?;
+        *removed = RemovedEntries::default();
+        Ok(self.0.tier.set(tier).is_ok())
+    }
+
+    pub fn note_removed(&self, key: &str) {
+        if self.is_pending() {
+            let mut removed = self.lock_removed();
+            if self.is_pending() && !removed.all {
+                removed.keys.insert(key.to_owned());
+                removed.all = removed.keys.len() > REMOVED_KEYS_MAX;
+            }
+        }
+    }
+
+    pub fn note_purge(&self) {
+        if self.is_pending() {
+            let mut removed = self.lock_removed();
+            removed.all = self.is_pending();
+        }
+    }
+
+    /// Returns the folder for messages.
+    pub fn folder_text(&self) -> String {
+        let folder = self.0.place.as_ref().map(|(folder, _)| folder);
+        folder.map_or_else(String::new, |folder| folder.display().to_string())
+    }
+
+    fn lock_removed(&self) -> MutexGuard<'_, RemovedEntries> {
+        self.0
+            .removed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{TierBody, TierObject};
+
+    fn put(tier: &DeferredTier, key: &str) {
+        let object = TierObject {
+            key: key.to_owned(),
+            tags: String::new(),
+            head: Vec::new(),
+            body: TierBody::Memory(Vec::new()),
+        };
+        tier.get().unwrap().put(object);
+    }
+
+    /// Waits until the folder has been read.
+    fn close(tier: &DeferredTier) -> usize {
+        let tier = tier.get().unwrap();
+        tier.close([]);
+        tier.len()
+    }
+
+    fn open_two(folder: &tempfile::TempDir) -> (DeferredTier, DeferredTier) {
+        let place = Some((folder.path().to_owned(), 1 << 30));
+        let (old, new) = (DeferredTier::new(place.clone()), DeferredTier::new(place));
+        old.try_open().unwrap();
+        ["a", "b", "c"].into_iter().for_each(|key| put(&old, key));
+        let error = new.try_open().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(new.is_pending());
+        (old, new)
+    }
+
+    #[test]
+    fn a_successor_opens_the_tier_without_the_keys_removed_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = open_two(&folder);
+        new.note_removed("b");
+        assert_eq!(close(&old), 3);
+        drop(old);
+        assert!(new.try_open().unwrap());
+        assert_eq!(close(&new), 2);
+        assert!(!new.get().unwrap().has("b"));
+    }
+
+    #[test]
+    fn a_purge_before_the_tier_opens_removes_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = open_two(&folder);
+        new.note_purge();
+        close(&old);
+        drop(old);
+        assert!(new.try_open().unwrap());
+        assert_eq!(close(&new), 0);
+    }
+}

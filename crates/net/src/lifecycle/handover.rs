@@ -1,0 +1,389 @@
+//! Hands the listening sockets of a running process to its successor.
+//!
+//! The processes share the sockets themselves, so that no connection is lost: not even one that
+//! waits to be accepted. The reasons are in decision 22.
+//!
+//! | who | message | descriptors |
+//! |---|---|---|
+//! | successor | `take 1 PROGRAM` | |
+//! | predecessor | `PORT ADDRESS`, for each socket | the socket |
+//! | predecessor | `end`, or `refused REASON` | |
+//! | successor | `ready`, when it accepts connections | |
+//! | predecessor | `draining`, or `refused REASON` | |
+//!
+//! If the successor fails before it is ready, the predecessor continues.
+
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use tokio::io::Interest;
+
+use super::{ProgramError, RunningProgram};
+use crate::Shutdown;
+use crate::server::{InheritedListener, ListenerCopies};
+
+/// Time for each message of a peer that needs to do nothing before.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the successor to start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The most bytes of a successor's message.
+const MESSAGE_BYTES_MAX: usize = 256;
+/// The most bytes of all messages together.
+const TEXT_BYTES_MAX: usize = 256 << 10;
+/// The most sockets: workers times addresses.
+const SOCKETS_MAX: usize = 4096;
+/// Attempts to reach a predecessor that is just being replaced.
+const ATTEMPTS: u32 = 100;
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The listening sockets from other processes, and the predecessor that waits for this one.
+#[derive(Debug, Default)]
+pub struct InheritedPorts {
+    listeners: Vec<InheritedListener>,
+    predecessor: Option<UnixStream>,
+}
+
+impl InheritedPorts {
+    /// Takes the sockets of the process that serves at `handover_socket`, if it exists. Otherwise,
+    /// takes those of the service manager.
+    ///
+    /// # Errors
+    /// When the predecessor refuses, or a passed descriptor is no listening TCP socket.
+    pub fn take(
+        program: &str,
+        handover_socket: Option<&Path>,
+    ) -> Result<InheritedPorts, ProgramError> {
+        if let Some(path) = handover_socket
+            && let Some(ports) =
+                take_ports(program, path).map_err(ProgramError::cannot(describe_path(path)))?
+        {
+            return Ok(ports);
+        }
+        let listeners = InheritedListener::take_activated(super::MAIN)
+            .map_err(ProgramError::cannot("socket activation"))?;
+        Ok(InheritedPorts {
+            listeners,
+            predecessor: None,
+        })
+    }
+
+    /// Returns the sockets of a port.
+    pub fn take_port(&mut self, port: &str) -> Vec<InheritedListener> {
+        let matching = self.listeners.extract_if(.., |one| one.port == port);
+        matching.collect()
+    }
+
+    /// Returns whether a running process has passed its sockets.
+    pub fn has_predecessor(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
+    /// Tells the predecessor to drain. This process must accept connections from now on.
+    fn replace_predecessor(self) -> io::Result<()> {
+        let Some(mut stream) = self.predecessor else {
+            return Ok(());
+        };
+        // A predecessor that has exited in the meantime needs no message.
+        if stream.write_all(b"ready\n").is_err() {
+            return Ok(());
+        }
+        let (text, _) = receive_until(&stream, |text| text.ends_with('\n'))?;
+        match text.strip_prefix("refused ") {
+            Some(reason) => Err(io::Error::other(reason.trim_end().to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl RunningProgram {
+    /// Accepts successors at `handover_socket`, and lets a predecessor drain. Call this when all
+    /// ports are served.
+    ///
+    /// # Errors
+    /// [`ProgramError::Cannot`] when the socket cannot be created, or the predecessor waits no longer.
+    pub fn replace_predecessor(
+        &mut self,
+        program: &'static str,
+        handover_socket: Option<&Path>,
+        inherited: InheritedPorts,
+    ) -> Result<(), ProgramError> {
+        if let Some(path) = handover_socket {
+            self.offer_ports(program, path)
+                .map_err(ProgramError::cannot(describe_path(path)))?;
+        }
+        inherited
+            .replace_predecessor()
+            .map_err(ProgramError::cannot("cannot replace the running process"))
+    }
+
+    fn offer_ports(&mut self, program: &'static str, path: &Path) -> io::Result<()> {
+        let copies = std::mem::take(&mut self.copies);
+        let listener = bind_in_place(path)?;
+        let shutdown = self.shutdown.clone();
+        let offer = move || async move {
+            let Ok(listener) = tokio::net::UnixListener::from_std(listener) else {
+                return;
+            };
+            let offer = PortOffer {
+                program,
+                copies,
+                shutdown: shutdown.clone(),
+            };
+            tokio::select! {
+                () = shutdown.wait_until_draining() => {}
+                () = offer.serve_successors(&listener) => {}
+            }
+        };
+        self.until_drained("handover", offer)
+            .map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+fn describe_path(path: &Path) -> String {
+    format!("handover-socket {}", path.display())
+}
+
+/// Binds a socket under another name and renames it, so that a successor always finds one.
+fn bind_in_place(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    // A process with the same number may have left one.
+    let _ = std::fs::remove_file(&name);
+    let listener = std::os::unix::net::UnixListener::bind(&name)?;
+    std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&name, path)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The sockets that a running process offers.
+struct PortOffer {
+    program: &'static str,
+    copies: Vec<(&'static str, ListenerCopies)>,
+    shutdown: Shutdown,
+}
+
+impl PortOffer {
+    async fn serve_successors(&self, listener: &tokio::net::UnixListener) {
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ATTEMPT_PAUSE).await;
+                continue;
+            };
+            match self.serve_successor(&stream).await {
+                Ok(()) => {
+                    tracing::info!("a successor has taken the ports; draining");
+                    self.shutdown.hand_over();
+                    // The successor does not wait for the reply.
+                    let _ = send_message(&stream, "draining\n", None).await;
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a successor did not take the ports");
+                    let refusal = format!("refused {error}\n");
+                    let _ = send_message(&stream, &refusal, None).await;
+                }
+            }
+        }
+    }
+
+    /// Completes when the successor is ready.
+    async fn serve_successor(&self, stream: &tokio::net::UnixStream) -> io::Result<()> {
+        check_user(stream.peer_cred()?.uid())?;
+        let hello = format!("take 1 {}\n", self.program);
+        expect_message(stream, &hello, MESSAGE_TIMEOUT).await?;
+        for (port, copies) in &self.copies {
+            for copy in copies.duplicate()? {
+                let text = format!("{port} {}\n", copy.address);
+                send_message(stream, &text, Some(&copy.listener)).await?;
+            }
+        }
+        send_message(stream, "end\n", None).await?;
+        expect_message(stream, "ready\n", START_TIMEOUT).await
+    }
+}
+
+/// Only the same user and root may pass or take sockets.
+fn check_user(peer: u32) -> io::Result<()> {
+    let own = rustix::process::geteuid();
+    if peer == 0 || own.is_root() || peer == own.as_raw() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("user {peer} may not do this")))
+}
+
+async fn expect_message(
+    stream: &tokio::net::UnixStream,
+    expected: &str,
+    timeout: Duration,
+) -> io::Result<()> {
+    let mut found = Vec::new();
+    let read = async {
+        while !found.ends_with(b"\n") && found.len() < MESSAGE_BYTES_MAX {
+            stream.readable().await?;
+            // The peer waits for the response, so that no second message follows.
+            match stream.try_read_buf(&mut found) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    tokio::time::timeout(timeout, read)
+        .await
+        .map_err(|_| io::Error::other("no message within the time limit"))??;
+    if found == expected.as_bytes() {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(&found).trim_end().to_owned();
+    let what = format!("expected {:?}, found {found:?}", expected.trim_end());
+    Err(io::Error::other(what))
+}
+
+async fn send_message(
+    stream: &tokio::net::UnixStream,
+    text: &str,
+    socket: Option<&TcpListener>,
+) -> io::Result<()> {
+    let sent = stream
+        .async_io(Interest::WRITABLE, || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let descriptors = socket.map(AsFd::as_fd);
+            let descriptors = descriptors.as_slice();
+            if !descriptors.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(descriptors));
+            }
+            let bytes = [IoSlice::new(text.as_bytes())];
+            let flags = SendFlags::NOSIGNAL;
+            Ok(rustix::net::sendmsg(stream, &bytes, &mut control, flags)?)
+        })
+        .await?;
+    if sent == text.len() {
+        return Ok(());
+    }
+    Err(io::Error::other("a message was sent in part"))
+}
+
+/// Takes the sockets of a running process; `None` if there is none.
+fn take_ports(program: &str, path: &Path) -> io::Result<Option<InheritedPorts>> {
+    let mut attempts = 0;
+    loop {
+        let Some(mut stream) = connect_predecessor(path)? else {
+            return Ok(None);
+        };
+        let hello = format!("take 1 {program}\n");
+        let received = stream
+            .write_all(hello.as_bytes())
+            .and_then(|()| receive_until(&stream, is_last_message));
+        match received {
+            Ok((text, sockets)) => return parse_ports(&text, sockets, stream).map(Some),
+            // It has just been replaced, and its successor serves the next attempt.
+            Err(error) if attempts < ATTEMPTS && is_disconnect(&error) => {
+                attempts += 1;
+                std::thread::sleep(ATTEMPT_PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn connect_predecessor(path: &Path) -> io::Result<Option<UnixStream>> {
+    let stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        // Nobody listens, or nobody ever has.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    check_user(rustix::net::sockopt::socket_peercred(&stream)?.uid.as_raw())?;
+    stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+    stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
+    Ok(Some(stream))
+}
+
+fn is_disconnect(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+}
+
+fn is_last_message(text: &str) -> bool {
+    text == "end\n" || text.ends_with("\nend\n") || is_refusal(text)
+}
+
+fn is_refusal(text: &str) -> bool {
+    text.starts_with("refused ") && text.ends_with('\n')
+}
+
+fn parse_ports(
+    text: &str,
+    sockets: Vec<OwnedFd>,
+    stream: UnixStream,
+) -> io::Result<InheritedPorts> {
+    if is_refusal(text) {
+        return Err(io::Error::other(text.trim_end().to_owned()));
+    }
+    let lines: Vec<_> = text.lines().filter(|line| *line != "end").collect();
+    if lines.len() != sockets.len() {
+        let what = format!("{} sockets for {} addresses", sockets.len(), lines.len());
+        return Err(io::Error::other(what));
+    }
+    let listeners = lines.into_iter().zip(sockets).map(|(line, socket)| {
+        let (port, address) = line
+            .split_once(' ')
+            .ok_or_else(|| io::Error::other(format!("unexpected message {line:?}")))?;
+        Ok(InheritedListener {
+            port: port.to_owned(),
+            address: Some(address.to_owned()),
+            listener: TcpListener::from(socket),
+        })
+    });
+    Ok(InheritedPorts {
+        listeners: listeners.collect::<io::Result<_>>()?,
+        predecessor: Some(stream),
+    })
+}
+
+/// Receives messages with their descriptors until `is_complete`.
+fn receive_until(
+    stream: &UnixStream,
+    is_complete: impl Fn(&str) -> bool,
+) -> io::Result<(String, Vec<OwnedFd>)> {
+    let (mut text, mut sockets) = (String::new(), Vec::new());
+    while !is_complete(&text) {
+        let mut bytes = [0; 4096];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::net::recvmsg(
+            stream,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                sockets.extend(received);
+            }
+        }
+        if received.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let part = bytes.get(..received.bytes).unwrap_or_default();
+        text += std::str::from_utf8(part).map_err(io::Error::other)?;
+        if text.len() > TEXT_BYTES_MAX || sockets.len() > SOCKETS_MAX {
+            return Err(io::Error::other("too many sockets"));
+        }
+    }
+    Ok((text, sockets))
+}
