@@ -75,7 +75,12 @@ where
         let mut unread = UnreadBytes::new();
         let mut interim = InterimWriter::default();
         loop {
-            let next = std::future::poll_fn(|cx| poll_request(io, shared, &mut unread, max, cx));
+            let mut waited = false;
+            let next = std::future::poll_fn(|cx| {
+                let next = poll_request(io, shared, &mut unread, max, cx);
+                waited |= next.is_pending();
+                next
+            });
             let (head, request) = match next.await? {
                 NextRequest::Plain(request) => (*request.method() == Method::HEAD, request),
                 NextRequest::Other => {
@@ -84,6 +89,11 @@ where
                 }
                 NextRequest::Nothing => break,
             };
+            // A client whose next request is always there already must not keep others waiting: each
+            // connection gets one response per turn.
+            if !waited {
+                tokio::task::yield_now().await;
+            }
             let response = {
                 let mut answer = pin!(self.handle_request(request, shared));
                 shared.interim.open(shared.request_count());
@@ -108,8 +118,6 @@ where
             if writer.last {
                 break;
             }
-            // A client that pipelines many requests must not starve other connections.
-            tokio::task::consume_budget().await;
         }
         std::future::poll_fn(|cx| Pin::new(&mut *io).poll_shutdown(cx)).await?;
         Ok(FastPathExit::Nothing)

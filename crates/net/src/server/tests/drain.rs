@@ -109,11 +109,3 @@ fn a_drain_that_takes_too_long_is_cut() {
     assert_eq!(client.read_rest(), b"");
     server.join().unwrap();
 }
-
-/// Waits for a notification from a plain thread.
-fn wait_for_notification(notify: &tokio::sync::Notify) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    runtime.block_on(notify.notified());
-}

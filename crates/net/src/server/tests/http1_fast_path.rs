@@ -1,7 +1,7 @@
 //! The fast path responds exactly as `hyper` does.
 
 use super::support::*;
-use crate::server::Limits;
+use crate::server::{Limits, ListenOptions};
 
 /// A request field that selects one of the two paths and changes nothing else.
 const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
@@ -96,4 +96,24 @@ fn a_pipelined_request_waits_for_its_turn() {
     assert_eq!(client.read_response().body, b"through");
     assert_eq!(client.read_response().body, test_pattern(5));
     assert_eq!(client.read_response().body, test_pattern(6));
+}
+
+#[test]
+fn a_client_that_pipelines_many_requests_does_not_starve_others() {
+    let server = start_with_workers(1, ListenOptions::default());
+    let (mut blocker, mut greedy, mut modest) =
+        (server.connect(), server.connect(), server.connect());
+    for client in [&mut greedy, &mut modest] {
+        assert_eq!(client.get("/full/3").status, 200);
+    }
+    // All requests arrive while the only worker is busy.
+    let held = server.gate.worker.lock().unwrap();
+    blocker.send_text("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for_notification(&server.gate.reached);
+    greedy.send_text(&"GET /ticket HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100));
+    modest.send_text("GET /ticket HTTP/1.1\r\nHost: x\r\n\r\n");
+    drop(held);
+    let ticket = modest.read_response().body;
+    let ticket: u64 = std::str::from_utf8(&ticket).unwrap().parse().unwrap();
+    assert!(ticket <= 2, "{ticket} requests of the other client first");
 }

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,6 +35,9 @@ pub struct TestServer {
 pub struct ResponseGate {
     pub open: Notify,
     pub reached: Notify,
+    /// Held by a test, blocks the worker that serves `/hold`.
+    pub worker: Mutex<()>,
+    tickets: AtomicU64,
 }
 
 pub fn start_server(limits: Limits) -> TestServer {
@@ -49,10 +53,14 @@ pub fn start_with(limits: Limits, tls: Option<TlsIdentity>) -> TestServer {
 }
 
 pub fn start_as(listen: ListenOptions) -> TestServer {
+    start_with_workers(2, listen)
+}
+
+pub fn start_with_workers(workers: usize, listen: ListenOptions) -> TestServer {
     let metrics = Metrics::new();
     let listen = ListenOptions {
         addresses: vec!["127.0.0.1:0".into()],
-        workers: 2,
+        workers,
         metrics: metrics.clone(),
         ..listen
     };
@@ -104,6 +112,14 @@ impl Drop for TestServer {
     }
 }
 
+/// Blocks this thread until a handler notifies.
+pub fn wait_for_notification(notify: &tokio::sync::Notify) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(notify.notified());
+}
+
 /// Returns `len` bytes that depend on their position.
 pub fn test_pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
@@ -125,7 +141,7 @@ pub fn cut_into_pieces(whole: &[u8], sizes: &[usize]) -> Vec<Bytes> {
 /// Serves `/pieces/LEN/SIZE,SIZE…`, `/stream/LEN/SIZE,SIZE…`, `/piped/LEN/SIZE,SIZE…` (a stream
 /// with every second piece in a pipe), `/unsized/LEN/SIZE,SIZE…` (a stream of unknown length),
 /// `/short` and `/long` (a stream of a wrong length), `/status/STATUS`, `/fields`, `/last` (with
-/// `Connection: close`), `/gate`, `/conn`, `/client`, `/written` (with
+/// `Connection: close`), `/gate`, `/hold`, `/ticket` (the number of tickets before), `/conn`, `/client`, `/written` (with
 /// serialized fields), `/full/LEN` and `/panic`.
 async fn handle_request(
     request: Request<Incoming>,
@@ -179,6 +195,12 @@ async fn handle_request(
             gate.open.notified().await;
             Body::full("through")
         }
+        "hold" => {
+            gate.reached.notify_one();
+            drop(gate.worker.lock());
+            Body::full("released")
+        }
+        "ticket" => Body::full(gate.tickets.fetch_add(1, Ordering::Relaxed).to_string()),
         "conn" => Body::full(format!(
             "{} {} {} {}",
             conn.peer().ip(),
