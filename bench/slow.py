@@ -4,6 +4,7 @@ reads it at that rate, and requests the next. One thread does all reading."""
 import re
 import resource
 import socket
+import ssl
 import time
 
 # The receive buffer of a connection. It is small, because little data is in flight on a slow link.
@@ -23,10 +24,12 @@ class Viewer:
 
     __slots__ = ("left", "next", "socket")
 
-    def __init__(self, address, first):
+    def __init__(self, address, first, context=None):
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self.socket.connect(address)
+        if context:
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.socket.setblocking(False)
         self.left, self.next = 0, first
 
@@ -40,14 +43,19 @@ class Viewer:
         try:
             if self.left < 0:
                 return self.head(self.socket.recv(most))
-            # Discards the bytes in the kernel, because only the server is measured.
-            got = self.socket.recv_into(SINK, min(most, self.left), socket.MSG_TRUNC)
-        except BlockingIOError:
+            got = self.discard(min(most, self.left))
+        except (BlockingIOError, ssl.SSLWantReadError):
             return 0
         if not got:
             raise RuntimeError("the server closed a connection")
         self.left -= got
         return got
+
+    def discard(self, most):
+        if isinstance(self.socket, ssl.SSLSocket):
+            return self.socket.recv_into(SINK, most)
+        # Discards the bytes in the kernel, because only the server is measured.
+        return self.socket.recv_into(SINK, most, socket.MSG_TRUNC)
 
     def head(self, data):
         head, end, body = data.partition(b"\r\n\r\n")
@@ -63,9 +71,11 @@ SINK = bytearray(1 << 16)
 
 def watch(url, paths, viewers, kbps, seconds):
     """Returns the bytes that all viewers read in `seconds`, after all have started. Calls `begun()` before."""
-    host, port = url.removeprefix("http://").split(":")
+    scheme, _, authority = url.partition("://")
+    host, port = authority.split(":")
     paths = [path.split("?")[0].encode() for path in paths]
-    watching = [Viewer((host, int(port)), n) for n in range(viewers)]
+    context = trusting() if scheme == "https" else None
+    watching = [Viewer((host, int(port)), n, context) for n in range(viewers)]
     try:
         for viewer in watching:
             viewer.ask(paths)
@@ -75,6 +85,14 @@ def watch(url, paths, viewers, kbps, seconds):
     finally:
         for viewer in watching:
             viewer.socket.close()
+
+
+def trusting():
+    """Returns a client context that accepts the self-signed certificate of a benchmark."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def play(watching, paths, kbps, seconds):

@@ -34,7 +34,7 @@ RUNS = ROOT / "bench/runs"
 RESAMPLES = 4000
 PARTS = {part.__name__: part for part in (
     parts.files, parts.encrypted, parts.long_films, parts.cold_texts, parts.edges, parts.ranges, parts.tls, parts.cores,
-    parts.slow_viewers, parts.testers,
+    parts.slow_viewers, parts.slow_tls_viewers, parts.testers,
 )}  # fmt: skip
 HEAD = ["work", "Headwater", "reference", "reference server", "ratio (95 %)", "target", "verdict"]
 

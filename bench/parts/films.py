@@ -1,5 +1,6 @@
 """Just-in-time packaging compared with ready-made files, and long films compared with short ones."""
 
+import re
 import subprocess
 
 import run
@@ -67,7 +68,17 @@ def files(args, work, ended):
     for kind in ("media playlist", "MPD"):
         of = found[kind, "wrk"]
         rows.append(row(f"{kind} of 60 segments, cached", "nginx, ready-made", 1.2, REQUESTS, of["ours"], of["nginx"]))
+    of = found["media playlist", "wrk"]
+    saturated = f"media playlist, cached, {args.connections} connections without a pause"
+    for percentile in ("p50", "p99"):
+        ours, theirs = ([in_milliseconds(f[percentile]) for f in of[name]] for name in both)
+        rows.append(Row(f"{saturated}: {percentile}", "nginx, ready-made", 0, ours, theirs, MS, less=True))
     return rows
+
+
+def in_milliseconds(text):
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
+    return float(number) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
 
 
 # ── long films ───────────────────────────────────────────────────────────────────────────────

@@ -153,27 +153,47 @@ def cores(args, work, ended):
 
 
 def slow_viewers(args, work, ended):
+    return measure_slow_viewers(args, work, ended, f"{VIEWERS:,} viewers at {KBPS} kb/s on one core")
+
+
+def slow_tls_viewers(args, work, ended):
+    what = f"{VIEWERS:,} TLS viewers at {KBPS} kb/s on one core"
+    return measure_slow_viewers(args, work, ended, what, make_certificate(work))
+
+
+def measure_slow_viewers(args, work, ended, what, identity=None):
     slow.allow_descriptors(VIEWERS + 200)
     films = run.make_films(work / "films", 60)
-    # All clients have one address and stand for remote clients, so Headwater paces them like nginx.
-    most = VIEWERS + 100
-    flags = ["--connections-max", most, "--connections-per-address-max", most, "--near-rtt", "0s"]
-    ours = run.Headwater(films, "2s", *flags)
-    ended.append(ours.stop)
-    paths = run.segments(ours.url, "/small-apart/.m3u8", "video=")
-    ready = run.make_ready(work / "ready", ours.url, {"": paths})
-    # nginx closes idle connections when less than a sixteenth of its connections are free.
-    nginx = run.Nginx(work, ready, events=VIEWERS + 2000)
-    ended.append(nginx.stop)
-    servers = {"ours": ours, "nginx": nginx}
+    plain = run.Headwater(films, "2s")
+    paths = run.segments(plain.url, "/small-apart/.m3u8", "video=")
+    ready = run.make_ready(work / "ready", plain.url, {"": paths})
+    plain.stop()
+    servers = start_slow_servers(work, films, ready, identity)
+    ended += [server.stop for server in servers.values()]
     of = interleave(short(args), {"": list(servers)}, lambda _, name: watched(servers[name], paths))[""]
-    what = f"{VIEWERS:,} viewers at {KBPS} kb/s on one core"
     of_each = lambda key: [[f[key] for f in of[name]] for name in servers]
     rounds = [{"ours": a, "nginx": b} for a, b in zip(*of.values(), strict=True)]
     return [
         Row(f"{what}: CPU", "nginx, ready-made", 1.0, *of_each("cpu_a_second"), SECONDS, less=True, rounds=rounds),
         Row(f"{what}: private memory", "nginx, ready-made", 1.0, *of_each("private_mib"), MIB, less=True),
     ]
+
+
+def start_slow_servers(work, films, ready, identity):
+    # All clients have one address and stand for remote clients, so Headwater paces them like nginx.
+    most = VIEWERS + 100
+    flags = ["--connections-max", most, "--connections-per-address-max", most, "--near-rtt", "0s"]
+    more, url = "", None
+    if identity:
+        flags += ["--tls-cert", identity[0], "--tls-key", identity[1]]
+        port = run.free_port()
+        url = f"https://127.0.0.1:{port}"
+        more = f"listen 127.0.0.1:{port} ssl backlog=4096; ssl_certificate {identity[0]}; ssl_certificate_key {identity[1]};"
+    ours = run.Headwater(films, "2s", *flags)
+    # nginx closes idle connections when less than a sixteenth of its connections are free.
+    nginx = run.Nginx(work, ready, more, events=VIEWERS + 2000)
+    nginx.url = url or nginx.url
+    return {"ours": ours, "nginx": nginx}
 
 
 def short(args):
