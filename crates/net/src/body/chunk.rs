@@ -13,7 +13,8 @@ use crate::conn::InFlight;
 #[derive(Debug)]
 pub struct Chunk {
     parts: PartList,
-    file: Option<BodyFile>,
+    /// Boxed, because each request moves its chunk about twenty times, and most chunks have none.
+    file: Option<Box<BodyFile>>,
     progress: Option<Arc<SendProgress>>,
     /// In a body's last chunk: the response is in flight until this chunk is sent.
     in_flight: Option<InFlight>,
@@ -60,7 +61,7 @@ impl Chunk {
     fn new(parts: PartList, file: Option<BodyFile>) -> Chunk {
         Chunk {
             parts,
-            file,
+            file: file.map(Box::new),
             progress: None,
             in_flight: None,
         }
@@ -89,7 +90,7 @@ impl Chunk {
 
     /// Returns the file of the [`BodyPart::File`] ranges.
     pub(crate) fn file(&self) -> Option<&BodyFile> {
-        self.file.as_ref()
+        self.file.as_deref()
     }
 
     /// Returns whether a copy of the parts would allocate memory: they are not in memory yet.
