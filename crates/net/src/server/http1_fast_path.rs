@@ -1,8 +1,8 @@
 //! Serves the usual requests of players without `hyper`.
 //!
-//! This path serves GET and HEAD requests of HTTP/1.1 without a body, whose head arrives whole and
-//! has no special connection options. Any other request moves the connection to `hyper`, together
-//! with its unread bytes.
+//! This path serves GET and HEAD requests without a body, whose head arrives whole and has no
+//! connection options except `keep-alive` (of HTTP/1.1) and `close`. Any other request moves the
+//! connection to `hyper`, together with its unread bytes.
 //!
 //! Both paths use the same parser and are equally strict. Requests with lengths, body encodings or
 //! upgrades never arrive here. A connection that waits, or whose client reads slowly, holds no
@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::{Method, Request, Response};
+use http::{Request, Response, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::interim::InterimWriter;
+use self::request::PlainRequest;
 use self::response_writer::ResponseWriter;
 use super::serve::ConnectionService;
 use crate::body::Incoming;
@@ -30,8 +31,11 @@ mod request;
 mod response_head;
 mod response_writer;
 
+/// Parses a request of the fast path, and returns it with its length.
 #[cfg(any(test, fuzzing))]
-pub(crate) use self::request::parse_request as plain_request;
+pub(crate) fn plain_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
+    request::parse_request(bytes).map(|plain| (plain.request, plain.len))
+}
 
 /// Bytes per read: more than any player's request contains.
 const READ_BYTES_MAX: usize = 16 << 10;
@@ -51,7 +55,7 @@ pub(super) enum FastPathExit {
 // The value is short-lived, and a box would cost one allocation per request.
 #[allow(clippy::large_enum_variant)]
 enum NextRequest {
-    Plain(Request<Incoming>),
+    Plain(PlainRequest),
     Other,
     /// The end of the connection, or a requested close.
     Nothing,
@@ -81,8 +85,8 @@ where
                 waited |= next.is_pending();
                 next
             });
-            let (head, request) = match next.await? {
-                NextRequest::Plain(request) => (*request.method() == Method::HEAD, request),
+            let (mut options, request) = match next.await? {
+                NextRequest::Plain(plain) => (plain.response_options(), plain.request),
                 NextRequest::Other => {
                     io.put_back(unread);
                     return Ok(FastPathExit::Request);
@@ -96,7 +100,10 @@ where
             }
             let response = {
                 let mut answer = pin!(self.handle_request(request, shared));
-                shared.interim.open(shared.request_count());
+                // HTTP/1.0 has no interim responses (RFC 9110 section 15.2).
+                if options.version == Version::HTTP_11 {
+                    shared.interim.open(shared.request_count());
+                }
                 let response = std::future::poll_fn(|cx| match answer.as_mut().poll(cx) {
                     Poll::Ready(response) => Poll::Ready(Ok(response)),
                     Poll::Pending => {
@@ -109,7 +116,8 @@ where
                 response.await?.unwrap_or_else(|never| match never {})
             };
             let before = interim.take_rest(shared);
-            let mut writer = ResponseWriter::new(response, head, shared.is_closing(), before);
+            options.last |= shared.is_closing();
+            let mut writer = ResponseWriter::new(response, options, before);
             std::future::poll_fn(|cx| match writer.poll(io, cx) {
                 Poll::Ready(left) => Poll::Ready(left),
                 Poll::Pending => poll_gone(io, &mut unread, cx).map(Err),
@@ -155,7 +163,10 @@ fn classify_bytes(bytes: &[u8], max: usize) -> (NextRequest, usize) {
         return (NextRequest::Nothing, 0);
     }
     match request::parse_request(bytes) {
-        Some((request, len)) if len <= max => (NextRequest::Plain(request), len),
+        Some(plain) if plain.len <= max => {
+            let len = plain.len;
+            (NextRequest::Plain(plain), len)
+        }
         _ => (NextRequest::Other, 0),
     }
 }

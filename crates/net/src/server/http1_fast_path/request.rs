@@ -2,27 +2,52 @@
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Method, Request, Uri};
+use http::{Method, Request, Uri, Version};
 
+use super::response_head::ResponseOptions;
 use crate::body::Incoming;
 use crate::headers::take_map;
 
 /// The most header fields; players send about ten.
 const FIELDS_MAX: usize = 32;
 
-/// Parses the request at the start of `bytes`. Returns it with its length, if it is complete and
-/// plain.
-pub(crate) fn parse_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> {
+/// A request at the start of the read bytes.
+pub(super) struct PlainRequest {
+    pub(super) request: Request<Incoming>,
+    /// Length of its head in bytes.
+    pub(super) len: usize,
+    /// Whether the client wants the connection to close after the response.
+    pub(super) closes: bool,
+}
+
+impl PlainRequest {
+    pub(super) fn response_options(&self) -> ResponseOptions {
+        ResponseOptions {
+            head: *self.request.method() == Method::HEAD,
+            version: self.request.version(),
+            last: self.closes,
+        }
+    }
+}
+
+/// Parses the request at the start of `bytes`, if it is complete and plain.
+pub(super) fn parse_request(bytes: &[u8]) -> Option<PlainRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
     let Ok(httparse::Status::Complete(len)) = parsed.parse(bytes) else {
         return None;
     };
-    let method = match (parsed.method?, parsed.version?) {
-        ("GET", 1) => Method::GET,
-        ("HEAD", 1) => Method::HEAD,
+    let method = match parsed.method? {
+        "GET" => Method::GET,
+        "HEAD" => Method::HEAD,
         _ => return None,
     };
+    let version = match parsed.version? {
+        0 => Version::HTTP_10,
+        _ => Version::HTTP_11,
+    };
+    // HTTP/1.0 closes unless the client asks for more (RFC 9112 section 9.3).
+    let mut closes = version == Version::HTTP_10;
     let head = Bytes::copy_from_slice(bytes.get(..len)?);
     let shared = |part: &[u8]| {
         let from = part.as_ptr().addr() - bytes.as_ptr().addr();
@@ -31,7 +56,13 @@ pub(crate) fn parse_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> 
     let mut map = take_map();
     for field in &*parsed.headers {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        if !is_plain(&name, field.value) {
+        if name == header::CONNECTION {
+            match field.value {
+                value if value.eq_ignore_ascii_case(b"close") => closes = true,
+                value if value.eq_ignore_ascii_case(b"keep-alive") && !closes => {}
+                _ => return None,
+            }
+        } else if !is_plain(&name) {
             return None;
         }
         map.append(
@@ -42,19 +73,23 @@ pub(crate) fn parse_request(bytes: &[u8]) -> Option<(Request<Incoming>, usize)> 
     let mut request = Request::new(Incoming::default());
     *request.uri_mut() = Uri::from_maybe_shared(shared(parsed.path?.as_bytes())).ok()?;
     *request.method_mut() = method;
+    *request.version_mut() = version;
     *request.headers_mut() = map;
-    Some((request, len))
+    Some(PlainRequest {
+        request,
+        len,
+        closes,
+    })
 }
 
-/// Returns whether a field neither changes the connection nor announces a body.
-fn is_plain(name: &HeaderName, value: &[u8]) -> bool {
-    match *name {
-        header::CONNECTION => value.eq_ignore_ascii_case(b"keep-alive"),
+/// Returns whether a field announces no body and no change of the protocol.
+fn is_plain(name: &HeaderName) -> bool {
+    !matches!(
+        *name,
         header::CONTENT_LENGTH
-        | header::EXPECT
-        | header::TRAILER
-        | header::TRANSFER_ENCODING
-        | header::UPGRADE => false,
-        _ => true,
-    }
+            | header::EXPECT
+            | header::TRAILER
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+    )
 }

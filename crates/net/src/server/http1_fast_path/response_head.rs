@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING};
 use http::response::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, Version};
 
 use crate::headers::{SerializedFields, write_field as field};
 
@@ -19,24 +19,42 @@ pub(super) enum BodyFraming {
     /// A body of this many bytes.
     Length(u64),
     Chunked,
+    /// A body that ends with the connection (RFC 9112 section 6.3, rule 8).
+    UntilClose,
+}
+
+/// What the request determines about its response.
+#[derive(Clone, Copy)]
+pub(super) struct ResponseOptions {
+    /// The request's method is HEAD.
+    pub(super) head: bool,
+    /// The version of the response.
+    pub(super) version: Version,
+    /// The connection closes after the response.
+    pub(super) last: bool,
 }
 
 impl BodyFraming {
     /// Returns the framing for a response with this status; `len` is the body's length, if it is
     /// known.
-    pub(super) fn for_response(head: bool, status: StatusCode, len: Option<u64>) -> BodyFraming {
+    pub(super) fn for_response(
+        options: ResponseOptions,
+        status: StatusCode,
+        len: Option<u64>,
+    ) -> BodyFraming {
         let bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
         match len {
-            _ if head => BodyFraming::Silent,
+            _ if options.head => BodyFraming::Silent,
             _ if bodiless.contains(&status) || status.is_informational() => BodyFraming::None,
             Some(len) => BodyFraming::Length(len),
+            None if options.version == Version::HTTP_10 => BodyFraming::UntilClose,
             None => BodyFraming::Chunked,
         }
     }
 
     fn write_framing(self, out: &mut Vec<u8>) {
         match self {
-            BodyFraming::Silent | BodyFraming::None => {}
+            BodyFraming::Silent | BodyFraming::None | BodyFraming::UntilClose => {}
             BodyFraming::Length(len) => {
                 let mut digits = itoa::Buffer::new();
                 field(out, "content-length", digits.format(len).as_bytes());
@@ -48,16 +66,16 @@ impl BodyFraming {
 
 /// Writes the head to `out`, with `fields` in addition to those of `parts`.
 ///
-/// Returns whether the head closes the connection, as it does when `last` is set.
+/// Returns whether the head closes the connection, as it does when the options say so.
 pub(super) fn write_head(
     out: &mut Vec<u8>,
     parts: &Parts,
     fields: Option<&SerializedFields>,
     framing: BodyFraming,
-    last: bool,
+    options: ResponseOptions,
 ) -> bool {
-    let (mut has_connection, mut closes, mut dated) = (false, last, false);
-    write_status(out, parts.status);
+    let (mut has_connection, mut closes, mut dated) = (false, options.last, false);
+    write_status(out, options.version, parts.status);
     if let Some(fields) = fields {
         let twice = |name| fields.header_map().contains_key(name);
         debug_assert!(
@@ -80,7 +98,8 @@ pub(super) fn write_head(
         }
         field(out, name.as_str(), value.as_bytes());
     }
-    if last && !has_connection {
+    // HTTP/1.0 closes by default.
+    if options.last && !has_connection && options.version != Version::HTTP_10 {
         field(out, "connection", b"close");
     }
     framing.write_framing(out);
@@ -91,12 +110,16 @@ pub(super) fn write_head(
     closes
 }
 
-fn write_status(out: &mut Vec<u8>, status: StatusCode) {
-    if status == StatusCode::OK {
+fn write_status(out: &mut Vec<u8>, version: Version, status: StatusCode) {
+    if (version, status) == (Version::HTTP_11, StatusCode::OK) {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }
+    let version = match version {
+        Version::HTTP_10 => "HTTP/1.0 ",
+        _ => "HTTP/1.1 ",
+    };
     let reason = status.canonical_reason().unwrap_or_default();
-    for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
+    for part in [version, status.as_str(), " ", reason, "\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
 }

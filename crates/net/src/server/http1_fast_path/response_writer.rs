@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use http::Response;
 
-use super::response_head::{self, BodyFraming};
+use super::response_head::{self, BodyFraming, ResponseOptions};
 use crate::conn::{ConnectionIo, OutgoingParts};
 use crate::headers::recycle_map;
 use crate::{Body, Chunk};
@@ -35,21 +35,21 @@ pub(super) struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// Creates a writer for a response; `head` is set for a HEAD request. `interim` are bytes of
-    /// earlier responses to the same request.
+    /// Creates a writer for a response. `interim` are bytes of earlier responses to the same
+    /// request.
     pub(super) fn new(
         response: Response<Body>,
-        head: bool,
-        last: bool,
+        options: ResponseOptions,
         interim: Vec<u8>,
     ) -> ResponseWriter {
         let (parts, mut body) = response.into_parts();
-        let framing = BodyFraming::for_response(head, parts.status, body.known_len());
+        let framing = BodyFraming::for_response(options, parts.status, body.known_len());
         let (fields, mut before) = (body.take_fields(), SPARE.take());
         before.extend_from_slice(&interim);
-        let last = response_head::write_head(&mut before, &parts, fields.as_ref(), framing, last);
+        let last =
+            response_head::write_head(&mut before, &parts, fields.as_ref(), framing, options);
         recycle_map(parts.headers);
-        let sent = matches!(framing, BodyFraming::Length(_) | BodyFraming::Chunked);
+        let sent = !matches!(framing, BodyFraming::Silent | BodyFraming::None);
         let body = if sent { body } else { body.without_bytes() };
         ResponseWriter {
             before,
@@ -110,7 +110,7 @@ impl ResponseWriter {
                     })?;
             }
             BodyFraming::Chunked => self.frame_chunk(len),
-            BodyFraming::Silent | BodyFraming::None => {}
+            BodyFraming::Silent | BodyFraming::None | BodyFraming::UntilClose => {}
         }
         self.chunk = chunk.filter(|chunk| !chunk.is_empty());
         Ok(())

@@ -5,14 +5,28 @@ use crate::server::{Limits, ListenOptions};
 
 /// A request field that selects one of the two paths and changes nothing else.
 const WAYS: [&str; 2] = ["", "Connection: keep-alive, x\r\n"];
+/// The same for a request that closes the connection.
+const CLOSING_WAYS: [&str; 2] = ["Connection: close\r\n", "Connection: close, x\r\n"];
+const HTTP_10_WAYS: [&str; 2] = ["", "Connection: x\r\n"];
 
 /// Reads the responses to a request and to a second one that closes the connection, without their
 /// dates.
 fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String {
     let mut client = server.connect();
     client.send_text(&format!("{request} HTTP/1.1\r\nHost: x\r\n{way}\r\n"));
-    client.send_text("GET /conn HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let all = client.read_rest();
+    client.send_text("GET /conn HTTP/1.1\r\nHost: x\r\nConnection: close, x\r\n\r\n");
+    remove_dates(&client.read_rest())
+}
+
+/// Reads the response to a request that closes the connection, without its date.
+fn read_last_response(server: &TestServer, request: &str, way: &str) -> String {
+    let mut client = server.connect();
+    client.send_text(&format!("{request}\r\nHost: x\r\n{way}\r\n"));
+    remove_dates(&client.read_rest())
+}
+
+/// Checks the dates of responses, and returns the rest.
+fn remove_dates(all: &[u8]) -> String {
     let all = all.iter().map(|&byte| char::from(byte)).collect::<String>();
     let dated = |line: &str| line.starts_with("date: ");
     for line in all.split_inclusive("\r\n").filter(|line| dated(line)) {
@@ -26,36 +40,52 @@ fn read_both_responses(server: &TestServer, request: &str, way: &str) -> String 
     lines.collect()
 }
 
+const PATHS: [&str; 21] = [
+    "/full/10",
+    "/full/0",
+    "/pieces/300/7,0,80",
+    "/stream/300/7,80",
+    "/unsized/300/7,80",
+    "/unsized/40/0,20",
+    "/unsized/0",
+    "/short",
+    "/long",
+    "/status/204",
+    "/status/206",
+    "/status/304",
+    "/status/404",
+    "/status/416",
+    "/fields",
+    "/written",
+    "/last",
+    "/full/3?a=b&%20",
+    "http://x/full/10",
+    "/nothing",
+    "/panic",
+];
+
 #[test]
 fn both_paths_send_the_same_bytes() {
     let server = start_server(Limits::default());
     for method in ["GET", "HEAD"] {
-        for path in [
-            "/full/10",
-            "/full/0",
-            "/pieces/300/7,0,80",
-            "/stream/300/7,80",
-            "/unsized/300/7,80",
-            "/unsized/40/0,20",
-            "/unsized/0",
-            "/short",
-            "/long",
-            "/status/204",
-            "/status/206",
-            "/status/304",
-            "/status/404",
-            "/status/416",
-            "/fields",
-            "/written",
-            "/last",
-            "/full/3?a=b&%20",
-            "http://x/full/10",
-            "/nothing",
-            "/panic",
-        ] {
+        for path in PATHS {
             let request = format!("{method} {path}");
             let [direct, other] = WAYS.map(|way| read_both_responses(&server, &request, way));
             assert_eq!(direct, other, "{request}");
+        }
+    }
+}
+
+#[test]
+fn both_paths_send_the_same_last_response() {
+    let server = start_server(Limits::default());
+    for (version, ways) in [("HTTP/1.1", CLOSING_WAYS), ("HTTP/1.0", HTTP_10_WAYS)] {
+        for method in ["GET", "HEAD"] {
+            for path in PATHS {
+                let request = format!("{method} {path} {version}");
+                let [direct, other] = ways.map(|way| read_last_response(&server, &request, way));
+                assert_eq!(direct, other, "{request}");
+            }
         }
     }
 }
