@@ -94,13 +94,17 @@ const TRAVERSALS: &[(&str, u16)] = &[
     ("/%252e%252e/secret", 404),
 ];
 
-fn list_requests() -> Vec<HostileRequest> {
-    let same = |text: String, status, reason| HostileRequest {
+/// A request to which both servers respond alike.
+fn same(text: String, status: u16, reason: &'static str) -> HostileRequest {
+    HostileRequest {
         text,
         serve: status,
         edge: status,
         reason,
-    };
+    }
+}
+
+fn list_requests() -> Vec<HostileRequest> {
     let mut requests = Vec::new();
     for (fields, start, status, reason) in FRAMINGS {
         for method in ["POST", "GET"] {
@@ -134,13 +138,19 @@ fn list_requests() -> Vec<HostileRequest> {
         edge: 405,
         reason: "a method that opens a tunnel",
     });
+    requests.extend(list_oversized_requests());
+    requests
+}
+
+/// Requests at and above the limits of targets and fields.
+fn list_oversized_requests() -> Vec<HostileRequest> {
     let get = |target: &str, fields: &str| {
         format!("GET {target} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n{fields}\r\n")
     };
     let long = "a".repeat(70_000);
     let many: String = (0..2000).map(|n| format!("X-{n}: y\r\n")).collect();
     let ranges = vec!["0-0"; 1000].join(",");
-    requests.extend([
+    vec![
         same(
             get(&format!("/{}", &long[..9000]), ""),
             414,
@@ -167,8 +177,7 @@ fn list_requests() -> Vec<HostileRequest> {
             200,
             "an upgrade is not offered",
         ),
-    ]);
-    requests
+    ]
 }
 
 #[test]
