@@ -2,7 +2,7 @@
 
 use super::{TransportError, WatchedBody};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 tokio::task_local! {
     /// The request of the current task.
@@ -35,6 +35,8 @@ pub(crate) struct CallNotes {
     pub(crate) connection: Option<(u64, bool)>,
     /// The time at which the response's head was received.
     pub(crate) answered: Option<Instant>,
+    /// The response's `Date`.
+    pub(crate) date: Option<SystemTime>,
     pub(crate) error: Option<TransportError>,
 }
 

@@ -16,7 +16,7 @@ use object_store::client::{
 };
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use upstream::ServerAddress;
 
 /// Redirects that are followed, all on one host.
@@ -73,6 +73,7 @@ impl StorageHttpClient {
             note(|notes| {
                 notes.status = Some(parts.status.as_u16());
                 notes.answered = Some(Instant::now());
+                notes.date = parse_date(&parts);
             });
             match redirect_target(&uri, &parts) {
                 Some(_) if !self.follow => {
@@ -173,6 +174,11 @@ impl StorageHttpClient {
         let body = left.map_or_else(|| HttpResponseBody::from(Vec::new()), HttpResponseBody::new);
         Ok(Response::from_parts(parts, body))
     }
+}
+
+fn parse_date(parts: &Parts) -> Option<SystemTime> {
+    let date = parts.headers.get(header::DATE)?.to_str().ok()?;
+    httpdate::parse_http_date(date).ok()
 }
 
 /// Converts a request to the form of its protocol: path, query and `Host` for HTTP/1.1, scheme and authority

@@ -4,12 +4,19 @@ use crate::{Error, ObjectVersion};
 use object_store::{GetOptions, ObjectMeta};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+/// By how much a response's `Date` must follow `Last-Modified`, so that no second change of the object has the
+/// same `Last-Modified` (RFC 9110 section 8.8.2.2). Clocks of one storage may differ by less.
+const STRONG_DATE_MARGIN: Duration = Duration::from_secs(60);
 
 /// The version of an object according to a response.
 #[derive(Debug, Clone)]
 pub(crate) struct ObservedVersion {
     meta: ObjectMeta,
     identity: ObjectVersion,
+    /// Whether `Last-Modified` is a strong validator.
+    has_strong_date: bool,
 }
 
 /// The version that all responses must match: the opened one, or that of the first response to a declared
@@ -107,7 +114,19 @@ impl ObservedVersion {
             inode: (0, 0),
             tag,
         };
-        ObservedVersion { meta, identity }
+        ObservedVersion {
+            meta,
+            identity,
+            has_strong_date: false,
+        }
+    }
+
+    /// Adds the time at which the storage generated the response, if it declared one.
+    pub(super) fn with_date(mut self, date: Option<SystemTime>) -> ObservedVersion {
+        let modified = SystemTime::from(self.meta.last_modified);
+        let age = date.and_then(|date| date.duration_since(modified).ok());
+        self.has_strong_date = self.is_dated() && age.is_some_and(|age| age >= STRONG_DATE_MARGIN);
+        self
     }
 
     /// Returns the fields of the version that can be compared.
@@ -126,10 +145,10 @@ impl ObservedVersion {
         }
     }
 
-    /// Returns whether a second response can be proved to be of the same version. Otherwise an interrupted
-    /// response cannot be resumed.
+    /// Returns whether a second response can be proved to be of the same version, by a strong validator.
+    /// Otherwise an interrupted response cannot be resumed.
     pub(super) fn is_provable(&self) -> bool {
-        self.strong_tag().is_some() || self.is_dated()
+        self.strong_tag().is_some() || self.has_strong_date
     }
 
     /// Returns the entity tag if it is strong (RFC 9110 section 8.8.1).

@@ -104,7 +104,7 @@ impl Endpoint {
                 });
             }
         };
-        let seen = ObservedVersion::new(result.meta.clone());
+        let seen = ObservedVersion::new(result.meta.clone()).with_date(line.call.notes().date);
         let range = result.range.clone();
         if let Some(state) = &ask.state {
             let admitted = state.check_response(&seen);

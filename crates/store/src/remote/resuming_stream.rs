@@ -8,6 +8,11 @@ use bytes::Bytes;
 use std::sync::Arc;
 use upstream::BodyData;
 
+/// Bytes that a response must add before it breaks, so that its resumption repeats no work and needs no retry.
+const PROGRESS_BYTES_MIN: u64 = 64 << 10;
+/// Most resumptions of one body, even if each response made progress.
+const RESUMPTIONS_MAX: u32 = 32;
+
 /// The bytes of a range, in order.
 pub(super) struct ResumingStream {
     core: Arc<RemoteCore>,
@@ -16,6 +21,10 @@ pub(super) struct ResumingStream {
     first: Option<Bytes>,
     body: ResponseBody,
     resumed: u32,
+    /// Resumptions after which no progress was made.
+    fruitless: u32,
+    /// Start of the response that is being received.
+    response_start: u64,
 }
 
 impl RemoteCore {
@@ -41,10 +50,12 @@ impl RemoteCore {
         };
         let whole = ResumingStream {
             core: self.clone(),
-            ask,
             first: Some(first),
             body,
             resumed: 0,
+            fruitless: 0,
+            response_start: ask.range.start,
+            ask,
         };
         Ok((state, whole))
     }
@@ -114,17 +125,31 @@ impl ResumingStream {
         Some(first)
     }
 
-    /// Requests the rest, if a retry is allowed.
+    /// Requests the rest, if another response can be proved to be of the same version.
     async fn resume_after(&mut self, trouble: RequestFailure) -> Result<(), Error> {
         let provable = self.ask.seen().is_some_and(ObservedVersion::is_provable);
-        let may = trouble.again && provable && self.resumed < self.core.options.retries;
-        if !may || !self.core.retries.try_spend() {
+        if !trouble.again || !provable || !self.may_resume() {
             return Err(trouble.error);
         }
         self.resumed += 1;
+        self.response_start = self.ask.range.start;
         let answer = self.core.fetch_range(&self.ask, Reason::Retry).await?;
         (self.first, self.body) = (Some(answer.first), answer.body);
         Ok(())
+    }
+
+    /// Returns whether the body may be resumed once more. Without progress, a resumption is a retry: few are
+    /// allowed, and only within the budget.
+    fn may_resume(&mut self) -> bool {
+        if self.resumed >= RESUMPTIONS_MAX {
+            return false;
+        }
+        if self.ask.range.start - self.response_start >= PROGRESS_BYTES_MIN {
+            self.fruitless = 0;
+            return true;
+        }
+        self.fruitless += 1;
+        self.fruitless <= self.core.options.retries && self.core.retries.try_spend()
     }
 
     fn count_received(&mut self, bytes: u64) {

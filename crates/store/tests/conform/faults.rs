@@ -209,16 +209,89 @@ fn a_single_fault_is_retried() {
     }
 }
 
+/// Bytes after which a body breaks: enough progress for another resumption.
+const BREAK_BYTES: usize = 100_000;
+
 #[test]
-fn a_response_without_a_tag_is_not_resumed() {
+fn a_body_that_breaks_repeatedly_is_resumed_under_if_match() {
+    for options in [patient_options(), uncached_options()] {
+        let (server, right) = start_film();
+        let (store, object) = open_with(&server, options);
+        let (opened, breaks) = (server.unconditional_requests(), 9);
+        server.set_faults(&vec![Fault::Cut(BREAK_BYTES); breaks]);
+        let range = 10_000..1_010_000;
+        let (read, error) = read_parts(&object, std::slice::from_ref(&range), Reason::Segment);
+        assert!(error.is_none(), "{error:?} after {} bytes", read.len());
+        assert!(read == right[10_000..1_010_000]);
+        assert_eq!(server.faults_left(), 0);
+        assert_eq!(store.meter().requests(Reason::Retry), breaks as u64);
+        // Only the request that opened the film could not name a version.
+        assert_eq!(server.unconditional_requests(), opened);
+    }
+}
+
+#[test]
+fn a_film_that_is_replaced_between_two_breaks_is_an_error() {
+    for change in [Fault::Change, Fault::ChangeUnsaid] {
+        let (server, right) = start_film();
+        let (_store, object) = open_with(&server, uncached_options());
+        let cut = Fault::Cut(BREAK_BYTES);
+        server.set_faults(&[cut, cut, cut, cut, change]);
+        let (read, error) = read_parts(&object, &[0..1_000_000], Reason::Segment);
+        assert!(right.starts_with(&read), "{change:?}: bytes are mixed");
+        assert!(
+            matches!(error, Some(Error::Changed)),
+            "{change:?}: {error:?}"
+        );
+        assert!(object.changed());
+    }
+}
+
+#[test]
+fn the_resumptions_of_a_body_are_bounded() {
+    let (server, right) = start_film();
+    let (_store, object) = open_with(&server, uncached_options());
+    let before = server.request_count();
+    server.set_faults(&[Fault::Cut(70_000); 100]);
+    let (read, error) = read_parts(&object, &[0..right.len() as u64], Reason::Segment);
+    assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
+    assert!(right.starts_with(&read));
+    let requests = server.request_count() - before;
+    assert!((4..=40).contains(&requests), "{requests}");
+}
+
+#[test]
+fn a_response_without_a_strong_validator_is_not_resumed() {
+    let right = object_bytes("film.mp4");
+    // The film may have changed twice in the second of its `Last-Modified`, which is then a weak validator
+    // (RFC 9110 section 8.8.2.2).
+    for date in [None, Some("Sat, 21 Nov 2026 10:00:00 GMT")] {
+        let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
+        date.map(|date| server.set_date(date));
+        let (store, object) = open_film(&server);
+        server.set_faults(&[Fault::Cut(100_000)]);
+        let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
+        assert!(concat_ranges(&right, &WANTED[..1]).starts_with(&read));
+        assert!(matches!(error, Some(Error::Broken(_))), "{error:?}");
+        assert_eq!(store.meter().requests(Reason::Retry), 0);
+    }
+}
+
+#[test]
+fn a_date_of_another_hour_is_a_strong_validator() {
     let right = object_bytes("film.mp4");
     let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
+    server.set_date("Sat, 21 Nov 2026 12:00:00 GMT");
     let (_store, object) = open_film(&server);
+    server.set_faults(&[Fault::Cut(100_000)]);
+    let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);
+    assert!(
+        error.is_none() && read == concat_ranges(&right, &WANTED[..1]),
+        "{error:?}"
+    );
     server.set_faults(&[Fault::Cut(100_000), Fault::ChangeUnsaid]);
-    let (read, error) = read_parts(&object, &WANTED, Reason::Segment);
-    assert!(concat_ranges(&right, &WANTED).starts_with(&read));
+    let (_, error) = read_parts(&object, &[1_000_000..1_400_000], Reason::Segment);
     assert!(matches!(error, Some(Error::Changed)), "{error:?}");
-    assert!(object.changed());
 }
 
 #[test]

@@ -61,6 +61,10 @@ struct FaultyServerState {
     accepted: AtomicUsize,
     etag: bool,
     delay: Mutex<Duration>,
+    /// The `Date` of all responses, if they have one.
+    date: Mutex<Option<&'static str>>,
+    /// Range requests that carried no precondition.
+    unconditional: AtomicUsize,
 }
 
 impl FaultyServer {
@@ -79,6 +83,8 @@ impl FaultyServer {
             accepted: AtomicUsize::new(0),
             etag,
             delay: Mutex::default(),
+            date: Mutex::default(),
+            unconditional: AtomicUsize::new(0),
         });
         let theirs = shared.clone();
         std::thread::spawn(move || {
@@ -107,6 +113,16 @@ impl FaultyServer {
     /// Delays every response.
     pub fn set_delay(&self, delay: Duration) {
         *self.shared.delay.lock().unwrap() = delay;
+    }
+
+    /// Sends this `Date` with every response.
+    pub fn set_date(&self, date: &'static str) {
+        *self.shared.date.lock().unwrap() = Some(date);
+    }
+
+    /// Range requests without `If-Match` or `If-Unmodified-Since`.
+    pub fn unconditional_requests(&self) -> usize {
+        self.shared.unconditional.load(SeqCst)
     }
 
     pub fn request_count(&self) -> usize {
@@ -173,6 +189,12 @@ impl FaultyServerState {
         let tag = format!("\"v{version}-{}\"", bytes.len());
         let date = format!("Sat, 21 Nov 2026 10:00:0{version} GMT");
         let mut head = format!("Last-Modified: {date}\r\n");
+        if let Some(now) = *self.date.lock().unwrap() {
+            head += &format!("Date: {now}\r\n");
+        }
+        if request.if_match.is_none() && request.unmodified.is_none() {
+            self.unconditional.fetch_add(1, SeqCst);
+        }
         if self.etag {
             head += &format!("ETag: {tag}\r\n");
         }

@@ -7,6 +7,7 @@
 #![allow(clippy::single_range_in_vec_init)]
 
 mod aws_identity;
+mod breaking_proxy;
 mod clouds;
 mod connections;
 mod declared_version;

@@ -1,0 +1,89 @@
+//! A real S3 server behind a proxy that closes each connection in the middle of a body.
+
+use crate::real_servers::{put_all, s3_options, wait_for_objects};
+use crate::servers::{SECRET, skip_server, start_s3};
+use crate::suite::{object_bytes, parse_key, read_parts};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use store::{Error, Options, Reason, Store};
+
+/// Forwards connections to a port, and closes each one after a number of bytes of responses.
+struct BreakingProxy {
+    addr: SocketAddr,
+    closed: Arc<AtomicUsize>,
+}
+
+impl BreakingProxy {
+    fn start(port: u16, bytes_max: usize) -> BreakingProxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let closed = Arc::new(AtomicUsize::new(0));
+        let count = closed.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let count = count.clone();
+                std::thread::spawn(move || forward(&client, port, bytes_max, &count));
+            }
+        });
+        BreakingProxy { addr, closed }
+    }
+}
+
+fn forward(client: &TcpStream, port: u16, bytes_max: usize, closed: &AtomicUsize) {
+    let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    // Ignores errors: either side may close first.
+    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let (mut left, mut buffer) = (bytes_max, [0; 16 << 10]);
+    while left > 0 {
+        let room = left.min(buffer.len());
+        let Ok(count @ 1..) = (&server).read(&mut buffer[..room]) else {
+            break;
+        };
+        if { client }.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+        left -= count;
+    }
+    closed.fetch_add(usize::from(left == 0), SeqCst);
+    let _ = (
+        client.shutdown(Shutdown::Both),
+        server.shutdown(Shutdown::Both),
+    );
+}
+
+#[test]
+fn an_s3_body_that_breaks_is_resumed_by_range() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = start_s3(dir.path(), None) else {
+        return skip_server("no S3 server: run scripts/storage.sh");
+    };
+    put_all(&server);
+    let direct = format!("http://127.0.0.1:{}", server.port);
+    wait_for_objects(&Store::new("s3://films/library", s3_options(&direct, SECRET)).unwrap());
+    let proxy = BreakingProxy::start(server.port, 300_000);
+    for memory_bytes in [0, 64 << 20] {
+        let options = s3_options(&format!("http://{}", proxy.addr), SECRET);
+        let options = Options {
+            memory_bytes,
+            ..options
+        };
+        let store = Store::new("s3://films/library", options).unwrap();
+        let object = store.open(&parse_key("film.mp4")).unwrap();
+        let (right, before) = (object_bytes("film.mp4"), proxy.closed.load(SeqCst));
+        let (read, error) = read_parts(&object, &[5..2_500_000], Reason::Segment);
+        assert!(error.is_none(), "{error:?} after {} bytes", read.len());
+        assert!(read == right[5..2_500_000]);
+        assert!(proxy.closed.load(SeqCst) - before >= 8, "nothing broke");
+        // Another film under the same name: an error, and no byte of it.
+        server.put("films/library/film.mp4", &vec![7; right.len()]);
+        let (read, error) = read_parts(&object, &[2_600_000..2_900_000], Reason::Segment);
+        assert!(
+            read.is_empty() && matches!(error, Some(Error::Changed)),
+            "{error:?}"
+        );
+        server.put("films/library/film.mp4", &right);
+    }
+}
