@@ -85,11 +85,14 @@ impl From<io::Error> for Error {
     }
 }
 
+const LINK_LEADS_OUT: &str =
+    "a link leads out of the library; allow it with --follow-links, or move the file";
+
 impl From<rustix::io::Errno> for Error {
     fn from(error: rustix::io::Errno) -> Error {
         use rustix::io::Errno;
         match error {
-            Errno::XDEV => Error::Refused("a link leads out of the library"),
+            Errno::XDEV => Error::Refused(LINK_LEADS_OUT),
             Errno::LOOP => Error::Refused("links lead in a circle"),
             Errno::NAMETOOLONG | Errno::NXIO => Error::NotFound,
             _ => Error::from(io::Error::from(error)),

@@ -9,11 +9,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder whose files are served, or a single file. Links are followed only within the folder.
+/// A folder whose files are served, or a single file. Links are followed only within the folder, unless
+/// [`Folder::with_links`] allows others.
 pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
     only: Option<Key>,
+    /// Whether links may lead out of the folder.
+    follow_links: bool,
     meter: Arc<Meter>,
 }
 
@@ -53,8 +56,18 @@ impl Folder {
             root,
             path,
             only,
+            follow_links: false,
             meter,
         })
+    }
+
+    /// Sets whether links may lead out of the folder.
+    #[must_use]
+    pub fn with_links(self, follow_links: bool) -> Folder {
+        Folder {
+            follow_links,
+            ..self
+        }
     }
 
     /// Counts of the reads from this library.
@@ -166,9 +179,11 @@ impl Folder {
     /// Resolves links by name first, then opens their target if it is inside.
     fn beneath_by_name(&self, key: &Key, flags: OFlags) -> Result<OwnedFd, Error> {
         let target = self.path.join(key.as_str()).canonicalize()?;
-        let inside = target
-            .strip_prefix(&self.path)
-            .map_err(|_| Error::from(Errno::XDEV))?;
+        let inside = match target.strip_prefix(&self.path) {
+            // Only without openat2: it follows these links itself.
+            Err(_) if self.follow_links => target.as_path(),
+            inside => inside.map_err(|_| Error::from(Errno::XDEV))?,
+        };
         match self.resolve_links(inside, flags) {
             Err(Errno::NOSYS) => {
                 let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -184,7 +199,11 @@ impl Folder {
         } else {
             path
         };
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let how = match self.follow_links {
+            // A key contains no `..`, so only links lead out.
+            true => ResolveFlags::NO_MAGICLINKS,
+            false => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        };
         let flags = flags | OFlags::CLOEXEC;
         // EAGAIN: something was renamed during the walk, and the kernel cannot guarantee that `..`
         // stays inside.
@@ -295,6 +314,43 @@ mod tests {
                 .iter()
                 .all(|entry| !["outside.txt", "etc", "loop"].contains(&&*entry.name))
         );
+    }
+
+    #[test]
+    fn links_that_leave_the_library_are_followed_if_allowed() {
+        let dir = temporary_library();
+        let root = dir.path().join("films");
+        let disk = dir.path().join("disk2");
+        fs::create_dir_all(disk.join("series")).unwrap();
+        fs::write(disk.join("series/e1.mp4"), "one").unwrap();
+        // A cycle outside of the library: it must not be listed without end.
+        symlink("..", disk.join("series/up")).unwrap();
+        symlink(&disk, root.join("disk2")).unwrap();
+        symlink("../secret.txt", root.join("one.mp4")).unwrap();
+        symlink("/proc/self/root", root.join("magic")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let folder = Folder::new(&root).unwrap();
+        assert!(matches!(
+            error_text(&folder, "disk2/series/e1.mp4"),
+            Err(Error::Refused(_))
+        ));
+        let folder = folder.with_links(true);
+        assert_eq!(error_text(&folder, "disk2/series/e1.mp4").unwrap(), "one");
+        assert_eq!(error_text(&folder, "one.mp4").unwrap(), "secret");
+        for refused in ["magic/etc/hostname", "loop"] {
+            let error = error_text(&folder, refused).unwrap_err();
+            assert!(matches!(error, Error::Refused(_)), "{refused}: {error}");
+        }
+        let names = |path: &str| -> Vec<String> {
+            let listed = folder.list(&Key::parse(path).unwrap()).unwrap();
+            listed.into_iter().map(|entry| entry.name).collect()
+        };
+        assert_eq!(
+            names(""),
+            ["a.mp4", "disk2", "folder.mp4", "one.mp4", "tos"]
+        );
+        assert_eq!(names("disk2/series"), ["e1.mp4"]);
+        assert!(Key::parse("disk2/../../secret.txt").is_err());
     }
 
     #[test]

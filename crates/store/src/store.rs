@@ -32,7 +32,7 @@ impl Store {
         let folder = Folder::new(&path).map_err(|error| {
             format!("{source}: {error}; give a folder, a film, or an s3, gs, az, http or https URL")
         })?;
-        Ok(Store::Folder(folder))
+        Ok(Store::Folder(folder.with_links(options.follow_links)))
     }
 
     /// Returns whether reads use a network, so that look-ups should be rare.

@@ -6,9 +6,11 @@ use regex::Regex;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Options of a remote library. Local libraries ignore them.
+/// Options of a library. Local libraries use `follow_links` only.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Whether links in a local folder may lead out of it.
+    pub follow_links: bool,
     /// Options of the connections.
     pub transport: TransportOptions,
     /// Routes through a server in front of the storage; the first match counts.
@@ -66,6 +68,7 @@ pub struct WeightedEndpoint {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            follow_links: false,
             transport: TransportOptions::default(),
             via: Vec::new(),
             endpoints: Vec::new(),
