@@ -92,7 +92,8 @@ export async function get(url, { signal, headers } = {}) {
     throw new Error('The server is unreachable. Check that headwater still runs.');
   });
   if (response.ok) return response;
-  const reason = response.headers.get('Headwater-Error');
+  // Without the side that failed, which is of use to developers only.
+  const reason = response.headers.get('Headwater-Error')?.replace(/^(client|upstream|internal)(; |$)/, '');
   const gone = response.status === 410 ? ' The film was replaced; reload this page.' : '';
   throw new Error(`${response.status} ${response.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
 }

@@ -2,10 +2,13 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = build_command().get_matches();
+    let command = build_command();
+    warn_of_unknown_variables(&command);
+    let matches = shorten_help(command).get_matches();
     match matches.subcommand() {
         Some(("serve", flags)) => origin::serve(flags),
         Some(("index", flags)) => origin::index_command::run_index(flags),
@@ -20,10 +23,41 @@ fn main() -> ExitCode {
 
 fn print_completions(flags: &ArgMatches) -> ExitCode {
     if let Some(shell) = flags.get_one::<Shell>("shell") {
-        let mut command = build_command();
-        clap_complete::generate(*shell, &mut command, "headwater", &mut std::io::stdout());
+        let (mut command, mut script) = (build_command(), Vec::new());
+        clap_complete::generate(*shell, &mut command, "headwater", &mut script);
+        // The reader may have closed the pipe (`| head`).
+        let _ = std::io::stdout().write_all(&script);
     }
     ExitCode::SUCCESS
+}
+
+/// Warns of variables that look like settings but are those of no command.
+fn warn_of_unknown_variables(command: &Command) {
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let settings = command.get_subcommands().flat_map(option_names);
+    for warning in origin::config::unknown_variables(settings, variables) {
+        // The parent process may have closed standard error.
+        let _ = writeln!(std::io::stderr(), "headwater: warning: {warning}");
+    }
+}
+
+/// The names of a command's options, and of those of its subcommands.
+fn option_names(command: &Command) -> Vec<&str> {
+    let own = command
+        .get_arguments()
+        .map(|option| option.get_id().as_str());
+    let others = command.get_subcommands().flat_map(option_names);
+    own.chain(others).collect()
+}
+
+/// Reduces the help to the most useful options, if `-h` requests it instead of `--help`.
+fn shorten_help(command: Command) -> Command {
+    if !std::env::args_os().any(|argument| argument == "-h") {
+        return command;
+    }
+    command
+        .mut_subcommand("serve", origin::config::shorten_serve_help)
+        .mut_subcommand("edge", edge::config::shorten_edge_help)
 }
 
 fn build_command() -> Command {

@@ -17,6 +17,7 @@ mod slow_readers;
 
 // The other programs.
 mod check_command;
+mod command_line;
 mod edge_crash;
 mod edge_proxy;
 mod index_command;

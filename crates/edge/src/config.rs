@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use net::config::{CommonSettings, SettingLayers, UsageError, bytes, duration};
+use net::config::{CommonSettings, SettingLayers, UsageError, bytes, duration, listen_address};
 use upstream::UpstreamLimits;
 
 use crate::freshness::FreshnessPolicy;
@@ -81,7 +81,7 @@ impl EdgeSettings {
             },
             health_interval: time("origin-health-interval")?.max(HEALTH_INTERVAL_MIN),
             body_bytes_max: layers.with("body-max", bytes)?.unwrap_or(0),
-            listen: layers.list("listen"),
+            listen: layers.list_with("listen", listen_address)?,
             memory_bytes: read_memory(layers)?,
             disk: match layers.path("disk-dir") {
                 Some(folder) => Some((folder, layers.with("disk", parse_disk)?.unwrap_or(0))),
@@ -102,8 +102,11 @@ impl EdgeSettings {
                 ttl: None,
                 stale_if_error: time("stale-if-error")?,
             },
-            admin: match (layers.one("admin"), layers.path("admin-token-file")) {
-                (Some(listen), Some(token)) => Some((listen.to_owned(), token)),
+            admin: match (
+                layers.with("admin", listen_address)?,
+                layers.path("admin-token-file"),
+            ) {
+                (Some(listen), Some(token)) => Some((listen, token)),
                 (None, None) => None,
                 _ => {
                     let what = "admin and admin-token-file must be set together";
@@ -223,8 +226,9 @@ fn parse_cookies(text: &str) -> Result<bool, String> {
     }
 }
 
+mod help_groups;
 mod settings_table;
 #[cfg(test)]
 mod tests;
 
-pub use settings_table::{SETTINGS, command};
+pub use settings_table::{SETTINGS, command, shorten_edge_help};

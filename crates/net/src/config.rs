@@ -4,18 +4,25 @@
 //! their sources. [`CommonSettings`] parses the settings that all servers share; each program
 //! parses its own.
 
+mod address;
+mod closest_name;
 mod common;
+mod environment;
+mod help;
 mod layers;
 mod masked;
 mod setting;
 mod units;
 
+pub use address::listen_address;
 pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat};
+pub use environment::unknown_variables;
+pub use help::{HelpGroup, group_flags, shorten_help};
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};
-pub use units::{bytes, count, duration, memory_bytes};
+pub use units::{bytes, count, duration, memory_bytes, switch};
 
 use std::fmt;
 

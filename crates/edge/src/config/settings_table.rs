@@ -1,7 +1,8 @@
 //! Declaration of the settings, and the help of `headwater edge`.
 
+use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use clap::Command;
-use net::config::{COMMON, Setting, flags, table_flags};
+use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
 
 /// All tables of settings of `headwater edge`.
 pub const SETTINGS: &[&[Setting]] = &[OWN, COMMON];
@@ -72,7 +73,7 @@ const OWN: &[Setting] = &[
         "listen",
         "HOST:PORT",
         "127.0.0.1:8081",
-        "Address to listen on; port 0 selects a free port",
+        "Address to listen on, or a port of 127.0.0.1; port 0 selects a free port",
     )
     .as_list(),
     Setting::new(
@@ -200,8 +201,11 @@ pub fn command() -> Command {
     Command::new("edge")
         .about("Cache in front of any origin, with congestion control and pacing per request")
         .after_help(AFTER)
-        .args(flags(&[OWN]))
-        .next_help_heading("Connections, TLS and logs")
-        .args(table_flags(COMMON))
+        .args(group_flags(flags(SETTINGS), GROUPS))
         .subcommand(crate::explain::command())
+}
+
+/// Reduces the help of `headwater edge` to the options that most users need, for `-h`.
+pub fn shorten_edge_help(command: Command) -> Command {
+    shorten_help(command, FIRST_OPTIONS)
 }

@@ -5,6 +5,7 @@ use crate::serve::{ManagerSettings, start_manager};
 use clap::{ArgMatches, Command};
 use net::config::{
     CommonSettings, Setting, SettingLayers, UsageError, count, flags as setting_flags,
+    listen_address,
 };
 use net::{Cidr, ProgramError, Shutdown};
 use std::process::ExitCode;
@@ -83,7 +84,7 @@ fn read_settings(layers: &SettingLayers) -> Result<ManagerSettings, UsageError> 
     let network =
         |text: &String| Cidr::parse(text).map_err(|why| UsageError(format!("report-to: {why}")));
     Ok(ManagerSettings {
-        listen: layers.list("listen"),
+        listen: layers.list_with("listen", listen_address)?,
         token: token
             .transpose()
             .map_err(|error| UsageError(error.to_string()))?,

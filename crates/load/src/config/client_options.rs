@@ -2,7 +2,7 @@
 
 use super::setting_values::{InvalidChoice, parse_choice, parse_setting, parse_yes_no};
 use crate::client::{ClientSettings, HttpVersion};
-use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration};
+use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, switch};
 use std::net::IpAddr;
 
 /// Settings of every command that sends requests.
@@ -38,7 +38,7 @@ pub const CLIENT: &[Setting] = &[
         "",
         "Certificate authorities in PEM, instead of the public ones",
     ),
-    Setting::new("insecure", "yes|no", "no", "Accept any server certificate"),
+    Setting::new("insecure", "yes|no", "no", "Accept any server certificate").as_switch(),
     Setting::new(
         "connect-timeout",
         "DURATION",
@@ -80,7 +80,7 @@ pub fn read_client_settings(layers: &SettingLayers) -> Result<ClientSettings, Us
         sources: sources.collect::<Result<_, _>>()?,
         lookup_once: parse_setting(layers, "dns", parse_dns)?.unwrap_or(true),
         authorities,
-        insecure: parse_setting(layers, "insecure", parse_yes_no)?.unwrap_or(false),
+        insecure: parse_setting(layers, "insecure", switch)?.unwrap_or(false),
         connect_timeout: time("connect-timeout", default.connect_timeout)?,
         timeout: time("timeout", default.timeout)?,
         body_max: parse_setting(layers, "body-max", bytes)?.unwrap_or(default.body_max),

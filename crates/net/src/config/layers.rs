@@ -1,6 +1,7 @@
 //! The values of settings and their sources: flags take precedence over the environment, then the
 //! file, then defaults.
 
+use super::closest_name::closest_name;
 use super::{CONFIG, PRINT, Setting, UsageError, mask_secrets, memory_bytes};
 use crate::resources::MemoryLimit;
 use clap::ArgMatches;
@@ -76,7 +77,7 @@ impl SettingLayers {
             let found = if let Some(values) = flags {
                 SettingValue {
                     values: values.cloned().collect(),
-                    by: SettingOrigin::Flag(setting.name.to_owned()),
+                    by: SettingOrigin::Flag(argument_name(setting)),
                 }
             } else if let Some(value) = from_env(setting.name) {
                 SettingValue {
@@ -129,6 +130,28 @@ impl SettingLayers {
             .get(name)
             .map(|set| set.values.clone())
             .unwrap_or_default()
+    }
+
+    /// Parses all values of a repeatable setting.
+    ///
+    /// # Errors
+    /// [`UsageError`] with the value, its source, and the error of `parse`.
+    pub fn list_with<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>, UsageError> {
+        let Some(set) = self.set.get(name) else {
+            return Ok(Vec::new());
+        };
+        let values = set.values.iter().map(|text| {
+            let wrong = |why| {
+                let shown = mask_secrets(text);
+                UsageError(format!("{name} = {shown:?} ({}): {why}", set.by))
+            };
+            parse(text).map_err(wrong)
+        });
+        values.collect()
     }
 
     /// Parses a setting, if it is set.
@@ -208,7 +231,7 @@ impl fmt::Display for SettingLayers {
 impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingOrigin::Flag(name) => write!(f, "--{name}"),
+            SettingOrigin::Flag(name) => f.write_str(name),
             SettingOrigin::Variable(name) => f.write_str(name),
             SettingOrigin::File(path) => f.write_str(path),
             SettingOrigin::Default => f.write_str("default"),
@@ -216,7 +239,15 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-fn environment_name(name: &str) -> String {
+/// The name of a setting on the command line: `--listen`, or `SOURCE` for an argument without a flag.
+fn argument_name(setting: &Setting) -> String {
+    match setting.positional {
+        true => setting.value.to_owned(),
+        false => format!("--{}", setting.name),
+    }
+}
+
+pub(super) fn environment_name(name: &str) -> String {
     format!("HEADWATER_{}", name.to_uppercase().replace('-', "_"))
 }
 
@@ -295,6 +326,9 @@ fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {
     };
     match value {
         toml::Value::Array(values) if setting.list => values.into_iter().map(text).collect(),
+        toml::Value::Boolean(on) if setting.switch => {
+            Some(vec![if on { "yes" } else { "no" }.to_owned()])
+        }
         value => Some(vec![text(value)?]),
     }
 }
@@ -317,26 +351,8 @@ fn unknown_key_message(key: &str, sources: &SettingSources<'_>) -> String {
         .flatten()
         .map(|setting| setting.name);
     let names = settings.chain(sources.tables.iter().copied());
-    let near = names.map(|name| (edit_distance(key, name), name)).min();
-    if let Some((distance, name)) = near
-        && distance <= 1 + key.len() / 3
-    {
+    if let Some(name) = closest_name(key, names) {
         let _ = write!(message, "; did you mean {name:?}?");
     }
     message
-}
-
-/// Returns the Levenshtein distance: letters to add, remove or replace.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

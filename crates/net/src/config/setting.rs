@@ -17,6 +17,10 @@ pub struct Setting {
     /// The keys of the tables, if the list may be written as an array of tables. Each table becomes
     /// one value: the values of its keys in this order, separated by spaces.
     pub fields: &'static [&'static str],
+    /// Whether the flag alone means `yes`. `--NAME=no` is allowed, too.
+    pub switch: bool,
+    /// Whether the command line gives the value without the flag's name.
+    pub positional: bool,
     /// The help text: a sentence without a final period.
     pub help: &'static str,
 }
@@ -35,6 +39,8 @@ impl Setting {
             default,
             list: false,
             fields: &[],
+            switch: false,
+            positional: false,
             help,
         }
     }
@@ -55,7 +61,35 @@ impl Setting {
         }
     }
 
+    /// Makes the setting a plain flag. Declare it with the value `yes|no` and the default `no`.
+    #[must_use]
+    pub const fn as_switch(self) -> Setting {
+        Setting {
+            switch: true,
+            ..self
+        }
+    }
+
+    /// Makes the setting an argument without a flag. The program declares the argument itself.
+    #[must_use]
+    pub const fn as_positional(self) -> Setting {
+        Setting {
+            positional: true,
+            ..self
+        }
+    }
+
     fn build_arg(&self) -> Arg {
+        if self.switch {
+            // With `=` only, so that the next argument is never taken for the value.
+            return Arg::new(self.name)
+                .long(self.name)
+                .value_name(self.value)
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("yes")
+                .help(self.help.to_owned());
+        }
         let action = if self.list {
             ArgAction::Append
         } else {

@@ -82,6 +82,18 @@ pub fn count(text: &str) -> Result<usize, String> {
         .map_err(|_| "expected a whole number".to_owned())
 }
 
+/// Parses `yes` or `no`; also `on`, `off`, `true` and `false`.
+///
+/// # Errors
+/// A message when the text is none of them.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" | "on" | "true" => Ok(true),
+        "no" | "off" | "false" => Ok(false),
+        _ => Err("expected yes or no".to_owned()),
+    }
+}
+
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

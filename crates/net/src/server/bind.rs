@@ -65,7 +65,13 @@ fn describe_bind_error(name: &str, error: &io::Error) -> io::Error {
         io::ErrorKind::InvalidInput => "; expected HOST:PORT, such as 127.0.0.1:8080",
         _ => "",
     };
-    let cause = crate::describe_io_error(error);
+    let cause = match error.kind() {
+        // Not a question of file permissions.
+        io::ErrorKind::PermissionDenied => {
+            "permission denied; choose a port from 1024, or grant CAP_NET_BIND_SERVICE".to_owned()
+        }
+        _ => crate::describe_io_error(error),
+    };
     io::Error::new(
         error.kind(),
         format!("cannot listen on {name}: {cause}{remedy}"),

@@ -3,16 +3,17 @@
 //! `settings_table` declares the origin's own settings. `net::config` reads them from flags,
 //! environment variables and the file, together with the settings of every server.
 
+mod help_groups;
 mod settings_table;
 pub(crate) mod storage;
 
-pub use net::config::{SettingLayers, SettingSources, UsageError};
-pub use settings_table::{SETTINGS, serve_command};
+pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variables};
+pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 
 use crate::segment::encryption::TITLE_PLACEHOLDER;
 use crate::title::references::UrlPrefix;
 use http::Uri;
-use net::config::{CommonSettings, bytes, duration};
+use net::config::{CommonSettings, bytes, duration, listen_address, switch};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub struct ServeSettings {
     /// Time for which a path is assumed to lead to the same files; `None` for the default of the
     /// storage.
     pub recheck: Option<Duration>,
-    /// Settings of a remote library.
+    /// Settings of the library.
     pub storage: store::Options,
     /// Whether the next segment of a remote film is fetched in advance.
     pub read_ahead: bool,
@@ -76,7 +77,7 @@ impl ServeSettings {
         let segment = layers.with("segment", parse_segment_ms)?.unwrap_or(6000);
         Ok(ServeSettings {
             source: layers.one("source").map(str::to_owned),
-            listen: layers.list("listen"),
+            listen: layers.list_with("listen", listen_address)?,
             hls_segment_ms: layers
                 .with("hls-segment", parse_segment_ms)?
                 .unwrap_or(segment),
@@ -89,7 +90,10 @@ impl ServeSettings {
             media_from: parse_media_from(layers)?,
             segment_memory_bytes: layers.memory_bytes("segment-memory")?.unwrap_or(0),
             recheck: layers.with("recheck", duration)?,
-            storage: storage::read_storage_options(layers)?,
+            storage: store::Options {
+                follow_links: layers.with("follow-links", switch)?.unwrap_or(false),
+                ..storage::read_storage_options(layers)?
+            },
             read_ahead: layers
                 .with("storage-read-ahead", storage::parse_switch)?
                 .unwrap_or(false),

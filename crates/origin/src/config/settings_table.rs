@@ -1,8 +1,9 @@
 //! The origin's settings, each declared once.
 
+use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::storage::STORAGE;
 use clap::{Arg, Command};
-use net::config::{COMMON, Setting, flags, table_flags};
+use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
 
 /// The library is the only setting without dashes on the command line.
 const SOURCE: &str = "source";
@@ -15,16 +16,24 @@ const PLACE: Setting = Setting::new(
     "SOURCE",
     "",
     "Folder of films, a film, or s3://, gs://, az://, http(s):// URL; none: built-in film",
-);
+)
+.as_positional();
 
 const OWN: &[Setting] = &[
     Setting::new(
         "listen",
         "HOST:PORT",
         "127.0.0.1:8080",
-        "Address to listen on; port 0 selects a free port",
+        "Address to listen on, or a port of 127.0.0.1; port 0 selects a free port",
     )
     .as_list(),
+    Setting::new(
+        "follow-links",
+        "yes|no",
+        "no",
+        "Follow symbolic links that lead out of the library, such as to other disks",
+    )
+    .as_switch(),
     Setting::new(
         "segment",
         "DURATION",
@@ -121,9 +130,10 @@ pub fn serve_command() -> Command {
         .about("Serve films as HLS and DASH, packaged on request")
         .after_help(AFTER)
         .arg(source)
-        .args(flags(&[OWN]))
-        .next_help_heading("Storage")
-        .args(table_flags(STORAGE))
-        .next_help_heading("Connections, TLS and logs")
-        .args(table_flags(COMMON))
+        .args(group_flags(flags(&[OWN, STORAGE, COMMON]), GROUPS))
+}
+
+/// Reduces the help of `headwater serve` to the options that most users need, for `-h`.
+pub fn shorten_serve_help(command: Command) -> Command {
+    shorten_help(command, FIRST_OPTIONS)
 }

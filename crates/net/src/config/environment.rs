@@ -1,0 +1,71 @@
+//! Variables whose names start like those of settings.
+
+use super::closest_name::closest_name;
+use super::layers::environment_name;
+use std::collections::BTreeSet;
+
+const PREFIX: &str = "HEADWATER_";
+/// Longer names are not compared with known ones.
+const NAME_BYTES_MAX: usize = 100;
+/// Most reported variables.
+const REPORTED_MAX: usize = 20;
+
+/// Returns a warning for each variable that starts with `HEADWATER_` and sets nothing.
+///
+/// `settings`: the names of all settings of all commands. Values are not read, because they may be secrets.
+pub fn unknown_variables<'a>(
+    settings: impl Iterator<Item = &'a str>,
+    variables: impl Iterator<Item = String>,
+) -> Vec<String> {
+    let known: BTreeSet<String> = settings.map(environment_name).collect();
+    let ours = variables.filter(|name| name.starts_with(PREFIX) && !known.contains(name));
+    let names: BTreeSet<String> = ours.filter(|name| name.len() <= NAME_BYTES_MAX).collect();
+    let warnings = names.iter().map(|name| describe_unknown(name, &known));
+    warnings.take(REPORTED_MAX).collect()
+}
+
+fn describe_unknown(name: &str, known: &BTreeSet<String>) -> String {
+    // Without the prefix, which all names share.
+    let own = name.strip_prefix(PREFIX).unwrap_or(name);
+    let others = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
+    match closest_name(own, others) {
+        Some(near) => format!("{name}: unknown variable, ignored; did you mean {PREFIX}{near}?"),
+        None => format!("{name}: unknown variable, ignored"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(variables: &[&str]) -> Vec<String> {
+        let settings = ["segment", "storage-memory", "listen"].into_iter();
+        unknown_variables(settings, variables.iter().map(|name| (*name).to_owned()))
+    }
+
+    #[test]
+    fn an_unknown_variable_is_reported_with_the_nearest_name() {
+        let all = [
+            "PATH",
+            "HEADWATER_SEGMENT",
+            "HEADWATER_SEGMNT",
+            "HEADWATER_",
+        ];
+        let found = warnings(&all);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[1].starts_with("HEADWATER_SEGMNT: unknown"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].ends_with("did you mean HEADWATER_SEGMENT?"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_variable_unlike_all_settings_has_no_suggestion() {
+        let found = warnings(&["HEADWATER_BENCHMARKING"]);
+        assert_eq!(found, ["HEADWATER_BENCHMARKING: unknown variable, ignored"]);
+    }
+}

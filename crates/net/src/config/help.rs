@@ -1,0 +1,43 @@
+//! Grouping and shortening the help of a command.
+
+use clap::{Arg, Command};
+
+/// Options of one topic.
+#[derive(Debug, Clone, Copy)]
+pub struct HelpGroup {
+    /// The heading above the options.
+    pub heading: &'static str,
+    /// The names of the options, in their order.
+    pub options: &'static [&'static str],
+}
+
+/// The heading of options that are in no group.
+const OTHERS: &str = "Other options";
+
+/// Sorts options by group. The help shows each group below its heading.
+pub fn group_flags(mut options: Vec<Arg>, groups: &[HelpGroup]) -> Vec<Arg> {
+    let mut sorted = Vec::with_capacity(options.len());
+    for group in groups {
+        for name in group.options {
+            let place = options.iter().position(|option| option.get_id() == name);
+            let found = place.map(|place| options.remove(place));
+            sorted.extend(found.map(|option| option.help_heading(group.heading)));
+        }
+    }
+    let others = options.into_iter();
+    sorted.extend(others.map(|option| option.help_heading(OTHERS)));
+    sorted
+}
+
+/// Reduces the help of a command to the options in `shown`. The others remain valid.
+///
+/// clap can hide options from `-h` itself, but then prints two lines per option for `--help`.
+pub fn shorten_help(command: Command, shown: &[&str]) -> Command {
+    let name = command.get_name().to_owned();
+    let more = format!("`headwater {name} --help` describes all options, with examples.");
+    let command = command.after_help(more);
+    command.mut_args(|option| match shown.contains(&option.get_id().as_str()) {
+        true => option,
+        false => option.hide(true),
+    })
+}

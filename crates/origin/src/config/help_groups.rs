@@ -1,0 +1,109 @@
+//! The topics of `headwater serve --help`, and the options of `headwater serve -h`.
+
+use net::config::HelpGroup;
+
+/// The options that `-h` shows.
+pub(super) const FIRST_OPTIONS: &[&str] = &[
+    "source",
+    "listen",
+    "segment",
+    "follow-links",
+    "storage-option",
+    "segment-memory",
+    "aes-secret",
+    "tls-cert",
+    "tls-key",
+    "log",
+    "records",
+    "config",
+    "print-config",
+];
+
+/// The options of `--help` by topic.
+pub(super) const GROUPS: &[HelpGroup] = &[
+    HelpGroup {
+        heading: "Library and packaging",
+        options: &[
+            "listen",
+            "segment",
+            "hls-segment",
+            "dash-segment",
+            "follow-links",
+            "media-from",
+            "recheck",
+        ],
+    },
+    HelpGroup {
+        heading: "Settings and log",
+        options: &["config", "print-config", "log", "log-format", "records"],
+    },
+    HelpGroup {
+        heading: "Encryption",
+        options: &["tls-cert", "tls-key", "aes-secret", "aes-key-url"],
+    },
+    HelpGroup {
+        heading: "Caches",
+        options: &[
+            "segment-memory",
+            "index-memory",
+            "index-cache",
+            "index-cache-dir",
+            "index-disk",
+        ],
+    },
+    HelpGroup {
+        heading: "Remote storage",
+        options: &[
+            "storage-option",
+            "storage-ca",
+            "storage-endpoint",
+            "storage-via",
+            "storage-memory",
+            "storage-unsent",
+            "storage-waste",
+            "storage-read-ahead",
+            "storage-connections",
+            "storage-connections-max",
+            "storage-http",
+            "storage-idle-timeout",
+            "storage-connect-timeout",
+            "storage-first-byte-timeout",
+            "storage-stall-timeout",
+            "storage-retries",
+            "storage-hedge-percent",
+        ],
+    },
+    HelpGroup {
+        heading: "Clients and their limits",
+        options: &[
+            "workers",
+            "memory-limit",
+            "connections-max",
+            "connections-per-address-max",
+            "requests-per-address-max",
+            "requests-per-network-max",
+            "request-burst",
+            "header-timeout",
+            "idle-timeout",
+            "stall-timeout",
+            "min-rate",
+            "send-memory",
+            "connection-send-buffer",
+            "header-bytes-max",
+            "http2-streams-max",
+            "http2-stream-window",
+            "http2-connection-window",
+            "near-rtt",
+        ],
+    },
+    HelpGroup {
+        heading: "Proxies and restarts",
+        options: &[
+            "trust-proxy",
+            "trust-forwarded",
+            "announce",
+            "drain-timeout",
+            "handover-socket",
+        ],
+    },
+];
