@@ -247,3 +247,115 @@ fn missing_films_exit_with_1_and_bad_arguments_with_2() {
         assert!(output.stderr.contains(words), "{args:?}: {}", output.stderr);
     }
 }
+
+/// Makes a folder with a film of each kind: fine, rejected for several reasons, and not MP4.
+fn mixed_folder() -> Option<TempFolder> {
+    let bad = fixtures_folder().map(|folder| folder.join("bad"))?;
+    let folder = TempFolder::new();
+    let film = std::fs::read(bad.join("good.mp4")).unwrap();
+    folder.write_file("a/fine.mp4", &film);
+    folder.write_file("b/cut.mp4", &film[..film.len() / 2]);
+    folder.write_file("c/empty.mp4", b"");
+    folder.write_file(
+        "d/really.mp4",
+        &[0x1a, 0x45, 0xdf, 0xa3, 1, 2, 3, 4, 5, 6, 7, 8],
+    );
+    folder.write_file("e/sound.mov", &std::fs::read(bad.join("pcm.mov")).unwrap());
+    folder.write_file(
+        "f/pictures.mp4",
+        &std::fs::read(bad.join("mpeg4.mp4")).unwrap(),
+    );
+    folder.write_file("g/the x.mkv", b"not looked at");
+    folder.write_file("g/notes.txt", b"not a film");
+    Some(folder)
+}
+
+#[test]
+fn each_kind_of_fault_has_its_own_remedy() {
+    let Some(folder) = mixed_folder() else {
+        return;
+    };
+    let output = run_check(&[path_text(&folder.0)]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let remedy_of = |name: &str| {
+        let found = output.stdout.split("\nerror: ").find(|part| {
+            let place = part.split(": ").next().unwrap();
+            place.ends_with(name)
+        });
+        let found = found.unwrap_or_else(|| panic!("no error of {name}: {}", output.stdout));
+        found
+            .split("  do: ")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap()
+    };
+    for (name, part) in [
+        ("cut.mp4", "its end is missing"),
+        ("empty.mp4", "copy the film again"),
+        ("really.mp4", "remux with `ffmpeg -i really.mp4 -c copy"),
+        ("sound.mov", "`ffmpeg -i sound.mov -c:v copy -c:a aac"),
+        ("pictures.mp4", "`ffmpeg -i pictures.mp4 -c:v libx264"),
+    ] {
+        let remedy = remedy_of(name);
+        assert!(remedy.contains(part), "{name}: {remedy}");
+    }
+}
+
+#[test]
+fn a_folder_ends_with_a_summary() {
+    let Some(folder) = mixed_folder() else {
+        return;
+    };
+    let output = run_check(&[path_text(&folder.0)]);
+    let last = output.stdout.lines().last().unwrap();
+    let counts =
+        "6 titles: 1 fine, 0 with warnings, 5 rejected, 1 ignored: g/the x.mkv is not MP4; ";
+    assert!(last.starts_with(counts), "{last}");
+    assert!(last.contains("remux with `ffmpeg -i 'the x.mkv'"), "{last}");
+    let output = run_check(&[path_text(&folder.0), "--json"]);
+    let document: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(document["ignored"][0]["file"], "g/the x.mkv");
+    // A folder with no other film, and the film itself.
+    let other = folder.0.join("g");
+    for target in [path_text(&other), path_text(&other.join("the x.mkv"))] {
+        let output = run_check(&[target]);
+        assert_eq!(output.code, Some(1));
+        assert!(
+            output.stderr.contains("the x.mkv is not MP4"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn colors_are_for_terminals_only() {
+    let Some(bad) = fixtures_folder().map(|folder| folder.join("bad")) else {
+        return;
+    };
+    let film = bad.join("pcm.mov");
+    let piped = run_check(&[path_text(&film)]);
+    assert!(!piped.stdout.contains('\x1b'), "{}", piped.stdout);
+    // `script` runs a command in a terminal of its own.
+    let line = format!(
+        "{} check {}",
+        env!("CARGO_BIN_EXE_headwater"),
+        path_text(&film)
+    );
+    let in_terminal = |variable: &str| {
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .env("TERM", "xterm");
+        command.env_remove("NO_COLOR").env(variable, "1").output()
+    };
+    let Ok(shown) = in_terminal("ANOTHER") else {
+        return crate::support::report_skip("no script to open a terminal");
+    };
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("\x1b[1;31merror:\x1b[0m "), "{shown:?}");
+    let plain = in_terminal("NO_COLOR").unwrap().stdout;
+    assert!(!String::from_utf8_lossy(&plain).contains('\x1b'));
+}

@@ -62,8 +62,11 @@ fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
 fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
     let mut videos = video_renditions(title);
     let Some(first) = videos.next() else { return };
-    let fix = "encode all renditions with the same fixed key frame interval (ffmpeg: -g 48 \
-               -keyint_min 48 -sc_threshold 0, the same frame rate)";
+    let interval = key_frame_interval(title, first);
+    let fix = &format!(
+        "encode all renditions with the same frame rate and the same fixed key frame interval \
+         (ffmpeg: -g {interval} -keyint_min {interval} -sc_threshold 0)"
+    );
     for other in videos {
         let (few, alone) = count_unaligned(&key_times(title, first), &key_times(title, other));
         let at = alone.map_or(String::new(), |(_, at)| {
@@ -85,6 +88,14 @@ fn key_frames_line_up(title: &Presentation, found: &mut Vec<Finding>) {
         };
         found.push(Finding::new(FindingLevel::Warning, &other.name, what, fix));
     }
+}
+
+/// Returns the frames between key frames that are two seconds apart: ffmpeg's `-g`.
+fn key_frame_interval(title: &Presentation, rendition: &Rendition) -> u64 {
+    let track = title.track(rendition);
+    let seconds = track.duration().as_seconds_f64().max(0.001);
+    let rate = f64::from(track.samples.len()) / seconds;
+    ((2.0 * rate).round() as u64).max(1)
 }
 
 /// Returns the presentation times of the key frames, in seconds.
@@ -125,7 +136,11 @@ fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
                     "the segment at {at:.3} s lasts {longest:.3} s, because the next key frame \
                          is late; the target is {target:.3} s"
                 ),
-                "encode with key frames every two seconds, or set longer segments (--segment)",
+                &format!(
+                    "encode with key frames every two seconds (ffmpeg: -g {}), or set longer \
+                     segments (--segment)",
+                    key_frame_interval(title, rendition)
+                ),
             ));
         }
     }
@@ -158,7 +173,7 @@ fn key_frames_are_frequent(title: &Presentation, found: &mut Vec<Finding>) {
                     "a key frame every {every:.2} s; Apple requires one every two seconds, \
                          and seeking gets slower"
                 ),
-                "encode with -g set to twice the frame rate",
+                &format!("encode with -g {}", key_frame_interval(title, rendition)),
             ));
         }
     }

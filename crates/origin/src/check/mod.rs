@@ -1,15 +1,18 @@
 //! `headwater check`: describes a title and the problems that a player will have with it.
 
 mod findings;
+mod foreign_containers;
 mod open;
+mod remedies;
 mod report;
+mod summary;
 
 use crate::config::parse_segment_ms;
 use crate::config::storage::{STORAGE, read_storage_options};
 use crate::index_command::read_storage_settings;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use report::CheckReport;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -46,11 +49,18 @@ pub fn check_command() -> Command {
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
-                .help("Print one JSON document: {\"titles\": [...]}"),
+                .help("Print one JSON document: {\"titles\": [...], \"ignored\": [...]}"),
         )
         .args(net::config::flags(&[]))
         .next_help_heading("Storage")
         .args(net::config::table_flags(STORAGE))
+}
+
+/// Returns whether standard output is a terminal that shows colors (no-color.org).
+fn shows_colors() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 /// Runs the command and prints the report.
@@ -71,21 +81,29 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let reports = match open::open_titles(target, segment_ms, &storage) {
-        Ok(titles) => titles.into_iter().map(|(name, title)| match title {
-            Ok(title) => CheckReport::examine(&name, &title),
-            Err(error) => CheckReport::from_error(&name, error),
-        }),
+    let library = match open::open_titles(target, segment_ms, &storage) {
+        Ok(library) => library,
         Err(error) => {
             eprintln!("headwater check: {error}");
             return ExitCode::FAILURE;
         }
     };
+    let ignored = library.ignored;
+    let reports = library.titles.into_iter().map(|(name, title)| match title {
+        Ok(title) => CheckReport::examine(&name, &title),
+        Err(fault) => CheckReport::from_error(&name, fault.message, &fault.remedy),
+    });
     let reports: Vec<CheckReport> = reports.collect();
     let text = if flags.get_flag("json") {
-        format!("{}\n", serde_json::json!({ "titles": reports }))
+        let document = serde_json::json!({ "titles": reports, "ignored": ignored });
+        format!("{document}\n")
     } else {
-        let texts: Vec<String> = reports.iter().map(CheckReport::to_text).collect();
+        let colors = shows_colors();
+        let texts = reports.iter().map(|report| report.to_text(colors));
+        let mut texts: Vec<String> = texts.collect();
+        if reports.len() > 1 || !ignored.is_empty() {
+            texts.push(format!("{}\n", summary::summarize(&reports, &ignored)));
+        }
         texts.join("\n")
     };
     // The reader may have closed the pipe (`| head`).

@@ -1,11 +1,15 @@
 //! `check`'s targets: titles in a folder or on a server, each with its presentation or an error.
 
+use super::foreign_containers::{ForeignFile, SIGNATURE_BYTES};
+use super::remedies::choose_remedy;
+use super::summary::summarize;
 use crate::index_command::media_files::folder_and_name;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
 use crate::title::sources::TitleSources;
 use crate::title::stores::MediaStores;
+use bytes::Bytes;
 use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
 use std::path::Path;
@@ -13,7 +17,20 @@ use std::sync::Arc;
 use store::{Key, Options, Reason, Remote, Store};
 
 /// A title by name, or the reason why it cannot be packaged.
-pub(super) type CheckedTitle = (String, Result<Presentation, String>);
+pub(super) type CheckedTitle = (String, Result<Presentation, TitleFault>);
+
+/// The content of a target.
+pub(super) struct CheckedLibrary {
+    pub(super) titles: Vec<CheckedTitle>,
+    /// Films in other containers.
+    pub(super) ignored: Vec<ForeignFile>,
+}
+
+/// The reason why a title cannot be packaged, and the remedy.
+pub(super) struct TitleFault {
+    pub(super) message: String,
+    pub(super) remedy: String,
+}
 
 /// Depth of folders that are searched.
 const DEPTH_MAX: usize = 8;
@@ -26,7 +43,7 @@ pub(super) fn open_titles(
     target: &str,
     segment_ms: u32,
     storage: &Options,
-) -> Result<Vec<CheckedTitle>, String> {
+) -> Result<CheckedLibrary, String> {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     if Remote::is_remote(target) && [".m3u8", ".mpd"].iter().any(|end| path.ends_with(end)) {
         return Err(format!(
@@ -48,18 +65,25 @@ pub(super) fn open_titles(
         is_folder: file.is_none() && (Remote::is_remote(target) || Path::new(target).is_dir()),
         segment_ms,
         titles: Vec::new(),
+        ignored: Vec::new(),
     };
     match file {
         Some((_, key)) => library.add_titles(&Key::ROOT, &[key]),
         None => library.search(&Key::ROOT, DEPTH_MAX)?,
     }
     if library.titles.is_empty() {
-        return Err(format!(
-            "{target}: no film found; media files end in {}",
-            file_names::MEDIA_SUFFIXES.join(", ")
-        ));
+        return Err(match &library.ignored[..] {
+            [] => format!(
+                "{target}: no film found; media files end in {}",
+                file_names::MEDIA_SUFFIXES.join(", ")
+            ),
+            ignored => format!("{target}: {}", summarize(&[], ignored)),
+        });
     }
-    Ok(library.titles)
+    Ok(CheckedLibrary {
+        titles: library.titles,
+        ignored: library.ignored,
+    })
 }
 
 /// The titles of a library found so far.
@@ -71,6 +95,7 @@ struct TitleSearch {
     is_folder: bool,
     segment_ms: u32,
     titles: Vec<CheckedTitle>,
+    ignored: Vec<ForeignFile>,
 }
 
 impl TitleSearch {
@@ -87,6 +112,10 @@ impl TitleSearch {
                 .collect()
         };
         self.add_titles(key, &keys(file_names::is_media));
+        let others = keys(|name| ForeignFile::from_name(name).is_some());
+        let others = others.iter();
+        self.ignored
+            .extend(others.filter_map(|key| ForeignFile::from_name(key.as_str())));
         for manifest in keys(is_server_manifest) {
             self.add_titles(key, &[manifest]);
         }
@@ -110,8 +139,23 @@ impl TitleSearch {
         for key in files {
             let indexes = open_indexes(&self.stores, std::slice::from_ref(key));
             let title = indexes.and_then(|indexes| build_presentation(indexes, self.segment_ms));
+            let title = title.map_err(|error| self.describe_fault(key, error));
             self.titles.push((self.shown_path(key), title));
         }
+    }
+
+    fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
+        // The report names the file itself.
+        let named = error.strip_prefix(&format!("{key}: ")).map(str::to_owned);
+        let first = self.first_bytes(key).unwrap_or_default();
+        let (message, remedy) = choose_remedy(key.as_str(), named.unwrap_or(error), &first);
+        TitleFault { message, remedy }
+    }
+
+    fn first_bytes(&self, key: &Key) -> Option<Bytes> {
+        let object = self.stores.library().open_for(key, Reason::Index).ok()?;
+        let end = object.len().min(SIGNATURE_BYTES);
+        object.read(0..end, Reason::Index).ok()
     }
 
     /// Returns the path or URL of a file or folder, as the user would write it.

@@ -90,10 +90,8 @@ impl CheckReport {
         }
     }
 
-    /// Reports a title that cannot be packaged.
-    pub fn from_error(name: &str, what: String) -> CheckReport {
-        let fix = "copy or export the file again; `ffmpeg -i IN -c copy -movflags +faststart OUT.mp4` \
-                   repairs many damaged files";
+    /// Reports a title that cannot be packaged, and the remedy.
+    pub fn from_error(name: &str, what: String, fix: &str) -> CheckReport {
         // The error may start with the name, which the report prints before it.
         let what = match what
             .strip_prefix(name)
@@ -113,28 +111,32 @@ impl CheckReport {
 
     /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.level == FindingLevel::Error)
+        self.has_level(FindingLevel::Error)
+    }
+
+    /// Returns whether any finding has this level.
+    pub fn has_level(&self, level: FindingLevel) -> bool {
+        self.findings.iter().any(|finding| finding.level == level)
     }
 
     /// Formats the report as text: a table, one bar chart of the bitrate per rendition, and the
-    /// findings.
-    pub fn to_text(&self) -> String {
+    /// findings. `colors`: with the escape sequences of a terminal.
+    pub fn to_text(&self, colors: bool) -> String {
         let mut out = format!("{}: {:.3} s\n", self.title, self.duration_s);
         for row in &self.renditions {
             row.write_row(&mut out);
         }
         for finding in &self.findings {
-            let level = match finding.level {
-                FindingLevel::Error => "error",
-                FindingLevel::Warning => "warning",
-                FindingLevel::Hint => "hint",
+            let (level, color) = match finding.level {
+                FindingLevel::Error => ("error", "\x1b[1;31m"),
+                FindingLevel::Warning => ("warning", "\x1b[1;33m"),
+                FindingLevel::Hint => ("hint", "\x1b[1;36m"),
             };
+            let (color, end) = if colors { (color, "\x1b[0m") } else { ("", "") };
             let Finding {
                 place, what, fix, ..
             } = finding;
-            let _ = writeln!(out, "\n{level}: {place}: {what}\n  do: {fix}");
+            let _ = writeln!(out, "\n{color}{level}:{end} {place}: {what}\n  do: {fix}");
         }
         if self.findings.is_empty() {
             out.push_str("\nno problems found\n");
@@ -227,9 +229,16 @@ mod tests {
 
     #[test]
     fn a_title_that_cannot_be_packaged_fails_with_its_reason() {
-        let report = CheckReport::from_error("x.mp4", "the file is empty".into());
+        let report = CheckReport::from_error("x.mp4", "the file is empty".into(), "copy it again");
         assert!(report.has_errors());
-        assert!(report.to_text().contains("the file is empty"));
+        let text = report.to_text(false);
+        assert!(text.contains("error: x.mp4: the file is empty\n  do: copy it again"));
+        assert!(!text.contains('\x1b'));
+        assert!(
+            report
+                .to_text(true)
+                .contains("\x1b[1;31merror:\x1b[0m x.mp4")
+        );
         assert!(
             serde_json::to_string(&report)
                 .unwrap()

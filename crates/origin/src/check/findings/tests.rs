@@ -164,6 +164,26 @@ fn rare_key_frames_are_reported() {
     assert_eq!(warning.level, FindingLevel::Warning);
     assert!(hint.what.contains("a key frame every 10.00 s"), "{hint:?}");
     assert_eq!(hint.level, FindingLevel::Hint);
+    // Two seconds of 25 frames each.
+    assert!(hint.fix.contains("-g 50"), "{hint:?}");
+    assert!(warning.fix.contains("-g 50"), "{warning:?}");
+}
+
+#[test]
+fn the_key_frame_interval_follows_the_frame_rate_of_the_film() {
+    // 60 frames per second: the same frames with shorter durations.
+    let rows = (0..60 * 60).map(|n: u32| (1000, 0, 1000, n.is_multiple_of(600)));
+    let track = Track {
+        timescale: 60_000,
+        presentation_offset: 0,
+        ..with_samples(read_demo_track("video-180p.mp4"), rows)
+    };
+    let found = check_tracks(vec![track]);
+    assert!(found.len() == 2, "{found:#?}");
+    assert!(
+        found.iter().all(|one| one.fix.contains("-g 120")),
+        "{found:#?}"
+    );
 }
 
 #[test]

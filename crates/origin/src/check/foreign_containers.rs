@@ -1,0 +1,121 @@
+//! Files of other containers than MP4, by name and by content, and how to convert them.
+
+use super::remedies::quote_name;
+
+/// Containers whose streams usually fit MP4 unchanged.
+const REMUXED: [&str; 6] = ["mkv", "webm", "ts", "m2ts", "mts", "flv"];
+/// Containers whose streams usually need encoding.
+const ENCODED: [&str; 12] = [
+    "avi", "mpg", "mpeg", "vob", "wmv", "asf", "mxf", "ogv", "ogm", "rm", "rmvb", "divx",
+];
+
+/// Bytes at the start of a file that identify its container.
+pub(super) const SIGNATURE_BYTES: u64 = 12;
+
+/// How a file is converted to MP4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conversion {
+    Remux,
+    Encode,
+}
+
+/// A file that contains video but is not MP4.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(super) struct ForeignFile {
+    /// The path below the target.
+    pub(super) file: String,
+    /// The command that makes an MP4 of it.
+    pub(super) fix: String,
+}
+
+impl ForeignFile {
+    /// Returns `None` if the name is not that of another container.
+    pub(super) fn from_name(path: &str) -> Option<ForeignFile> {
+        let (_, suffix) = path.rsplit_once('.')?;
+        let has = |all: &[&str]| all.iter().any(|one| suffix.eq_ignore_ascii_case(one));
+        let conversion = match () {
+            () if has(&REMUXED) => Conversion::Remux,
+            () if has(&ENCODED) => Conversion::Encode,
+            () => return None,
+        };
+        Some(ForeignFile {
+            file: path.to_owned(),
+            fix: conversion_command(path, conversion),
+        })
+    }
+
+    /// The reason and the remedy, in one line.
+    pub(super) fn describe(&self) -> String {
+        format!("{} is not MP4; {}", self.file, self.fix)
+    }
+}
+
+/// Returns the container that a file's first bytes belong to, and the remedy. `None`: an unknown one.
+pub(super) fn recognize_container(path: &str, first: &[u8]) -> Option<(&'static str, String)> {
+    let (name, conversion) = match first {
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => ("Matroska or WebM", Conversion::Remux),
+        [0x47, ..] => ("an MPEG transport stream", Conversion::Remux),
+        [b'F', b'L', b'V', ..] => ("FLV", Conversion::Remux),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', ..] => ("AVI", Conversion::Encode),
+        [b'O', b'g', b'g', b'S', ..] => ("Ogg", Conversion::Encode),
+        [0, 0, 1, 0xba, ..] => ("an MPEG program stream", Conversion::Encode),
+        [0x30, 0x26, 0xb2, 0x75, ..] => ("Windows Media", Conversion::Encode),
+        _ => return None,
+    };
+    Some((name, conversion_command(path, conversion)))
+}
+
+fn conversion_command(path: &str, conversion: Conversion) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    // The file may already have the name that the result should have.
+    let out = match name.rsplit_once('.') {
+        Some((_, suffix)) if suffix.eq_ignore_ascii_case("mp4") => format!("{stem}-remuxed.mp4"),
+        _ => format!("{stem}.mp4"),
+    };
+    let (input, out) = (quote_name(name), quote_name(&out));
+    match conversion {
+        Conversion::Remux => {
+            format!("remux with `ffmpeg -i {input} -c copy -movflags +faststart {out}`")
+        }
+        Conversion::Encode => format!(
+            "encode with `ffmpeg -i {input} -c:v libx264 -c:a aac -movflags +faststart {out}`"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_containers_are_recognized_by_name() {
+        let found = ForeignFile::from_name("a/My film.MKV").unwrap();
+        assert_eq!(
+            found.fix,
+            "remux with `ffmpeg -i 'My film.MKV' -c copy -movflags +faststart 'My film.mp4'`"
+        );
+        assert!(
+            ForeignFile::from_name("b.avi")
+                .unwrap()
+                .fix
+                .contains("libx264")
+        );
+        for other in ["film.mp4", "notes.txt", "mkv", "film.srt"] {
+            assert_eq!(ForeignFile::from_name(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn other_containers_are_recognized_by_content() {
+        let matroska = [0x1a, 0x45, 0xdf, 0xa3, 0, 0];
+        let (name, fix) = recognize_container("a/x.mp4", &matroska).unwrap();
+        assert_eq!(name, "Matroska or WebM");
+        assert!(
+            fix.contains("-i x.mp4") && fix.contains("x-remuxed.mp4"),
+            "{fix}"
+        );
+        assert!(recognize_container("x.mp4", b"\0\0\0\x18ftypisom").is_none());
+        assert!(recognize_container("x.mp4", b"").is_none());
+    }
+}

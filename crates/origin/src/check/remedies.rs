@@ -1,0 +1,173 @@
+//! Remedies for titles that cannot be packaged: one per kind of fault.
+
+use super::foreign_containers::recognize_container;
+
+/// Key frames every two seconds, at any frame rate.
+const KEY_FRAMES: &str = "-force_key_frames 'expr:gte(t,n_forced*2)'";
+
+/// A kind of fault, by fragments of the messages that report it.
+struct FaultKind {
+    fragments: &'static [&'static str],
+    /// `IN`, `OUT` and `KEYS` are replaced.
+    remedy: &'static str,
+}
+
+/// The first match applies.
+const FAULT_KINDS: &[FaultKind] = &[
+    FaultKind {
+        fragments: &["is already encrypted"],
+        remedy: "serve the unencrypted film; Headwater encrypts it itself with --aes-secret",
+    },
+    FaultKind {
+        fragments: &["encode the video as"],
+        remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a copy -movflags +faststart OUT`",
+    },
+    FaultKind {
+        fragments: &["encode the audio as", "encode it as AAC"],
+        remedy: "`ffmpeg -i IN -c:v copy -c:a aac -movflags +faststart OUT`",
+    },
+    FaultKind {
+        fragments: &["the file is empty"],
+        remedy: "copy the film again; the last copy stopped at its start",
+    },
+    FaultKind {
+        fragments: &[
+            "the initialization segment is missing",
+            "fragments come before the moov",
+        ],
+        remedy: "put the initialization segment in front: `cat init.mp4 IN > OUT`",
+    },
+    FaultKind {
+        fragments: &["there is no moov box"],
+        remedy: "record or export the film again; without the moov box no tool can restore it",
+    },
+    FaultKind {
+        fragments: &["but the file ends at byte", "bytes, but only"],
+        remedy: "copy or download the film again; its end is missing",
+    },
+    FaultKind {
+        fragments: &["no sync samples", "between two key frames"],
+        remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a copy -movflags +faststart OUT`",
+    },
+    FaultKind {
+        fragments: &[
+            "sample entries",
+            "sample entry",
+            "without edits",
+            "changes the speed",
+        ],
+        remedy: "`ffmpeg -i IN -c:v libx264 KEYS -c:a aac -movflags +faststart OUT`",
+    },
+    FaultKind {
+        fragments: &[
+            "has changed; index it again",
+            "refers to",
+            "is not followed",
+        ],
+        remedy: "write the index again with `headwater index`, and keep it beside its media",
+    },
+    FaultKind {
+        fragments: &["permission denied"],
+        remedy: "make the file readable: `chmod +r IN`",
+    },
+    FaultKind {
+        fragments: &["the storage", "credentials", "TLS with"],
+        remedy: "check the address and the credentials, then check again",
+    },
+];
+
+const OTHER_REMEDY: &str = "export the film again; if that is impossible, \
+     `ffmpeg -i IN -c copy -movflags +faststart OUT` writes a new container";
+
+/// Returns the error's text and its remedy. `first`: the first bytes of the file.
+pub(super) fn choose_remedy(path: &str, error: String, first: &[u8]) -> (String, String) {
+    if error.contains("not an MP4") {
+        return match recognize_container(path, first) {
+            Some((name, fix)) => (format!("this is {name}, not MP4"), fix),
+            None => {
+                let fix = "check the file's origin: `ffprobe IN` shows whether it is a film at all";
+                (error, complete(fix, path))
+            }
+        };
+    }
+    let matches = |kind: &&FaultKind| kind.fragments.iter().any(|text| error.contains(text));
+    let kind = FAULT_KINDS.iter().find(matches);
+    let fix = complete(kind.map_or(OTHER_REMEDY, |kind| kind.remedy), path);
+    (error, fix)
+}
+
+/// Replaces the placeholders of a remedy.
+fn complete(remedy: &str, path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let out = quote_name(&format!("{stem}-fixed.mp4"));
+    let words = remedy.replace("KEYS", KEY_FRAMES).replace("OUT", &out);
+    // Last, because the name may contain the other placeholders.
+    words.replace("IN", &quote_name(name))
+}
+
+/// Quotes a file name for a shell where needed.
+pub(super) fn quote_name(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._-+".contains(c);
+    if name.chars().all(plain) && !name.starts_with('-') {
+        return name.to_owned();
+    }
+    // A name that starts with a dash must not be an option.
+    let folder = if name.starts_with('-') { "./" } else { "" };
+    format!("'{folder}{}'", name.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_fault_has_its_own_remedy() {
+        let cases = [
+            (
+                "track 1: codec encv is already encrypted; use the unencrypted file",
+                "--aes-secret",
+            ),
+            (
+                "codec mp4v …; encode the video as AVC",
+                "-c:v libx264 -force_key_frames",
+            ),
+            (
+                "codec sowt …; encode the audio as AAC",
+                "-c:v copy -c:a aac",
+            ),
+            ("the file is empty", "copy the film again"),
+            (
+                "… no moov box: the initialization segment is missing",
+                "cat init.mp4 film.mp4",
+            ),
+            (
+                "sample 0 …, but the file ends at byte 5000",
+                "download the film again",
+            ),
+            (
+                "video track 1 has no sync samples (key frames)",
+                "-force_key_frames",
+            ),
+            ("the storage denies access: status 403", "credentials"),
+            ("something else", "writes a new container"),
+        ];
+        let mut seen = std::collections::HashSet::new();
+        for (error, part) in cases {
+            let (text, fix) = choose_remedy("a/film.mp4", error.to_owned(), b"");
+            assert_eq!(text, error);
+            assert!(fix.contains(part), "{error}: {fix}");
+            assert!(!fix.contains("IN") && !fix.contains("OUT"), "{fix}");
+            seen.insert(fix);
+        }
+        assert!(seen.len() >= cases.len() - 1, "{seen:?}");
+    }
+
+    #[test]
+    fn names_are_quoted_for_a_shell() {
+        assert_eq!(quote_name("film_1-a.mp4"), "film_1-a.mp4");
+        assert_eq!(quote_name("it's a film.mp4"), r"'it'\''s a film.mp4'");
+        assert_eq!(quote_name("-rf.mp4"), "'./-rf.mp4'");
+        assert_eq!(quote_name("$(x).mp4"), "'$(x).mp4'");
+    }
+}

@@ -1,0 +1,75 @@
+//! The last line of a folder's report.
+
+use super::foreign_containers::ForeignFile;
+use super::report::{CheckReport, FindingLevel};
+
+/// Most ignored files that are named.
+const IGNORED_SHOWN_MAX: usize = 5;
+
+/// Counts titles by their worst finding, and names ignored films: `9 titles: 3 fine, 3 with warnings,
+/// 3 rejected, 1 ignored: x.mkv is not MP4; …`. Hints do not count.
+pub(super) fn summarize(reports: &[CheckReport], ignored: &[ForeignFile]) -> String {
+    let rejected = reports.iter().filter(|report| report.has_errors()).count();
+    let warned =
+        |report: &&CheckReport| !report.has_errors() && report.has_level(FindingLevel::Warning);
+    let warned = reports.iter().filter(warned).count();
+    let fine = reports.len() - rejected - warned;
+    let unit = if reports.len() == 1 {
+        "title"
+    } else {
+        "titles"
+    };
+    let mut text = format!(
+        "{} {unit}: {fine} fine, {warned} with warnings, {rejected} rejected",
+        reports.len()
+    );
+    if !ignored.is_empty() {
+        let names = ignored.iter().take(IGNORED_SHOWN_MAX);
+        let names: Vec<_> = names.map(ForeignFile::describe).collect();
+        text += &format!(", {} ignored: {}", ignored.len(), names.join("; "));
+        if ignored.len() > IGNORED_SHOWN_MAX {
+            text += &format!("; and {} more", ignored.len() - IGNORED_SHOWN_MAX);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::report::Finding;
+
+    fn report(level: Option<FindingLevel>) -> CheckReport {
+        let mut report = CheckReport::from_error("x.mp4", String::new(), "");
+        report.findings.clear();
+        let finding = level.map(|level| Finding::new(level, "x", String::new(), ""));
+        report.findings.extend(finding);
+        report
+    }
+
+    #[test]
+    fn titles_are_counted_by_their_worst_finding() {
+        let levels = [
+            None,
+            Some(FindingLevel::Hint),
+            Some(FindingLevel::Warning),
+            Some(FindingLevel::Error),
+        ];
+        let reports = levels.map(report);
+        let text = summarize(&reports, &[]);
+        assert_eq!(text, "4 titles: 2 fine, 1 with warnings, 1 rejected");
+    }
+
+    #[test]
+    fn ignored_films_are_named_up_to_a_bound() {
+        let ignored: Vec<_> = (0..7)
+            .filter_map(|n| ForeignFile::from_name(&format!("{n}.mkv")))
+            .collect();
+        let text = summarize(&[], &ignored);
+        assert!(
+            text.contains("7 ignored: 0.mkv is not MP4; remux with"),
+            "{text}"
+        );
+        assert!(text.ends_with("; and 2 more"), "{text}");
+    }
+}
