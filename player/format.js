@@ -95,7 +95,8 @@ export async function get(url, { signal, headers } = {}) {
   // Without the side that failed, which is of use to developers only.
   const reason = response.headers.get('Headwater-Error')?.replace(/^(client|upstream|internal)(; |$)/, '');
   const gone = response.status === 410 ? ' The film was replaced; reload this page.' : '';
-  throw new Error(`${response.status} ${response.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
+  const error = new Error(`${response.status} ${response.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
+  throw Object.assign(error, { reason });
 }
 
 /** Fetches and parses JSON. */

@@ -9,10 +9,14 @@ const CARDS_PER_PAGE = 120;
 /** Shows the library in the element `main`. */
 export async function showLibrary(main) {
   document.title = 'Headwater';
-  const { titles, truncated } = await getJson(new URL('-/library.json', new URL('.', location.href)).href);
+  const url = new URL('-/library.json', new URL('.', location.href)).href;
+  const library = await getJson(url).catch((error) => {
+    if (!error.reason) throw error;
+    return { titles: [], error: error.reason };
+  });
+  const { titles, truncated } = library;
   if (titles.length === 0) {
-    main.replaceChildren(el('h1', {}, 'Library'), el('p', { class: 'note' }, 'This library is empty. '
-      + 'Put MP4 files into the folder that headwater serves, then reload the page.'));
+    main.replaceChildren(el('h1', {}, 'Library'), ...describeEmptyLibrary(library));
     return;
   }
   const cards = el('ul', { class: 'cards' });
@@ -40,6 +44,32 @@ export async function showLibrary(main) {
   const search = el('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search the library', oninput: () => showMatches(search.value) });
   main.replaceChildren(el('div', { class: 'row' }, el('h1', {}, 'Library'), count, titles.length > 6 && search), cards);
   showMatches('');
+}
+
+/** Explains why no title is shown, and what to do. */
+export function describeEmptyLibrary({ source, error }) {
+  if (error) {
+    return [el('p', { class: 'bad', role: 'alert' }, `${error[0].toUpperCase()}${error.slice(1)}.`),
+      el('p', {}, el('button', { type: 'button', onclick: () => location.reload() }, 'Try again'))];
+  }
+  const note = (text) => el('p', { class: 'note' }, text);
+  if (source === 'unlisted') {
+    return [note('This library is on an HTTP server, which cannot list its films. Enter the path of a film.'), createPathForm()];
+  }
+  return [note(source === 'storage'
+    ? 'This library is empty. Upload MP4 files to the bucket and prefix that headwater serves, then reload the page.'
+    : 'This library is empty. Put MP4 files into the folder that headwater serves, then reload the page.')];
+}
+
+/** A field for the path of a film. */
+function createPathForm() {
+  const field = el('input', { type: 'text', name: 'path', required: true, placeholder: 'folder/film.mp4', 'aria-label': 'Path of the film', autocomplete: 'off', spellcheck: 'false' });
+  const play = (event) => {
+    event.preventDefault();
+    const path = field.value.trim().replace(/^\/+|\/+$/g, '');
+    if (path !== '') location.hash = playHash(path);
+  };
+  return el('form', { class: 'row path', onsubmit: play }, field, el('button', { type: 'submit' }, 'Play'));
 }
 
 function createCard(title, visibility) {

@@ -423,3 +423,17 @@ fn storage_errors_have_their_own_status() {
             .contains("cannot connect to the storage")
     );
 }
+
+#[test]
+fn a_library_that_cannot_be_listed_is_ready_and_says_so() {
+    let Some(film) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let (_storage, origin) = start_storage_and_origin(film.parent().unwrap(), &[]);
+    assert_eq!(origin.get("/readyz").status, 200);
+    let list = origin.get_text("/-/library.json");
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["source"], "unlisted");
+    assert_eq!(list["titles"].as_array().unwrap().len(), 0);
+    assert!(origin.get_text("/avc.mp4/.m3u8").starts_with("#EXTM3U"));
+}

@@ -5,6 +5,10 @@ use crate::http_storage::{count_requests, list_playlists, read_metric};
 use crate::servers::{self, ACCESS, S3, SECRET};
 use crate::support::{HeadwaterServer, TempFolder, fixture_path};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Starts an origin with the bucket as its library, and waits until one object is visible.
 fn start_origin(server: &S3, there: &str, more: &[&str]) -> HeadwaterServer {
@@ -116,4 +120,191 @@ fn listing_a_large_bucket_reads_no_film() {
     assert_eq!(read_metric(&remote, "headwater_index_builds_total"), before);
     // One listing of the root, two pages of one folder, one page of the other.
     assert_eq!(count_requests(&remote, "look") - looks, 4);
+}
+
+/// The variables and options with which `secret` opens the bucket.
+fn run_check(server: &S3, target: &str, secret: &str) -> Output {
+    let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{}", server.port);
+    Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["check", target, "--storage-option", &endpoint])
+        .env("AWS_ACCESS_KEY_ID", ACCESS)
+        .env("AWS_SECRET_ACCESS_KEY", secret)
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn check_reads_films_and_folders_from_s3() {
+    let Some(path) = fixture_path("avc.mp4") else {
+        return;
+    };
+    let dir = TempFolder::new();
+    let Some(server) = servers::start_s3(&dir.0, None) else {
+        return servers::skip_server("no S3 server: run scripts/storage.sh");
+    };
+    server.put("films/a/avc.mp4", &std::fs::read(&path).unwrap());
+    server.put("films/a/x.mkv", b"not looked at");
+    drop(start_origin(&server, "/a/avc.mp4", &[]));
+    let here = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["check", path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let here = String::from_utf8(here.stdout).unwrap();
+    let film = "s3://films/a/avc.mp4";
+    let there = run_check(&server, film, SECRET);
+    let shown = String::from_utf8(there.stdout).unwrap();
+    assert_eq!(shown, here.replace(path.to_str().unwrap(), film));
+    let there = run_check(&server, "s3://films", SECRET);
+    let shown = String::from_utf8(there.stdout).unwrap();
+    let summary = "1 title: 1 fine, 0 with warnings, 0 rejected, 1 ignored: a/x.mkv is not MP4; ";
+    assert!(shown.contains(summary), "{shown}");
+    for (target, secret, words) in [
+        (film, "guessed", "check the secret key"),
+        ("s3://films", "guessed", "check the secret key"),
+        ("s3://nowhere/a", SECRET, "NoSuchBucket; check the name"),
+    ] {
+        let refused = run_check(&server, target, secret);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{error}");
+        assert!(error.contains(words) && error.contains(target), "{error}");
+    }
+}
+
+/// Starts an origin of `source` without waiting for objects, and returns its log.
+fn start_logged(server_port: u16, source: &str, secret: &str) -> (LoggedServer, String) {
+    let endpoint = format!("aws_endpoint_url=http://127.0.0.1:{server_port}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["serve", source, "--listen", "127.0.0.1:0"])
+        .args(["--storage-option", &endpoint])
+        .env("AWS_ACCESS_KEY_ID", ACCESS)
+        .env("AWS_SECRET_ACCESS_KEY", secret)
+        .env("AWS_REGION", "us-east-1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = String::new();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = lines.map_while(Result::ok).find_map(|line| {
+        shown += &format!("{line}\n");
+        line.strip_prefix("listening on http://").map(str::to_owned)
+    });
+    let address = address.unwrap().parse().unwrap();
+    (LoggedServer { child, address }, shown)
+}
+
+/// A server whose log is read when it ends.
+struct LoggedServer {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl LoggedServer {
+    /// Returns status and body of a response.
+    fn get(&self, path: &str) -> (u16, String) {
+        let response = servers::fetch_response(self.address.port(), "GET", path, "", b"").unwrap();
+        let status = response.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, response)
+    }
+
+    fn wait_until_ready(&self) -> bool {
+        let until = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < until {
+            if self.get("/readyz").0 == 200 {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        false
+    }
+
+    fn read_log(mut self) -> String {
+        self.child.kill().unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn a_bucket_that_cannot_be_listed_is_not_ready_and_names_the_remedy() {
+    let dir = TempFolder::new();
+    let Some(server) = servers::start_s3(&dir.0, None) else {
+        return servers::skip_server("no S3 server: run scripts/storage.sh");
+    };
+    server.put("films/movies/a.mp4", b"film");
+    let nobody = servers::free_ports(1)[0];
+    for (port, source, secret, words) in [
+        (
+            server.port,
+            "s3://films/movies",
+            "guessed",
+            "SignatureDoesNotMatch; check the secret key",
+        ),
+        (
+            server.port,
+            "s3://flims/movies",
+            SECRET,
+            "NoSuchBucket; check the name",
+        ),
+        (
+            nobody,
+            "s3://films/movies",
+            SECRET,
+            "cannot connect to the storage",
+        ),
+    ] {
+        let (origin, shown) = start_logged(port, source, secret);
+        assert!(!shown.contains("titles"), "{shown}");
+        for path in ["/readyz", "/-/library.json"] {
+            let (status, text) = origin.get(path);
+            assert!(status >= 500, "{path}: {text}");
+            assert!(text.contains(words), "{path}: {text}");
+            assert!(
+                !text.contains("guessed") && !text.contains(ACCESS),
+                "{text}"
+            );
+        }
+        // The process works: a restart would not help.
+        assert_eq!(origin.get("/healthz").0, 200);
+        let log = origin.read_log();
+        assert!(log.contains(words) && log.contains(source), "{log}");
+        assert!(!log.contains("guessed"), "{log}");
+    }
+}
+
+#[test]
+fn a_listed_bucket_is_announced_with_its_titles() {
+    let dir = TempFolder::new();
+    let Some(server) = servers::start_s3(&dir.0, None) else {
+        return servers::skip_server("no S3 server: run scripts/storage.sh");
+    };
+    for name in ["a", "b", "c"] {
+        server.put(&format!("films/movies/{name}.mp4"), b"film");
+    }
+    drop(start_origin(&server, "/movies/c.mp4", &[]));
+    let (origin, shown) = start_logged(server.port, "s3://films/movies", SECRET);
+    assert!(shown.contains("s3://films/movies: 3 titles\n"), "{shown}");
+    assert_eq!(origin.get("/readyz").0, 200);
+    let (_, list) = origin.get("/-/library.json");
+    assert!(list.contains("\"source\":\"storage\""), "{list}");
+    // A prefix without films is a valid, empty library; the log mentions it.
+    let (origin, shown) = start_logged(server.port, "s3://films/other", SECRET);
+    assert!(shown.contains("s3://films/other: 0 titles"), "{shown}");
+    assert_eq!(origin.get("/readyz").0, 200);
+    assert!(origin.read_log().contains("check the prefix"));
+}
+
+#[test]
+fn readiness_recovers_with_the_storage() {
+    let dir = TempFolder::new();
+    let Some(server) = servers::start_s3(&dir.0, None) else {
+        return servers::skip_server("no S3 server: run scripts/storage.sh");
+    };
+    // The bucket does not exist yet.
+    let (origin, _) = start_logged(server.port, "s3://later", SECRET);
+    assert_eq!(origin.get("/readyz").0, 503);
+    server.put("later/a.mp4", b"film");
+    assert!(origin.wait_until_ready());
+    assert!(origin.read_log().contains("s3://later: 1 title"));
 }

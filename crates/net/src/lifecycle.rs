@@ -77,6 +77,7 @@ pub struct RunningProgram {
     /// Copies of the listeners of each port, for a successor.
     copies: Vec<(&'static str, ListenerCopies)>,
     offers_ports: bool,
+    notices: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -105,7 +106,13 @@ impl RunningProgram {
             records: None,
             copies: Vec::new(),
             offers_ports: false,
+            notices: Vec::new(),
         }
+    }
+
+    /// Adds a line that [`RunningProgram::announce`] prints before the addresses.
+    pub fn add_notice(&mut self, line: String) {
+        self.notices.push(line);
     }
 
     /// Prepares to pass the ports that are served from now on to a successor.
@@ -232,6 +239,10 @@ impl RunningProgram {
     /// and `NAME on http://HOST:PORT` for each other port.
     pub fn announce(&self) {
         let mut out = io::stdout().lock();
+        for line in &self.notices {
+            // Ignores the error, as below.
+            let _ = writeln!(out, "{line}");
+        }
         for port in &self.ports {
             let scheme = if port.secure { "https" } else { "http" };
             let verb = match port.name {

@@ -18,6 +18,7 @@ pub mod config;
 mod demo_film;
 mod error;
 pub mod index_command;
+mod library_status;
 mod request_handler;
 mod resource_kind;
 mod response;

@@ -1,5 +1,6 @@
 //! The request handler: from a request to a response that is recorded when it has been sent.
 
+use crate::library_status::LibraryStatus;
 use crate::resource_kind::ResourceKind;
 use crate::response::library_list::LibraryList;
 use crate::response::responder::ClientRequest;
@@ -29,6 +30,7 @@ pub(crate) struct RequestHandler {
     pub(crate) manifest_cache: ManifestCache,
     pub(crate) static_files: Arc<StaticFiles>,
     pub(crate) library_list: LibraryList,
+    pub(crate) library_status: Arc<LibraryStatus>,
     pub(crate) web_page: WebPage,
     pub(crate) telemetry: Telemetry,
     pub(crate) shutdown: Shutdown,
@@ -183,7 +185,10 @@ impl RequestHandler {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 ..Error::internal("the server is shutting down")
             }),
-            OriginRequest::Ready => Ok(text_response("ready\n")),
+            OriginRequest::Ready => match self.library_status.failure() {
+                None => Ok(text_response("ready\n")),
+                Some(failure) => Err(Error::upstream(StatusCode::SERVICE_UNAVAILABLE, failure)),
+            },
             OriginRequest::Metrics => {
                 self.telemetry
                     .refresh_gauges(&self.catalog, &self.segment_cache);

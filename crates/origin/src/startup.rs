@@ -112,6 +112,12 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
+    // After the port is bound, so that no request is sent if the start fails anyway.
+    let library = origin.catalog.library();
+    let line = origin.library_status.watch(library, &shutdown);
+    if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
+        running.add_notice(line);
+    }
     running.serve(MAIN, server, move |_| {
         // Keeps the files of the built-in film until the server stops.
         let _demo = &demo;
@@ -208,6 +214,7 @@ fn build_request_handler(
         manifest_cache: ManifestCache::new(catalog_bytes.is_some()),
         static_files: Arc::new(StaticFiles::new(store, recheck)),
         library_list: LibraryList::new(catalog.clone()),
+        library_status: Arc::default(),
         web_page: WebPage::new(),
         telemetry: Telemetry::new(metrics.clone(), recorder),
         shutdown: shutdown.clone(),

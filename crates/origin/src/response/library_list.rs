@@ -2,6 +2,7 @@
 
 mod remote_listing;
 
+use crate::library_status::describe_failure;
 use crate::response::responder::ClientRequest;
 use crate::response::text::TextResource;
 use crate::title::catalog::Catalog;
@@ -48,6 +49,28 @@ struct LibraryDocument<'a> {
     titles: Vec<&'a TitleCard>,
     /// Whether the library has more titles than are listed.
     truncated: bool,
+    source: LibrarySource,
+}
+
+/// Kind of the library, for the page's texts.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum LibrarySource {
+    /// A local folder.
+    Folder,
+    /// An object store.
+    Storage,
+    /// An HTTP server, which cannot be listed.
+    Unlisted,
+}
+
+/// Counts the titles of a remote library by its listing, and reports whether there are more. Blocks.
+///
+/// # Errors
+/// If the root cannot be listed.
+pub(crate) fn list_remote_titles(store: &Store) -> Result<(usize, bool), store::Error> {
+    let (titles, truncated) = remote_listing::list_titles(store)?;
+    Ok((titles.len(), truncated))
 }
 
 /// Summary of a title.
@@ -119,12 +142,25 @@ impl LibraryList {
         let store = self.catalog.library().clone();
         if store.is_remote() {
             let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
-            let (found, truncated) = walk.await.map_err(|e| crate::error::from_task(&e))?;
+            let listed = walk.await.map_err(|e| crate::error::from_task(&e))?;
+            let (found, truncated) = match listed {
+                Ok(listed) => listed,
+                Err(store::Error::Unlisted) => {
+                    return write_list(Vec::new(), false, LibrarySource::Unlisted);
+                }
+                Err(error) => {
+                    let context = describe_failure(&error);
+                    return Err(Error {
+                        context,
+                        ..crate::error::from_store(&error)
+                    });
+                }
+            };
             let cards = found
                 .into_iter()
                 .map(|found| self.card_without_requests(found));
             let cards: Vec<_> = cards.collect();
-            return write_list(cards.iter().collect(), truncated);
+            return write_list(cards.iter().collect(), truncated, LibrarySource::Storage);
         }
         let walk = tokio::task::spawn_blocking(move || find_films(&store));
         let places = walk.await.map_err(|e| crate::error::from_task(&e))?;
@@ -141,7 +177,8 @@ impl LibraryList {
         listed.truncate(TITLES_MAX);
         state.cards = cards;
         let titles = listed.iter().filter_map(|key| state.cards.get(key));
-        write_list(titles.map(|(_, card)| &**card).collect(), truncated)
+        let cards = titles.map(|(_, card)| &**card).collect();
+        write_list(cards, truncated, LibrarySource::Folder)
     }
 
     /// Returns the card of a remote title without sending requests: from the catalog, otherwise
@@ -277,8 +314,16 @@ impl AudioSummary {
 }
 
 /// Writes the list as JSON.
-fn write_list(titles: Vec<&TitleCard>, truncated: bool) -> Result<Arc<TextResource>, Error> {
-    let text = serde_json::to_string(&LibraryDocument { titles, truncated });
+fn write_list(
+    titles: Vec<&TitleCard>,
+    truncated: bool,
+    source: LibrarySource,
+) -> Result<Arc<TextResource>, Error> {
+    let text = serde_json::to_string(&LibraryDocument {
+        titles,
+        truncated,
+        source,
+    });
     let text =
         text.map_err(|e| Error::internal(format_args!("cannot write the list of titles: {e}")))?;
     const SOON: HeaderValue = HeaderValue::from_static("no-cache");

@@ -75,7 +75,8 @@ impl RemoteCore {
             };
             let list = pages.list_paginated(prefix.as_deref(), options);
             let page = CALL.scope(line.call(), list).await;
-            let page = page.map_err(|error| endpoint.classify_failure(&mut line, &error))?;
+            let page =
+                page.map_err(|error| list_failure(endpoint.classify_failure(&mut line, &error)))?;
             endpoint.record_success();
             line.complete();
             page_token = page.page_token.clone();
@@ -85,6 +86,16 @@ impl RemoteCore {
             }
         }
     }
+}
+
+/// Converts the 404 of a listing. A folder without objects is an empty list, so the address is wrong.
+fn list_failure(trouble: RequestFailure) -> RequestFailure {
+    let Error::NotFound = trouble.error else {
+        return trouble;
+    };
+    let what =
+        "the storage cannot list this address: status 404; check the endpoint and the bucket";
+    RequestFailure::permanent(Error::Denied(what.into()))
 }
 
 /// The entries of a page that are in the folder at `path`.

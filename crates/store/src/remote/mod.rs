@@ -9,6 +9,7 @@
 
 mod aws_profile;
 mod bounded_stream;
+mod denial;
 mod endpoints;
 mod latency_history;
 mod list;

@@ -1,5 +1,6 @@
 //! One request for a range of an object, and the checks of its response.
 
+use super::denial::{is_missing_bucket, remedy_for};
 use super::endpoints::Endpoint;
 use super::{ObservedVersion, PinnedVersion, RemoteCore, StorageRequest};
 use crate::http::{CALL, StorageCall, TransportError, WatchedBody};
@@ -189,12 +190,19 @@ impl Endpoint {
                 )),
                 again: matches!(status, 429 | 500..=599),
             },
+            (None, Some(status @ 404)) if notes.code.as_deref().is_some_and(is_missing_bucket) => {
+                RequestFailure::permanent(Error::Denied(format!(
+                    "the storage has no such bucket: status {}; check the name of the bucket and the region",
+                    describe_status(status)
+                )))
+            }
             (None, Some(404 | 410)) => RequestFailure::permanent(Error::NotFound),
             (None, Some(412)) => RequestFailure::permanent(Error::Changed),
             (None, Some(status @ (401 | 403))) => {
                 RequestFailure::permanent(Error::Denied(format!(
-                    "the storage denies access: status {}; check the credentials and their permissions",
-                    describe_status(status)
+                    "the storage denies access: status {}; {}",
+                    describe_status(status),
+                    remedy_for(notes.code.as_deref())
                 )))
             }
             (None, Some(416)) => RequestFailure::permanent(Error::Changed),

@@ -82,8 +82,10 @@ fn azure_accepts_a_shared_key_and_a_shared_access_signature() {
     }
     let key = ("azure_storage_account_key", ACCOUNT_KEY);
     let none = Store::new("az://other/library", at(key)).unwrap();
-    let opened = none.open(&crate::suite::parse_key("film.mp4"));
-    assert!(matches!(opened, Err(Error::NotFound)));
+    let error = none.open(&parse_key("film.mp4")).err().unwrap();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Denied(_)), "{text}");
+    assert!(text.contains("ContainerNotFound; check the name"), "{text}");
 }
 
 fn start_fake_gcs() -> Option<(u16, Process)> {

@@ -120,8 +120,14 @@ fn an_s3_server_passes_the_suite_and_refuses_a_wrong_signature() {
         );
     }
     let none = Store::new("s3://other/library", options(SECRET)).unwrap();
-    assert!(matches!(
-        none.open(&parse_key("film.mp4")),
-        Err(Error::NotFound)
-    ));
+    for error in [
+        none.open(&parse_key("film.mp4")).err().unwrap(),
+        none.list(&Key::ROOT).err().unwrap(),
+    ] {
+        let text = error.to_string();
+        assert!(matches!(error, Error::Denied(_)), "{text}");
+        assert!(text.contains("404 NoSuchBucket; check the name"), "{text}");
+    }
+    let missing = store.open(&parse_key("missing.mp4"));
+    assert!(matches!(missing, Err(Error::NotFound)));
 }

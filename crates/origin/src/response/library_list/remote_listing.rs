@@ -20,21 +20,26 @@ pub(super) struct ListedTitle {
     pub(super) bytes: u64,
 }
 
-/// Lists folder by folder, breadth first, skipping unreadable folders. The flag reports whether
-/// there are more titles. Blocks.
-pub(super) fn list_titles(store: &Store) -> (Vec<ListedTitle>, bool) {
+/// Lists folder by folder, breadth first, skipping unreadable folders below the root. The flag reports
+/// whether there are more titles. Blocks.
+///
+/// # Errors
+/// If the root cannot be listed.
+pub(super) fn list_titles(store: &Store) -> Result<(Vec<ListedTitle>, bool), store::Error> {
     let mut titles = Vec::new();
     let mut ahead = VecDeque::from([(Key::ROOT, 0)]);
     let mut folders = 0;
     while let Some((folder, depth)) = ahead.pop_front() {
         if folders == FOLDERS_MAX || titles.len() > TITLES_MAX {
             titles.truncate(TITLES_MAX);
-            return (sort_by_path(titles), true);
+            return Ok((sort_by_path(titles), true));
         }
         folders += 1;
         // Lists one title more than are returned, to detect that there are more.
-        let Ok(entries) = store.list_first(&folder, TITLES_MAX + 1) else {
-            continue;
+        let entries = match store.list_first(&folder, TITLES_MAX + 1) {
+            Ok(entries) => entries,
+            Err(error) if folder.is_root() => return Err(error),
+            Err(_) => continue,
         };
         for entry in entries.iter().filter(|entry| entry.file.is_none()) {
             if let Ok(child) = folder.join(&entry.name)
@@ -47,7 +52,7 @@ pub(super) fn list_titles(store: &Store) -> (Vec<ListedTitle>, bool) {
     }
     let truncated = titles.len() > TITLES_MAX;
     titles.truncate(TITLES_MAX);
-    (sort_by_path(titles), truncated)
+    Ok((sort_by_path(titles), truncated))
 }
 
 /// Returns the titles of one folder: its server manifests if there are any, since they name the

@@ -1,0 +1,164 @@
+//! Whether a remote library can be listed. It is listed once at start, and until that succeeds the server
+//! is not ready.
+
+use crate::response::library_list::list_remote_titles;
+use net::Shutdown;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::{Error, Key, Store};
+
+/// Time for which the start waits for the first listing. Later results are logged only.
+const FIRST_LISTING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Pause between two attempts to list the library.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// The result of the last attempt to list the library.
+#[derive(Debug, Default)]
+pub(crate) struct LibraryStatus {
+    /// The reason why the library is unavailable; `None` if it is available.
+    failure: Mutex<Option<String>>,
+}
+
+/// Attempts to list a library until one succeeds.
+struct ListingTask {
+    store: Arc<Store>,
+    status: Arc<LibraryStatus>,
+    shutdown: Shutdown,
+    /// Receives the line to print at start.
+    first: SyncSender<Option<String>>,
+}
+
+impl LibraryStatus {
+    /// Returns the reason why the library is unavailable, if it is.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the result. Returns whether it differs from the last one.
+    fn set(&self, failure: Option<String>) -> bool {
+        let mut current = self.lock();
+        let differs = *current != failure;
+        *current = failure;
+        differs
+    }
+
+    /// Starts to list a remote library on a thread of its own. Returns a line that describes it, if the first
+    /// listing ends soon. A local library was opened before, so it is available.
+    ///
+    /// # Errors
+    /// When the system cannot create a thread.
+    pub(crate) fn watch(
+        self: &Arc<LibraryStatus>,
+        store: &Arc<Store>,
+        shutdown: &Shutdown,
+    ) -> io::Result<Option<String>> {
+        if !store.is_remote() {
+            return Ok(None);
+        }
+        self.set(Some("the library has not been listed yet".into()));
+        let (first, line): (_, Receiver<Option<String>>) = sync_channel(1);
+        let task = ListingTask {
+            store: store.clone(),
+            status: self.clone(),
+            shutdown: shutdown.clone(),
+            first,
+        };
+        // Not joined: at the end, a request to a silent storage must not delay the exit.
+        let builder = std::thread::Builder::new().name("library".into());
+        builder.spawn(move || task.run())?;
+        Ok(line.recv_timeout(FIRST_LISTING_TIMEOUT).unwrap_or_default())
+    }
+}
+
+impl ListingTask {
+    fn run(self) {
+        while !self.shutdown.is_draining() {
+            let result = self.list();
+            // Ignores the error: the start waits for the first line, and only for a while.
+            let _ = self.first.try_send(result.clone());
+            if result.is_some() {
+                return;
+            }
+            std::thread::sleep(RETRY_PAUSE);
+        }
+    }
+
+    /// Returns a description of the library if it is available.
+    fn list(&self) -> Option<String> {
+        let place = self.store.place();
+        // The root only: a large library is ready before all of its folders are listed.
+        let root = self.store.list_first(&Key::ROOT, 1);
+        if let Err(error) = &root
+            && !matches!(error, Error::Unlisted)
+        {
+            let failure = describe_failure(error);
+            if self.status.set(Some(failure.clone())) {
+                tracing::error!(
+                    "{place}: {failure}; /readyz fails until the library can be listed"
+                );
+            }
+            return None;
+        }
+        self.status.set(None);
+        let line = match root {
+            Err(_) => format!("{place}: an HTTP server cannot be listed; request films by path"),
+            Ok(_) => self.count_titles(&place),
+        };
+        tracing::info!("{line}");
+        Some(line)
+    }
+
+    fn count_titles(&self, place: &str) -> String {
+        let Ok((titles, truncated)) = list_remote_titles(&self.store) else {
+            return format!("{place}: listed");
+        };
+        if titles == 0 && !truncated {
+            tracing::warn!("{place}: no film found; check the prefix, or upload MP4 files");
+        }
+        let unit = if titles == 1 { "title" } else { "titles" };
+        let least = if truncated { "at least " } else { "" };
+        format!("{place}: {least}{titles} {unit}")
+    }
+}
+
+/// Describes the reason why a library cannot be listed, and the remedy.
+pub(crate) fn describe_failure(error: &Error) -> String {
+    let remedy = match error {
+        Error::Slow(_) | Error::Broken(_) => "; check the endpoint, and that the storage runs",
+        // These contain a remedy.
+        _ => "",
+    };
+    format!("the library cannot be listed: {error}{remedy}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_library_is_available() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = store::Options::default();
+        let store = Store::new(folder.path().to_str().unwrap(), options).unwrap();
+        let status = Arc::new(LibraryStatus::default());
+        let line = status.watch(&Arc::new(store), &Shutdown::new()).unwrap();
+        assert_eq!((line, status.failure()), (None, None));
+    }
+
+    #[test]
+    fn failures_of_the_network_name_a_remedy() {
+        let text = describe_failure(&Error::Broken("cannot connect to the storage".into()));
+        assert!(
+            text.ends_with("check the endpoint, and that the storage runs"),
+            "{text}"
+        );
+        let text = describe_failure(&Error::Denied("status 403; check the secret key".into()));
+        assert!(text.ends_with("check the secret key"), "{text}");
+    }
+}
