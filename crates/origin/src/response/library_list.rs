@@ -8,6 +8,7 @@ use crate::response::text::TextResource;
 use crate::title::catalog::Catalog;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
+use crate::title::natural_order::{compare_names, compare_paths};
 use crate::title::title_files::TitleFiles;
 use crate::title::title_version::Title;
 use futures_util::stream::{self, StreamExt};
@@ -384,6 +385,7 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
                 _ => {}
             }
         }
+        files.sort_by(|(a, _), (b, _): &(Key, u64)| compare_names(a.name(), b.name()));
         count += files.len();
         if !files.is_empty() {
             let found = TitleFiles::find(store, &key)
@@ -399,6 +401,6 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
             break;
         }
     }
-    places.sort_by(|a, b| a.folder.cmp(&b.folder));
+    places.sort_by(|a, b| compare_paths(a.folder.as_str(), b.folder.as_str()));
     places
 }

@@ -3,6 +3,7 @@
 use super::{DEPTH_MAX, TITLES_MAX};
 use crate::title::file_names::is_server_manifest;
 use crate::title::file_names::{FILES_MAX, is_media};
+use crate::title::natural_order::compare_paths;
 use std::collections::VecDeque;
 use store::{FolderEntry, Key, Store};
 
@@ -98,7 +99,7 @@ fn is_track_file(name: &str) -> bool {
 }
 
 fn sort_by_path(mut titles: Vec<ListedTitle>) -> Vec<ListedTitle> {
-    titles.sort_by(|a, b| a.key.cmp(&b.key));
+    titles.sort_by(|a, b| compare_paths(a.key.as_str(), b.key.as_str()));
     titles
 }
 
@@ -120,6 +121,19 @@ mod tests {
         titles
             .map(|title| (title.key.to_string(), title.kind, title.bytes))
             .collect()
+    }
+
+    #[test]
+    fn remote_titles_are_sorted_by_number() {
+        let title = |path: &str| ListedTitle {
+            key: Key::parse(path).unwrap(),
+            kind: "file",
+            bytes: 0,
+        };
+        let titles = ["s10/e1.mp4", "s2/e10.mp4", "s2/e9.mp4"].map(title);
+        let sorted = sort_by_path(titles.into()).into_iter();
+        let paths: Vec<_> = sorted.map(|title| title.key.to_string()).collect();
+        assert_eq!(paths, ["s2/e9.mp4", "s2/e10.mp4", "s10/e1.mp4"]);
     }
 
     #[test]
