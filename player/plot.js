@@ -1,7 +1,11 @@
 // Two canvas drawings: the live plot of the last minute, and the segment sizes of a title as bars.
 
+import { bitrate } from './format.js';
+
 const WINDOW_S = 60;
 const SAMPLE_MS = 250;
+/** Space above the highest rate, so that its line stays below the frame. */
+const HEADROOM = 1.3;
 
 /** Scales a canvas to the screen. Returns its context, and its size in CSS pixels. */
 function prepareCanvas(canvas) {
@@ -23,10 +27,11 @@ function colours(canvas) {
   return (name) => style.getPropertyValue(`--${name}`).trim();
 }
 
-/** Returns the smallest round number (1, 2, 5 × 10ⁿ) at or above a value. */
-function roundUp(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
+/** Returns the decades [low, high] (powers of ten) around some rates in bit/s, at least two. */
+function decadesAround(rates) {
+  const positive = rates.filter((rate) => rate > 0);
+  const low = Math.floor(Math.log10(Math.max(1e3, Math.min(1e6, ...positive))));
+  return [low, Math.max(low + 2, Math.ceil(Math.log10(Math.max(1, ...positive) * HEADROOM)))];
 }
 
 /** Plots buffer, bitrate, throughput and stalls over the last minute. */
@@ -47,14 +52,16 @@ export class Plot {
     const { context, width, height } = prepareCanvas(this.canvas);
     const colour = colours(this.canvas);
     const now = performance.now();
-    const box = { left: 34, right: width - 58, top: 10, bottom: height - 18 };
+    const box = { left: 34, right: width - 66, top: 10, bottom: height - 18 };
     const x = (at) => box.right - ((now - at) / 1000 / WINDOW_S) * (box.right - box.left);
     const scale = (top) => (value) => box.bottom - (Math.min(value, top) / top) * (box.bottom - box.top);
     const maximum = (name, least) => Math.max(least, ...this.samples.map((s) => s[name] ?? 0));
     const bufferTop = Math.max(20, Math.ceil(maximum('buffered', 0) / 10) * 10);
-    // Throughput on loopback would flatten all other curves, so the axis stops at four times the bitrate.
-    const rateTop = roundUp(Math.max(maximum('bitrate', 1e5) * 1.25, Math.min(maximum('throughput', 0), maximum('bitrate', 1e5) * 4)));
-    this.axes(context, colour, box, bufferTop, rateTop);
+    // The throughput can be a thousand times the bitrate, so the axis of rates is logarithmic.
+    const [low, high] = decadesAround(this.samples.flatMap((s) => [s.bitrate, s.throughput]));
+    const rateScale = (rate) => box.bottom - ((Math.log10(Math.max(rate, 10 ** low)) - low) / (high - low)) * (box.bottom - box.top);
+    this.axes(context, colour, box, bufferTop);
+    this.rateAxis(context, box, low, high, rateScale);
     context.save();
     context.beginPath();
     context.rect(box.left, 0, box.right - box.left, height);
@@ -77,20 +84,19 @@ export class Plot {
     }
     context.lineWidth = 2;
     context.lineJoin = 'round';
-    for (const [name, top, shade] of [['buffered', bufferTop, 'buffer'], ['throughput', rateTop, 'throughput'], ['bitrate', rateTop, 'bitrate']]) {
-      line(name, scale(top));
+    for (const [name, y, shade] of [['buffered', scale(bufferTop), 'buffer'], ['throughput', rateScale, 'throughput'], ['bitrate', rateScale, 'bitrate']]) {
+      line(name, y);
       context.strokeStyle = colour(shade);
       context.stroke();
     }
     context.restore();
   }
 
-  axes(context, colour, box, bufferTop, rateTop) {
+  axes(context, colour, box, bufferTop) {
     context.font = '11px system-ui, sans-serif';
     context.fillStyle = colour('quiet');
     context.strokeStyle = colour('line');
     context.lineWidth = 1;
-    const unit = rateTop >= 1e6 ? [1e6, 'Mbit/s'] : [1e3, 'kbit/s'];
     for (const part of [0, 0.5, 1]) {
       const y = Math.round(box.bottom - part * (box.bottom - box.top)) + 0.5;
       context.beginPath();
@@ -99,12 +105,18 @@ export class Plot {
       context.stroke();
       context.textAlign = 'right';
       context.fillText(`${bufferTop * part} s`, box.left - 6, y + 4);
-      context.textAlign = 'left';
-      context.fillText(part === 0 ? '0' : `${(rateTop * part) / unit[0]}${part === 1 ? ` ${unit[1]}` : ''}`, box.right + 6, y + 4);
     }
+    context.textAlign = 'left';
     context.fillText('1 minute ago', box.left, box.bottom + 14);
     context.textAlign = 'right';
     context.fillText('now', box.right, box.bottom + 14);
+  }
+
+  /** Labels powers of ten of the rates, at most four. */
+  rateAxis(context, box, low, high, y) {
+    const step = Math.ceil((high - low) / 3);
+    context.textAlign = 'left';
+    for (let power = low; power <= high; power += step) context.fillText(bitrate(10 ** power).replace(/\.0+ /, ' '), box.right + 6, y(10 ** power) + 4);
   }
 }
 
