@@ -75,21 +75,37 @@ function createPathForm() {
 function createCard(title, visibility) {
   const posterCanvas = el('canvas', { class: 'poster', 'aria-hidden': 'true' });
   const bars = el('canvas', { class: 'bars', 'aria-hidden': 'true' });
+  const badge = el('span', { class: 'badge', hidden: title.duration_ms == null }, duration(title.duration_ms ?? NaN));
+  const summary = el('p', { class: 'quiet' }, describeTitle(title));
   const art = el('div', { class: 'art' }, el('span', { class: 'initial', 'aria-hidden': 'true' }, initialOf(title)), posterCanvas, bars,
-    title.duration_ms != null && el('span', { class: 'badge' }, duration(title.duration_ms)));
+    badge);
   const folder = title.path.split('/').slice(0, -1).join(' / ');
   const words = el('div', { class: 'words' },
     el('h2', { title: title.path }, title.name || title.path || 'All files'),
     folder && el('p', { class: 'quiet' }, folder),
-    title.error ? el('p', { class: 'bad' }, title.error) : el('p', { class: 'quiet' }, describeTitle(title)));
+    title.error ? el('p', { class: 'bad' }, title.error) : summary);
   if (title.error) return el('li', { class: 'card broken' }, art, words);
   const link = el('a', { class: 'card', href: playHash(title.path) }, art, words);
-  link.draw = () => queuePoster(title.path, posterCanvas, bars);
+  // The list of a remote library contains names only. The poster needs the description of the film anyway.
+  const describe = (description) => {
+    if (title.duration_ms != null) return;
+    const known = summarize(description);
+    badge.textContent = duration(known.duration_ms);
+    badge.hidden = false;
+    summary.textContent = describeTitle(known);
+  };
+  link.draw = () => queuePoster(title.path, posterCanvas, bars, describe);
   visibility.observe(link);
   return el('li', {}, link);
 }
 
 const initialOf = (title) => [...(title.name || title.path || '♪')][0].toUpperCase();
+
+/** Returns what a card shows of a title's description. */
+function summarize({ duration_ms, files, renditions }) {
+  const [video, audio] = ['video', 'audio'].map((kind) => renditions.filter((r) => r.kind === kind));
+  return { duration_ms, video, audio, bytes: files.reduce((sum, file) => sum + file.bytes, 0) };
+}
 
 /** "540p · 3 qualities · AVC · English, French · 2.8 MiB". */
 function describeTitle({ video = [], audio = [], bytes: size, duration_ms: durationMs }) {

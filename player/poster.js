@@ -14,11 +14,12 @@ const CONCURRENT_MAX = 2;
 let running = 0;
 const waiting = [];
 
-/** Queues the poster and the bars of a title. At most two titles are drawn at once. */
-export function queuePoster(path, posterCanvas, bars) {
+/** Queues the poster and the bars of a title, and passes on its description. At most two titles are drawn at once. */
+export function queuePoster(path, posterCanvas, bars, describe) {
   waiting.push(async () => {
     try {
       const title = await getJson(titleUrl(path, '.json'));
+      describe(title);
       const bar = title.renditions.find((r) => r.kind === 'video') ?? title.renditions[0];
       if (bar?.segments.length >= BARS_MIN) drawBars(bars, bar);
       if (title.encryption) throw new Error('the video is encrypted');

@@ -25,6 +25,7 @@ before(async () => {
   for (const name of ['avc.mp4', ...fs.readdirSync(path.join(library, 'film')).map((file) => `film/${file}`)]) {
     await put(storage.filer, name);
   }
+  await put(storage.filer, 'broken.mp4', 'no film');
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: ACCESS, AWS_SECRET_ACCESS_KEY: SECRET, AWS_REGION: 'us-east-1' });
   const endpoint = `aws_endpoint_url=http://127.0.0.1:${storage.port}`;
   server = await serve('s3://films', '--segment', '2s', '--storage-option', endpoint);
@@ -68,8 +69,7 @@ async function free(count) {
   return ports;
 }
 
-async function put(filer, name) {
-  const body = fs.readFileSync(path.join(library, name));
+async function put(filer, name, body = fs.readFileSync(path.join(library, name))) {
   const headers = { 'content-type': 'video/mp4' };
   for (let n = 0; n < 300; n += 1) {
     const response = await fetch(`http://127.0.0.1:${filer}/buckets/films/${name}`, { method: 'PUT', body, headers }).catch(() => undefined);
@@ -102,6 +102,30 @@ for (const [engine, title, seconds] of [['mse', 'film', 40], ['hls', 'film', 40]
     await view.page.close();
   });
 }
+
+// The list of a remote library contains names and sizes only.
+test('cards of films on S3 show poster, duration and format; what is no film keeps a placeholder', async (t) => {
+  if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  // A new server has not read any film.
+  const fresh = await serve('s3://films', '--segment', '2s', '--storage-option', `aws_endpoint_url=http://127.0.0.1:${storage.port}`);
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${fresh.url}/`);
+    const card = (name) => page.locator('.card', { has: page.locator(`[title="${name}"]`) });
+    const { duration_ms: durationMs } = JSON.parse(await text(`${fresh.url}/avc.mp4/.json`));
+    await card('avc.mp4').locator('.poster[data-drawn]').waitFor();
+    assert.equal(await card('avc.mp4').locator('.badge').textContent(), `0:${String(Math.round(durationMs / 1000)).padStart(2, '0')}`);
+    assert.match(await card('avc.mp4').locator('.words').textContent(), /\d+p · AVC, AAC .*iB/);
+    const broken = card('broken.mp4');
+    await broken.locator('.poster[data-missing]').waitFor({ state: 'attached' });
+    assert.equal(await broken.locator('.badge').isVisible(), false);
+    assert.equal(await broken.locator('.initial').textContent(), 'B');
+  } finally {
+    await page.close();
+    fresh.stop();
+  }
+});
 
 test('no storage request was retried', async (t) => {
   if (!storage) return skip(t, 'S3 in browsers: run scripts/storage.sh');
