@@ -41,7 +41,7 @@ async function showRoute() {
 }
 
 function showError(error) {
-  main.replaceChildren(el('h1', {}, 'Something went wrong'), el('p', { class: 'bad', role: 'alert' }, error.message),
+  main.replaceChildren(el('h1', {}, 'Something went wrong'), el('p', { class: 'bad', role: 'alert' }, error.message, error.advice && ` ${error.advice}`),
     el('p', {}, el('a', { class: 'button', href: '#/' }, 'Back to the library')));
 }
 
@@ -49,7 +49,7 @@ window.addEventListener('hashchange', showRoute);
 
 const idleState = {
   title: null, engine: null, playing: false, ended: false, currentTime: 0, duration: 0, buffered: 0, stalls: 0,
-  errors: [], warnings: 0, bitrate: null, throughput: null, levels: [], level: -1, audios: [], audio: -1, texts: [],
+  waiting: null, errors: [], warnings: 0, bitrate: null, throughput: null, levels: [], level: -1, audios: [], audio: -1, texts: [],
   droppedFrames: 0, startup_ms: null,
 };
 

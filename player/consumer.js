@@ -115,7 +115,7 @@ export class Consumer {
       this.report.step('end', `all ${this.report.requests} blocks fetched, ${bytes(this.report.bytes)}`);
       if (this.options.append && this.source.readyState === 'open') this.source.endOfStream();
     } catch (error) {
-      if (!this.closed) this.report.fail(error.message, 'Reload the title, or choose another mode.');
+      if (!this.closed) this.report.fail(error.message, error.advice ?? 'Reload the title, or choose another mode.', error.detail);
     }
   }
 

@@ -8,7 +8,7 @@ const TILES = [
   ['buffered', 'Buffer', (s) => seconds(s.buffered)],
   ['bitrate', 'Bitrate', (s) => bitrate(s.bitrate ?? NaN)],
   ['throughput', 'Throughput', (s) => bitrate(s.throughput ?? NaN)],
-  ['stalls', 'Stalls', (s) => (s.stalls === 0 ? 'none' : `${s.stalls} · ${seconds(s.stalled_ms / 1000)}`)],
+  ['stalls', 'Stalls', describeStalls],
   ['startup', 'Start-up', (s) => (s.startup_ms === null ? '–' : `${s.startup_ms} ms`)],
   ['picture', 'Resolution', (s) => (s.width > 0 ? `${s.width} × ${s.height}` : '–')],
   ['dropped', 'Dropped frames', (s) => String(s.droppedFrames)],
@@ -16,6 +16,11 @@ const TILES = [
   ['requests', 'Requests', (s) => String(s.requests)],
 ];
 const LINES_SHOWN = 400;
+
+function describeStalls({ stalls, stalled_ms: stalledMs, waiting, waiting_ms: waitingMs }) {
+  if (waiting) return `waiting · ${seconds(waitingMs / 1000)}`;
+  return stalls === 0 ? 'none' : `${stalls} · ${seconds(stalledMs / 1000)}`;
+}
 
 export class Details {
   constructor() {
@@ -76,7 +81,7 @@ export class Details {
       const text = tile.value(state);
       if (tile.dd.textContent !== text) tile.dd.textContent = text;
     }
-    if (!video.ended) this.plot.add({ buffered: state.buffered, bitrate: state.bitrate, throughput: report?.throughput ?? state.throughput, stalled: state.stalled });
+    if (!video.ended) this.plot.add({ buffered: state.buffered, bitrate: state.bitrate, throughput: report?.throughput ?? state.throughput, stalled: state.stalled || state.waiting !== null });
     const videos = this.title.renditions.filter((r) => r.kind === 'video');
     const shown = videos.find((r) => r.height === state.height && r.bandwidth === state.bitrate)
       ?? videos.find((r) => r.height === state.height) ?? videos[0] ?? this.title.renditions[0];

@@ -1,5 +1,7 @@
 // URLs, formatted numbers, elements, and requests with readable errors.
 
+import { RequestError, reasonOf } from './errors.js';
+
 /** Encodes the path of a title as a URL relative to the page, and keeps its slashes. */
 export function encodePath(path) {
   return path.split('/').map(encodeURIComponent).join('/');
@@ -85,19 +87,17 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Fetches a URL. The error for a failed request names status, path and reason. */
+/** Fetches a URL. A failed request throws a `RequestError`. */
 export async function get(url, { signal, headers } = {}) {
   const response = await fetch(url, { signal, headers }).catch((error) => {
     if (error.name === 'AbortError') throw error;
-    throw new Error('The server is unreachable. Check that headwater still runs.');
+    throw new RequestError(0, { path: pathOf(url) });
   });
   if (response.ok) return response;
-  // Without the side that failed, which is of use to developers only.
-  const reason = response.headers.get('Headwater-Error')?.replace(/^(client|upstream|internal)(; |$)/, '');
-  const gone = response.status === 410 ? ' The film was replaced; reload this page.' : '';
-  const error = new Error(`${response.status} ${response.statusText} for ${decodeURI(new URL(url).pathname)}${reason ? `: ${reason}` : ''}.${gone}`);
-  throw Object.assign(error, { reason });
+  throw new RequestError(response.status, { path: pathOf(url), reason: reasonOf(response.headers.get('Headwater-Error')) });
 }
+
+const pathOf = (url) => decodeURI(new URL(url).pathname);
 
 /** Fetches and parses JSON. */
 export const getJson = async (url) => (await get(url)).json();

@@ -16,9 +16,10 @@ import { SLACK_S, endOfBuffer, isBufferFull, evict, sortRenditions, formatRanges
 
 /** Buffered seconds that are kept behind the playhead. */
 const BEHIND_S = 30;
-/** Attempts per segment before the viewer sees an error. The wait doubles after each. */
-const ATTEMPTS_MAX = 4;
+/** Attempts per segment before the viewer sees an error. The wait doubles after each, up to a limit. */
+const ATTEMPTS_MAX = 8;
 const FIRST_WAIT_MS = 400;
+const LAST_WAIT_MS = 5000;
 
 export class MsePlayer {
   constructor(video, path, title, report) {
@@ -115,10 +116,16 @@ class Track {
   /** Handles a failure: evicts or waits, then retries. After the last attempt, reports it and waits for a seek. */
   async recover(error) {
     if (error.name === 'QuotaExceededError') await evict(this.buffer, this.player.video.currentTime - 5);
-    this.failures += 1;
-    if (this.failures >= ATTEMPTS_MAX) return this.player.report.fail(error.message, 'Seek to try again.');
-    this.player.report.warn(`${error.message} Retrying.`);
-    return sleep(FIRST_WAIT_MS * 2 ** this.failures);
+    this.failures = error.isTransient === false ? ATTEMPTS_MAX : this.failures + 1;
+    if (this.failures >= ATTEMPTS_MAX) return this.player.report.fail(error.message, error.advice, error.detail);
+    this.player.report.warn(`${error.detail ?? error.message}: attempt ${this.failures} of ${ATTEMPTS_MAX}`);
+    return this.waitToRetry(Math.min(FIRST_WAIT_MS * 2 ** this.failures, LAST_WAIT_MS));
+  }
+
+  /** Waits before the next attempt. A seek, which resets the failures, ends the wait. */
+  async waitToRetry(ms) {
+    const until = performance.now() + ms;
+    while (performance.now() < until && this.failures > 0 && !this.player.closed) await sleep(100);
   }
 
   /** Returns the segment to fetch now, or null to wait. */

@@ -28,7 +28,8 @@ export class PlayView {
   constructor(main, path, options) {
     Object.assign(this, { main, path, options, engine: null, startNumber: 0 });
     this.video = document.createElement('video');
-    this.stage = el('div', { class: 'stage' }, this.video);
+    this.waiting = el('p', { class: 'waiting', role: 'status' });
+    this.stage = el('div', { class: 'stage' }, this.video, this.waiting);
     this.alert = el('div', { role: 'alert' });
     this.controls = new Controls(ENGINES, (name, value) => this.choose(name, value));
     this.details = new Details();
@@ -86,6 +87,8 @@ export class PlayView {
     report.step('start', `${ENGINES[name].name}${this.variant ? `, ${this.variant}` : ''}`);
     try {
       const { video, path, kind, title, options } = this;
+      this.tick();
+      this.timer = setInterval(() => this.tick(), SAMPLE_MS);
       const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options });
       if (thisStart !== this.startNumber) { engine.close(); return; }
       this.engine = engine;
@@ -94,12 +97,11 @@ export class PlayView {
       if (this.options.autoplay === '0') report.idle = true;
       else if (!engine.silent) this.play();
     } catch (error) {
-      if (thisStart === this.startNumber) report.fail(error.message);
+      if (thisStart === this.startNumber && !report.hasFailed) report.fail(error.message, error.advice, error.detail);
     }
     if (thisStart !== this.startNumber) return;
     this.stage.classList.toggle('silent', this.engine?.silent === true);
     this.tick();
-    this.timer = setInterval(() => this.tick(), SAMPLE_MS);
   }
 
   replaceVideo() {
@@ -148,11 +150,14 @@ export class PlayView {
   }
 
   showError({ what, advice }) {
-    this.alert.replaceChildren(el('p', { class: 'bad' }, what, advice && el('span', {}, ` ${advice}`)));
+    const retry = el('button', { type: 'button', onclick: () => this.restart(this.name, this.variant, this.video.currentTime) }, 'Try again');
+    this.alert.replaceChildren(el('p', { class: 'bad' }, what, advice && el('span', {}, ` ${advice}`), ' ', retry));
   }
 
   tick() {
     const state = this.state();
+    const { waiting } = state;
+    if (this.waiting.textContent !== (waiting ?? '')) this.waiting.textContent = waiting ?? '';
     this.controls.update(this.engine, this.quality ?? 'auto', state);
     this.details.sample(state, this.video, this.report);
   }
@@ -161,13 +166,15 @@ export class PlayView {
     const { video, engine, report } = this;
     const levels = engine?.levels() ?? [];
     const level = engine?.level() ?? -1;
+    const wait = engine?.silent ? null : report?.wait() ?? null;
     return {
       title: this.path, engine: this.name ?? null, variant: this.variant ?? null,
       playing: !video.paused && !video.ended && video.readyState > 2,
       ended: video.ended, currentTime: video.currentTime,
       duration: Number.isFinite(video.duration) ? video.duration : 0,
       buffered: report?.buffered() ?? 0,
-      stalls: report?.stalls ?? 0, stalled_ms: report?.stalled_ms ?? 0, stalled: report?.stalledSince != null,
+      stalls: report?.stalls ?? 0, stalled_ms: report?.stalledMs() ?? 0, stalled: report?.stalledSince != null,
+      waiting: wait?.text ?? null, waiting_ms: Math.round(wait?.ms ?? 0),
       errors: report?.errors.map((e) => e.what) ?? [], warnings: report?.warnings ?? 0,
       bitrate: levels[level]?.bitrate ?? null,
       throughput: engine?.throughput?.() || report?.throughput || null,

@@ -1,6 +1,9 @@
 // Measures the quality of experience from events of the video element, so that all engines are
 // measured in the same way, and keeps a log.
 
+import { describeMediaError } from './errors.js';
+import { WaitMonitor } from './waiting.js';
+
 /** A wait this close to the end is the end itself, not a stall. */
 const END_S = 0.3;
 /** A wait this soon after a seek or another choice of the viewer is caused by that choice. */
@@ -29,6 +32,8 @@ export class Report extends EventTarget {
     this.throughput = null;
     this.stalledSince = null;
     this.expectedUntil = 0;
+    this.hasFailed = false;
+    this.waitMonitor = new WaitMonitor(this);
     this.listen();
   }
 
@@ -37,11 +42,11 @@ export class Report extends EventTarget {
     on('play', () => this.onPlay());
     on('playing', () => this.onPlaying());
     on('waiting', () => this.onWaiting());
-    on('seeking', () => this.expect('seek'));
+    on('seeking', () => { this.hasFailed = false; this.expect('seek'); });
     on('ended', () => { this.onPlaying(); this.step('ended', 'the film is over'); });
     on('pause', () => this.video.ended || this.step('pause', `at ${this.video.currentTime.toFixed(2)} s`));
     on('resize', () => this.step('resolution', `${this.video.videoWidth} × ${this.video.videoHeight}`));
-    on('error', () => this.fail(...describeMediaError(this.video.error)));
+    on('error', () => this.fail(...describeMediaError(this.video.error, this.startup_ms !== null), this.video.error?.message));
   }
 
   /** Marks the next wait as caused by the viewer, so that it does not count as a stall. */
@@ -68,6 +73,7 @@ export class Report extends EventTarget {
       this.step('stall', `resolved after ${Math.round(ms)} ms`);
     }
     this.expectedUntil = 0;
+    this.hasFailed = false;
   }
 
   onWaiting() {
@@ -113,11 +119,12 @@ export class Report extends EventTarget {
     this.step('warning', text);
   }
 
-  /** Records an error that the viewer should see: what happened, and the remedy. */
-  fail(what, advice = '') {
+  /** Records an error that the viewer should see: what happened, and the remedy. The detail is logged. */
+  fail(what, advice = '', detail = '') {
     const error = { what, advice, ms: Math.round(performance.now() - this.started) };
+    this.hasFailed = true;
     this.errors.push(error);
-    this.step('error', advice ? `${what} ${advice}` : what);
+    this.step('error', [what, advice, detail && `(${detail})`].filter(Boolean).join(' '));
     this.dispatchEvent(new CustomEvent('fail', { detail: error }));
   }
 
@@ -133,26 +140,24 @@ export class Report extends EventTarget {
     return 0;
   }
 
+  /** Returns the total time of stalls, including the current one. */
+  stalledMs() {
+    return Math.round(this.stalled_ms + (this.stalledSince === null ? 0 : performance.now() - this.stalledSince));
+  }
+
+  /** Returns the wait for data that the viewer should know about, or null: see `WaitMonitor`. */
+  wait() {
+    const isStarting = this.startup_ms === null && !this.idle;
+    const wait = this.waitMonitor.check(isStarting);
+    return this.hasFailed ? null : wait;
+  }
+
   droppedFrames() {
     return this.video.getVideoPlaybackQuality?.().droppedVideoFrames ?? 0;
   }
 
   close() {
     this.listeners.abort();
-  }
-}
-
-/** Describes a MediaError: what happened, and the remedy. */
-function describeMediaError(error) {
-  const detail = error?.message ? ` (${error.message})` : '';
-  switch (error?.code) {
-    case MediaError.MEDIA_ERR_NETWORK:
-      return [`The film stopped arriving${detail}.`, 'Check that the server still runs, then press play again.'];
-    case MediaError.MEDIA_ERR_DECODE:
-      return [`The browser could not decode the film${detail}.`, 'Run headwater check on the file, or try another quality.'];
-    case MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED:
-      return [`This browser cannot play this format${detail}.`, 'Choose another player, or a browser that has the codec.'];
-    default:
-      return [`Playback was interrupted${detail}.`, 'Load the title again.'];
+    this.waitMonitor.close();
   }
 }

@@ -1,9 +1,13 @@
 // dash.js with the interface of the page.
 import { titleUrl, language } from '../format.js';
+import { describeStatus } from '../errors.js';
 import { loadVendored } from './common.js';
 
 export const name = 'dash.js';
 export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', label: 'DASH, $Number$' }];
+
+/** dash.js retries once per second. */
+const SEGMENT_RETRIES = 8;
 
 export async function start({ video, path, report, variant }) {
   await loadVendored('dash.all.min.js', 'dash.js');
@@ -12,9 +16,9 @@ export async function start({ video, path, report, variant }) {
   const { events } = dashjs.MediaPlayer;
   const ready = new Promise((done, failed) => {
     player.on(events.STREAM_INITIALIZED, done);
-    player.on(events.ERROR, ({ error }) => failed(new Error(`dash.js: ${error.message ?? error}`)));
+    player.on(events.ERROR, ({ error }) => failed(new Error(describeForViewer(error)[0])));
   });
-  player.on(events.ERROR, ({ error }) => report.fail(`dash.js: ${error.message ?? error}`, 'Try the Headwater player, or reload the title.'));
+  player.on(events.ERROR, ({ error }) => report.fail(...describeForViewer(error), describeError(error)));
   player.on(events.FRAGMENT_LOADING_COMPLETED, ({ request }) => {
     const where = Number.isFinite(request.startTime) ? `at ${request.startTime.toFixed(2)} s` : 'init';
     const what = `${request.representation?.id ?? request.mediaType} ${where}`;
@@ -22,7 +26,7 @@ export async function start({ video, path, report, variant }) {
   });
   player.on(events.QUALITY_CHANGE_RENDERED, ({ mediaType, newRepresentation }) => report.step('switch', `${mediaType}: ${newRepresentation?.id ?? ''}`));
   player.initialize();
-  player.updateSettings({ streaming: { buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 } } });
+  player.updateSettings({ streaming: { buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES } } });
   player.attachView(video);
   player.setAutoPlay(false);
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
@@ -48,4 +52,12 @@ export async function start({ video, path, report, variant }) {
     throughput: () => player.getAverageThroughput('video') * 1000,
     close: () => player.destroy(),
   };
+}
+
+const describeError = ({ code, message, data }) => `dash.js: error ${code}: ${message}${data?.response ? ` (${data.response.status || 'no response'})` : ''}`;
+
+/** Returns [what, advice] for an error. Failed downloads contain their response. */
+function describeForViewer({ data }) {
+  if (data?.response) return describeStatus(data.response.status);
+  return ['dash.js could not play this film.', 'Choose another player, or try again.'];
 }

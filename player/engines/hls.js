@@ -1,5 +1,6 @@
 // hls.js with the interface of the page.
 import { titleUrl, language } from '../format.js';
+import { describeStatus } from '../errors.js';
 import { loadVendored } from './common.js';
 
 export const name = 'hls.js';
@@ -20,7 +21,7 @@ export async function start({ video, path, report, variant }) {
   hls.on(Hls.Events.BUFFER_APPENDED, (_, { type }) => report.step('append', `${type}, ${report.buffered().toFixed(1)} s buffered`));
   const parsed = new Promise((done, failed) => {
     hls.once(Hls.Events.MANIFEST_PARSED, done);
-    hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(describeError(data))));
+    hls.on(Hls.Events.ERROR, (_, data) => data.fatal && failed(new Error(describeForViewer(data)[0])));
   });
   hls.loadSource(titleUrl(path, variant === 'ts' ? '.m3u8?format=ts' : '.m3u8'));
   hls.attachMedia(video);
@@ -40,6 +41,12 @@ export async function start({ video, path, report, variant }) {
   };
 }
 
+/** Returns [what, advice] for a fatal error. */
+function describeForViewer({ type, response }) {
+  if (type === 'networkError') return describeStatus(response?.code);
+  return ['hls.js could not play this film.', 'Choose another player, or try again.'];
+}
+
 const describeError = (data) => `hls.js: ${data.details}${data.response ? ` (${data.response.code})` : ''}${data.reason ? `: ${data.reason}` : ''}`;
 
 let recovered = 0;
@@ -55,7 +62,7 @@ function onError(hls, report, data) {
     report.warn(describeError(data));
     return;
   }
-  report.fail(`${describeError(data)}.`, 'Try the Headwater player, or reload the title.');
+  report.fail(...describeForViewer(data), describeError(data));
   if (data.type === 'mediaError' && recovered < 3) {
     recovered += 1;
     hls.recoverMediaError();

@@ -1,5 +1,6 @@
 // Shaka Player with the interface of the page.
 import { titleUrl, language } from '../format.js';
+import { describeStatus } from '../errors.js';
 import { loadVendored } from './common.js';
 
 export const name = 'Shaka';
@@ -8,26 +9,38 @@ export const encrypted = ['cmaf', 'ts'];
 
 const MANIFEST = { dash: '.mpd', cmaf: '.m3u8', ts: '.m3u8?format=ts' };
 
+/** Failures without any response in between, after which the viewer sees an error. */
+const FAILURES_MAX = 4;
+const RETRY_DELAY_S = 2;
+
 export async function start({ video, path, report, variant }) {
   await loadVendored('shaka-player.compiled.js', 'Shaka Player');
   const { shaka } = globalThis;
   shaka.polyfill.installAll();
   const player = new shaka.Player();
+  let failures = 0;
   player.addEventListener('error', ({ detail }) => {
-    if (detail.severity === shaka.util.Error.Severity.CRITICAL) report.fail(describeError(shaka, detail), 'Try the Headwater player, or reload the title.');
+    // Shaka Player itself gives up after some attempts of each segment.
+    if (isRetried(shaka, detail) && failures < FAILURES_MAX) report.warn(describeError(shaka, detail));
+    else if (detail.severity === shaka.util.Error.Severity.CRITICAL) report.fail(...describeForViewer(shaka, detail), describeError(shaka, detail));
     else report.warn(describeError(shaka, detail));
   });
   player.addEventListener('adaptation', () => report.step('switch', `${active(videos())?.height ?? ''}p`));
   player.getNetworkingEngine().registerResponseFilter((type, response) => {
+    failures = 0;
     if (type !== shaka.net.NetworkingEngine.RequestType.SEGMENT || !response.timeMs) return;
     report.fetched(response.data.byteLength, response.timeMs, new URL(response.uri).pathname.split('/').slice(-2).join('/'));
   });
-  player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30 } });
+  const retry = (error) => {
+    failures += 1;
+    if (isRetried(shaka, error) && failures <= FAILURES_MAX) player.retryStreaming(RETRY_DELAY_S);
+  };
+  player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry } });
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);
   await player.attach(video);
-  await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { throw new Error(describeError(shaka, error)); });
+  await player.load(titleUrl(path, MANIFEST[variant] ?? '.mpd')).catch((error) => { report.step('detail', describeError(shaka, error)); throw new Error(describeForViewer(shaka, error).join(' ')); });
   return {
     levels: () => videos().map((t) => ({ label: `${t.height}p`, width: t.width, height: t.height, bitrate: t.bandwidth, codecs: t.codecs })),
     level: () => videos().findIndex((t) => t.active),
@@ -44,6 +57,19 @@ export async function start({ video, path, report, variant }) {
     throughput: () => player.getStats().estimatedBandwidth,
     close: () => player.destroy(),
   };
+}
+
+/** Returns whether a segment could not be fetched, for a reason that may pass. */
+function isRetried(shaka, { code, data }) {
+  const { BAD_HTTP_STATUS, HTTP_ERROR, TIMEOUT } = shaka.util.Error.Code;
+  return [HTTP_ERROR, TIMEOUT].includes(code) || (code === BAD_HTTP_STATUS && data?.[1] >= 500);
+}
+
+/** Returns [what, advice] for an error. */
+function describeForViewer(shaka, { code, category, data }) {
+  const { BAD_HTTP_STATUS } = shaka.util.Error.Code;
+  if (category === shaka.util.Error.Category.NETWORK) return describeStatus(code === BAD_HTTP_STATUS ? data?.[1] : 0);
+  return ['Shaka Player could not play this film.', 'Choose another player, or try again.'];
 }
 
 /** Adds the name of an error to its number. */

@@ -1,0 +1,96 @@
+// The page explains why the picture stands still, with every player, and plays on when data arrives again.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { begun, ended, launch, open } from './browser.mjs';
+import { startRelay } from './relay.mjs';
+import { serve, skip } from './support.mjs';
+
+let origin;
+let relay;
+let browser;
+
+before(async () => {
+  origin = await serve(undefined, '--segment', '2s');
+  relay = await startRelay(origin);
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  relay?.stop();
+  origin?.stop();
+});
+
+const waits = ([pattern]) => new RegExp(pattern).test(document.querySelector('.waiting')?.textContent ?? 'not shown');
+
+/** Starts a film, and seeks while its media fail. */
+async function openAndFail(player, fault) {
+  relay.fault = undefined;
+  const view = await open(browser, relay, 'film', `player=${player}`);
+  await view.until('the start', begun);
+  relay.fault = fault;
+  await view.page.evaluate(() => window.headwater.seek(30));
+  return view;
+}
+
+for (const player of ['mse', 'hls', 'dash', 'shaka']) {
+  test(`a film that waits for data says so and goes on (${player})`, async (t) => {
+    if (!browser) return skip(t, 'browsers: Chromium is not installed');
+    const view = await openAndFail(player, 503);
+    await view.until('the reason of the wait', waits, '^Waiting for data: the server answers 503 \\([2-9] attempts\\)$');
+    const state = await view.state();
+    assert.match(state.waiting, /503/);
+    assert.deepEqual(state.errors, []);
+    assert.match(await view.page.locator('[data-tile=stalls]').textContent(), /^waiting · /);
+    relay.fault = undefined;
+    await view.until('playing on', () => window.headwater.state().currentTime > 30.5);
+    await view.until('no message', waits, '^$');
+    await view.page.close();
+  });
+}
+
+test('a server that closes connections is named as unreachable', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const view = await openAndFail('mse', 'drop');
+  await view.until('the reason', waits, '^Waiting for data: the server cannot be reached \\(\\d+ attempts\\)$');
+  await view.page.close();
+});
+
+test('a server that does not respond is called slow, without attempts', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const view = await openAndFail('mse', 'hang');
+  await view.until('the reason', waits, '^Waiting for data: the network or the server is slow$');
+  await view.page.close();
+});
+
+test('the player of the browser explains a wait for the plain file', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  relay.fault = 'hang';
+  const view = await open(browser, relay, 'avc.mp4', 'player=native&variant=file');
+  await view.until('the reason', waits, '^Waiting for data: ');
+  await view.page.close();
+});
+
+// Chromium's own HLS player gives up after one failed segment.
+test('the player of the browser says that the film stopped arriving', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const view = await openAndFail('native', 503);
+  await view.until('the error', () => document.querySelector('[role=alert]')?.textContent.startsWith('The film stopped arriving. '));
+  assert.equal(await view.page.locator('.waiting').textContent(), '');
+  relay.fault = undefined;
+  await view.page.getByRole('button', { name: 'Try again' }).click();
+  await view.until('playing again', begun);
+  await view.page.close();
+});
+
+test('a film is not waiting while it is paused or over', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  relay.fault = undefined;
+  const view = await open(browser, relay, 'avc.mp4', 'player=mse');
+  await view.until('the end', ended);
+  const monitor = await view.page.evaluate(async () => {
+    await new Promise((done) => { setTimeout(done, 2500); });
+    return [window.headwater.state().waiting, document.querySelector('[data-tile=stalls]').textContent];
+  });
+  assert.deepEqual(monitor, [null, 'none']);
+  await view.page.close();
+});
