@@ -19,6 +19,7 @@ import { Controls } from './controls.js';
 import { Details } from './details.js';
 import { el, getJson, playHash, titleUrl } from './format.js';
 import { Report } from './report.js';
+import { describeShortcuts, listenForShortcuts } from './shortcuts.js';
 import { MediaSourceClass } from './source.js';
 
 export const ENGINES = { mse, hls, dash, shaka, native, consumer };
@@ -33,6 +34,7 @@ export class PlayView {
     this.alert = el('div', { role: 'alert' });
     this.controls = new Controls(ENGINES, (name, value) => this.choose(name, value));
     this.details = new Details();
+    this.listeners = new AbortController();
   }
 
   /** Loads T/.json, shows the view, and starts the engine that the address names. */
@@ -46,10 +48,11 @@ export class PlayView {
     this.main.replaceChildren(
       el('div', { class: 'row' }, el('a', { class: 'back', href: '#/', 'aria-label': 'Back to the library' }, '‹'), el('h1', {}, name)),
       el('div', { class: 'view' },
-        el('div', { class: 'watch' }, this.stage, this.alert, this.controls.element, ...this.details.figures),
+        el('div', { class: 'watch' }, this.stage, this.alert, this.controls.element, ...this.details.figures, describeShortcuts()),
         this.details.element),
     );
     this.details.describe(this.path, this.title);
+    listenForShortcuts(this, this.listeners.signal);
     const { player } = this.options;
     const first = MediaSourceClass ? ['mse', 'hls'] : ['native'];
     await this.start([player, ...first, 'native'].find((name) => this.variants(name)), this.options.variant);
@@ -196,6 +199,7 @@ export class PlayView {
 
   close() {
     this.closed = true;
+    this.listeners.abort();
     this.startNumber += 1;
     this.stop();
     this.video.pause();
