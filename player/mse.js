@@ -11,6 +11,7 @@
 // A seek needs little code, because the next segment always follows from the playhead and the
 // buffer. A change of quality chooses another rendition before step 5.
 
+import { encodeHeaders, kilobits, roundToHundreds } from './cmcd.js';
 import { get, seconds, titleUrl } from './format.js';
 import { SLACK_S, endOfBuffer, isBufferFull, evict, sortRenditions, formatRanges, mimeOf, offsetOf, openSource, playable, settle, sleep, skipGap } from './source.js';
 
@@ -22,8 +23,8 @@ const FIRST_WAIT_MS = 400;
 const LAST_WAIT_MS = 5000;
 
 export class MsePlayer {
-  constructor(video, path, title, report) {
-    Object.assign(this, { video, path, title, report, closed: false, tracks: [] });
+  constructor(video, path, title, report, session) {
+    Object.assign(this, { video, path, title, report, session, closed: false, tracks: [], stallsReported: 0 });
   }
 
   async open() {
@@ -164,7 +165,7 @@ class Track {
       n = Math.max(0, this.at(time));
     }
     if (this.inited !== level) {
-      const init = await this.fetch(rendition.init, `${rendition.name} init`);
+      const init = await this.fetch(rendition.init, `${rendition.name} init`, { ot: 'i' });
       const mime = mimeOf(rendition);
       if (mime !== this.mime) this.buffer.changeType(mime);
       this.mime = mime;
@@ -172,7 +173,7 @@ class Track {
       this.inited = level;
     }
     const url = rendition.media.replace('{t}', rendition.segments[n].t);
-    const body = await this.fetch(url, `${rendition.name} ${n + 1}/${rendition.segments.length}`);
+    const body = await this.fetch(url, `${rendition.name} ${n + 1}/${rendition.segments.length}`, this.describeSegment(rendition, n));
     await settle(this.buffer, () => this.buffer.appendBuffer(body));
     this.last = n;
     this.appended = this.appended.filter((h) => h.start !== this.start(n)).concat({ start: this.start(n), end: this.end(n), level });
@@ -180,10 +181,36 @@ class Track {
     await evict(this.buffer, this.player.video.currentTime - BEHIND_S);
   }
 
-  async fetch(url, what) {
+  /** Returns the client data (CMCD) of a segment. The next segment is named so that a cache can fetch it. */
+  describeSegment(rendition, n) {
+    const next = rendition.segments[n + 1];
+    const time = this.player.video.currentTime;
+    return {
+      ot: this.kind === 'video' ? 'v' : 'a',
+      br: kilobits(rendition.average_bandwidth ?? rendition.bandwidth),
+      d: Math.round((this.end(n, rendition) - this.start(n, rendition)) * 1000),
+      bl: roundToHundreds((endOfBuffer(this.buffer.buffered, time) - time) * 1000),
+      nor: next && encodeURIComponent(rendition.media.split('/').pop().replace('{t}', next.t)),
+    };
+  }
+
+  /** Returns the client data that all requests contain. */
+  describePlayer() {
+    const { report, session } = this.player;
+    const hasStalled = report.stalls > this.player.stallsReported;
+    this.player.stallsReported = report.stalls;
+    return {
+      ...session, sf: 'o', st: 'v', bs: hasStalled, su: report.startup_ms === null || report.stalledSince !== null,
+      tb: kilobits(Math.max(...this.choices.map((r) => r.average_bandwidth ?? r.bandwidth))),
+      mtp: report.throughput === null ? undefined : roundToHundreds(report.throughput / 1000),
+    };
+  }
+
+  async fetch(url, what, object) {
     this.abort = new AbortController();
     const startedAt = performance.now();
-    const response = await get(titleUrl(this.player.path, url), { signal: this.abort.signal });
+    const headers = encodeHeaders({ ...this.describePlayer(), ...object });
+    const response = await get(titleUrl(this.player.path, url), { signal: this.abort.signal, headers });
     const body = await response.arrayBuffer();
     this.player.report.fetched(body.byteLength, performance.now() - startedAt, what);
     return body;

@@ -1,7 +1,7 @@
 // The player view: a video element, an engine that feeds it, and live measurements.
 //
 // An engine is a module of engines/ that exports `name`, `variants` and
-// `start({ video, path, kind, title, report, variant, options })`, which resolves to
+// `start({ video, path, kind, title, report, variant, options, session })`, which resolves to
 //   levels() [{ label, height, bitrate }], level(), quality(index | 'auto'),
 //   audios() [{ label, language }], audio(), chooseAudio(index),
 //   texts(), text(), chooseText(index | -1)   if it supports subtitles,
@@ -21,6 +21,7 @@ import { el, getJson, playHash, titleUrl } from './format.js';
 import { Report } from './report.js';
 import { describeShortcuts, listenForShortcuts } from './shortcuts.js';
 import { MediaSourceClass } from './source.js';
+import { startSession } from './cmcd.js';
 
 export const ENGINES = { mse, hls, dash, shaka, native, consumer };
 const SAMPLE_MS = 250;
@@ -90,9 +91,10 @@ export class PlayView {
     report.step('start', `${ENGINES[name].name}${this.variant ? `, ${this.variant}` : ''}`);
     try {
       const { video, path, kind, title, options } = this;
+      const session = startSession(path);
       this.tick();
       this.timer = setInterval(() => this.tick(), SAMPLE_MS);
-      const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options });
+      const engine = await ENGINES[name].start({ video, path, kind, title, report, variant: this.variant, options, session });
       if (thisStart !== this.startNumber) { engine.close(); return; }
       this.engine = engine;
       if (this.options.quality !== undefined) this.choose('quality', this.options.quality);

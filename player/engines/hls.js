@@ -1,5 +1,6 @@
 // hls.js with the interface of the page.
 import { titleUrl, language } from '../format.js';
+import { kilobits } from '../cmcd.js';
 import { describeStatus } from '../errors.js';
 import { loadVendored } from './common.js';
 
@@ -7,11 +8,15 @@ export const name = 'hls.js';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
 export const encrypted = ['cmaf', 'ts'];
 
-export async function start({ video, path, report, variant }) {
+export async function start({ video, path, report, variant, session }) {
   await loadVendored('hls.min.js', 'hls.js');
   const { Hls } = globalThis;
   if (!Hls.isSupported()) throw new Error('hls.js needs Media Source Extensions, which this browser lacks.');
-  const hls = new Hls({ maxBufferLength: 15, maxMaxBufferLength: 15, backBufferLength: 30 });
+  const hls = new Hls({
+    maxBufferLength: 15, maxMaxBufferLength: 15, backBufferLength: 30,
+    cmcd: { sessionId: session.sid, contentId: session.cid, useHeaders: true },
+    loader: loaderWithTopBitrate(Hls, () => Math.max(...hls.levels.map((l) => l.bitrate))),
+  });
   hls.on(Hls.Events.ERROR, (_, data) => onError(hls, report, data));
   hls.on(Hls.Events.FRAG_LOADED, (_, { frag }) => {
     const { loaded, loading } = frag.stats;
@@ -40,6 +45,16 @@ export async function start({ video, path, report, variant }) {
     close: () => hls.destroy(),
   };
 }
+
+/** hls.js 1.7 sends the top bitrate (CMCD `tb`) only with muxed segments. This loader adds it to video. */
+const loaderWithTopBitrate = (Hls, topBitrate) => class extends Hls.DefaultConfig.loader {
+  load(context, config, callbacks) {
+    const { headers } = context;
+    const object = headers?.['CMCD-Object'] ?? '';
+    if (object.includes('ot=v') && !object.includes('tb=')) headers['CMCD-Object'] = `${object},tb=${kilobits(topBitrate())}`;
+    super.load(context, config, callbacks);
+  }
+};
 
 /** Returns [what, advice] for a fatal error. */
 function describeForViewer({ type, response }) {

@@ -6,9 +6,9 @@ import { levelOf, audioLabels } from './common.js';
 export const name = 'Headwater';
 export const variants = [];
 
-export async function start({ video, path, title, report }) {
+export async function start({ video, path, title, report, session }) {
   if (!MediaSourceClass) throw new Error('This browser does not support Media Source Extensions. Choose the player of the browser.');
-  const player = new MsePlayer(video, path, title, report);
+  const player = new MsePlayer(video, path, title, report, session);
   await player.open();
   const [videoTrack, audioTrack] = ['video', 'audio'].map((kind) => player.tracks.find((track) => track.kind === kind));
   return {

@@ -1,4 +1,5 @@
 // The player of the browser: HLS where it is supported, or the plain file.
+import { encodeQuery } from '../cmcd.js';
 import { titleUrl, language } from '../format.js';
 import { nativeTexts, levelOf } from './common.js';
 
@@ -7,14 +8,16 @@ export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts'
 // Chromium cannot parse encrypted CMAF (DEMUXER_ERROR_COULD_NOT_PARSE).
 export const encrypted = ['ts'];
 
-export async function start({ video, path, title, report, variant, kind }) {
+export async function start({ video, path, title, report, variant, kind, session }) {
   if (variant === 'file' && kind === 'folder') {
     throw new Error('This title is a folder of renditions, which has no single file. Choose HLS, or another player.');
   }
   if (variant !== 'file' && !video.canPlayType('application/vnd.apple.mpegurl')) {
     throw new Error('This browser does not play HLS. Choose the plain file, or another player.');
   }
-  const url = { file: titleUrl(path), ts: titleUrl(path, '.m3u8?format=ts') }[variant] ?? titleUrl(path, '.m3u8');
+  // Only this request can carry client data (CMCD): the browser itself requests what the playlist lists.
+  const data = encodeQuery({ ...session, st: 'v', ...(variant === 'file' ? { ot: 'av', sf: 'o' } : { ot: 'm', sf: 'h' }) });
+  const url = { file: `${titleUrl(path)}?${data}`, ts: titleUrl(path, `.m3u8?format=ts&${data}`) }[variant] ?? titleUrl(path, `.m3u8?${data}`);
   report.step('open', new URL(url).pathname);
   video.src = url;
   const { videoTracks, audioTracks } = video;

@@ -13,7 +13,7 @@ const MANIFEST = { dash: '.mpd', cmaf: '.m3u8', ts: '.m3u8?format=ts' };
 const FAILURES_MAX = 4;
 const RETRY_DELAY_S = 2;
 
-export async function start({ video, path, report, variant }) {
+export async function start({ video, path, report, variant, session }) {
   await loadVendored('shaka-player.compiled.js', 'Shaka Player');
   const { shaka } = globalThis;
   shaka.polyfill.installAll();
@@ -35,7 +35,7 @@ export async function start({ video, path, report, variant }) {
     failures += 1;
     if (isRetried(shaka, error) && failures <= FAILURES_MAX) player.retryStreaming(RETRY_DELAY_S);
   };
-  player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry } });
+  player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry }, cmcd: { enabled: true, useHeaders: true, sessionId: session.sid, contentId: session.cid } });
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);
