@@ -267,7 +267,9 @@ fn a_response_without_a_strong_validator_is_not_resumed() {
     // (RFC 9110 section 8.8.2.2).
     for date in [None, Some("Sat, 21 Nov 2026 10:00:00 GMT")] {
         let server = FaultyServer::new(&[("film.mp4", right.clone())], false);
-        date.map(|date| server.set_date(date));
+        if let Some(date) = date {
+            server.set_date(date);
+        }
         let (store, object) = open_film(&server);
         server.set_faults(&[Fault::Cut(100_000)]);
         let (read, error) = read_parts(&object, &WANTED[..1], Reason::Segment);

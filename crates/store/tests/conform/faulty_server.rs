@@ -167,6 +167,18 @@ impl FaultyServerState {
         }
     }
 
+    /// The header fields that identify a version.
+    fn validator_fields(&self, tag: &str, date: &str) -> String {
+        let mut head = format!("Last-Modified: {date}\r\n");
+        if let Some(now) = *self.date.lock().unwrap() {
+            head += &format!("Date: {now}\r\n");
+        }
+        if self.etag {
+            head += &format!("ETag: {tag}\r\n");
+        }
+        head
+    }
+
     /// Sends one response. `None`: the connection must be closed.
     fn respond_to(&self, request: &ParsedRequest, fault: Fault, out: &mut TcpStream) -> Option<()> {
         if let Fault::Change | Fault::ChangeUnsaid = fault {
@@ -188,15 +200,9 @@ impl FaultyServerState {
             .for_each(|byte| *byte = byte.wrapping_add(version));
         let tag = format!("\"v{version}-{}\"", bytes.len());
         let date = format!("Sat, 21 Nov 2026 10:00:0{version} GMT");
-        let mut head = format!("Last-Modified: {date}\r\n");
-        if let Some(now) = *self.date.lock().unwrap() {
-            head += &format!("Date: {now}\r\n");
-        }
+        let head = self.validator_fields(&tag, &date);
         if request.if_match.is_none() && request.unmodified.is_none() {
             self.unconditional.fetch_add(1, SeqCst);
-        }
-        if self.etag {
-            head += &format!("ETag: {tag}\r\n");
         }
         if honest && request.expects_another_version(&tag, &date) {
             return write_response(out, "412 Precondition Failed", "", b"");
