@@ -46,7 +46,7 @@ pub struct ArenaBytes {
 struct SpanOwner(ArenaSpan);
 
 impl Arena {
-    /// Creates an arena for buffers of `bytes` bytes together. It may use [`SPREAD`] times the lots
+    /// Creates an arena for buffers of `bytes` bytes together. It may use four times the lots
     /// that those need, and one more per processor, which may be writing.
     pub fn new(bytes: u64) -> Arena {
         let most = SPREAD * bytes.div_ceil(LOT_BYTES as u64).max(1);
