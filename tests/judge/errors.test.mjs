@@ -12,9 +12,9 @@ async function errorText(header, status = 404) {
 test('viewers see no internal words of the error field', async () => {
   for (const side of ['client', 'upstream', 'internal']) {
     const text = await errorText(`${side}; there is no such file`);
-    assert.match(text, /a film\.mp4.*: there is no such file\./);
+    assert.match(text, /^The server does not have this film.* There is no such file\.$/);
     assert.doesNotMatch(text, /client|upstream|internal/);
   }
-  assert.match(await errorText('internal'), /^404/);
+  assert.match(await errorText('internal'), /^The server does not have this film/);
   assert.doesNotMatch(await errorText('internal'), /internal/);
 });
