@@ -11,7 +11,9 @@ use store::{BadKey, Key};
 pub(crate) fn from_route(bad: RouteError) -> Error {
     let status = match bad {
         RouteError::TooLong => StatusCode::URI_TOO_LONG,
-        RouteError::Encoding | RouteError::Query(_) => StatusCode::BAD_REQUEST,
+        RouteError::Encoding | RouteError::Query(_) | RouteError::UnsupportedParameter(_) => {
+            StatusCode::BAD_REQUEST
+        }
         RouteError::Path(BadKey::Hidden) | RouteError::NotFound => StatusCode::NOT_FOUND,
         RouteError::Path(BadKey::TooLong) => StatusCode::URI_TOO_LONG,
         RouteError::Path(BadKey::Empty | BadKey::Dots | BadKey::Character) => {

@@ -135,6 +135,8 @@ pub enum RouteError {
     Path(BadKey),
     /// A known query parameter has an unknown value.
     Query(&'static str),
+    /// A query parameter that would select a part of the title.
+    UnsupportedParameter(&'static str),
     /// The URL is well-formed, but nothing can exist there.
     NotFound,
 }
@@ -187,6 +189,7 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
     }
     match parse_manifest(folder, name, query)? {
         Some((title, manifest)) => {
+            parameters::refuse_selections(query)?;
             // A nameless manifest or one inside a set is never a file; any other may be.
             let named = !NAMELESS_MANIFESTS.contains(&name) && manifest.segment_set().is_none();
             let file = named.then(|| parse_key(&path)).transpose()?;
@@ -233,7 +236,7 @@ fn parse_manifest(
             .then(|| {
                 Ok((
                     parse_key(folder)?,
-                    ManifestKind::Dash(parse_addressing(query)?),
+                    ManifestKind::Dash(parameters::parse_addressing(query)?),
                 ))
             })
             .transpose();
@@ -248,7 +251,7 @@ fn parse_manifest(
     ours.then(|| {
         Ok((
             parse_key(folder)?,
-            ManifestKind::Multivariant(parse_container(query)?),
+            ManifestKind::Multivariant(parameters::parse_container(query)?),
         ))
     })
     .transpose()
@@ -350,32 +353,6 @@ fn parse_key(path: &str) -> Result<Key, RouteError> {
     Key::parse(path).map_err(RouteError::Path)
 }
 
-fn parse_container(query: Option<&str>) -> Result<HlsContainer, RouteError> {
-    match query_value(query, "format") {
-        None | Some("cmaf") => Ok(HlsContainer::Cmaf),
-        Some("ts") => Ok(HlsContainer::Ts),
-        Some(_) => Err(RouteError::Query("`format` must be cmaf or ts")),
-    }
-}
-
-fn parse_addressing(query: Option<&str>) -> Result<DashAddressing, RouteError> {
-    match query_value(query, "template") {
-        None | Some("time") => Ok(DashAddressing::Time),
-        Some("number") => Ok(DashAddressing::Number),
-        Some(_) => Err(RouteError::Query("`template` must be time or number")),
-    }
-}
-
-/// Returns the last value of a query parameter. Known values contain no escapes, so none are
-/// decoded.
-fn query_value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
-    let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .filter(|(key, _)| *key == name)
-        .map(|(_, value)| value)
-        .next_back()
-}
-
 /// Percent-decodes once. An escaped `/` is part of a name, which no file name may contain.
 fn percent_decode(path: &str) -> Result<Cow<'_, str>, RouteError> {
     if path.bytes().any(|byte| byte.is_ascii_control()) {
@@ -453,9 +430,11 @@ impl SegmentContainer {
     }
 }
 
-// An explicit path, because the fuzz target includes this file by its path.
+// Explicit paths, because the fuzz target includes this file by its path.
 #[path = "route/display.rs"]
 mod display;
+#[path = "route/parameters.rs"]
+mod parameters;
 #[cfg(test)]
 mod tests;
 

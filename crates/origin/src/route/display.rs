@@ -120,6 +120,10 @@ impl fmt::Display for RouteError {
             RouteError::Encoding => f.write_str("the path is not percent-encoded UTF-8"),
             RouteError::Path(why) => why.fmt(f),
             RouteError::Query(why) => f.write_str(why),
+            RouteError::UnsupportedParameter(name) => write!(
+                f,
+                "the parameter `{name}` is not supported; without it, the response is the whole title"
+            ),
             RouteError::NotFound => f.write_str("not found"),
         }
     }

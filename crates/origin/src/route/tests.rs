@@ -45,6 +45,39 @@ fn read(url: &str) -> Result<OriginRequest, RouteError> {
 }
 
 #[test]
+fn parameters_that_select_a_part_of_a_title_are_refused() {
+    for query in [
+        "filter=type==%22video%22",
+        "%66ilter=x",
+        "format=ts&vbegin=10",
+        "max_bitrate",
+        "t=00:10-00:20",
+    ] {
+        for name in [
+            ".m3u8",
+            ".mpd",
+            "master.m3u8",
+            "6000-9f86d081884c7d65/video=1/hls.m3u8",
+        ] {
+            let parsed = read(&format!("/film.mp4/{name}?{query}"));
+            let refused = matches!(parsed, Err(RouteError::UnsupportedParameter(_)));
+            assert!(refused, "{name}?{query}: {parsed:?}");
+        }
+    }
+    for query in [
+        "filters=x",
+        "utm_source=filter",
+        "CMCD=bl%3D2",
+        "tt=1",
+        "&&=",
+    ] {
+        assert!(read(&format!("/film.mp4/.m3u8?{query}")).is_ok(), "{query}");
+    }
+    // A static file is not a manifest.
+    assert!(read("/notes.txt?filter=x").is_ok());
+}
+
+#[test]
 fn manifest_urls_are_parsed() {
     use ManifestKind::{Dash, Description, KeyFrames, Media, Multivariant};
     let video = || "video=1".to_owned();

@@ -1,0 +1,55 @@
+//! Query parameters of manifests.
+
+use super::{DashAddressing, HlsContainer, RouteError, percent_decode};
+
+/// Parameters with which other origins select a part of a title. A response with the whole title
+/// would deliver what they hide.
+const SELECTIONS: [&str; 10] = [
+    "filter",
+    "vbegin",
+    "vend",
+    "t",
+    "max_bitrate",
+    "min_bitrate",
+    "tracks",
+    "sort_tracks",
+    "start_index",
+    "base_path",
+];
+
+/// Rejects parameters that select a part of a title; others that are unknown are ignored.
+pub(super) fn refuse_selections(query: Option<&str>) -> Result<(), RouteError> {
+    for pair in query.unwrap_or_default().split('&') {
+        let name = percent_decode(pair.split('=').next().unwrap_or_default())?;
+        if let Some(name) = SELECTIONS.iter().find(|known| **known == name) {
+            return Err(RouteError::UnsupportedParameter(name));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn parse_container(query: Option<&str>) -> Result<HlsContainer, RouteError> {
+    match query_value(query, "format") {
+        None | Some("cmaf") => Ok(HlsContainer::Cmaf),
+        Some("ts") => Ok(HlsContainer::Ts),
+        Some(_) => Err(RouteError::Query("`format` must be cmaf or ts")),
+    }
+}
+
+pub(super) fn parse_addressing(query: Option<&str>) -> Result<DashAddressing, RouteError> {
+    match query_value(query, "template") {
+        None | Some("time") => Ok(DashAddressing::Time),
+        Some("number") => Ok(DashAddressing::Number),
+        Some(_) => Err(RouteError::Query("`template` must be time or number")),
+    }
+}
+
+/// Returns the last value of a query parameter. Known values contain no escapes, so none are
+/// decoded.
+fn query_value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+        .next_back()
+}
