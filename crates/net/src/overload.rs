@@ -15,8 +15,10 @@ use crate::Error;
 use crate::metrics::{Counter, Gauge, MetricSpec, Metrics};
 use crate::resources::MemoryLimit;
 
-/// A server that fills its cache at 1 GB/s uses a tenth of 1 GiB in this time.
-const PERIOD: Duration = Duration::from_millis(100);
+/// The pauses between measurements. The shorter one counts near the limit: a server that fills its
+/// cache at 1 GB/s uses a tenth of 1 GiB in it.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 const CONSTRAINED_PERCENT: u64 = 90;
 const OVERLOADED_PERCENT: u64 = 95;
 
@@ -180,9 +182,10 @@ impl fmt::Debug for OverloadManager {
 }
 
 impl OverloadState {
-    fn measure(&self, limit: &MemoryLimit) {
+    /// Measures the memory in use, and returns the pause until the next measurement.
+    fn measure(&self, limit: &MemoryLimit) -> Duration {
         let Some(used_bytes) = limit.used_bytes() else {
-            return;
+            return PAUSE_MAX;
         };
         let level = OverloadLevel::from_use(used_bytes, limit.bytes());
         self.used.set(i64::try_from(used_bytes).unwrap_or(i64::MAX));
@@ -192,14 +195,22 @@ impl OverloadState {
         }
         let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
         actions.iter().for_each(|action| action(level));
+        pause_after(used_bytes, limit.bytes())
     }
+}
+
+/// Returns the time in which a server that uses 1 GB/s more could reach the first threshold: a
+/// nanosecond per byte.
+fn pause_after(used_bytes: u64, limit_bytes: u64) -> Duration {
+    let threshold = limit_bytes / 100 * CONSTRAINED_PERCENT;
+    Duration::from_nanos(threshold.saturating_sub(used_bytes)).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 fn watch_memory(watched: &Weak<OverloadState>, limit: &MemoryLimit) {
     while let Some(state) = watched.upgrade() {
-        state.measure(limit);
+        let pause = state.measure(limit);
         drop(state);
-        std::thread::sleep(PERIOD);
+        std::thread::sleep(pause);
     }
 }
 
@@ -219,6 +230,15 @@ mod tests {
         ] {
             assert_eq!(OverloadLevel::from_use(used, 1000), level, "{used}");
         }
+    }
+
+    #[test]
+    fn the_pause_shrinks_towards_the_limit() {
+        let limit = 10 << 30;
+        assert_eq!(pause_after(0, limit), PAUSE_MAX);
+        assert_eq!(pause_after(limit, limit), PAUSE_MIN);
+        let near = limit / 100 * CONSTRAINED_PERCENT - 300_000_000;
+        assert_eq!(pause_after(near, limit), Duration::from_millis(300));
     }
 
     #[test]
