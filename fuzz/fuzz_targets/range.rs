@@ -4,6 +4,8 @@
 #[allow(dead_code)]
 #[path = "../../crates/net/src/conditional.rs"]
 mod conditional;
+#[path = "../../crates/net/src/http_date.rs"]
+mod http_date;
 #[allow(dead_code)]
 #[path = "../../crates/net/src/range.rs"]
 mod range;
