@@ -221,8 +221,14 @@ impl LoggedServer {
 
     fn read_log(mut self) -> String {
         self.child.kill().unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        String::from_utf8(output.stderr).unwrap()
+        std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
+    }
+}
+
+impl Drop for LoggedServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
