@@ -47,7 +47,7 @@ fn every_experiment_survives_a_round_trip() {
             (vec![], vec![]),
             "{path}"
         );
-        // As text, as in a file.
+        // Serializes to text, because experiments are read from files.
         let workflow =
             parse_bounded(serde_json::to_string_pretty(&workflow).unwrap().as_bytes()).unwrap();
         let again = to_experiment(&workflow);

@@ -48,7 +48,7 @@ impl MemoryLimit {
 
     /// Returns the memory in use, in bytes, scaled to [`MemoryLimit::bytes`].
     ///
-    /// Of nested groups, the one that is closest to its limit counts. Returns `None` if the system
+    /// Among nested groups, the one that is closest to its limit counts. Returns `None` if the system
     /// does not report the use.
     pub(crate) fn used_bytes(&self) -> Option<u64> {
         if self.groups.is_empty() {

@@ -126,8 +126,8 @@ impl Server {
         Server::bind_inherited(listen, Vec::new())
     }
 
-    /// As [`Server::bind`], with the sockets that another process has opened. They are used in place
-    /// of new ones for the same addresses. Sockets of a service manager replace all addresses.
+    /// Binds like [`Server::bind`], but uses the sockets that another process has opened in place of
+    /// new ones for the same addresses. Sockets of a service manager replace all addresses.
     ///
     /// # Errors
     /// When an address cannot be bound.

@@ -10,7 +10,7 @@ use std::time::Duration;
 const QUEUED_ORDERS_MAX: usize = 1024;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How to reach the NATS server, and which agents to use.
+/// Address and credentials of the NATS server, and the agents to use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NatsSettings {
     /// `nats://HOST:PORT` or `tls://HOST:PORT`, with `USER:PASSWORD@` before the host if the server

@@ -55,7 +55,7 @@ pub(crate) trait RemoteExecutor: Sync {
 /// Connects to the hosts that execute the runs.
 pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn RemoteExecutor>, ExperimentError>>;
 
-/// How an experiment ended.
+/// The end of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExperimentOutcome {
     /// All runs were attempted.

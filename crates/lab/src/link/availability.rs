@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What this machine does not permit or lacks.
+/// A permission or tool that this machine lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum UnavailableError {
     /// Namespaces or TUN devices.

@@ -45,7 +45,7 @@ enum NetemError {
 /// Checks whether this kernel has netem and tbf, and whether `ip` and `tc` are installed.
 ///
 /// # Errors
-/// What is missing.
+/// The missing tool or permission.
 pub fn check_netem_available() -> Result<(), UnavailableError> {
     let probe = || {
         let inside = NetworkNamespace::new()?;

@@ -104,13 +104,13 @@ pub struct PlotCurve {
     pub points: Vec<[f64; 2]>,
     /// Minimum and maximum y of each point.
     pub band: Vec<[f64; 2]>,
-    /// How the points are joined.
+    /// The line between the points.
     pub join: CurveJoin,
     /// Colour number [default: the curve's own number].
     pub colour: Option<usize>,
 }
 
-/// How the points of a curve are joined.
+/// The line between the points of a curve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CurveJoin {

@@ -12,7 +12,7 @@ const ENCODED: [&str; 12] = [
 /// Bytes at the start of a file that identify its container.
 pub(super) const SIGNATURE_BYTES: u64 = 12;
 
-/// How a file is converted to MP4.
+/// The way in which a file is converted to MP4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Conversion {
     Remux,

@@ -23,7 +23,7 @@ pub(super) enum BodyFraming {
     UntilClose,
 }
 
-/// What the request determines about its response.
+/// Properties of a response that its request determines.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseOptions {
     /// The request's method is HEAD.

@@ -93,7 +93,7 @@ impl DiskTier {
         DiskTier::open_without(folder, bytes_max, waiting_bytes_max, |_| false)
     }
 
-    /// As [`DiskTier::open`], and removes the files of keys that are `outdated`.
+    /// Opens the tier like [`DiskTier::open`], and removes the files of keys that are `outdated`.
     ///
     /// # Errors
     /// As [`DiskTier::open`], of the kind `AddrInUse` when the folder belongs to another process.
