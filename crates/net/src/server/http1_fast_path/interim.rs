@@ -28,18 +28,22 @@ impl InterimWriter {
     ) -> io::Result<()> {
         // The same waker reports a requested close, which waits for the response here.
         let _ = shared.poll_closing(cx.waker());
-        let new = shared.interim.take(shared.request_count());
-        self.bytes.extend_from_slice(&new);
-        while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
-            match Pin::new(&mut *io).poll_write(cx, rest) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(count) => self.written += count?,
-                Poll::Pending => return Ok(()),
+        loop {
+            while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
+                match Pin::new(&mut *io).poll_write(cx, rest) {
+                    Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                    Poll::Ready(count) => self.written += count?,
+                    Poll::Pending => return Ok(()),
+                }
+            }
+            self.written = 0;
+            // Takes no more while bytes wait: the queue is bounded, and a client that does not read
+            // must not make this buffer grow.
+            self.bytes = shared.interim.take(shared.request_count());
+            if self.bytes.is_empty() {
+                return Ok(());
             }
         }
-        self.bytes.clear();
-        self.written = 0;
-        Ok(())
     }
 
     /// Returns the bytes that must precede the final response, and accepts no further ones.
