@@ -51,7 +51,7 @@ impl IndexCache {
     /// Returns the index of a file, from disk or built now. Blocks.
     ///
     /// # Errors
-    /// As [`indexer::index_file`].
+    /// The errors of [`indexer::index_file`].
     pub(crate) fn load_or_build(
         &self,
         stores: &MediaStores,

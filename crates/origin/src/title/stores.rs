@@ -78,7 +78,7 @@ impl MediaStores {
     /// Blocks.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// The errors of [`Store::open`].
     pub(crate) fn open_file(&self, place: &FileLocation) -> Result<Object, Error> {
         open_in_store(self.store(place)?, &place.key, Reason::Index)
     }
@@ -86,7 +86,7 @@ impl MediaStores {
     /// Opens a server manifest. Blocks.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// The errors of [`Store::open`].
     pub(crate) fn open_manifest(&self, place: &FileLocation) -> Result<Object, Error> {
         self.store(place)?.open_for(&place.key, Reason::Manifest)
     }
@@ -94,7 +94,7 @@ impl MediaStores {
     /// Opens a file in a declared version without a look-up. The first read verifies it.
     ///
     /// # Errors
-    /// As [`Store::promise`].
+    /// The errors of [`Store::promise`].
     pub(crate) fn open_promised(
         &self,
         place: &FileLocation,
@@ -111,7 +111,7 @@ impl MediaStores {
     /// Returns the current version of a file. Blocks.
     ///
     /// # Errors
-    /// As [`Store::look`].
+    /// The errors of [`Store::look`].
     pub(crate) fn stat(&self, place: &FileLocation) -> Result<Option<ObjectVersion>, Error> {
         self.store(place)?.look(&place.key)
     }

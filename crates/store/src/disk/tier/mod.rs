@@ -96,7 +96,7 @@ impl DiskTier {
     /// Opens the tier like [`DiskTier::open`], and removes the files of keys that are `outdated`.
     ///
     /// # Errors
-    /// As [`DiskTier::open`], of the kind `AddrInUse` when the folder belongs to another process.
+    /// The errors of [`DiskTier::open`]; `AddrInUse` when the folder belongs to another process.
     pub fn open_without(
         folder: &Path,
         bytes_max: u64,
