@@ -25,6 +25,7 @@ mod load_players;
 mod overload;
 mod remote_index;
 mod restarts;
+mod service_manager;
 
 // Support.
 mod ffmpeg;

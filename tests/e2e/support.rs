@@ -83,6 +83,10 @@ impl HeadwaterServer {
         HeadwaterServer { child, addr }
     }
 
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the peak resident memory of the process.
     pub fn peak_memory_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

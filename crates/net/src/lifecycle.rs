@@ -16,8 +16,10 @@ use crate::{Body, Conn, Server, Shutdown};
 
 mod certificates;
 mod handover;
+mod service_manager;
 
 pub use self::handover::InheritedPorts;
+use self::service_manager::{ServiceState, notify_service_manager};
 
 /// The error that prevented a program from starting, or ended it.
 #[derive(Debug)]
@@ -213,7 +215,11 @@ impl RunningProgram {
                 loop {
                     tokio::select! {
                         () = shutdown.wait_until_draining() => return,
-                        _ = hangups.recv() => work(),
+                        _ = hangups.recv() => {
+                            notify_service_manager(ServiceState::Reloading);
+                            work();
+                            notify_service_manager(ServiceState::Ready);
+                        }
                     }
                 }
             });
@@ -236,7 +242,8 @@ impl RunningProgram {
     }
 
     /// Prints the addresses to standard output: `listening on http://HOST:PORT` for the main port,
-    /// and `NAME on http://HOST:PORT` for each other port.
+    /// and `NAME on http://HOST:PORT` for each other port. Then tells the service manager that the
+    /// program is ready.
     pub fn announce(&self) {
         let mut out = io::stdout().lock();
         for line in &self.notices {
@@ -255,6 +262,7 @@ impl RunningProgram {
             }
         }
         let _ = out.flush();
+        notify_service_manager(ServiceState::Ready);
     }
 
     /// Returns the handle that ends the program.
@@ -266,8 +274,8 @@ impl RunningProgram {
     ///
     /// # Errors
     /// [`ProgramError::Cannot`] when a server failed.
-    pub fn join(self) -> Result<(), ProgramError> {
-        let mut result = Ok(());
+    pub fn join(mut self) -> Result<(), ProgramError> {
+        let mut result = self.announce_stop();
         for thread in self.threads {
             let ended = thread.join();
             let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
@@ -277,5 +285,20 @@ impl RunningProgram {
             records.close();
         }
         result.map_err(ProgramError::cannot("the server failed"))
+    }
+
+    /// Tells the service manager when the program begins to drain.
+    fn announce_stop(&mut self) -> io::Result<()> {
+        // After a hand-over, the service continues in the successor.
+        if self.offers_ports || !service_manager::is_present() {
+            return Ok(());
+        }
+        let shutdown = self.shutdown.clone();
+        let wait = move || async move {
+            shutdown.wait_until_draining().await;
+            notify_service_manager(ServiceState::Stopping);
+        };
+        self.until_drained("service-manager", wait)
+            .map_err(|error| io::Error::other(error.to_string()))
     }
 }

@@ -1,0 +1,70 @@
+//! Tells the service manager what state this process is in, by the protocol of `sd_notify(3)`.
+//!
+//! Without the variable `NOTIFY_SOCKET`, nothing is sent.
+
+use std::ffi::{OsStr};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A change of this process that the service manager waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServiceState {
+    /// All ports accept connections.
+    Ready,
+    /// The settings are being read again. [`ServiceState::Ready`] follows.
+    Reloading,
+    /// The process accepts no new connections and will exit.
+    Stopping,
+}
+
+impl ServiceState {
+    /// The message: one assignment per line.
+    fn message(self) -> String {
+        match self {
+            // After a hand-over, the new process is not the one that the manager started.
+            ServiceState::Ready => format!("READY=1\nMAINPID={}\n", std::process::id()),
+            ServiceState::Reloading => {
+                let now = clock_gettime(ClockId::Monotonic);
+                let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
+                format!("RELOADING=1\nMONOTONIC_USEC={micros}\n")
+            }
+            ServiceState::Stopping => "STOPPING=1\n".into(),
+        }
+    }
+}
+
+/// Returns whether a service manager waits for states.
+pub(super) fn is_present() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
+/// Sends the state to the service manager that started this process. An error is logged: the
+/// process serves without a manager, too.
+pub(super) fn notify_service_manager(state: ServiceState) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    if let Err(error) = send_state(&path, state) {
+        tracing::warn!(%error, socket = %path.display(), "cannot notify the service manager");
+    }
+}
+
+fn send_state(path: &OsStr, state: ServiceState) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    // The manager's queue may be full; a server must not wait for it.
+    socket.set_nonblocking(true)?;
+    let sent = socket.send_to_addr(state.message().as_bytes(), &parse_address(path)?);
+    sent.map(drop)
+}
+
+/// A path that begins with `@` names a socket in Linux's abstract namespace.
+fn parse_address(path: &OsStr) -> io::Result<SocketAddr> {
+    match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(path),
+    }
+}
