@@ -9,7 +9,7 @@ EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 # `make run` leaves port 8080 to the servers of the README's examples.
 RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run install test quick fmt bench more-bench experiments judge fixtures fuzz docs clean
+.PHONY: help run install dist test quick fmt bench more-bench experiments judge fixtures fuzz docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,11 @@ install: ## build the optimised binary and install it into ~/.cargo/bin (or PREF
 	@scripts/players.sh
 	cargo build --release --locked
 	@install -D target/release/headwater $(PREFIX)/bin/headwater && echo "installed $(PREFIX)/bin/headwater"
+
+dist: ## build a release's packages in target/dist: .tar.gz, .deb, wheel, image
+	@scripts/install.sh dist
+	@scripts/players.sh
+	@scripts/packages/build.sh
 
 test: ## run every check: style, tests, players, licences, a short fuzzing run
 	@scripts/test.sh

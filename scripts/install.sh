@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs the packages and the Rust toolchain that are missing on a Debian machine.
 #
-#   scripts/install.sh run|test|bench
+#   scripts/install.sh run|dist|test|bench
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:?run, test or bench}
+purpose=${1:?run, dist, test or bench}
 
 packages=()
 # need COMMAND PACKAGE…: requests the packages if the command is missing.
@@ -52,6 +52,11 @@ need cc gcc libc6-dev
 need curl curl ca-certificates
 if [ "$purpose" != run ]; then
   need npm nodejs npm
+  need dpkg-deb dpkg
+  need strip binutils
+  need python3 python3
+fi
+if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need ffmpeg ffmpeg
   need chromium chromium
   need xmllint libxml2-utils
@@ -65,6 +70,7 @@ if [ "$purpose" != run ]; then
   need systemd-socket-activate systemd
   need perf linux-perf
   need valgrind valgrind
+  need debootstrap debootstrap
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then

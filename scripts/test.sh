@@ -79,6 +79,7 @@ downloads=
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 25 scripts/judge.sh
 section instructions 15 scripts/callgrind.sh
+section packages 15 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
 section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
 

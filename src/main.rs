@@ -5,6 +5,9 @@ use clap_complete::Shell;
 use std::io::Write;
 use std::process::ExitCode;
 
+mod health;
+mod man_pages;
+
 fn main() -> ExitCode {
     let command = build_command();
     warn_of_unknown_variables(&command);
@@ -16,7 +19,9 @@ fn main() -> ExitCode {
         Some(("check", flags)) => origin::check::run_check(flags),
         Some(("load", flags)) => load::run(flags),
         Some(("lab", flags)) => lab::run(flags),
+        Some(("health", flags)) => health::check_health(flags),
         Some(("completions", flags)) => print_completions(flags),
+        Some(("man-pages", flags)) => man_pages::write_man_pages(build_command(), flags),
         _ => ExitCode::from(2),
     }
 }
@@ -75,6 +80,8 @@ fn build_command() -> Command {
         .subcommand(origin::check::check_command())
         .subcommand(load::command())
         .subcommand(lab::command())
+        .subcommand(health::health_command())
+        .subcommand(man_pages::man_pages_command())
         .subcommand(
             Command::new("completions")
                 .about("Generate shell completions")

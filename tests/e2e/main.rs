@@ -23,6 +23,7 @@ mod edge_proxy;
 mod index_command;
 mod load_players;
 mod overload;
+mod packaging;
 mod remote_index;
 mod restarts;
 mod service_manager;

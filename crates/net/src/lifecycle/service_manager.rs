@@ -2,7 +2,7 @@
 //!
 //! Without the variable `NOTIFY_SOCKET`, nothing is sent.
 
-use std::ffi::{OsStr};
+use std::ffi::OsStr;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
