@@ -1,8 +1,6 @@
 //! HTTP/2: one connection that carries several requests at once.
 
 use super::TransportError;
-use super::pool::ConnectionPool;
-use super::pooled_connection::Carrier;
 use bytes::Bytes;
 use http::response::Parts;
 use http_body::Body;
@@ -16,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
-use upstream::{OpenedStream, ServerAddress};
+use upstream::OpenedStream;
 
 /// Bytes that a server may send of one response, and of all responses of a connection, before any
 /// of them are taken.
@@ -53,6 +51,14 @@ pub(super) enum NegotiatedConnection {
     Http2(SendRequest<HttpRequestBody>, u64),
 }
 
+/// The stream for one request.
+pub(super) enum AcquiredStream {
+    /// A new connection: the server does not offer HTTP/2.
+    Http1(OpenedStream),
+    /// A stream, the connection's number, and whether it had carried another request.
+    Http2(Http2Stream, u64, bool),
+}
+
 /// Starts HTTP/2 if the server chose it. A task on the current runtime then drives the connection.
 pub(super) async fn negotiate(
     opened: OpenedStream,
@@ -82,26 +88,25 @@ impl SharedConnection {
         !self.is_refused.load(Relaxed)
     }
 
-    /// Returns a stream, the connection's number, and whether it had carried another request. Opens
-    /// a connection if there is none, or none newer than `failed`.
+    /// Returns a stream on the connection. Awaits `open` if there is no connection, or none newer
+    /// than `failed`.
     pub(super) async fn acquire(
         &self,
-        pool: &Arc<ConnectionPool>,
-        address: &ServerAddress,
         failed: Option<u64>,
-    ) -> Result<(Carrier, u64, bool), TransportError> {
+        open: impl Future<Output = Result<NegotiatedConnection, TransportError>>,
+    ) -> Result<AcquiredStream, TransportError> {
         let mut current = self.current.lock().await;
         let is_usable = |open: &&mut OpenHttp2| {
             !open.sender.is_closed() && failed.is_none_or(|failed| failed < open.id)
         };
         if let Some(open) = current.as_mut().filter(is_usable) {
             open.last_used = Instant::now();
-            return Ok((Carrier::Http2(open.start_stream()), open.id, true));
+            return Ok(AcquiredStream::Http2(open.start_stream(), open.id, true));
         }
-        match pool.open_http2(address).await? {
+        match open.await? {
             NegotiatedConnection::Http1(opened) => {
                 self.is_refused.store(true, Relaxed);
-                Ok(pool.use_alone(opened))
+                Ok(AcquiredStream::Http1(opened))
             }
             NegotiatedConnection::Http2(sender, id) => {
                 let open = current.insert(OpenHttp2 {
@@ -110,7 +115,7 @@ impl SharedConnection {
                     last_used: Instant::now(),
                     stream_count: Arc::default(),
                 });
-                Ok((Carrier::Http2(open.start_stream()), id, false))
+                Ok(AcquiredStream::Http2(open.start_stream(), id, false))
             }
         }
     }

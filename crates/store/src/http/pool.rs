@@ -1,6 +1,6 @@
 //! Connections by address: bounded in number, and pooled while they are useful.
 
-use super::http2::{NegotiatedConnection, SharedConnection, negotiate};
+use super::http2::{AcquiredStream, NegotiatedConnection, SharedConnection, negotiate};
 use super::pooled_connection::{Carrier, PooledConnection};
 use super::{TransportError, TransportOptions};
 use std::collections::HashMap;
@@ -85,7 +85,10 @@ impl ConnectionPool {
         };
         let pooled = self.options.pooled;
         let found = if self.options.http2 && pooled && address.is_tls && host.http2.is_likely() {
-            host.http2.acquire(self, address, failed).await?
+            match host.http2.acquire(failed, self.open_http2(address)).await? {
+                AcquiredStream::Http1(opened) => self.use_alone(opened),
+                AcquiredStream::Http2(stream, id, reused) => (Carrier::Http2(stream), id, reused),
+            }
         } else if pooled
             && failed.is_none()
             && let Some(connection) = host.idle.take()
@@ -103,15 +106,15 @@ impl ConnectionPool {
     }
 
     /// Prepares a new connection for one request alone.
-    pub(super) fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
+    fn use_alone(&self, opened: OpenedStream) -> (Carrier, u64, bool) {
         let connection = Connection::new(opened, self.buffers.clone());
         let id = connection.id();
         (Carrier::Http1(Box::new(connection)), id, false)
     }
 
     /// Opens a connection with HTTP/2, or with HTTP/1.1 where that is all the server offers.
-    pub(super) async fn open_http2(
-        self: &Arc<ConnectionPool>,
+    async fn open_http2(
+        &self,
         address: &ServerAddress,
     ) -> Result<NegotiatedConnection, TransportError> {
         let (connector, address) = (self.http2_connector.clone(), address.clone());

@@ -1,10 +1,8 @@
 //! A remote object of one version.
 
 use super::object_head::ObjectHead;
-use super::range_reader::{self, RangeReader};
 use super::range_request::RangeRequest;
 use super::resuming_stream::ResumingStream;
-use super::splice::{self, SplicedRange};
 use super::{HEAD_BYTES, ObjectName, PinnedVersion, RemoteCore};
 use crate::{Error, Key, ObjectVersion, Reason};
 use bytes::Bytes;
@@ -210,48 +208,6 @@ impl RemoteObject {
         Ok(())
     }
 
-    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to
-    /// be requested next; they are read with the others if they are close to them.
-    ///
-    /// # Errors
-    /// Before the first byte: an error of the object or the storage.
-    pub async fn parts(
-        self: &Arc<RemoteObject>,
-        wanted: Vec<Range<u64>>,
-        along: &[Range<u64>],
-        reason: Reason,
-    ) -> Result<RangeReader, Error> {
-        wanted
-            .iter()
-            .try_for_each(|range| self.check_range(range))?;
-        let parts = range_reader::start(self, wanted, along, reason).await;
-        parts.inspect_err(|error| self.record_error(error))
-    }
-
-    /// Splices a range from the storage's socket to the client's. Returns `None` if the bytes
-    /// should be cached, are already being received, or are better copied; then use
-    /// [`RemoteObject::parts`].
-    ///
-    /// # Errors
-    /// Before the first byte: an error of the object or the storage.
-    pub async fn straight(
-        self: &Arc<RemoteObject>,
-        range: Range<u64>,
-        reason: Reason,
-    ) -> Result<Option<SplicedRange>, Error> {
-        self.check_range(&range)?;
-        let begun = splice::start(self, range, reason).await;
-        begun.inspect_err(|error| self.record_error(error))
-    }
-
-    /// Starts fetching ranges that are likely to be requested next.
-    pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
-        let mut all = ranges.iter().chain(along);
-        if all.all(|range| self.check_range(range).is_ok()) {
-            range_reader::start_read_ahead(self, ranges, along);
-        }
-    }
-
     pub(super) fn core(&self) -> &Arc<RemoteCore> {
         &self.core
     }
@@ -285,7 +241,8 @@ impl RemoteObject {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_range(&self, range: &Range<u64>) -> Result<(), Error> {
+    /// Checks that the object contains the range.
+    pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), Error> {
         if range.start > range.end || range.end > self.state.len() {
             return Err(Error::Changed);
         }

@@ -78,8 +78,41 @@ impl RangeReader {
     }
 }
 
-/// Implements [`RemoteObject::parts`].
-pub(super) async fn start(
+impl RemoteObject {
+    /// Reads the wanted ranges with as few requests as possible. `along`: ranges that are likely to
+    /// be requested next; they are read with the others if they are close to them.
+    ///
+    /// # Errors
+    /// Before the first byte: an error of the object or the storage.
+    pub async fn parts(
+        self: &Arc<RemoteObject>,
+        wanted: Vec<Range<u64>>,
+        along: &[Range<u64>],
+        reason: Reason,
+    ) -> Result<RangeReader, Error> {
+        wanted
+            .iter()
+            .try_for_each(|range| self.check_range(range))?;
+        let parts = start_reader(self, wanted, along, reason).await;
+        parts.inspect_err(|error| self.record_error(error))
+    }
+
+    /// Starts fetching ranges that are likely to be requested next.
+    pub fn read_ahead(self: &Arc<RemoteObject>, ranges: &[Range<u64>], along: &[Range<u64>]) {
+        let mut all = ranges.iter().chain(along);
+        if !all.all(|range| self.check_range(range).is_ok()) {
+            return;
+        }
+        let options = &self.core().options;
+        let wanted = ranges.iter().filter(|range| !range.is_empty()).cloned();
+        let most = KEPT_BYTES_MAX.min(options.memory_bytes / 4);
+        if let Some(extents) = choose_extents(&wanted.collect(), along, options.waste_bytes, most) {
+            start_flights(self, &extents, Reason::Ahead);
+        }
+    }
+}
+
+async fn start_reader(
     object: &Arc<RemoteObject>,
     wanted: RangeList,
     along: &[Range<u64>],
@@ -105,24 +138,6 @@ pub(super) async fn start(
     let mut parts = RangeReader { wanted, from };
     parts.wait_for_data().await?;
     Ok(parts)
-}
-
-/// Implements [`RemoteObject::read_ahead`].
-pub(super) fn start_read_ahead(
-    object: &Arc<RemoteObject>,
-    ranges: &[Range<u64>],
-    along: &[Range<u64>],
-) {
-    let options = &object.core().options;
-    let wanted = ranges
-        .iter()
-        .filter(|range| !range.is_empty())
-        .cloned()
-        .collect();
-    let most = KEPT_BYTES_MAX.min(options.memory_bytes / 4);
-    if let Some(extents) = choose_extents(&wanted, along, options.waste_bytes, most) {
-        start_flights(object, &extents, Reason::Ahead);
-    }
 }
 
 /// Returns the flights that contain these extents, and starts to fetch missing ones. Returns `None`

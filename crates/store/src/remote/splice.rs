@@ -46,8 +46,25 @@ struct SpliceClaim {
     what: (ObjectName, Range<u64>),
 }
 
-/// Implements [`RemoteObject::straight`].
-pub(super) async fn start(
+impl RemoteObject {
+    /// Splices a range from the storage's socket to the client's. Returns `None` if the bytes
+    /// should be cached, are already being received, or are better copied; then use
+    /// [`RemoteObject::parts`].
+    ///
+    /// # Errors
+    /// Before the first byte: an error of the object or the storage.
+    pub async fn straight(
+        self: &Arc<RemoteObject>,
+        range: Range<u64>,
+        reason: Reason,
+    ) -> Result<Option<SplicedRange>, Error> {
+        self.check_range(&range)?;
+        let begun = start_splice(self, range, reason).await;
+        begun.inspect_err(|error| self.record_error(error))
+    }
+}
+
+async fn start_splice(
     object: &Arc<RemoteObject>,
     range: Range<u64>,
     reason: Reason,
