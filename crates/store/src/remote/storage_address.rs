@@ -50,48 +50,25 @@ pub(super) fn open(
         false => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()).into(),
     };
     let wrong = |error: object_store::Error| format!("{name}: {}", builder_error_text(&error));
-    let (store, pages): OpenedStorage = match url.scheme() {
-        "http" | "https" => (Arc::new(plain_http(&url, client).map_err(wrong)?), None),
-        "gs" => {
-            let builder = apply_settings(
-                GoogleCloudStorageBuilder::from_env(),
-                settings,
-                |b, key, value| Ok(b.with_config(key.parse()?, value)),
-            )?;
-            let builder = builder
-                .with_url(source)
-                .with_client_options(client_options());
-            let builder = builder
-                .with_http_connector(StorageHttpConnector(client))
-                .with_retry(without_retries());
-            with_listing(builder.build().map_err(wrong)?)
-        }
-        "az" | "abfs" | "abfss" => {
-            let builder = apply_settings(
-                MicrosoftAzureBuilder::from_env(),
-                settings,
-                |b, key, value| Ok(b.with_config(key.parse()?, value)),
-            )?;
-            let builder = builder
-                .with_url(source)
-                .with_client_options(client_options());
-            let builder = builder
-                .with_http_connector(StorageHttpConnector(client))
-                .with_retry(without_retries());
-            with_listing(builder.build().map_err(wrong)?)
-        }
-        _ => {
-            let builder = apply_settings(s3_from_env(), settings, |b, key, value| {
+    // The builders have the same methods but no common trait.
+    macro_rules! build {
+        ($builder:expr) => {{
+            let builder = apply_settings($builder, settings, |b, key, value| {
                 Ok(b.with_config(key.parse()?, value))
             })?;
             let builder = builder
                 .with_url(source)
-                .with_client_options(client_options());
-            let builder = builder
+                .with_client_options(client_options())
                 .with_http_connector(StorageHttpConnector(client))
                 .with_retry(without_retries());
             with_listing(builder.build().map_err(wrong)?)
-        }
+        }};
+    }
+    let (store, pages): OpenedStorage = match url.scheme() {
+        "http" | "https" => (Arc::new(plain_http(&url, client).map_err(wrong)?), None),
+        "gs" => build!(GoogleCloudStorageBuilder::from_env()),
+        "az" | "abfs" | "abfss" => build!(MicrosoftAzureBuilder::from_env()),
+        _ => build!(s3_from_env()),
     };
     let prefix = if http { "" } else { url.path() };
     let prefix = Path::from_url_path(prefix).map_err(|error| format!("{name}: {error}"))?;
