@@ -27,11 +27,14 @@ import platform
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import urllib.parse
+
+from backends import make_certificate
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORED = ROOT / "bench/callgrind.json"
@@ -134,7 +137,7 @@ class Counted:
     """A server under callgrind, with one connection. Each request waits until all threads sleep, so that
     the number of waits is always the same."""
 
-    def __init__(self, name, *command):
+    def __init__(self, name, *command, wrap=lambda client: client):
         argv, self.out = valgrind(name, *command, "--listen", "127.0.0.1:0", "--workers", 1)
         # Valgrind logs each unknown openat2 call; the server falls back to openat.
         with open(f"{self.out}.log", "w") as log:
@@ -143,7 +146,7 @@ class Counted:
         self.limit.start()
         try:
             port = (re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline()) or self.ended())[1]
-            self.client = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
+            self.client = wrap(socket.create_connection(("127.0.0.1", int(port)), timeout=60))
             self.answers = self.client.makefile("rb")
         except BaseException:
             self.close()
@@ -238,20 +241,27 @@ def resolve(base, uri):
 def origin_tasks(args):
     # The segment cache has room for a plan only: callgrind 3.19 fails an assertion when the arena is first
     # written to. Transport streams are always stored in the arena, so they are counted in `media` only.
-    flags = ["--segment", "60s", "--segment-memory", "1MiB"]
-    uncached_flags = [*flags[:2], "--segment-memory", "0B"]
+    cached = ["--segment", "60s", "--segment-memory", "1MiB"]
+    uncached = [*cached[:2], "--segment-memory", "0B"]
     for name, what, flags, times in (
-        ("origin: health, the cost of any request", "health", flags, 1000),
-        ("origin: media playlist, cached", "playlist", flags, 1000),
-        ("origin: MPD, cached", "MPD", flags, 1000),
-        ("origin: CMAF segment, repeated request", "segment", flags, 800),
-        ("origin: CMAF segment, planned again", "segment", uncached_flags, 200),
+        ("origin: health, the cost of any request", "health", cached, 1000),
+        ("origin: media playlist, cached", "playlist", cached, 1000),
+        ("origin: MPD, cached", "MPD", cached, 1000),
+        ("origin: CMAF segment, repeated request", "segment", cached, 800),
+        ("origin: CMAF segment, planned again", "segment", uncached, 200),
     ):
         if args.only in name:
             make = lambda run, flags=flags: Counted(run, args.programs / "serve", ROOT / "media", *flags)
             yield lambda name=name, make=make, what=what, times=times: server_count(
                 name, make, film, lambda paths, _, what=what: paths[what], times
             )
+    # Many requests: the entropy for the handshake takes a random number of instructions.
+    if args.only in (name := "origin: media playlist, cached, TLS"):
+        certificate, key = make_certificate(OUT)
+        tls = [*cached, "--tls-cert", certificate, "--tls-key", key]
+        context = ssl._create_unverified_context()
+        make = lambda run: Counted(run, args.programs / "serve", ROOT / "media", *tls, wrap=context.wrap_socket)
+        yield lambda name=name, make=make: server_count(name, make, film, lambda paths, _: paths["playlist"], 2000)
 
 
 # ── the edge ─────────────────────────────────────────────────────────────────────────────────
