@@ -4,7 +4,7 @@
 //! length to find the end of the request, so the server must be able to refuse it (RFC 9112 section
 //! 6.1).
 
-use std::io::{self, IoSlice};
+use std::io::{self, BufRead, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -111,6 +111,11 @@ impl HeadScanner {
     /// Scans the next bytes. Returns whether they complete a head with both fields.
     fn scan(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((&byte, rest)) = bytes.split_first() {
+            let skipped = self.skip_line(bytes);
+            if skipped > 0 {
+                bytes = bytes.get(skipped..).unwrap_or_default();
+                continue;
+            }
             match &mut self.state {
                 ScanState::Done => return false,
                 ScanState::Body(left) => {
@@ -140,6 +145,29 @@ impl HeadScanner {
             bytes = rest;
         }
         false
+    }
+
+    /// Skips a line that is whole and cannot be one of the two fields: nearly all lines. Returns its
+    /// length, or 0.
+    fn skip_line(&mut self, bytes: &[u8]) -> usize {
+        let is_irrelevant = self.name_len == 0
+            && match (self.state, bytes) {
+                // Line breaks may end the head.
+                (ScanState::RequestLine | ScanState::Name, [b'\r' | b'\n', ..]) => false,
+                (ScanState::RequestLine, [first, ..]) => !first.eq_ignore_ascii_case(&b'p'),
+                (ScanState::Name, _) => ![CONTENT_LENGTH, TRANSFER_ENCODING]
+                    .iter()
+                    .any(|name| starts_with_name(bytes, name)),
+                _ => false,
+            };
+        let mut rest = bytes;
+        match is_irrelevant.then(|| rest.skip_until(b'\n')) {
+            Some(Ok(len)) if bytes.get(len - 1) == Some(&b'\n') => {
+                self.state = ScanState::Name;
+                len
+            }
+            _ => 0,
+        }
     }
 
     /// Stores a byte of a name. A name that is too long matches neither field.
@@ -186,6 +214,12 @@ impl HeadScanner {
         };
         is_ambiguous
     }
+}
+
+/// Returns whether the bytes may start with this name: they do, or they end within it.
+fn starts_with_name(bytes: &[u8], name: &[u8]) -> bool {
+    let mut pairs = bytes.iter().zip(name);
+    pairs.all(|(a, b)| a.eq_ignore_ascii_case(b))
 }
 
 #[cfg(test)]
