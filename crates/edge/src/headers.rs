@@ -152,6 +152,10 @@ pub fn add_via_and_loop(headers: &mut HeaderMap, instance: &HeaderValue) {
 
 /// Returns whether this process has forwarded the request before.
 pub fn has_looped(headers: &HeaderMap, instance: &HeaderValue) -> bool {
+    // A look-up would hash the name, which is not a standard one, for each request.
+    if !headers.keys().any(|name| *name == CDN_LOOP) {
+        return false;
+    }
     let ours = instance.to_str().unwrap_or(NAME);
     headers
         .get_all(CDN_LOOP)

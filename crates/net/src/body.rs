@@ -214,18 +214,16 @@ impl Body {
     }
 
     /// Holds `guard` until the response has been sent.
-    pub(crate) fn with_guard(mut self, guard: InFlight) -> Body {
+    pub(crate) fn hold_guard(&mut self, guard: InFlight) {
         self.in_flight = Some(guard);
-        self
     }
 
     /// Keeps the length but sends no bytes: the response to HEAD.
-    pub(crate) fn without_bytes(mut self) -> Body {
+    pub(crate) fn discard_bytes(&mut self) {
         self.kind = BodySource::Done;
         if let Some(progress) = &self.progress {
             progress.expect_nothing();
         }
-        self
     }
 
     /// Creates a body from one chunk, which is sent together with the response's head.

@@ -41,6 +41,10 @@ pub fn requested_ranges(
     ours: &Validators,
     len: u64,
 ) -> RequestedRanges {
+    // A pass over the names costs less than the look-up, and most requests have no range.
+    if !headers.keys().any(|name| *name == header::RANGE) {
+        return RequestedRanges::Whole;
+    }
     let mut lines = headers.get_all(header::RANGE).iter();
     let (Some(value), None) = (lines.next(), lines.next()) else {
         return RequestedRanges::Whole;

@@ -37,6 +37,7 @@ mod inherited;
 mod limits;
 mod low_rtt;
 mod proxy;
+mod request_checks;
 mod request_framing;
 mod request_rates;
 mod serve;

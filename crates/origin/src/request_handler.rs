@@ -60,17 +60,18 @@ impl RequestHandler {
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let (kind, result) = match self.respond_from_cache(&parts.uri, &client_request).await {
+        let (kind, mut result) = match self.respond_from_cache(&parts.uri, &client_request).await {
             Some(cached) => cached,
             // Boxed: a future is as large as its longest path and is moved as a whole. Responses
             // from a cache do not take this path.
             None => Box::pin(self.respond_uncached(&parts.uri, &client_request)).await,
         };
-        let admitted = result.and_then(|mut response| {
-            conn.admit(&mut response)?;
-            Ok(response)
-        });
-        let (mut response, error) = match admitted {
+        if let Ok(response) = &mut result
+            && let Err(error) = conn.admit(response)
+        {
+            result = Err(error);
+        }
+        let (mut response, error) = match result {
             Ok(response) => (response, None),
             Err(error) => (error.response(), Some(error)),
         };

@@ -61,6 +61,16 @@ enum NextRequest {
     Nothing,
 }
 
+impl NextRequest {
+    /// Returns the bytes that the fast path takes.
+    fn len(&self) -> usize {
+        match self {
+            NextRequest::Plain(plain) => plain.len,
+            NextRequest::Other | NextRequest::Nothing => 0,
+        }
+    }
+}
+
 /// Bytes that were read and not yet served.
 type UnreadBytes = Bytes;
 
@@ -80,12 +90,14 @@ where
         let mut interim = InterimWriter::default();
         loop {
             let mut waited = false;
-            let next = std::future::poll_fn(|cx| {
-                let next = poll_request(io, shared, &mut unread, max, cx);
-                waited |= next.is_pending();
-                next
-            });
-            let (mut options, request) = match next.await? {
+            let len = std::future::poll_fn(|cx| {
+                let read = poll_bytes(io, shared, &unread, cx);
+                waited |= read.is_pending();
+                read
+            })
+            .await?;
+            // Parses outside of the future, through which a request would be moved several times.
+            let (mut options, request) = match take_request(&mut unread, len, max) {
                 NextRequest::Plain(plain) => (plain.response_options(), plain.request),
                 NextRequest::Other => {
                     io.put_back(unread);
@@ -132,42 +144,49 @@ where
     }
 }
 
-/// Returns the next request when it has arrived.
-fn poll_request(
+/// Waits for the bytes of a request, unless some are unread. Returns how many are in the thread's
+/// buffer: none at the end of the connection, and when it is to close.
+fn poll_bytes(
     io: &mut ConnectionIo,
     shared: &ConnectionState,
-    unread: &mut UnreadBytes,
-    max: usize,
+    unread: &UnreadBytes,
     cx: &mut Context<'_>,
-) -> Poll<io::Result<NextRequest>> {
+) -> Poll<io::Result<usize>> {
     if !unread.is_empty() {
-        let (next, used) = classify_bytes(unread, max);
-        unread.advance(used);
-        return Poll::Ready(Ok(next));
+        return Poll::Ready(Ok(0));
     }
     // Reads first: a request that has arrived is served even if the connection is to close.
-    let read = poll_read(io, cx, |bytes| {
-        let (next, used) = classify_bytes(bytes, max);
-        *unread = Bytes::copy_from_slice(bytes.get(used..).unwrap_or_default());
-        next
-    });
+    let read = poll_read(io, cx, <[u8]>::len);
     if read.is_pending() && shared.poll_closing(cx.waker()) {
-        return Poll::Ready(Ok(NextRequest::Nothing));
+        return Poll::Ready(Ok(0));
     }
     read
 }
 
-/// Classifies the request at the start of `bytes`, and returns how many bytes it used.
-fn classify_bytes(bytes: &[u8], max: usize) -> (NextRequest, usize) {
+/// Takes the next request from the unread bytes, or else from the `len` bytes that
+/// [`poll_bytes`] has just read.
+fn take_request(unread: &mut UnreadBytes, len: usize, max: usize) -> NextRequest {
+    if !unread.is_empty() {
+        let next = classify_bytes(unread, max);
+        unread.advance(next.len());
+        return next;
+    }
+    READ.with_borrow(|bytes| {
+        let bytes = bytes.get(..len).unwrap_or_default();
+        let next = classify_bytes(bytes, max);
+        *unread = Bytes::copy_from_slice(bytes.get(next.len()..).unwrap_or_default());
+        next
+    })
+}
+
+/// Classifies the request at the start of `bytes`.
+fn classify_bytes(bytes: &[u8], max: usize) -> NextRequest {
     if bytes.is_empty() {
-        return (NextRequest::Nothing, 0);
+        return NextRequest::Nothing;
     }
     match request::parse_request(bytes) {
-        Some(plain) if plain.len <= max => {
-            let len = plain.len;
-            (NextRequest::Plain(plain), len)
-        }
-        _ => (NextRequest::Other, 0),
+        Some(plain) if plain.len <= max => NextRequest::Plain(plain),
+        _ => NextRequest::Other,
     }
 }
 

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connection_limits::ConnectionSlot;
 use super::http1_fast_path::FastPathExit;
+use super::request_checks::{find_malformation, has_unsupported_coding, is_chunked};
 use super::request_framing::FramingMonitor;
 use super::{CurrentCertificates, Limits, ServerState, Shutdown, proxy};
 use crate::body::Incoming;
@@ -162,7 +163,7 @@ where
         let version = request.version();
         // Another hop may see a different end of such a request, so the connection closes after the
         // response (RFC 9112 section 6.1).
-        let chunked = request.headers().contains_key(TRANSFER_ENCODING);
+        let chunked = is_chunked(request.headers());
         let conn = Conn {
             shared: Arc::clone(shared),
             request: number,
@@ -183,13 +184,14 @@ where
             let refused = answer
                 .as_ref()
                 .is_err_and(|error| error.status != StatusCode::TOO_MANY_REQUESTS);
-            let response = match answer {
+            let mut response = match answer {
                 Ok(answer) => answer.await,
                 Err(error) => error.response(),
             };
             let last = refused || chunked || shutdown.is_draining();
             let last = version < Version::HTTP_2 && last;
-            Ok(finish_response(response, head, last, in_flight))
+            finish_response(&mut response, head, last, in_flight);
+            Ok(response)
         }
     }
 
@@ -228,75 +230,15 @@ where
         if let Some(what) = find_malformation(request) {
             return Some(Error::client(StatusCode::BAD_REQUEST, what));
         }
-        // Looked up only if it exists: each look-up costs every request.
-        chunked.then(|| find_unsupported_coding(request.headers()))?
-    }
-}
-
-/// Returns the error for a transfer coding other than `chunked` (RFC 9112 section 6.1). The parser has
-/// checked that `chunked` is the last one.
-fn find_unsupported_coding(headers: &HeaderMap) -> Option<Error> {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
-    match (codings.next(), codings.next()) {
-        (None, _) => None,
-        (Some(coding), None) if is_chunked(coding) => None,
-        _ => {
+        (chunked && has_unsupported_coding(request.headers())).then(|| {
             let what = "no transfer coding except chunked is supported";
-            Some(Error::client(StatusCode::NOT_IMPLEMENTED, what))
-        }
+            Error::client(StatusCode::NOT_IMPLEMENTED, what)
+        })
     }
-}
-
-/// Finds an error in a request that the parser accepts (RFC 9112 section 3.2, RFC 9113 section 8.3.1).
-fn find_malformation(request: &Request<Incoming>) -> Option<&'static str> {
-    let version = request.version();
-    let uri = request.uri();
-    // Only CONNECT may name an authority in place of a path.
-    if uri.authority().is_some() && uri.scheme().is_none() && *request.method() != Method::CONNECT {
-        return Some("the request target must be a path");
-    }
-    let mut hosts = request.headers().get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (None, _) if version == Version::HTTP_11 => Some("the request has no Host"),
-        (Some(_), Some(_)) => Some("the request has more than one Host"),
-        (Some(host), None) if !host.as_bytes().iter().all(is_host_byte) => {
-            Some("the request has an invalid Host")
-        }
-        // In HTTP/1.1, an absolute target replaces the Host.
-        (Some(host), None) if version >= Version::HTTP_2 && !is_same_host(uri, host) => {
-            Some("the request has a Host that differs from :authority")
-        }
-        _ => None,
-    }
-}
-
-/// Returns whether a Host names the authority of the request. Hosts have no case, and the default port
-/// may be omitted.
-fn is_same_host(uri: &Uri, host: &HeaderValue) -> bool {
-    let port = match uri.scheme_str() {
-        Some("http") => ":80",
-        _ => ":443",
-    };
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let without_port = |host| str::strip_suffix(host, port).unwrap_or(host);
-    host.to_str().is_ok_and(|host| {
-        authority.is_empty() || without_port(host).eq_ignore_ascii_case(without_port(authority))
-    })
-}
-
-/// Returns whether the byte may occur in a host and a port (RFC 3986 section 3.2.2).
-fn is_host_byte(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%:[]".contains(byte)
 }
 
 /// Completes a response: common headers, HEAD handling, and the in-flight guard.
-fn finish_response(
-    mut response: Response<Body>,
-    head: bool,
-    last: bool,
-    mut in_flight: InFlight,
-) -> Response<Body> {
+fn finish_response(response: &mut Response<Body>, head: bool, last: bool, mut in_flight: InFlight) {
     if last {
         response
             .headers_mut()
@@ -310,9 +252,10 @@ fn finish_response(
                 .entry(CONTENT_LENGTH)
                 .or_insert_with(|| len.into());
         }
+        response.body_mut().discard_bytes();
     }
     in_flight.mark_answered();
-    response.map(|body| if head { body.without_bytes() } else { body }.with_guard(in_flight))
+    response.body_mut().hold_guard(in_flight);
 }
 
 /// Moves the serialized fields into the header map, where `hyper` expects them.

@@ -49,8 +49,9 @@ impl ResponseWriter {
         let last =
             response_head::write_head(&mut before, &parts, fields.as_ref(), framing, options);
         recycle_map(parts.headers);
-        let sent = !matches!(framing, BodyFraming::Silent | BodyFraming::None);
-        let body = if sent { body } else { body.without_bytes() };
+        if matches!(framing, BodyFraming::Silent | BodyFraming::None) {
+            body.discard_bytes();
+        }
         ResponseWriter {
             before,
             sent: 0,
