@@ -1,20 +1,18 @@
 //! HTTP/1.1 on one connection: a request, and its response read straight into buffers that fit it.
 
+use crate::outgoing::{Outgoing, OutgoingRequest};
 use crate::read_buffers::{ReadBuffer, ReadBuffers};
-use crate::{
-    ClientStream, ConnectionGuard, ExchangeError, InterimHandler, OpenedStream, RequestUpload,
-    Socket,
-};
+use crate::{ClientStream, ConnectionGuard, ExchangeError, OpenedStream, RequestUpload, Socket};
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Method, header};
 use http1::{BodyDecoder, HeadLimits, ProtocolError, ResponseHead};
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncReadExt;
 use tokio_util::either::Either;
 
 /// Capacity that is reserved for a head.
@@ -46,36 +44,6 @@ pub struct Connection {
     /// Whether body bytes are read into memory that contains nothing else.
     reads_exclusively: bool,
     received: u64,
-}
-
-/// The part of a request that is still to be written.
-#[derive(Debug, Default)]
-struct Outgoing {
-    bytes: Vec<u8>,
-    written: usize,
-    upload: Option<RequestUpload>,
-    needs_flush: bool,
-    /// Whether everything received of the upload is written, and more of it is awaited.
-    awaits_upload: bool,
-    /// Whether any byte of the request has been written.
-    has_started: bool,
-}
-
-/// A request's head, and the limits for reading its response.
-#[derive(Debug, Clone, Copy)]
-pub struct OutgoingRequest<'a> {
-    /// The method.
-    pub method: &'a Method,
-    /// Path and query.
-    pub target: &'a str,
-    /// Header fields, with `Host`. Fields that frame the body are ignored.
-    pub headers: &'a HeaderMap,
-    /// Bounds on the response's head.
-    pub limits: HeadLimits,
-    /// Expected bytes of the response's body.
-    pub expected_bytes: usize,
-    /// Receives interim responses; without it, they are dropped.
-    pub on_interim: Option<&'a InterimHandler>,
 }
 
 /// Body bytes in memory, or in the caller's pipe.
@@ -426,100 +394,5 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.buffers.give(std::mem::take(&mut self.buffer));
-    }
-}
-
-impl Outgoing {
-    fn new(request: &OutgoingRequest<'_>, upload: Option<RequestUpload>) -> Outgoing {
-        let mut bytes = Vec::with_capacity(1024);
-        let len = match &upload {
-            Some(upload) => upload.len(),
-            // RFC 9110 section 8.6: these methods are expected to have content.
-            None => matches!(*request.method, Method::POST | Method::PUT).then_some(0),
-        };
-        let len = len.map(|len| len.to_string());
-        let framing = match (&len, &upload) {
-            (Some(len), _) => Some((header::CONTENT_LENGTH, len.as_bytes())),
-            (None, Some(_)) => Some((header::TRANSFER_ENCODING, &b"chunked"[..])),
-            (None, None) => None,
-        };
-        let is_framing = |name| [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name);
-        let fields = request
-            .headers
-            .iter()
-            .filter(|(name, _)| !is_framing(*name));
-        let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let framing = framing
-            .as_ref()
-            .map(|(name, value)| (name.as_str(), *value));
-        let fields = fields.chain(framing);
-        http1::write_request_head(&mut bytes, request.method, request.target, fields);
-        Outgoing {
-            bytes,
-            upload,
-            needs_flush: true,
-            ..Outgoing::default()
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.bytes.is_empty() && self.upload.is_none() && !self.needs_flush
-    }
-
-    /// Drops the rest of the request. The connection must not be used again.
-    fn fail(&mut self) {
-        self.bytes.clear();
-        self.upload = None;
-        // Marks the request as incomplete.
-        self.needs_flush = true;
-        self.written = usize::MAX;
-    }
-
-    fn poll(
-        &mut self,
-        stream: &mut ClientStream,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ExchangeError>> {
-        if self.written == usize::MAX || self.is_complete() {
-            return Poll::Ready(Ok(()));
-        }
-        self.awaits_upload = false;
-        loop {
-            while let Some(rest) = self
-                .bytes
-                .get(self.written..)
-                .filter(|rest| !rest.is_empty())
-            {
-                match ready!(Pin::new(&mut *stream).poll_write(cx, rest))? {
-                    0 => return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into())),
-                    count => self.written += count,
-                }
-                self.has_started = true;
-                self.needs_flush = true;
-            }
-            self.bytes.clear();
-            self.written = 0;
-            let Some(upload) = &mut self.upload else {
-                break;
-            };
-            match upload.poll_write(cx, &mut self.bytes) {
-                Poll::Ready(Ok(true)) => {}
-                Poll::Ready(Ok(false)) => self.upload = None,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    self.awaits_upload = true;
-                    // Flushes the written bytes while the next part of the body is awaited.
-                    if self.needs_flush {
-                        ready!(Pin::new(&mut *stream).poll_flush(cx))?;
-                        self.needs_flush = false;
-                    }
-                    return Poll::Pending;
-                }
-            }
-        }
-        ready!(Pin::new(stream).poll_flush(cx))?;
-        self.needs_flush = false;
-        self.bytes = Vec::new();
-        Poll::Ready(Ok(()))
     }
 }

@@ -1,6 +1,6 @@
 //! Listing folders of a remote library.
 
-use super::range_request::RequestFailure;
+use super::request_failure::RequestFailure;
 use super::retry::RetryAttempt;
 use super::{ObservedVersion, RemoteCore};
 use crate::http::{CALL, StorageCall};
@@ -74,7 +74,7 @@ impl RemoteCore {
                 ..PaginatedListOptions::default()
             };
             let list = pages.list_paginated(prefix.as_deref(), options);
-            let page = CALL.scope(line.call(), list).await;
+            let page = CALL.scope(line.call.clone(), list).await;
             let page =
                 page.map_err(|error| list_failure(endpoint.classify_failure(&mut line, &error)))?;
             endpoint.record_success();

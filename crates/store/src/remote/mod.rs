@@ -19,6 +19,7 @@ mod object_version;
 mod options;
 mod range_reader;
 mod range_request;
+mod request_failure;
 mod request_guard;
 mod resuming_stream;
 mod retry;

@@ -1,8 +1,9 @@
 //! One request for a range of an object, and the checks of its response.
 
-use super::denial::{is_missing_bucket, remedy_for};
 use super::endpoints::Endpoint;
-use super::{ObservedVersion, PinnedVersion, RemoteCore, StorageRequest};
+use super::request_failure::RequestFailure;
+use super::request_guard::RequestGuard;
+use super::{ObservedVersion, PinnedVersion, RemoteCore};
 use crate::http::{CALL, StorageCall, TransportError, WatchedBody};
 use crate::pipe_pool::Pipe;
 use crate::{Error, Key, Reason};
@@ -11,7 +12,6 @@ use object_store::{GetOptions, GetRange};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
 use upstream::BodyData;
 
 /// A range to fetch.
@@ -43,21 +43,6 @@ pub(super) struct ResponseBody {
     answer: WatchedBody,
     left: u64,
     line: RequestGuard,
-}
-
-/// The reason why a request failed.
-#[derive(Debug)]
-pub(super) struct RequestFailure {
-    pub(super) error: Error,
-    /// Whether it may be repeated.
-    pub(super) again: bool,
-}
-
-/// Counts a request, and records it when dropped.
-pub(super) struct RequestGuard {
-    core: Arc<RemoteCore>,
-    call: Arc<StorageCall>,
-    done: Option<StorageRequest>,
 }
 
 impl RangeRequest {
@@ -167,80 +152,6 @@ impl Endpoint {
             Err(error) => Err(self.classify_failure(&mut line, &error)),
         }
     }
-
-    /// Classifies an error of `object_store` by the facts recorded below it, because its own text
-    /// quotes URLs and responses.
-    pub(super) fn classify_failure(
-        &self,
-        line: &mut RequestGuard,
-        error: &object_store::Error,
-    ) -> RequestFailure {
-        use object_store::Error as E;
-        let notes = line.call.notes();
-        let describe_status = |status: u16| match &notes.code {
-            Some(code) => format!("{status} {code}"),
-            None => status.to_string(),
-        };
-        let trouble = match (&notes.error, notes.status) {
-            (Some(failed), _) => RequestFailure::from_transport(failed),
-            (None, Some(status)) if notes.credentials => RequestFailure {
-                error: Error::Denied(format!(
-                    "credentials for the storage are unavailable: status {}; check the role and the token",
-                    describe_status(status)
-                )),
-                again: matches!(status, 429 | 500..=599),
-            },
-            (None, Some(status @ 404)) if notes.code.as_deref().is_some_and(is_missing_bucket) => {
-                RequestFailure::permanent(Error::Denied(format!(
-                    "the storage has no such bucket: status {}; check the name of the bucket and the region",
-                    describe_status(status)
-                )))
-            }
-            (None, Some(404 | 410)) => RequestFailure::permanent(Error::NotFound),
-            (None, Some(412)) => RequestFailure::permanent(Error::Changed),
-            (None, Some(status @ (401 | 403))) => {
-                RequestFailure::permanent(Error::Denied(format!(
-                    "the storage denies access: status {}; {}",
-                    describe_status(status),
-                    remedy_for(notes.code.as_deref())
-                )))
-            }
-            (None, Some(416)) => RequestFailure::permanent(Error::Changed),
-            (None, Some(200)) if notes.ranged => RequestFailure::permanent(Error::Broken(
-                "the storage ignores Range: it responds with 200 and the whole file; use a server that supports range requests"
-                    .into(),
-            )),
-            (None, Some(206)) => RequestFailure::permanent(Error::Broken(
-                "the storage responds with another range than requested, or without Content-Range"
-                    .into(),
-            )),
-            (None, Some(status @ (429 | 500..=599))) => RequestFailure {
-                error: Error::Broken(format!(
-                    "the storage responds with status {}",
-                    describe_status(status)
-                )),
-                again: true,
-            },
-            (None, Some(status)) => RequestFailure::permanent(Error::Broken(format!(
-                "unexpected status from the storage: {}",
-                describe_status(status)
-            ))),
-            (None, None) => RequestFailure::permanent(match error {
-                E::NotFound { .. } => Error::NotFound,
-                E::NotSupported { .. } | E::NotImplemented { .. } => Error::Unlisted,
-                _ => Error::Denied("credentials for the storage are missing or unavailable".into()),
-            }),
-        };
-        match trouble.again {
-            true => self.record_outage(),
-            false if notes.status.is_some() => self.record_success(),
-            false => {}
-        }
-        if matches!(trouble.error, Error::Denied(_) | Error::Broken(_)) {
-            tracing::debug!(endpoint = &*self.name, error = %trouble.error, "storage");
-        }
-        line.record_failure(trouble)
-    }
 }
 
 impl ResponseBody {
@@ -316,114 +227,5 @@ impl ResponseBody {
             let _ = poll_fn(|cx| self.answer.poll_data(cx)).await;
         }
         Ok(Some(came))
-    }
-}
-
-impl RequestFailure {
-    pub(super) fn permanent(error: Error) -> RequestFailure {
-        RequestFailure {
-            error,
-            again: false,
-        }
-    }
-
-    fn from_interruption() -> RequestFailure {
-        RequestFailure::from_transport(&TransportError::Interrupted(
-            "the body is shorter than declared".into(),
-        ))
-    }
-
-    fn from_transport(failed: &TransportError) -> RequestFailure {
-        let text = failed.to_string();
-        RequestFailure {
-            error: match failed.is_timeout() {
-                true => Error::Slow(text),
-                false => Error::Broken(text),
-            },
-            again: failed.is_transient(),
-        }
-    }
-}
-
-impl RemoteCore {
-    /// Counts a new request.
-    pub(super) fn start_request(
-        self: &Arc<RemoteCore>,
-        endpoint: &Endpoint,
-        key: &Key,
-        reason: Reason,
-        of: Reason,
-        method: &'static str,
-        call: StorageCall,
-    ) -> RequestGuard {
-        self.meter.count(reason, 0);
-        self.meter.count_wait(reason);
-        let call = Arc::new(call);
-        RequestGuard {
-            core: self.clone(),
-            done: Some(StorageRequest {
-                began: SystemTime::now(),
-                reason,
-                of,
-                method,
-                key: key.as_str().to_owned(),
-                endpoint: endpoint.name.clone(),
-                range: None,
-                status: None,
-                bytes: 0,
-                connection: None,
-                first_byte: None,
-                total: Default::default(),
-                complete: false,
-                error: None,
-            }),
-            call,
-        }
-    }
-}
-
-impl RequestGuard {
-    pub(super) fn call(&self) -> Arc<StorageCall> {
-        self.call.clone()
-    }
-
-    fn set_range(&mut self, range: &Range<u64>) {
-        self.edit_record(|done| done.range = Some(range.clone()));
-    }
-
-    fn record_bytes(&mut self, bytes: u64) {
-        if let Some(done) = &mut self.done {
-            done.bytes += bytes;
-            self.core.meter.count_bytes(done.reason, bytes);
-        }
-    }
-
-    pub(super) fn complete(&mut self) {
-        self.edit_record(|done| done.complete = true);
-    }
-
-    fn record_failure(&mut self, trouble: RequestFailure) -> RequestFailure {
-        self.edit_record(|done| done.error = Some(trouble.error.to_string()));
-        trouble
-    }
-
-    fn edit_record(&mut self, edit: impl FnOnce(&mut StorageRequest)) {
-        if let Some(done) = &mut self.done {
-            edit(done);
-        }
-    }
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        let (Some(watch), Some(mut done)) = (&self.core.options.watch, self.done.take()) else {
-            return;
-        };
-        let notes = self.call.notes();
-        done.status = notes.status;
-        done.connection = notes.connection;
-        done.first_byte = notes.answered.map(|at| at - self.call.began);
-        done.total = self.call.began.elapsed();
-        watch.notify(done);
     }
 }

@@ -1,6 +1,10 @@
-//! Events of completed requests, and guards for running fetches.
+//! Guards that count and record requests, the events of completed ones, and guards for running fetches.
 
-use crate::Reason;
+use super::RemoteCore;
+use super::endpoints::Endpoint;
+use super::request_failure::RequestFailure;
+use crate::http::StorageCall;
+use crate::{Key, Reason};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,4 +86,90 @@ pub struct StorageRequest {
     pub complete: bool,
     /// The error, if the request failed.
     pub error: Option<String>,
+}
+
+/// Counts a request, and records it when dropped.
+pub(super) struct RequestGuard {
+    core: Arc<RemoteCore>,
+    pub(super) call: Arc<StorageCall>,
+    done: Option<StorageRequest>,
+}
+
+impl RemoteCore {
+    /// Counts a new request.
+    pub(super) fn start_request(
+        self: &Arc<RemoteCore>,
+        endpoint: &Endpoint,
+        key: &Key,
+        reason: Reason,
+        of: Reason,
+        method: &'static str,
+        call: StorageCall,
+    ) -> RequestGuard {
+        self.meter.count(reason, 0);
+        self.meter.count_wait(reason);
+        let call = Arc::new(call);
+        RequestGuard {
+            core: self.clone(),
+            done: Some(StorageRequest {
+                began: SystemTime::now(),
+                reason,
+                of,
+                method,
+                key: key.as_str().to_owned(),
+                endpoint: endpoint.name.clone(),
+                range: None,
+                status: None,
+                bytes: 0,
+                connection: None,
+                first_byte: None,
+                total: Default::default(),
+                complete: false,
+                error: None,
+            }),
+            call,
+        }
+    }
+}
+
+impl RequestGuard {
+    pub(super) fn set_range(&mut self, range: &Range<u64>) {
+        self.edit_record(|done| done.range = Some(range.clone()));
+    }
+
+    pub(super) fn record_bytes(&mut self, bytes: u64) {
+        if let Some(done) = &mut self.done {
+            done.bytes += bytes;
+            self.core.meter.count_bytes(done.reason, bytes);
+        }
+    }
+
+    pub(super) fn complete(&mut self) {
+        self.edit_record(|done| done.complete = true);
+    }
+
+    pub(super) fn record_failure(&mut self, trouble: RequestFailure) -> RequestFailure {
+        self.edit_record(|done| done.error = Some(trouble.error.to_string()));
+        trouble
+    }
+
+    fn edit_record(&mut self, edit: impl FnOnce(&mut StorageRequest)) {
+        if let Some(done) = &mut self.done {
+            edit(done);
+        }
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let (Some(watch), Some(mut done)) = (&self.core.options.watch, self.done.take()) else {
+            return;
+        };
+        let notes = self.call.notes();
+        done.status = notes.status;
+        done.connection = notes.connection;
+        done.first_byte = notes.answered.map(|at| at - self.call.began);
+        done.total = self.call.began.elapsed();
+        watch.notify(done);
+    }
 }

@@ -1,6 +1,7 @@
 //! A range as a stream that resumes after an interrupted response.
 
-use super::range_request::{RangeRequest, RangeResponse, RequestFailure, ResponseBody};
+use super::range_request::{RangeRequest, RangeResponse, ResponseBody};
+use super::request_failure::RequestFailure;
 use super::{ObservedVersion, PinnedVersion, RemoteCore};
 use crate::pipe_pool::Pipe;
 use crate::{Error, Reason};

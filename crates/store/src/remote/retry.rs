@@ -3,7 +3,8 @@
 use super::RemoteCore;
 use super::endpoints::Endpoint;
 use super::object_version::ObservedVersion;
-use super::range_request::{RangeRequest, RangeResponse, RequestFailure};
+use super::range_request::{RangeRequest, RangeResponse};
+use super::request_failure::RequestFailure;
 use crate::{Error, Key, Reason};
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,0 +1,78 @@
+//! The timeouts of a connection, which its worker's sweep checks.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::{ConnectionState, WaitState};
+use crate::server::Limits;
+
+/// Time for the client to close after we have closed. Without it, data that still arrives from the
+/// client would make the kernel discard our last response.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Time for an idle client to take part in an orderly close, which HTTP/2 requires.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The sweep's decision about a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SweepVerdict {
+    Live,
+    /// Close it in an orderly way.
+    Close,
+    /// Cut it, for this reason.
+    Cut(&'static str),
+}
+
+impl ConnectionState {
+    /// Compares the timeouts with the clock. `slack` is the clock's period, so that no timeout
+    /// fires early.
+    pub(crate) fn judge_timeouts(&self, limits: &Limits, slack: Duration) -> SweepVerdict {
+        let now = self.clock.now_ms();
+        let over = |since: &AtomicU64, limit: Duration| {
+            let quiet = Duration::from_millis(now.saturating_sub(since.load(Relaxed)));
+            quiet > limit.saturating_add(slack)
+        };
+        let stalled = over(&self.moved_ms, limits.stall_timeout);
+        if stalled && (self.blocked.load(Relaxed) || self.window_shut()) {
+            return SweepVerdict::Cut("stalled");
+        }
+        let wait = self.wait.load(Relaxed);
+        if wait == WaitState::Header as u8 && over(&self.since_ms, limits.header_timeout) {
+            SweepVerdict::Cut("header")
+        } else if wait == WaitState::Idle as u8
+            && over(&self.since_ms, limits.idle_timeout.saturating_add(FAREWELL))
+        {
+            SweepVerdict::Cut("idle")
+        } else if wait == WaitState::Idle as u8 && over(&self.since_ms, limits.idle_timeout) {
+            SweepVerdict::Close
+        } else if wait == WaitState::Linger as u8 && over(&self.since_ms, LINGER) {
+            SweepVerdict::Cut("linger")
+        } else {
+            SweepVerdict::Live
+        }
+    }
+
+    /// Returns whether an HTTP/2 client may have closed its window. Nothing then waits in the
+    /// socket. The signs are a response in flight, no running handler, and no progress.
+    fn window_shut(&self) -> bool {
+        self.multiplexed.load(Relaxed)
+            && self.running.load(Relaxed) == 0
+            && self.in_flight.load(Relaxed) > 0
+    }
+
+    /// Returns whether a draining connection may close without losing a request that is already on
+    /// its way.
+    ///
+    /// HTTP/2 announces which requests it still accepts. HTTP/1.1 cannot, so the connection must
+    /// have been idle for `quiet`.
+    /// A response whose head was sent before the drain announces no close, so its connection serves
+    /// another request.
+    pub(crate) fn may_close(&self, quiet: Duration) -> bool {
+        let silent_ms = self
+            .clock
+            .now_ms()
+            .saturating_sub(self.since_ms.load(Relaxed));
+        let is_busy = self.wait.load(Relaxed) == WaitState::Busy as u8;
+        self.multiplexed.load(Relaxed) || (!is_busy && Duration::from_millis(silent_ms) > quiet)
+    }
+}
