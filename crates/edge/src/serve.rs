@@ -89,14 +89,6 @@ pub fn start_edge(
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
-        tls: settings
-            .common
-            .read_tls()
-            .map_err(ProgramError::cannot("TLS"))?,
-        limits: settings.common.limits.clone(),
-        trust: settings.common.trust.clone(),
-        near_rtt: settings.common.near_rtt,
-        send_memory_bytes: settings.common.send_memory_bytes,
         workers,
         overload: overload.clone(),
         // The admin port serves these paths if there is one.
@@ -105,7 +97,10 @@ pub fn start_edge(
             None => &["/healthz", "/readyz", "/metrics"],
         },
         metrics: metrics.clone(),
-        ..ListenOptions::default()
+        ..settings
+            .common
+            .listen_options()
+            .map_err(ProgramError::cannot("TLS"))?
     };
     let handover_socket = settings.common.handover_socket.clone();
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;

@@ -95,19 +95,13 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     )?);
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
-        tls: settings
-            .common
-            .read_tls()
-            .map_err(ProgramError::cannot("TLS"))?,
-        limits: settings.common.limits.clone(),
-        trust: settings.common.trust.clone(),
-        near_rtt: settings.common.near_rtt,
-        send_memory_bytes: settings.common.send_memory_bytes,
-        workers: settings.common.workers,
         overload,
         essential_paths: &["/healthz", "/readyz", "/metrics"],
         metrics,
-        ..ListenOptions::default()
+        ..settings
+            .common
+            .listen_options()
+            .map_err(ProgramError::cannot("TLS"))?
     };
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;

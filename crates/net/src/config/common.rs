@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Setting, SettingLayers, UsageError, units};
 use crate::resources::MemoryLimit;
 use crate::server::TlsIdentity;
-use crate::{Cidr, Limits, MinRate, TrustedNetworks};
+use crate::{Cidr, Limits, ListenOptions, MinRate, TrustedNetworks};
 
 /// Default of `send-memory`.
 pub(crate) const SEND_MEMORY: &str = "25% up to 1GiB";
@@ -261,6 +261,22 @@ impl CommonSettings {
     pub fn memory_limit(&self) -> MemoryLimit {
         let set = self.memory_limit_bytes.map(MemoryLimit::of_process);
         set.unwrap_or_else(MemoryLimit::detect)
+    }
+
+    /// Returns the options of the port for clients. Reads the certificate and its key.
+    ///
+    /// # Errors
+    /// As [`CommonSettings::read_tls`].
+    pub fn listen_options(&self) -> io::Result<ListenOptions> {
+        Ok(ListenOptions {
+            tls: self.read_tls()?,
+            limits: self.limits.clone(),
+            trust: self.trust.clone(),
+            near_rtt: self.near_rtt,
+            send_memory_bytes: self.send_memory_bytes,
+            workers: self.workers,
+            ..ListenOptions::default()
+        })
     }
 
     /// Reads the certificate and its key, if they are configured.
