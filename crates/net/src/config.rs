@@ -18,7 +18,7 @@ pub use address::listen_address;
 pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat};
 pub use environment::unknown_variables;
-pub use help::{HelpGroup, group_flags, shorten_help};
+pub use help::{CLIENT_OPTIONS, HelpGroup, PROXY_OPTIONS, group_flags, shorten_help};
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};

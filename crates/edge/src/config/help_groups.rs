@@ -1,6 +1,6 @@
 //! The topics of `headwater edge --help`, and the options of `headwater edge -h`.
 
-use net::config::HelpGroup;
+use net::config::{CLIENT_OPTIONS, HelpGroup, PROXY_OPTIONS};
 
 /// The options that `-h` shows.
 pub(super) const FIRST_OPTIONS: &[&str] = &[
@@ -70,37 +70,6 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "tcp-interval",
         ],
     },
-    HelpGroup {
-        heading: "Clients and their limits",
-        options: &[
-            "workers",
-            "memory-limit",
-            "connections-max",
-            "connections-per-address-max",
-            "requests-per-address-max",
-            "requests-per-network-max",
-            "request-burst",
-            "header-timeout",
-            "idle-timeout",
-            "stall-timeout",
-            "min-rate",
-            "send-memory",
-            "connection-send-buffer",
-            "header-bytes-max",
-            "http2-streams-max",
-            "http2-stream-window",
-            "http2-connection-window",
-            "near-rtt",
-        ],
-    },
-    HelpGroup {
-        heading: "Proxies and restarts",
-        options: &[
-            "trust-proxy",
-            "trust-forwarded",
-            "announce",
-            "drain-timeout",
-            "handover-socket",
-        ],
-    },
+    CLIENT_OPTIONS,
+    PROXY_OPTIONS,
 ];

@@ -11,6 +11,43 @@ pub struct HelpGroup {
     pub options: &'static [&'static str],
 }
 
+/// The limits of clients, which every server has.
+pub const CLIENT_OPTIONS: HelpGroup = HelpGroup {
+    heading: "Clients and their limits",
+    options: &[
+        "workers",
+        "memory-limit",
+        "connections-max",
+        "connections-per-address-max",
+        "requests-per-address-max",
+        "requests-per-network-max",
+        "request-burst",
+        "header-timeout",
+        "idle-timeout",
+        "stall-timeout",
+        "min-rate",
+        "send-memory",
+        "connection-send-buffer",
+        "header-bytes-max",
+        "http2-streams-max",
+        "http2-stream-window",
+        "http2-connection-window",
+        "near-rtt",
+    ],
+};
+
+/// The options for proxies and restarts, which every server has.
+pub const PROXY_OPTIONS: HelpGroup = HelpGroup {
+    heading: "Proxies and restarts",
+    options: &[
+        "trust-proxy",
+        "trust-forwarded",
+        "announce",
+        "drain-timeout",
+        "handover-socket",
+    ],
+};
+
 /// The heading of options that are in no group.
 const OTHERS: &str = "Other options";
 
