@@ -103,13 +103,7 @@ impl SampleTable {
             )
         };
         // Searches backwards until no earlier sample can end later, even with the largest offset.
-        let cts_max = i64::from(
-            self.composition_offset_values
-                .iter()
-                .copied()
-                .max()
-                .unwrap_or(0),
-        );
+        let cts_max = i64::from(self.composition_offset_max());
         let (mut until, mut last) = (self.len, i64::MIN);
         while until > 0 {
             let from = until.saturating_sub(SAMPLES_PER_BLOCK);
@@ -270,6 +264,12 @@ impl SampleTable {
             .copied()
             .min()
             .unwrap_or(0)
+    }
+
+    /// Returns the largest composition offset of the track; 0 without samples.
+    pub fn composition_offset_max(&self) -> i32 {
+        let values = self.composition_offset_values.iter().copied();
+        values.max().unwrap_or(0)
     }
 
     /// Heap memory in bytes.

@@ -50,8 +50,8 @@ impl Presentation {
     /// [`Presentation::key_frames`].
     pub fn plan_key_frame(&self, rendition: &Rendition, key: u32) -> Plan {
         let next = self.key_frame_after(rendition, key);
-        let from = self.served_time(rendition, key);
-        let ticks = self.served_time(rendition, next).saturating_sub(from);
+        let from = self.presentation_time(rendition, key);
+        let ticks = self.presentation_time(rendition, next).saturating_sub(from);
         let shape = self.key_frame_shape(rendition, key, u32::try_from(ticks).unwrap_or(u32::MAX));
         let fragment = self.build_fragment(rendition, shape, key);
         fragment.assemble_plan(rendition.file_index)
@@ -100,10 +100,9 @@ impl Presentation {
         shape: FragmentShape<'a>,
         n: u32,
     ) -> FragmentPlan<'a> {
-        let time = self.served_time(rendition, shape.sample_range.start);
         FragmentPlan {
+            tfdt: self.decode_time(rendition, shape.sample_range.start),
             shape,
-            tfdt: time.saturating_sub(rendition.decode_delay.into()),
             sequence_number: n.wrapping_add(1),
         }
     }

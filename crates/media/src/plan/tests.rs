@@ -48,9 +48,10 @@ struct SegmentClock {
 }
 
 impl SegmentClock {
-    fn for_segment(rendition: &Rendition, time: u64) -> SegmentClock {
+    fn for_sample(rendition: &Rendition, dts: u64) -> SegmentClock {
+        let decoded = rendition.start_ticks + dts as i64 - i64::from(rendition.decode_delay);
         SegmentClock {
-            tfdt: time - u64::from(rendition.decode_delay),
+            tfdt: u64::try_from(decoded).expect("no time below zero"),
             shift: rendition.composition_shift + rendition.decode_delay as i32,
         }
     }
@@ -135,7 +136,7 @@ proptest! {
             for n in 0..rendition.segment_count() {
                 let plan = title.plan_segment(rendition, n);
                 let samples = &rows[rendition.segment_cuts[n] as usize..rendition.segment_cuts[n + 1] as usize];
-                let clock = SegmentClock::for_segment(rendition, title.segment_start(rendition, n));
+                let clock = SegmentClock::for_sample(rendition, samples[0].dts);
                 let is_video = track.codec.video().is_some();
                 let expected = mux_naively(samples, clock, n as u32 + 1, is_video);
                 prop_assert_eq!(segment_bytes(&plan), expected);
@@ -156,7 +157,8 @@ proptest! {
             let again = index_bytes(&file).expect("the generated file can be indexed");
             let back = &again.tracks[0];
             prop_assert_eq!(back.timescale, track.timescale);
-            prop_assert_eq!(back.presentation_offset as u64 + u64::from(rendition.decode_delay), title.segment_start(rendition, 0));
+            let shown = back.samples.range(0..u32::MAX).map(|s| back.presentation_offset + s.dts as i64 + i64::from(s.composition_offset));
+            prop_assert_eq!(shown.min(), Some(title.segment_start(rendition, 0) as i64));
             let delay = rendition.decode_delay as i32;
             prop_assert_eq!(&back.codec.codec_string, &track.codec.codec_string);
             prop_assert_eq!(back.samples.total_duration(), track.samples.total_duration() - track.samples.dts(rendition.segment_cuts[0]));
@@ -178,10 +180,12 @@ proptest! {
             for key in title.key_frames(rendition) {
                 let plan = title.plan_key_frame(rendition, key);
                 let next = title.key_frame_after(rendition, key);
-                let time = title.served_time(rendition, key);
-                let duration = (title.served_time(rendition, next) - time) as u32;
+                let time = title.presentation_time(rendition, key);
+                let duration = (title.presentation_time(rendition, next) - time) as u32;
                 let sample = Sample { duration, ..track.samples.get(key) };
-                let expected = mux_naively(&[sample], SegmentClock::for_segment(rendition, time), key + 1, true);
+                let clock = SegmentClock::for_sample(rendition, sample.dts);
+                prop_assert_eq!(clock.tfdt + u64::from(clock.served_offset(&sample)), time);
+                let expected = mux_naively(&[sample], clock, key + 1, true);
                 prop_assert_eq!(segment_bytes(&plan), expected);
                 prop_assert_eq!(plan.len, title.key_frame_len(rendition, key));
             }
@@ -200,9 +204,7 @@ proptest! {
                 prop_assert_eq!(sizes + plan.head.len() as u64, plan.len);
                 prop_assert!(units.units.iter().all(|unit| 0 <= unit.dts && unit.dts <= unit.pts));
                 let listed = Time::new(title.segment_start(rendition, n) as i64, title.track(rendition).timescale);
-                if n == 0 {
-                    prop_assert_eq!(units.units[0].pts, listed.round_to(90_000));
-                }
+                prop_assert_eq!(units.units.iter().map(|unit| unit.pts).min(), Some(listed.round_to(90_000)));
                 prop_assert!(units.units.windows(2).all(|pair| pair[0].dts <= pair[1].dts));
             }
         }

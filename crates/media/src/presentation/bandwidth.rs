@@ -29,7 +29,7 @@ impl Presentation {
         let mut segments: Vec<(u64, u64)> = Vec::new();
         let mut last = 0;
         for key in self.key_frames(rendition).chain([u32::MAX]) {
-            let time = self.served_time(rendition, key);
+            let time = self.presentation_time(rendition, key);
             if let Some(before) = segments.last_mut() {
                 before.0 = time - last;
             }

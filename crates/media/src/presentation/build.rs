@@ -1,5 +1,7 @@
 //! Building a presentation: choose tracks, shift them, cut them and measure them.
 
+use super::frame_rate::max_frame_rate;
+use super::presentation_times::earliest_from;
 use super::segment_grid::{self, KeyFrameTimes};
 use super::served_tracks::{self, ServedTrack};
 use super::timeline_shift::TimelineShift;
@@ -15,7 +17,7 @@ pub const SEGMENT_SAMPLES_MAX: u32 = 1 << 24;
 
 /// Increased whenever the bytes of segments change for the same index and rules, so that no cache
 /// mixes old and new ones.
-const PACKAGING_VERSION: u64 = 3;
+const PACKAGING_VERSION: u64 = 4;
 
 /// Bitrate of the first listed variant, in bits per second: most connections carry it, and it looks
 /// acceptable.
@@ -110,11 +112,13 @@ fn cut_tracks(tracks: &[ShiftedTrack], target_ns: i64) -> Vec<(Vec<u32>, usize)>
         .unwrap_or(0);
     let lead = groups.first().map(|grid| {
         let end = grid.members.iter().map(|n| keys[*n].end).max();
-        (&grid.times[..], end.unwrap_or(first))
+        let longest = grid.members.iter().max_by_key(|n| cuts[**n].0.len());
+        let times = longest.map(|n| tracks[*n].boundary_nanos(&cuts[*n].0));
+        (times.unwrap_or_default(), end.unwrap_or(first))
     });
-    let (times, resume_ns) = lead.unwrap_or((&[], first.saturating_add(target_ns)));
+    let (times, resume_ns) = lead.unwrap_or_else(|| (Vec::new(), first.saturating_add(target_ns)));
     for n in videos..tracks.len() {
-        let own_cuts = tracks[n].cut_along(times, resume_ns, target_ns);
+        let own_cuts = tracks[n].cut_along(&times, resume_ns, target_ns);
         let same_cuts =
             (videos..n).find(|m| tracks[*m].has_same_timing(&tracks[n]) && cuts[*m].0 == own_cuts);
         let next = cuts[..n].iter().map(|cut| cut.1 + 1).max().unwrap_or(0);
@@ -129,43 +133,69 @@ impl ShiftedTrack<'_> {
         self.served.track.samples.len()
     }
 
-    /// Converts a media time in ticks to the served time in nanoseconds.
-    fn served_nanos(&self, ticks: i64) -> i64 {
-        Time::new(
-            self.start_ticks.saturating_add(ticks),
-            self.served.track.timescale,
-        )
-        .as_nanos()
+    /// Converts a presentation time of the media to the served timeline, in ticks.
+    fn served_ticks(&self, media_ticks: i64) -> i64 {
+        (self.start_ticks - i64::from(self.served.presentation_lag())).saturating_add(media_ticks)
+    }
+
+    /// Converts a presentation time of the media to the served time in nanoseconds.
+    fn served_nanos(&self, media_ticks: i64) -> i64 {
+        Time::new(self.served_ticks(media_ticks), self.served.track.timescale).as_nanos()
     }
 
     fn start_nanos(&self) -> i64 {
-        self.served_nanos(self.served.track.samples.dts(self.served.first_sample) as i64)
+        self.served_nanos(self.served.earliest)
     }
 
     fn end_nanos(&self) -> i64 {
-        self.served_nanos(self.served.track.samples.total_duration() as i64)
+        self.served_nanos(self.served.end)
     }
 
-    /// Returns the key frames that can start a segment, as times and as sample numbers. Their
-    /// decode and presentation times must rise, and a later sample must exist.
+    /// Returns the starts of all segments but the first, in nanoseconds.
+    fn boundary_nanos(&self, cuts: &[u32]) -> Vec<i64> {
+        let starts = self.segment_starts(cuts).into_iter();
+        let inner = starts.skip(1).take(cuts.len().saturating_sub(2));
+        let timescale = self.served.track.timescale;
+        inner
+            .map(|ticks| Time::new(ticks as i64, timescale).as_nanos())
+            .collect()
+    }
+
+    /// Returns the earliest presentation time of each segment on the served timeline, and the end
+    /// of the last presented sample.
+    fn segment_starts(&self, cuts: &[u32]) -> Vec<u64> {
+        let firsts = &cuts[..cuts.len().saturating_sub(1)];
+        let times = earliest_from(&self.served.track.samples, firsts);
+        times
+            .into_iter()
+            .chain([self.served.end])
+            .map(|time| self.served_ticks(time).max(0) as u64)
+            .collect()
+    }
+
+    /// Returns the key frames that can start a segment, as presentation times and as sample
+    /// numbers.
+    ///
+    /// Decode times must rise. All samples from a key frame on must be presented after the previous
+    /// key frame, so that segments follow one another, and some before the track's end.
     fn find_key_frames(&self) -> (KeyFrameTimes, Vec<u32>) {
         let samples = &self.served.track.samples;
-        let shift = i64::from(samples.composition_offset(self.served.first_sample));
-        let (mut times, mut numbers) = (Vec::new(), Vec::new());
-        let (mut last_time, mut last_dts) = (i64::MIN, None);
-        for n in samples
+        let keys: Vec<u32> = samples
             .sync_samples()
             .skip_while(|n| *n < self.served.first_sample)
-        {
-            let dts = samples.dts(n);
-            let time =
-                self.served_nanos(dts as i64 + i64::from(samples.composition_offset(n)) - shift);
-            if time > last_time
+            .collect();
+        let (mut times, mut numbers) = (Vec::new(), Vec::new());
+        let (mut last_time, mut last_dts) = (i64::MIN, None);
+        for (n, earliest) in keys.iter().zip(earliest_from(samples, &keys)) {
+            let dts = samples.dts(*n);
+            if earliest > last_time
+                && earliest < self.served.end
                 && last_dts.is_none_or(|last| dts > last)
                 && dts < samples.total_duration()
             {
-                times.push(time);
-                numbers.push(n);
+                let time = dts as i64 + i64::from(samples.composition_offset(*n));
+                times.push(self.served_nanos(time));
+                numbers.push(*n);
                 (last_time, last_dts) = (time, Some(dts));
             }
         }
@@ -198,11 +228,26 @@ impl ShiftedTrack<'_> {
                 .samples
                 .dts(cuts[cuts.len() - 1].saturating_add(1));
             // Continues near the next frame if frames are longer than the target.
-            let steps = (self.served_nanos(next as i64) - time) / target_ns;
+            let next = next as i64 + i64::from(self.served.presentation_lag());
+            let steps = (self.served_nanos(next) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
+        let mut cuts = self.keep_rising(cuts);
         cuts.push(self.len());
         cuts
+    }
+
+    /// Drops cuts after which samples are presented before the previous cut, and cuts after the
+    /// track's end.
+    fn keep_rising(&self, cuts: Vec<u32>) -> Vec<u32> {
+        let times = earliest_from(&self.served.track.samples, &cuts);
+        let mut last = i64::MIN;
+        let rises = cuts.into_iter().zip(times).filter(|(_, time)| {
+            let is_later = *time > last && *time < self.served.end;
+            last = if is_later { *time } else { last };
+            is_later
+        });
+        rises.map(|(cut, _)| cut).collect()
     }
 
     fn cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
@@ -242,18 +287,30 @@ fn build_rendition(
     name: String,
     (cuts, group): (Vec<u32>, usize),
 ) -> Rendition {
-    let samples = &shifted.served.track.samples;
-    let composition_shift = samples
-        .composition_offset(shifted.served.first_sample)
-        .saturating_neg();
+    let track = shifted.served.track;
+    let segment_starts = shifted.segment_starts(&cuts);
+    let is_video = shifted.served.is_video();
+    let has_leading_pictures = is_video
+        && cuts.iter().zip(&segment_starts).any(|(cut, start)| {
+            let shown =
+                track.samples.dts(*cut) as i64 + i64::from(track.samples.composition_offset(*cut));
+            *cut < track.samples.len() && shifted.served_ticks(shown) > *start as i64
+        });
     Rendition {
         name,
         file_index: shifted.served.file_index,
         track_index: shifted.served.track_index,
         start_ticks: shifted.start_ticks,
-        composition_shift,
+        composition_shift: shifted.served.presentation_lag().saturating_neg(),
         decode_delay: shifted.served.decode_delay(),
         segment_cuts: cuts,
+        segment_starts,
+        has_leading_pictures,
+        frame_rate: if is_video {
+            max_frame_rate(track)
+        } else {
+            (0, 1)
+        },
         switching_group: group,
         bandwidth: Bandwidth::default(),
     }
@@ -284,7 +341,7 @@ fn check_sizes(tracks: &[ShiftedTrack], cuts: &[(Vec<u32>, usize)]) -> Result<()
 fn total_duration(tracks: &[ShiftedTrack], zero: Time) -> Time {
     let lengths = tracks.iter().map(|shifted| {
         let timescale = shifted.served.track.timescale;
-        let end = shifted.start_ticks + shifted.served.track.samples.total_duration() as i64;
+        let end = shifted.served_ticks(shifted.served.end);
         Time::new(end - zero.round_to(timescale), timescale)
     });
     lengths.max().unwrap_or(Time::ZERO)
@@ -308,9 +365,8 @@ impl Presentation {
     /// Sets the target duration and the bandwidths.
     fn measure_renditions(&mut self) {
         let longest = self.renditions.iter().flat_map(|r| {
-            (0..r.segment_count())
-                .map(|n| self.listed_duration(r, n))
-                .max()
+            let segments = (0..r.segment_count()).map(|n| self.listed_duration(r, n));
+            segments.chain(self.longest_key_frame(r)).max()
         });
         // Playlists print decimals that may be one unit too long.
         let printed = longest.max().unwrap_or(Time::ZERO).ceil_to(1_000_000) + 1;

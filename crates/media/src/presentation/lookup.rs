@@ -12,11 +12,11 @@ const KEY_SPACING_SECONDS: u64 = 1;
 const LEAD_MS: u64 = 250;
 
 impl Presentation {
-    /// Returns the start of segment `n` in the track's ticks, which is also its name. Its `tfdt` is
-    /// earlier by the rendition's decode delay.
+    /// Returns the earliest presentation time of segment `n` in the track's ticks, which is also
+    /// its name; past the last, the end of the rendition.
     pub fn segment_start(&self, rendition: &Rendition, n: usize) -> u64 {
-        let sample = rendition.segment_cuts.get(n).copied().unwrap_or(u32::MAX);
-        self.served_time(rendition, sample)
+        let starts = &rendition.segment_starts;
+        starts.get(n).or(starts.last()).copied().unwrap_or(0)
     }
 
     /// Returns the duration of segment `n` in ticks; 0 past the last.
@@ -62,6 +62,23 @@ impl Presentation {
         }
     }
 
+    /// Returns the duration of the pictures that are served before the film's zero. A trim inside a
+    /// GOP hides them, but the first visible picture depends on them. Zero for audio, and if they
+    /// last less than one frame.
+    pub fn hidden_lead(&self, rendition: &Rendition) -> Time {
+        let timescale = self.track(rendition).timescale;
+        let zero = self.presentation_time_offset.round_to(timescale);
+        let ticks = zero.saturating_sub(self.segment_start(rendition, 0) as i64);
+        let (frames, seconds) = rendition.frame_rate;
+        let frame_ticks = u128::from(seconds) * u128::from(timescale);
+        let is_frame = u128::from(frames) * u128::from(ticks.max(0).unsigned_abs()) >= frame_ticks;
+        if is_frame {
+            Time::new(ticks, timescale)
+        } else {
+            Time::ZERO
+        }
+    }
+
     /// Returns the segment that starts exactly at `time`, in ticks.
     pub fn find_segment(&self, rendition: &Rendition, time: u64) -> Option<usize> {
         let n = self.segment_containing(rendition, time)?;
@@ -72,7 +89,7 @@ impl Presentation {
     pub fn find_key_frame(&self, rendition: &Rendition, time: u64) -> Option<u32> {
         let n = self.segment_containing(rendition, time)?;
         let mut keys = self.key_frames_of_segment(rendition, n);
-        keys.find(|key| self.served_time(rendition, *key) == time)
+        keys.find(|key| self.presentation_time(rendition, *key) == time)
     }
 
     /// Iterates over the key frames for trick play and I-frame playlists: the first of each
@@ -93,24 +110,52 @@ impl Presentation {
             .unwrap_or(u32::MAX)
     }
 
-    /// Returns the presentation time of the first sample on the served timeline.
+    /// Returns the earliest presentation time of a rendition on the served timeline.
     pub fn start_time(&self, rendition: &Rendition) -> Time {
         let ticks = self.segment_start(rendition, 0);
         Time::new(ticks as i64, self.track(rendition).timescale)
     }
 
-    /// Returns the served time of a sample, in ticks. Segments are named and listed by this time.
-    /// It is the decode time plus the rendition's decode delay; past the last sample, the end.
-    pub(crate) fn served_time(&self, rendition: &Rendition, sample: u32) -> u64 {
-        let dts = self.track(rendition).samples.dts(sample);
-        (rendition.start_ticks + dts as i64).max(0) as u64
+    /// Returns the presentation time of a sample on the served timeline, in ticks; past the last
+    /// sample, the end of the rendition.
+    pub(crate) fn presentation_time(&self, rendition: &Rendition, sample: u32) -> u64 {
+        let samples = &self.track(rendition).samples;
+        if sample >= samples.len() {
+            return self.segment_start(rendition, usize::MAX);
+        }
+        let offset = rendition.served_composition_offset(samples.composition_offset(sample));
+        self.decode_time(rendition, sample)
+            .saturating_add_signed(offset)
+    }
+
+    /// Returns the decode time of a sample on the served timeline, in ticks: its `tfdt`.
+    pub(crate) fn decode_time(&self, rendition: &Rendition, sample: u32) -> u64 {
+        let dts = self.track(rendition).samples.dts(sample) as i64;
+        (rendition.start_ticks + dts - i64::from(rendition.decode_delay)).max(0) as u64
     }
 
     /// Returns the segment that contains `time`.
     fn segment_containing(&self, rendition: &Rendition, time: u64) -> Option<usize> {
-        let starts = &rendition.segment_cuts[..rendition.segment_count()];
-        let after = starts.partition_point(|cut| self.served_time(rendition, *cut) <= time);
-        after.checked_sub(1)
+        let starts = &rendition.segment_starts[..rendition.segment_count()];
+        starts
+            .partition_point(|start| *start <= time)
+            .checked_sub(1)
+    }
+
+    /// Returns the longest time from one trick-play key frame to the next, if it can be longer than
+    /// every segment: leading pictures are presented before their key frame.
+    pub(super) fn longest_key_frame(&self, rendition: &Rendition) -> Option<Time> {
+        if !rendition.has_leading_pictures {
+            return None;
+        }
+        let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
+        let mut from = self.segment_start(rendition, 0);
+        let lengths = ends.map(|end| {
+            let until = self.presentation_time(rendition, end);
+            until.saturating_sub(std::mem::replace(&mut from, until))
+        });
+        let ticks = lengths.max()? as i64;
+        Some(Time::new(ticks, self.track(rendition).timescale))
     }
 
     fn key_frames_of_segment<'a>(
@@ -122,7 +167,9 @@ impl Presentation {
         let spacing = KEY_SPACING_SECONDS * u64::from(track.timescale);
         let end = rendition.segment_cuts.get(n + 1).copied().unwrap_or(0);
         let first = rendition.segment_cuts.get(n).copied().filter(|_| end > 0);
-        std::iter::successors(first, move |key| {
+        let segment_end = self.segment_start(rendition, n.saturating_add(1));
+        let mut last_time = None;
+        let keys = std::iter::successors(first, move |key| {
             let from = track.samples.dts(*key) + spacing;
             let mut at = track.samples.first_sync_from(*key + 1)?;
             // Usually this one is far enough; otherwise the first sync sample decoded at `from` or
@@ -136,6 +183,13 @@ impl Presentation {
                 at = track.samples.first_sync_from(at + 1)?;
             }
             (at < end && track.samples.dts(at) < track.samples.total_duration()).then_some(at)
+        });
+        // Key frames are named by presentation times, which must rise and belong to one segment.
+        keys.filter(move |key| {
+            let time = self.presentation_time(rendition, *key);
+            let is_later = time < segment_end && last_time.is_none_or(|last| time > last);
+            last_time = if is_later { Some(time) } else { last_time };
+            is_later
         })
     }
 }

@@ -2,7 +2,9 @@
 
 mod bandwidth;
 mod build;
+mod frame_rate;
 mod lookup;
+mod presentation_times;
 #[cfg(test)]
 mod properties;
 mod rendition_names;
@@ -13,6 +15,7 @@ mod tests;
 mod timeline_shift;
 
 pub use bandwidth::Bandwidth;
+pub(crate) use frame_rate::reduce_fraction;
 
 use crate::error::Result;
 use crate::index::{Index, Track};
@@ -61,12 +64,13 @@ pub struct Rendition {
     pub track_index: usize,
     /// Served time of sample 0, in ticks. Later samples add their durations.
     ///
-    /// Segments are named and listed by this time of their first sample, which is its presentation
-    /// time. The sample is decoded `decode_delay` earlier. Negative if leading samples are not
-    /// served (see `segment_cuts`).
+    /// A sample is decoded `decode_delay` before this time, and presented `composition_shift` plus
+    /// its composition offset after it. For the first served sample, it is the earliest
+    /// presentation time of the rendition. Negative if leading samples are not served (see
+    /// `segment_cuts`).
     pub start_ticks: i64,
-    /// Added to a sample's composition offset, in ticks. The result is 0 for the first sample and
-    /// may be negative for B-frames.
+    /// Added to a sample's composition offset, in ticks. The result is 0 for the first sample,
+    /// unless leading pictures are presented before it. It may be negative for B-frames.
     pub composition_shift: i32,
     /// Ticks between decoding a sample and its served time: the deepest reordering of the track. No
     /// sample is shown before it is decoded.
@@ -77,6 +81,14 @@ pub struct Rendition {
     /// Video before the first sync sample cannot be decoded and is left out, so the first cut may
     /// be above 0.
     pub segment_cuts: Vec<u32>,
+    /// Earliest presentation time of each segment, in ticks of the served timeline, and the end of
+    /// the last presented sample. They rise strictly. Segments are named and listed by these times.
+    pub segment_starts: Vec<u64>,
+    /// Whether a segment contains leading pictures: they are decoded after its first sample and
+    /// presented before it. In open GOPs, they also depend on the previous segment.
+    pub has_leading_pictures: bool,
+    /// Maximum of frames per second as a fraction in lowest terms; 0/1 for audio.
+    pub frame_rate: (u64, u64),
     /// Renditions of one group switch seamlessly: their segments start at the same times.
     pub switching_group: usize,
     /// Bandwidth of the CMAF segments.

@@ -1,5 +1,6 @@
 //! Selection of the tracks that are served.
 
+use super::presentation_times;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, Track};
 use crate::time::Time;
@@ -13,24 +14,25 @@ pub(super) struct ServedTrack<'a> {
     pub(super) track: &'a Track,
     /// First served sample.
     pub(super) first_sample: u32,
+    /// Earliest presentation time of the served samples, in ticks of the media.
+    pub(super) earliest: i64,
+    /// End of the sample that is presented last, in ticks of the media.
+    pub(super) end: i64,
     /// Mean bitrate of its samples, in bits per second.
     pub(super) bitrate: u64,
 }
 
-/// Number of samples searched for one that is shown before the first. Leading pictures, which are
-/// shown before their key frame, are decoded shortly after it.
-const LEADING_SAMPLES_MAX: u32 = 64;
-
 impl ServedTrack<'_> {
     /// Returns the presentation time of its earliest sample, in ticks of the film's own timeline.
     pub(super) fn earliest_presentation(&self) -> i64 {
-        let range = self.first_sample..self.first_sample.saturating_add(LEADING_SAMPLES_MAX);
-        let shown =
-            |s: crate::index::Sample| (s.dts as i64).saturating_add(s.composition_offset.into());
-        let earliest = self.track.samples.range(range).map(shown).min();
-        earliest
-            .unwrap_or(0)
-            .saturating_add(self.track.presentation_offset)
+        self.earliest.saturating_add(self.track.presentation_offset)
+    }
+
+    /// Returns the ticks from the first sample's decode time to the earliest presentation. Not
+    /// above the first sample's composition offset, and not below the track's smallest one.
+    pub(super) fn presentation_lag(&self) -> i32 {
+        let lag = self.earliest - self.track.samples.dts(self.first_sample) as i64;
+        lag.clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 
     /// Returns the decode time of its first sample, in ticks of the film's own timeline. It is
@@ -42,12 +44,10 @@ impl ServedTrack<'_> {
             .saturating_add(self.track.presentation_offset)
     }
 
-    /// Returns the ticks from decoding the first sample to presenting it.
+    /// Returns the ticks from decoding the first sample to the earliest presentation.
     pub(super) fn decode_delay(&self) -> u32 {
-        let samples = &self.track.samples;
-        samples
-            .composition_offset(self.first_sample)
-            .abs_diff(samples.composition_offset_min())
+        self.presentation_lag()
+            .abs_diff(self.track.samples.composition_offset_min())
     }
 
     pub(super) fn is_video(&self) -> bool {
@@ -78,6 +78,8 @@ pub(super) fn choose_tracks(files: &[Arc<Index>]) -> Result<Vec<ServedTrack<'_>>
                 track_index,
                 track,
                 first_sample,
+                earliest: presentation_times::earliest_after(&track.samples, first_sample),
+                end: presentation_times::presentation_end(track, first_sample),
                 bitrate: measure_bitrate(track, first_sample),
             };
             if !chosen

@@ -198,3 +198,105 @@ fn the_segment_set_name_depends_on_content_and_rules() {
     assert_ne!(name(film(9_000), 6000), name(film(9_001), 6000));
     assert_ne!(name(film(9_000), 6000)[4..], name(film(9_000), 4000)[4..]);
 }
+
+/// A rendition's earliest presentation time and its end, without the film's zero.
+fn presented_span(title: &Presentation, rendition: &Rendition) -> (Time, Time) {
+    let timescale = title.track(rendition).timescale;
+    let zero = title.presentation_time_offset.round_to(timescale);
+    let at = |n| Time::new(title.segment_start(rendition, n) as i64 - zero, timescale);
+    (at(0), at(rendition.segment_count()))
+}
+
+/// Pictures of a hierarchy in decode order: a key frame every `gop` frames, and `leading` pictures
+/// that are decoded after it and presented before it. `first_leads` tells whether the first key
+/// frame has leading pictures too. Composition offsets delay the stream by `leading` frames.
+fn build_open_gops(frames: u32, gop: u32, leading: u32, first_leads: bool) -> Track {
+    let ticks = 512;
+    let rows: Vec<fixtures::FixtureRow> = (0..frames)
+        .map(|n| {
+            let leads = first_leads || n >= gop;
+            let offset = match n % gop {
+                0 if leads => 2 * leading,
+                place if leads && place <= leading => leading - 1,
+                _ => leading,
+            };
+            (ticks, (offset * ticks) as i32, 100, n % gop == 0)
+        })
+        .collect();
+    fixtures::build_track(fixtures::avc_codec(640, 360), 12_288, 0, &rows)
+}
+
+#[test]
+fn a_first_gop_with_leading_pictures_starts_with_the_earliest_one() {
+    // As VVC encoders write it: the first key frame is presented 23 frames after the film's start.
+    // The sample tables are hand-made, because no installed program writes VVC.
+    let mut track = build_open_gops(120, 48, 23, true);
+    track.presentation_offset = -(23 * 512);
+    let title = build_title(vec![build_index(vec![track])]);
+    let video = &title.renditions[0];
+    assert_eq!(presented_span(&title, video), (Time::ZERO, Time::new(5, 1)));
+    assert_eq!(title.duration, Time::new(5, 1));
+    assert!(video.has_leading_pictures);
+}
+
+#[test]
+fn an_open_gop_trimmed_by_an_edit_list_keeps_its_duration() {
+    let mut track = build_open_gops(288, 48, 5, true);
+    // The edit starts with the earliest leading picture.
+    track.presentation_offset = -(5 * 512);
+    track.presentation_end = Some(288 * 512);
+    let title = build_title(vec![build_index(vec![track])]);
+    assert_eq!(title.duration, Time::new(12, 1));
+    let video = &title.renditions[0];
+    assert_eq!(
+        presented_span(&title, video),
+        (Time::ZERO, Time::new(12, 1))
+    );
+}
+
+#[test]
+fn segments_of_open_gops_start_with_their_leading_pictures() {
+    let title = build_title(vec![build_index(vec![build_open_gops(288, 48, 5, false)])]);
+    let video = &title.renditions[0];
+    let zero = title.start_time(video).round_to(12_288) as u64;
+    // Decode order continues without a gap, so the leading pictures continue the previous segment.
+    assert_eq!(title.segment_start(video, 1), zero + 144 * 512);
+    assert_eq!(title.presentation_time(video, 144), zero + 149 * 512);
+    assert!(video.has_leading_pictures);
+    let closed = build_title(vec![build_index(vec![fixtures::build_video_track(
+        20, 50, 100,
+    )])]);
+    assert!(!closed.renditions[0].has_leading_pictures);
+}
+
+#[test]
+fn segments_of_a_varying_frame_rate_are_named_by_presentation_times() {
+    // Decode times are regular, and the key frame of the second segment is presented late.
+    let row = |n: u32| {
+        let late = if n >= 150 { 300 } else { 0 };
+        (512, 1024 + late, 100, n.is_multiple_of(50))
+    };
+    let rows: Vec<_> = (0..300).map(row).collect();
+    let track = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -1024, &rows);
+    let title = build_title(vec![build_index(vec![track])]);
+    let video = &title.renditions[0];
+    assert_eq!(title.segment_duration_ticks(video, 0), 150 * 512 + 300);
+    assert_eq!(title.segment_duration_ticks(video, 1), 150 * 512);
+    assert_eq!(title.duration, Time::new(300 * 512 + 300, 12_800));
+}
+
+#[test]
+fn a_trim_inside_a_gop_reports_the_hidden_lead() {
+    let mut track = fixtures::build_video_track(20, 50, 100);
+    assert_eq!(
+        {
+            let title = build_title(vec![build_index(vec![track.clone()])]);
+            title.hidden_lead(&title.renditions[0])
+        },
+        Time::ZERO
+    );
+    track.presentation_offset -= 6400;
+    let title = build_title(vec![build_index(vec![track])]);
+    assert_eq!(title.hidden_lead(&title.renditions[0]), Time::new(1, 2));
+    assert_eq!(title.duration, Time::new(39, 2));
+}

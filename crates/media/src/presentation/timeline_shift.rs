@@ -42,12 +42,11 @@ impl TimelineShift {
     }
 
     /// Returns the served time of the track's sample 0, in its ticks. It makes the time of the
-    /// first served sample equal its presentation time.
+    /// first served sample equal the track's earliest presentation time.
     pub(super) fn track_start(self, track: &ServedTrack) -> Result<i64> {
         let ticks = i128::from(self.count) * i128::from(track.track.timescale / self.per_second);
-        let composition_offset =
-            i128::from(track.track.samples.composition_offset(track.first_sample));
-        let start = ticks + i128::from(track.track.presentation_offset) + composition_offset;
+        let lag = i128::from(track.presentation_lag());
+        let start = ticks + i128::from(track.track.presentation_offset) + lag;
         let limit = i128::from(TRACK_HOURS_MAX * 3600) * i128::from(track.track.timescale);
         if start.abs() > limit || i128::from(track.track.samples.total_duration()) > limit {
             return Err(Error::new(

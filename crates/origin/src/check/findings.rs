@@ -22,14 +22,15 @@ const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
 pub fn find_problems(title: &Presentation) -> Vec<Finding> {
-    let rules: [fn(&Presentation, &mut Vec<Finding>); 10] = [
+    let rules: [fn(&Presentation, &mut Vec<Finding>); 11] = [
         index_notes_are_listed,
         key_frames_line_up,
         segments_near_the_target,
         key_frames_are_frequent,
         lengths_agree,
         starts_agree,
-        pictures_start_segments,
+        gops::gops_are_closed,
+        gops::trims_start_at_key_frames,
         codecs_players_know,
         bitrates_are_steady,
         languages_are_declared,
@@ -148,12 +149,13 @@ fn segments_near_the_target(title: &Presentation, found: &mut Vec<Finding>) {
 
 /// Returns length and start of the longest segment, in seconds.
 fn find_longest_segment(title: &Presentation, rendition: &Rendition) -> (f64, f64) {
-    let track = title.track(rendition);
-    let at = |n: u32| track.samples.dts(n) as f64 / f64::from(track.timescale);
+    let timescale = title.track(rendition).timescale;
+    let zero = title.presentation_time_offset.round_to(timescale);
+    let at = |ticks: u64| Time::new(ticks as i64 - zero, timescale).as_seconds_f64();
     let lengths = rendition
-        .segment_cuts
+        .segment_starts
         .windows(2)
-        .map(|cut| (at(cut[1]) - at(cut[0]), at(cut[0])));
+        .map(|start| (at(start[1]) - at(start[0]), at(start[0])));
     lengths.fold(
         (0.0, 0.0),
         |longest, next| if next.0 > longest.0 { next } else { longest },
@@ -202,15 +204,14 @@ fn lengths_agree(title: &Presentation, found: &mut Vec<Finding>) {
 }
 
 fn rendition_end(title: &Presentation, rendition: &Rendition) -> Time {
-    let track = title.track(rendition);
-    Time::new(
-        rendition.start_ticks + track.samples.total_duration() as i64,
-        track.timescale,
-    )
+    let end = title.segment_start(rendition, rendition.segment_count());
+    Time::new(end as i64, title.track(rendition).timescale)
 }
 
 fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
-    let start = |r: &Rendition| Time::new(r.start_ticks, title.track(r).timescale).as_seconds_f64();
+    // Pictures and audio that the edit list hides do not count.
+    let zero = title.presentation_time_offset;
+    let start = |r: &Rendition| title.start_time(r).max(zero).as_seconds_f64();
     let first = title
         .renditions
         .iter()
@@ -227,30 +228,6 @@ fn starts_agree(title: &Presentation, found: &mut Vec<Finding>) {
                          first fragment)"
                 ),
                 "if this is not intended, export without an edit list",
-            ));
-        }
-    }
-}
-
-/// Segments are listed by decode time plus a constant delay. If the composition offset of a key
-/// frame differs from the first one's, the frame is shown slightly earlier or later than listed.
-fn pictures_start_segments(title: &Presentation, found: &mut Vec<Finding>) {
-    for rendition in video_renditions(title) {
-        let samples = &title.track(rendition).samples;
-        let is_shifted = |n: &&u32| {
-            **n < samples.len()
-                && samples.composition_offset(**n) + rendition.composition_shift != 0
-        };
-        let count = rendition.segment_cuts.iter().filter(is_shifted).count();
-        if count > 0 {
-            found.push(Finding::new(
-                FindingLevel::Hint,
-                &rendition.name,
-                format!(
-                    "{count} segments show their first frame earlier or later than \
-                         listed, because composition offsets of key frames differ"
-                ),
-                "encode with a constant delay (fixed number of B-frames, constant frame rate)",
             ));
         }
     }
@@ -358,5 +335,6 @@ fn video_renditions(title: &Presentation) -> impl Iterator<Item = &Rendition> {
         .filter(|r| title.track(r).codec.video().is_some())
 }
 
+mod gops;
 #[cfg(test)]
 mod tests;

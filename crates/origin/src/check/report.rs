@@ -149,9 +149,8 @@ impl RenditionRow {
     fn from_rendition(title: &Presentation, rendition: &Rendition) -> RenditionRow {
         let track = title.track(rendition);
         let seconds = |ticks: u64| ticks as f64 / f64::from(track.timescale);
-        let lengths = rendition.segment_cuts.windows(2);
-        let lengths: Vec<f64> = lengths
-            .map(|cut| seconds(track.samples.dts(cut[1]) - track.samples.dts(cut[0])))
+        let lengths: Vec<f64> = (0..rendition.segment_count())
+            .map(|n| seconds(title.segment_duration_ticks(rendition, n)))
             .collect();
         let bits = rendition
             .segment_cuts

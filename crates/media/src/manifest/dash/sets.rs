@@ -5,7 +5,7 @@ use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
 use crate::manifest::audio_groups::group_audio;
 use crate::manifest::text::XmlText;
 use crate::manifest::{language_tag, track_facts};
-use crate::presentation::{Presentation, Rendition};
+use crate::presentation::{Presentation, Rendition, reduce_fraction};
 use std::fmt::Write;
 
 /// Renditions among which a player may switch at any segment.
@@ -74,9 +74,10 @@ impl AdaptationSet<'_> {
         }
         let group = self.renditions[0].switching_group;
         let aligned = self.renditions.iter().all(|r| r.switching_group == group);
+        let sap = self.access_point_type();
         let _ = write!(
             out,
-            " mimeType=\"{kind}/mp4\" segmentAlignment=\"{aligned}\" startWithSAP=\"1\""
+            " mimeType=\"{kind}/mp4\" segmentAlignment=\"{aligned}\" startWithSAP=\"{sap}\""
         );
         if self.is_default {
             out.push_str(" selectionPriority=\"2\"");
@@ -93,9 +94,21 @@ impl AdaptationSet<'_> {
         write_property(out, "Role", "urn:mpeg:dash:role:2011", role);
     }
 
+    /// Returns the highest type of stream access point that starts a segment (ISO/IEC 14496-12,
+    /// annex I): 3 for open GOPs, in which pictures before the key frame cannot be decoded.
+    fn access_point_type(&self) -> u32 {
+        if self.renditions.iter().any(|r| r.has_leading_pictures) {
+            3
+        } else {
+            1
+        }
+    }
+
     fn write_video_attributes(&self, out: &mut String, presentation: &Presentation) {
-        let tracks = || self.renditions.iter().map(|r| presentation.track(r));
-        let videos = || tracks().filter_map(|track| track.codec.video());
+        let videos = || {
+            let tracks = self.renditions.iter().map(|r| presentation.track(r));
+            tracks.filter_map(|track| track.codec.video())
+        };
         write_attribute(
             out,
             "maxWidth",
@@ -107,12 +120,13 @@ impl AdaptationSet<'_> {
             videos().map(|v| v.height).max().unwrap_or(0),
         );
         let rate = |(a, b): &(u64, u64)| a.saturating_mul(1_000_000) / b.max(&1);
-        if let Some(fastest) = tracks().map(track_facts::frame_rate).max_by_key(rate) {
+        let rates = self.renditions.iter().map(|r| r.frame_rate);
+        if let Some(fastest) = rates.max_by_key(rate) {
             write_attribute(out, "maxFrameRate", format_ratio(fastest, '/'));
         }
         let shape = |video: &VideoFormat| {
             let (width, height) = track_facts::display_size(video);
-            track_facts::reduce_fraction(width.into(), height.into())
+            reduce_fraction(width.into(), height.into())
         };
         // The largest picture has the exact aspect ratio; small renditions round it.
         if let Some(largest) = videos().max_by_key(|video| video.height) {
@@ -155,11 +169,7 @@ impl AdaptationSet<'_> {
         if let Some(video) = track.codec.video() {
             write_attribute(out, "width", video.width);
             write_attribute(out, "height", video.height);
-            write_attribute(
-                out,
-                "frameRate",
-                format_ratio(track_facts::frame_rate(track), '/'),
-            );
+            write_attribute(out, "frameRate", format_ratio(rendition.frame_rate, '/'));
             let _ = write!(
                 out,
                 " sar=\"{}:{}\"",

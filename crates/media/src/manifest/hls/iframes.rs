@@ -1,7 +1,7 @@
 //! I-frame playlists for trick play (RFC 8216, 4.3.3.6), with one key frame per segment.
 
 use super::media::{ExtinfWriter, write_playlist_header};
-use super::playlist_version;
+use super::{INDEPENDENT_SEGMENTS, playlist_version};
 use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
 use std::fmt::Write;
@@ -11,18 +11,15 @@ pub fn write_iframe_playlist(presentation: &Presentation, rendition: &Rendition)
     presentation.track(rendition).codec.video()?;
     let keys: Vec<u32> = presentation.key_frames(rendition).collect();
     let mut out = String::with_capacity(400 + keys.len() * 44);
-    write_playlist_header(
-        &mut out,
-        presentation,
-        playlist_version(SegmentFormat::Cmaf, false),
-        "#EXT-X-I-FRAMES-ONLY\n",
-    );
+    let version = playlist_version(SegmentFormat::Cmaf, false);
+    let tags = format!("{INDEPENDENT_SEGMENTS}#EXT-X-I-FRAMES-ONLY\n");
+    write_playlist_header(&mut out, presentation, version, &tags);
     let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT_SEGMENT);
     let mut clock = ExtinfWriter::new(presentation, rendition);
     let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
     for (key, next) in keys.iter().zip(nexts) {
-        clock.write_extinf(&mut out, presentation.served_time(rendition, next));
-        let time = presentation.served_time(rendition, *key);
+        clock.write_extinf(&mut out, presentation.presentation_time(rendition, next));
+        let time = presentation.presentation_time(rendition, *key);
         let _ = writeln!(out, "{}", url::key_frame_url(time));
     }
     out.push_str("#EXT-X-ENDLIST\n");

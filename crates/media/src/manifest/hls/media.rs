@@ -1,6 +1,6 @@
 //! Writing of media playlists: the segments of one rendition (RFC 8216, 4.3.3).
 
-use super::{playlist_version, segment_extension};
+use super::{INDEPENDENT_SEGMENTS, playlist_version, segment_extension};
 use crate::manifest::text::QuotedString;
 use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
@@ -23,7 +23,13 @@ pub fn write_media_playlist(
 ) -> Option<String> {
     let extension = segment_extension(format, &presentation.track(rendition).codec)?;
     let mut out = String::with_capacity(400 + rendition.segment_count() * 40);
-    write_playlist_header(&mut out, presentation, playlist_version(format, false), "");
+    let version = playlist_version(format, false);
+    let independent = if rendition.has_leading_pictures {
+        ""
+    } else {
+        INDEPENDENT_SEGMENTS
+    };
+    write_playlist_header(&mut out, presentation, version, independent);
     if format == SegmentFormat::Cmaf {
         let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT_SEGMENT);
     }
@@ -56,7 +62,7 @@ pub(super) fn write_playlist_header(
     // DASH counts from the same number.
     let _ = write!(
         out,
-        "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{FIRST_MEDIA_SEQUENCE}\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n{more}",
+        "#EXTM3U\n#EXT-X-VERSION:{version}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:{FIRST_MEDIA_SEQUENCE}\n#EXT-X-PLAYLIST-TYPE:VOD\n{more}",
         presentation.target_duration_s
     );
 }

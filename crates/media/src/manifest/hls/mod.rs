@@ -39,6 +39,10 @@ fn playlist_version(format: SegmentFormat, multivariant: bool) -> u32 {
     }
 }
 
+/// Allows players to start at and switch to every segment (RFC 8216, 4.3.5.1). Not written if open
+/// GOPs need pictures of the previous segment.
+const INDEPENDENT_SEGMENTS: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
+
 /// Container of segments, and whether they are encrypted.
 #[derive(Clone, Copy)]
 struct SegmentPacking {

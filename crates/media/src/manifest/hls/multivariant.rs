@@ -1,10 +1,13 @@
 //! Writing of multivariant playlists (RFC 8216, 4.3.4).
 
-use super::{SegmentPacking, packed_bandwidth, playlist_version, segment_extension};
+use super::{
+    INDEPENDENT_SEGMENTS, SegmentPacking, packed_bandwidth, playlist_version, segment_extension,
+};
 use crate::manifest::audio_groups::{AudioFamily, AudioProgramme, group_audio};
 use crate::manifest::text::QuotedString;
 use crate::manifest::{SegmentFormat, language_tag, track_facts, url};
 use crate::presentation::{Bandwidth, Presentation, Rendition};
+use crate::time::Time;
 use std::fmt::Write;
 
 /// One `GROUP-ID`: a rendition of each programme in a family.
@@ -48,9 +51,13 @@ pub fn write_multivariant_playlist(
     let mut out = String::with_capacity(1024 + 512 * presentation.renditions.len());
     let _ = write!(
         out,
-        "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-INDEPENDENT-SEGMENTS\n",
+        "#EXTM3U\n#EXT-X-VERSION:{}\n",
         playlist_version(format, true)
     );
+    if videos.iter().all(|video| !video.has_leading_pictures) {
+        out.push_str(INDEPENDENT_SEGMENTS);
+    }
+    write_start(&mut out, presentation, &videos);
     let mut groups = Vec::new();
     for family in &families {
         for step in 0..family.bitrate_steps() {
@@ -95,6 +102,21 @@ pub fn write_multivariant_playlist(
             .for_each(|video| write_iframe_variant(&mut out, presentation, video));
     }
     Some(out)
+}
+
+/// Writes `EXT-X-START` (RFC 8216, 4.3.5.2) if the first video rendition contains pictures that the
+/// edit list hides: playlists start with them, because a trim inside a GOP needs them for decoding.
+fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Rendition]) {
+    let hidden = videos.first().map(|video| presentation.hidden_lead(video));
+    if let Some(hidden) = hidden.filter(|lead| *lead > Time::ZERO) {
+        // Rounded up, so that no player shows the last hidden picture.
+        let micros = hidden.ceil_to(1_000_000);
+        let (whole, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        let _ = writeln!(
+            out,
+            "#EXT-X-START:TIME-OFFSET={whole}.{fraction:06},PRECISE=YES"
+        );
+    }
 }
 
 /// Writes the `EXT-X-MEDIA` tags of a group, if it is listed.
@@ -240,7 +262,7 @@ fn write_video_attributes(
     let (width, height) = track_facts::display_size(video);
     let _ = write!(out, ",RESOLUTION={width}x{height}");
     if moving {
-        let (frames, seconds) = track_facts::frame_rate(track);
+        let (frames, seconds) = rendition.frame_rate;
         let _ = write!(out, ",FRAME-RATE={}", format_thousandths(frames, seconds));
     }
     if let Some(range) = track_facts::video_range(video.color) {

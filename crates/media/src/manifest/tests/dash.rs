@@ -146,6 +146,27 @@ fn numbers_count_from_one() {
     assert_eq!(template.startNumber, Some(1));
 }
 
+#[test]
+fn open_gops_have_no_access_point_of_type_one() {
+    let row = |n: u32| {
+        let offset = match n % 50 {
+            0 if n > 0 => 2,
+            1 if n > 1 => 0,
+            _ => 1,
+        };
+        (512, offset * 512, 100, n.is_multiple_of(50))
+    };
+    let rows: Vec<_> = (0..500).map(row).collect();
+    let open = fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -512, &rows);
+    let film = build_title(vec![vec![open, audio_track("eng", 300)]]);
+    let text = write_mpd(&film, SegmentAddressing::Time);
+    let types: Vec<_> = adaptation_sets(&parse_mpd_text(&text))
+        .iter()
+        .map(|set| set.startWithSAP)
+        .collect();
+    assert_eq!(types, [Some(3), Some(1)]);
+}
+
 fn segment_template_of<'a>(mpd: &'a MPD, rendition: &Rendition) -> &'a SegmentTemplate {
     let set = adaptation_sets(mpd).iter().find_map(|set| {
         let has_name = |r: &&dash_mpd_core::Representation| r.id.as_ref() == Some(&rendition.name);

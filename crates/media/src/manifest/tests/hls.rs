@@ -400,6 +400,59 @@ fn frame_rates_have_three_decimals() {
     }
 }
 
+/// Video whose later key frames have leading pictures, as open GOPs have.
+fn open_gop_track() -> Track {
+    let row = |n: u32| {
+        let offset = match n % 50 {
+            0 if n > 0 => 4,
+            1 | 2 if n > 2 => 1,
+            _ => 2,
+        };
+        (512, offset * 512, 2000, n.is_multiple_of(50))
+    };
+    let rows: Vec<_> = (0..500).map(row).collect();
+    fixtures::build_track(fixtures::avc_codec(640, 360), 12_800, -1024, &rows)
+}
+
+#[test]
+fn open_gops_are_not_listed_as_independent_segments() {
+    let film = build_title(vec![vec![open_gop_track(), audio_track("eng", 300)]]);
+    assert!(!multivariant_of(&film, SegmentFormat::Cmaf).independent_segments);
+    let is_independent = |rendition| {
+        let text = hls::write_media_playlist(&film, rendition, SegmentFormat::Cmaf, None);
+        parse_media_text(&text.expect("CMAF supports every codec")).independent_segments
+    };
+    let found: Vec<bool> = film.renditions.iter().map(is_independent).collect();
+    assert_eq!(found, [false, true], "video, audio");
+    let keys = hls::write_iframe_playlist(&film, &film.renditions[0]).expect("video");
+    assert!(parse_media_text(&keys).independent_segments);
+}
+
+#[test]
+fn key_frames_of_open_gops_tile_the_film() {
+    let film = build_title(vec![vec![open_gop_track()]]);
+    let video = &film.renditions[0];
+    let keys = hls::write_iframe_playlist(&film, video).expect("video");
+    let total: i64 = extinf_nanos(&keys).iter().sum();
+    assert_eq!(total, 20_000_000_000);
+    // The second key frame is presented two frames after the leading pictures of its segment.
+    assert_eq!(extinf_nanos(&keys)[0], 2_080_000_000);
+}
+
+#[test]
+fn a_trim_inside_a_gop_is_listed_with_a_precise_start() {
+    let mut trimmed = video_track(9_000);
+    trimmed.presentation_offset -= 6_401;
+    let title = build_title(vec![vec![trimmed, audio_track("eng", 300)]]);
+    let text = hls::write_multivariant_playlist(&title, SegmentFormat::Cmaf, false).expect("CMAF");
+    assert!(
+        text.contains("\n#EXT-X-START:TIME-OFFSET=0.500079,PRECISE=YES\n"),
+        "{text}"
+    );
+    let whole = hls::write_multivariant_playlist(&build_film(), SegmentFormat::Cmaf, false);
+    assert!(!whole.expect("CMAF").contains("EXT-X-START"));
+}
+
 /// EXTINF durations in nanoseconds, as printed.
 fn extinf_nanos(text: &str) -> Vec<i64> {
     let lines = text

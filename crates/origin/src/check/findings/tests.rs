@@ -202,7 +202,7 @@ fn a_rendition_that_starts_late_is_reported() {
 }
 
 #[test]
-fn key_frames_that_are_not_shown_when_listed_are_reported() {
+fn key_frames_with_another_delay_are_listed_when_they_are_shown() {
     // The first key frame is shown when it is decoded, later ones a frame later.
     let row = |n: u32| {
         (
@@ -217,10 +217,40 @@ fn key_frames_that_are_not_shown_when_listed_are_reported() {
         presentation_offset: 0,
         ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
     };
+    assert_eq!(check_tracks(vec![files]), []);
+}
+
+#[test]
+fn open_gops_are_reported() {
+    let row = |n: u32| {
+        let offset = match n % 50 {
+            0 if n > 0 => 2,
+            1 if n > 1 => 0,
+            _ => 1,
+        };
+        (512, offset * 512, 1000, n.is_multiple_of(50))
+    };
+    let track = Track {
+        timescale: 12_800,
+        presentation_offset: -512,
+        ..with_samples(read_demo_track("video-180p.mp4"), (0..750).map(row))
+    };
     assert_only_finding(
-        &check_tracks(vec![files]),
-        FindingLevel::Hint,
-        "segments show their first frame",
+        &check_tracks(vec![track]),
+        FindingLevel::Warning,
+        "4 of 5 segments have pictures before their first key frame, as open GOPs do",
+    );
+}
+
+#[test]
+fn a_trim_inside_a_gop_is_reported_with_its_cause() {
+    let mut trimmed = video(30, 50, 1000);
+    trimmed.presentation_offset = -6400;
+    // The audio starts with the edit, so it does not start late.
+    assert_only_finding(
+        &check_tracks(vec![trimmed, audio(30)]),
+        FindingLevel::Warning,
+        "the edit list starts 0.500 s after a key frame, inside a GOP",
     );
 }
 

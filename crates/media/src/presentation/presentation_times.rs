@@ -1,0 +1,129 @@
+//! Presentation times of tracks, from their samples in decode order.
+//!
+//! Times are ticks of the media: decode time plus composition offset. They differ from the served
+//! timeline by one constant per track.
+
+use crate::index::{Sample, SampleTable, Track};
+use crate::time::Time;
+
+/// An edit that ends at most this much after the start of a sample does not present it, in
+/// milliseconds. Durations of edits are rounded to ticks of the movie, usually milliseconds.
+const EDIT_SLACK_MS: i64 = 1;
+
+/// Number of samples that one step of a backward search reads.
+const STEP_SAMPLES: u32 = 64;
+
+/// Returns the earliest presentation time of all samples from each of `starts` on. `starts` rises,
+/// and so do the times, but not strictly.
+///
+/// If a time is below the next one, one of the samples in between is presented at it.
+pub(super) fn earliest_from(samples: &SampleTable, starts: &[u32]) -> Vec<i64> {
+    let nexts = starts.iter().skip(1).copied().chain([samples.len()]);
+    let offset_min = samples.composition_offset_min();
+    let mut times: Vec<i64> = starts
+        .iter()
+        .zip(nexts)
+        .map(|(start, next)| earliest_between(samples, *start, next, offset_min))
+        .collect();
+    for n in (1..times.len()).rev() {
+        times[n - 1] = times[n - 1].min(times[n]);
+    }
+    times
+}
+
+/// Returns the earliest presentation time of the samples from `first` on.
+pub(super) fn earliest_after(samples: &SampleTable, first: u32) -> i64 {
+    earliest_between(
+        samples,
+        first,
+        samples.len(),
+        samples.composition_offset_min(),
+    )
+}
+
+/// Reads samples from `start` on, until `end` or until no later one can be presented earlier.
+fn earliest_between(samples: &SampleTable, start: u32, end: u32, offset_min: i32) -> i64 {
+    let mut dts = samples.dts(start) as i64;
+    let mut earliest = i64::MAX;
+    for n in start..end {
+        if dts + i64::from(offset_min) >= earliest {
+            break;
+        }
+        earliest = earliest.min(dts + i64::from(samples.composition_offset(n)));
+        dts += i64::from(samples.duration(n));
+    }
+    earliest
+}
+
+/// Returns the end of the sample that is presented last, among the samples from `first` on.
+///
+/// Samples that the edit list hides at the end do not count. Players and ffprobe compute the end of
+/// a track in this way. The sum of decode durations differs from it if frame rates vary, or if the
+/// first key frame is not presented first.
+pub(super) fn presentation_end(track: &Track, first: u32) -> i64 {
+    let samples = &track.samples;
+    let hidden_from = track.presentation_end.map_or(i64::MAX, |end| {
+        end.saturating_sub(track.presentation_offset)
+    });
+    let slack = Time::from_ms(EDIT_SLACK_MS).ceil_to(track.timescale);
+    let is_shown = |sample: &Sample| {
+        let slack = slack.min(i64::from(sample.duration) / 2);
+        presented_at(sample) < hidden_from.saturating_sub(slack)
+    };
+    let offset_max = i64::from(samples.composition_offset_max());
+    let (mut until, mut last) = (samples.len(), None);
+    while until > first {
+        let from = until.saturating_sub(STEP_SAMPLES).max(first);
+        let shown = samples.range(from..until).filter(is_shown);
+        last = last.max(shown.map(|s| (presented_at(&s), s.duration)).max());
+        if last.is_some_and(|(time, _)| samples.dts(from) as i64 + offset_max < time) {
+            break;
+        }
+        until = from;
+    }
+    // A sample without a duration counts as one tick.
+    let (time, duration) = last.unwrap_or((samples.dts(first) as i64, 1));
+    time + i64::from(duration.max(1))
+}
+
+fn presented_at(sample: &Sample) -> i64 {
+    sample.dts as i64 + i64::from(sample.composition_offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{any_video, avc_codec, build_track};
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_edit_that_ends_within_the_reordering_hides_the_last_pictures() {
+        // Decoded as I P B B: the P picture is presented last, after the edit's end.
+        let rows = [
+            (100, 100, 9, true),
+            (100, 300, 9, false),
+            (100, 0, 9, false),
+            (100, 0, 9, false),
+        ];
+        let mut track = build_track(avc_codec(640, 360), 1000, -100, &rows);
+        assert_eq!(presentation_end(&track, 0), 500);
+        track.presentation_end = Some(300);
+        assert_eq!(presentation_end(&track, 0), 400);
+        // The rounding of an edit's duration hides no picture.
+        track.presentation_end = Some(301);
+        assert_eq!(presentation_end(&track, 0), 400);
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_equal_those_of_a_full_search(track in any_video()) {
+            let samples = &track.samples;
+            let starts: Vec<u32> = samples.sync_samples().collect();
+            for (start, time) in starts.iter().zip(earliest_from(samples, &starts)) {
+                prop_assert_eq!(samples.range(*start..samples.len()).map(|s| presented_at(&s)).min(), Some(time));
+                let last = samples.range(*start..samples.len()).map(|s| (presented_at(&s), s.duration.max(1))).max();
+                prop_assert_eq!(last.map(|(time, duration)| time + i64::from(duration)), Some(presentation_end(&track, *start)));
+            }
+        }
+    }
+}
