@@ -1,6 +1,7 @@
 //! Resolution of edit lists (ISO/IEC 14496-12, 8.6.6): the samples that are presented, and their
 //! times.
 
+use super::hidden_pictures::{MovedPictures, move_hidden};
 use super::{Sample, SampleTable, SampleTableBuilder};
 use crate::bmff::elst::EditListEntry;
 use crate::error::{Error, Result};
@@ -123,6 +124,33 @@ fn check_times(window: EditWindow) -> Result<EditWindow> {
     Ok(window)
 }
 
+/// The samples that an edit list keeps.
+pub(super) struct TrimmedSamples {
+    pub samples: SampleTable,
+    /// Presentation time of decode time 0.
+    pub presentation_offset: i64,
+    /// Number of hidden pictures at the start, and the ticks from the key frame to the start.
+    pub hidden: (usize, i64),
+}
+
+impl TrimmedSamples {
+    fn new(samples: SampleTable, presentation_offset: i64) -> TrimmedSamples {
+        TrimmedSamples {
+            samples,
+            presentation_offset,
+            hidden: (0, 0),
+        }
+    }
+
+    fn from_moved(moved: MovedPictures, origin: i64) -> TrimmedSamples {
+        TrimmedSamples {
+            samples: moved.samples,
+            presentation_offset: origin + moved.decode_shift,
+            hidden: (moved.count, moved.lead),
+        }
+    }
+}
+
 impl EditWindow {
     /// Returns the end of the window on the presentation timeline.
     pub fn presentation_end(&self) -> Option<i64> {
@@ -130,18 +158,18 @@ impl EditWindow {
             .map(|end| end - self.media_start + self.empty_lead)
     }
 
-    /// Trims `samples` to the window and returns them with their presentation offset; `None` if the
-    /// window presents none.
+    /// Trims `samples` to the window; `None` if the window presents none.
     ///
     /// `base` is the decode time of the first sample. Video keeps the samples that its first
-    /// picture depends on, and audio keeps [`PRE_ROLL_MS`].
+    /// picture depends on, and presents them at the start of the window. Audio keeps
+    /// [`PRE_ROLL_MS`].
     pub fn trim_samples(
         samples: SampleTable,
         base: u64,
         window: &EditWindow,
         is_video: bool,
         timescale: u32,
-    ) -> Option<(SampleTable, i64)> {
+    ) -> Option<TrimmedSamples> {
         let base = i64::try_from(base).unwrap_or(i64::MAX);
         let shown = window.first_presented_sample(&samples, base)?;
         let first = window.first_kept_sample(&samples, base, shown, is_video, timescale);
@@ -152,10 +180,20 @@ impl EditWindow {
         }
         let begin = base.saturating_add(i64::try_from(samples.dts(first)).unwrap_or(i64::MAX));
         let origin = begin - window.media_start + window.empty_lead;
-        if first == 0 && end == samples.len() {
-            return Some((samples, origin));
-        }
-        Some((copy_samples(&samples, first..end), origin))
+        let start = window.media_start - base;
+        let move_from = |start| move_hidden(&samples, first..end, start, timescale);
+        // Without room at the edit's start, there may be some at the film's zero. An index MP4 has
+        // only this one.
+        let moved = if is_video && window.media_start > 0 {
+            move_from(start).or_else(|| move_from(start - window.empty_lead))
+        } else {
+            None
+        };
+        Some(match moved {
+            Some(moved) => TrimmedSamples::from_moved(moved, origin),
+            None if first == 0 && end == samples.len() => TrimmedSamples::new(samples, origin),
+            None => TrimmedSamples::new(copy_samples(&samples, first..end), origin),
+        })
     }
 
     /// Returns the first sample that is at least partly presented.
@@ -350,15 +388,30 @@ mod tests {
             kept_samples(video_with_edits(&[(500, -1), (960, 1024)])),
             (0..24, 6400 - 1024, 6400)
         );
-        // The edit starts with sample 6, which depends on samples 4 and 5.
+        // The edit starts with sample 6, which depends on samples 4 and 5. They are decoded an
+        // instant before it, and presented at the start.
         let from = 6 * 512 + 1024;
         assert_eq!(
             kept_samples(video_with_edits(&[(0, from)])),
-            (4..24, 4 * 512 - i64::from(from), -1024)
+            (4..24, 6 * 512 - 2 - i64::from(from), 0)
         );
         // Within sample 7, which is still presented.
         assert_eq!(kept_samples(video_with_edits(&[(0, from + 700)])).0, 4..24);
         assert_eq!(kept_samples(video_with_edits(&[(0, from + 1024)])).0, 8..24);
+    }
+
+    #[test]
+    fn a_trim_inside_a_gop_is_noted_with_its_cause() {
+        let notes = |edits: &[(u32, i32)]| {
+            let file = mux_progressive(&[video_with_edits(edits)], &ProgressiveLayout::default());
+            index_bytes(&file.to_bytes()).unwrap().notes
+        };
+        let found = notes(&[(0, 6 * 512 + 1024)]);
+        assert_eq!(
+            found[0].message,
+            "the edit list starts 0.080 s after a key frame, inside a GOP: players decode 2 hidden pictures at the start"
+        );
+        assert_eq!(notes(&[(0, 4 * 512 + 1024)]), [], "at a key frame");
     }
 
     #[test]

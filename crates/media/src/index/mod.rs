@@ -8,6 +8,7 @@ mod edit_list;
 mod external_references;
 mod fingerprint;
 mod fragment;
+mod hidden_pictures;
 mod indexer;
 #[cfg(test)]
 mod malformed_files;

@@ -6,6 +6,7 @@ use crate::bmff::elst::EditListEntry;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Result, format_fourcc};
+use crate::time::Time;
 use std::ops::Range;
 
 /// Maximum number of samples of a track.
@@ -296,7 +297,7 @@ impl TrackDraft {
             is_video,
             self.timescale,
         );
-        let Some((samples, origin)) = media else {
+        let Some(trimmed) = media else {
             let message = "the track is left out: the edit list shows none of its samples";
             notes.push(IndexNote {
                 track_id: self.id,
@@ -305,6 +306,17 @@ impl TrackDraft {
             });
             return Ok(None);
         };
+        if let (count @ 1.., ticks @ 1..) = trimmed.hidden {
+            let lead = Time::new(ticks, self.timescale).as_seconds_f64();
+            notes.push(IndexNote {
+                track_id: self.id,
+                time_ticks: None,
+                message: format!(
+                    "the edit list starts {lead:.3} s after a key frame, inside a GOP: players decode {count} hidden pictures at the start"
+                ),
+            });
+        }
+        let (samples, origin) = (trimmed.samples, trimmed.presentation_offset);
         let last_shown = samples.last_presentation_end().saturating_add(origin);
         if !samples.is_sync(0) {
             let message = "the first sample is not a key frame";

@@ -21,6 +21,10 @@ const COMMON_RATES: [(u64, u64); 12] = [
 /// Maximum number of frames that are examined: more than an hour at 60 frames per second.
 const FRAMES_MAX: u32 = 1 << 18;
 
+/// Maximum of frames per second. Shorter intervals are those of hidden pictures at the start, or of
+/// broken time stamps.
+const RATE_MAX: i64 = 500;
+
 /// Of this many intervals between frames, the shortest one is ignored. Splices and repaired time
 /// stamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
@@ -54,7 +58,8 @@ fn fastest_frames(track: &Track) -> (u64, u64) {
         .collect();
     times.sort_unstable();
     let steps = times.windows(2).map(|pair| pair[1] - pair[0]);
-    let mut intervals: Vec<i64> = steps.filter(|ticks| *ticks > 0).collect();
+    let shortest = (i64::from(track.timescale) / RATE_MAX).max(1);
+    let mut intervals: Vec<i64> = steps.filter(|ticks| *ticks >= shortest).collect();
     intervals.sort_unstable();
     let fastest = &intervals[intervals.len() / INTERVALS_PER_OUTLIER..];
     let Some(shortest) = fastest.first() else {

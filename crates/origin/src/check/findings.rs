@@ -48,8 +48,7 @@ fn index_notes_are_listed(title: &Presentation, found: &mut Vec<Finding>) {
                 Some(at) => format!("file {}, track {}, tick {at}", number + 1, note.track_id),
                 None => format!("file {}, track {}", number + 1, note.track_id),
             };
-            let fix =
-                "export the file again if this is not intended; Headwater serves the file as it is";
+            let fix = gops::choose_note_remedy(&note.message);
             found.push(Finding::new(
                 FindingLevel::Warning,
                 &place,

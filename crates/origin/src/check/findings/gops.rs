@@ -2,6 +2,7 @@
 
 use super::{Finding, FindingLevel, video_renditions};
 use media::presentation::{Presentation, Rendition};
+use media::time::Time;
 
 /// Reports leading pictures: pictures that are presented before the key frame that starts their
 /// segment. In open GOPs, they refer to the previous segment.
@@ -22,24 +23,50 @@ pub(super) fn gops_are_closed(title: &Presentation, found: &mut Vec<Finding>) {
 }
 
 fn count_open_segments(title: &Presentation, rendition: &Rendition) -> usize {
-    let samples = &title.track(rendition).samples;
-    let shown = |n: u32| {
-        let ticks = samples.dts(n) as i64 + i64::from(samples.composition_offset(n));
-        ticks + rendition.start_ticks + i64::from(rendition.composition_shift)
-    };
+    let timescale = title.track(rendition).timescale;
     let starts = rendition.segment_cuts.iter().zip(&rendition.segment_starts);
     starts
         .take(rendition.segment_count())
-        .filter(|(cut, start)| shown(**cut) > **start as i64)
+        .filter(|(cut, start)| {
+            let start = Time::new(**start as i64, timescale);
+            shown_time(title, rendition, **cut) > start
+        })
         .count()
 }
 
-/// Reports films whose edit list starts between two key frames. Segments cannot hide the pictures
-/// before it, because the first visible picture refers to them.
+/// Returns the presentation time of a sample on the served timeline.
+fn shown_time(title: &Presentation, rendition: &Rendition, sample: u32) -> Time {
+    let track = title.track(rendition);
+    let ticks = track.samples.dts(sample) as i64
+        + i64::from(track.samples.composition_offset(sample))
+        + rendition.start_ticks
+        + i64::from(rendition.composition_shift);
+    Time::new(ticks, track.timescale)
+}
+
+/// Remedy for a trim inside a GOP.
+const TRIM_FIX: &str =
+    "trim the film at a key frame, or encode it when trimming (ffmpeg: without -c copy)";
+
+/// Returns the remedy for a note of an index.
+pub(super) fn choose_note_remedy(message: &str) -> &'static str {
+    if message.contains("inside a GOP") {
+        return TRIM_FIX;
+    }
+    "export the file again if this is not intended; Headwater serves the file as it is"
+}
+
+/// Reports films whose edit list starts between two key frames, if the pictures before it could not
+/// be moved to the start. The first visible picture refers to them, so they are served.
 pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Finding>) {
     for rendition in video_renditions(title) {
         let hidden = title.hidden_lead(rendition).as_seconds_f64();
-        if hidden > 0.0 {
+        // Otherwise, the edit hides only leading pictures of a key frame.
+        let is_inside = rendition.segment_cuts.first().is_some_and(|key| {
+            let zero = title.presentation_time_offset;
+            shown_time(title, rendition, *key) < zero
+        });
+        if hidden > 0.0 && is_inside {
             found.push(Finding::new(
                 FindingLevel::Warning,
                 &rendition.name,
@@ -48,7 +75,7 @@ pub(super) fn trims_start_at_key_frames(title: &Presentation, found: &mut Vec<Fi
                      players that ignore EXT-X-START show these {hidden:.3} s, which the edit list \
                      hides"
                 ),
-                "trim the film at a key frame, or encode it when trimming (ffmpeg: without -c copy)",
+                TRIM_FIX,
             ));
         }
     }

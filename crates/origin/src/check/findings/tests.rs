@@ -120,6 +120,18 @@ fn index_notes_are_reported_with_their_position() {
 }
 
 #[test]
+fn a_note_about_a_trim_has_its_own_remedy() {
+    let mut file = index(video(30, 50, 1000));
+    file.notes.push(IndexNote {
+        track_id: 1,
+        time_ticks: None,
+        message: "the edit list starts 0.520 s after a key frame, inside a GOP: …".into(),
+    });
+    let found = check_files(vec![file]);
+    assert!(found[0].fix.contains("trim the film at a key frame"));
+}
+
+#[test]
 fn key_frames_that_rarely_align_are_reported() {
     // Key frames every 2 s and every 1.6 s: common ones every 8 s, so segments are long but there
     // is one group.
