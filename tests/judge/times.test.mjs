@@ -1,14 +1,12 @@
 // First and last presentation times: manifests (hls-parser, mpd-parser) and segments (mp4box.js) agree with what
 // ffprobe reports of the source.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import fs from 'node:fs';
-import path from 'node:path';
 import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
 import { parse as parseMpd } from 'mpd-parser';
 import { init, segment } from './cmaf.mjs';
-import { library, serve, text, titles } from './support.mjs';
+import { probeTimes } from './probe.mjs';
+import { serve, text, titles } from './support.mjs';
 
 /** Durations of edits are rounded to ticks of the movie, usually milliseconds. */
 const EDIT_SLACK_S = 0.0011;
@@ -19,23 +17,6 @@ let server;
 before(async () => { server = await serve(undefined, '--segment', '2s'); });
 after(() => server.stop());
 hlsParser.setOptions({ strictMode: true });
-
-/** Returns the streams of a title's files: kind, and presentation times of the first and last packet, in seconds.
- *  Hidden packets do not count. */
-function probe(title) {
-  const at = path.join(library, title);
-  const files = fs.statSync(at).isDirectory() ? fs.readdirSync(at).sort().map((name) => path.join(at, name)) : [at];
-  return files.flatMap((file) => {
-    const args = ['-v', 'error', '-show_entries', 'stream=index,codec_type:packet=stream_index,pts_time,flags', '-of', 'json', file];
-    const { packets, streams } = JSON.parse(execFileSync('ffprobe', args, { encoding: 'utf8', maxBuffer: 1 << 26 }));
-    return streams.map(({ index, codec_type: kind }) => {
-      const shown = packets.filter((p) => p.stream_index === index && !p.flags.includes('D'))
-        .map((p) => Number(p.pts_time)).sort((a, b) => a - b);
-      // A packet of audio may start before the film's zero and last beyond it.
-      return { kind, first: Math.max(shown[0], 0), last: shown.at(-1) };
-    });
-  });
-}
 
 /** Reads the MPD and segments: the duration, and for each rendition its kind, start and end in the MPD, and first and
  *  last presentation time in its segments, in seconds since the film's zero. */
@@ -93,9 +74,7 @@ const near = (a, b, slack = EDIT_SLACK_S) => Math.abs(a - b) <= slack;
 
 for (const title of titles) {
   test(`${title}: DASH and HLS present the times of ffprobe`, async () => {
-    const sources = probe(title);
-    // ffmpeg reads this source itself late, because its composition offsets are signed.
-    if (title === 'frag_ladder') sources.forEach((s) => { s.last -= s.first; s.first = 0; });
+    const sources = probeTimes(title);
     // The zero of a film that starts late is its first presented sample.
     const late = Math.min(...sources.map((s) => s.first));
     const dash = await readDash(title);

@@ -1,0 +1,87 @@
+// Real players in headless Chromium buffer and present every fixture from the first to the last presentation time
+// that ffprobe reports of it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, open } from './browser.mjs';
+import { probeTimes } from './probe.mjs';
+import { serve, skip, text, titles } from './support.mjs';
+
+const ENGINES = ['player=hls&variant=cmaf', 'player=shaka&variant=dash', 'player=dash&variant=time'];
+/** Shorter than the shortest frame of a fixture that lacks none of its frames. */
+const SLACK_S = 0.015;
+
+let server;
+let browser;
+before(async () => {
+  server = await serve(undefined, '--segment', '2s');
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+});
+
+/** Returns whether Chromium decodes all renditions of a title. */
+async function isPlayable(page, title) {
+  const mpd = await text(`${server.url}/${title}/.mpd`);
+  const sets = mpd.split('<AdaptationSet').slice(1);
+  const types = sets.flatMap((set) => [...set.matchAll(/codecs="([^"]+)"/g)].map((m) => `${set.match(/mimeType="([^"]+)"/)[1]}; codecs="${m[1]}"`));
+  return page.evaluate((all) => all.every((type) => MediaSource.isTypeSupported(type)), types);
+}
+
+/** Reads what the player buffered, in seconds of its timeline. */
+const readBuffered = (page) => page.evaluate(() => {
+  const { buffered, ended, duration, currentTime } = document.querySelector('video');
+  const ranges = Array.from({ length: buffered.length }, (_, n) => [buffered.start(n), buffered.end(n)]);
+  return { first: ranges[0]?.[0], last: ranges.at(-1)?.[1], ended, duration, currentTime, errors: window.headwater.state().errors };
+});
+
+const hasStarted = () => { const s = window.headwater.state(); return s.errors.length > 0 || (s.currentTime > 0.05 && document.querySelector('video').buffered.length > 0); };
+/** dash.js does not report the end of every film without video. */
+const hasEnded = () => {
+  const { errors, ended, currentTime, duration } = window.headwater.state();
+  return errors.length > 0 || ended || currentTime > duration - 0.01;
+};
+/** Chromium cannot decode after a seek into an open GOP, so these films are played, faster. */
+const goToEnd = (isOpen) => {
+  const video = document.querySelector('video');
+  if (isOpen) video.playbackRate = 8;
+  else window.headwater.seek(video.duration - 0.5);
+};
+
+for (const title of titles) {
+  for (const engine of ENGINES) {
+    test(`${title} with ${engine}: first and last presentation time`, async (t) => {
+      if (!browser) return skip(t, 'browsers: Chromium is not installed');
+      const sources = probeTimes(title);
+      const late = Math.min(...sources.map((s) => s.first));
+      const { page, until } = await open(browser, server, title, engine);
+      try {
+        if (!await isPlayable(page, title)) return;
+        await until('the start', hasStarted);
+        const started = await readBuffered(page);
+        assert.deepEqual(started.errors, []);
+        // Buffered is what audio and video have in common, and at the end, what any of them has.
+        const first = Math.max(...sources.map((s) => s.first)) - late;
+        await page.evaluate(goToEnd, title.includes('open_gop'));
+        await until('the end', hasEnded);
+        const done = await readBuffered(page);
+        assert.deepEqual(done.errors, []);
+        const [from, to] = [started.first, done.last];
+        const ends = [0, 1].map((n) => Math.max(...sources.map((s) => s.ends[n])) - late);
+        const report = `${JSON.stringify(started)} to ${JSON.stringify(done)}, ffprobe ${first} to ${ends}`;
+        // hls.js counts from the first decode time, and audio without video from its priming.
+        const isSilent = sources.every((s) => s.kind === 'video');
+        const isAudio = sources.every((s) => s.kind === 'audio');
+        const lead = isAudio ? Math.max(...sources.map((s) => s.lead)) : 0;
+        const shift = engine.includes('hls') ? from - first + lead : 0;
+        if (isSilent || isAudio) assert.ok(shift >= 0 && shift < 0.25, `the first presentation time: ${report}`);
+        assert.ok(engine.includes('hls') || Math.abs(from - first) < SLACK_S, `the first presentation time: ${report}`);
+        assert.ok(to - shift > ends[0] - SLACK_S && to - shift < ends[1] + SLACK_S, `the last presentation time: ${report}`);
+        assert.ok(Math.abs(done.duration - to) < SLACK_S, `the duration: ${report}`);
+      } finally {
+        await page.close();
+      }
+    });
+  }
+}
