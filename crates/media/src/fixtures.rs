@@ -70,6 +70,7 @@ pub(crate) fn build_track(codec: Codec, timescale: u32, origin: i64, rows: &[Fix
         language: "und".into(),
         name: None,
         is_enabled: true,
+        roles: Vec::new(),
         codec,
         samples: samples.finish(),
         presentation_offset: origin,
@@ -114,6 +115,7 @@ pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
         fingerprint,
         media_version: None,
         notes: Vec::new(),
+        left_out: Vec::new(),
     })
 }
 

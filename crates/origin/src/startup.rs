@@ -185,6 +185,7 @@ fn build_request_handler(
     let title_rules = TitleRules {
         segment_lengths: lengths,
         master_secret: read_secret(settings)?,
+        manifest_rules: settings.manifest_rules.clone(),
     };
     let catalog = Catalog::new(
         Arc::new(stores),

@@ -25,8 +25,8 @@ pub(super) struct EarlyTracks {
     next_child_offset: usize,
     /// Number of `trak` boxes seen.
     trak_count: usize,
-    /// Whether a track is broken. The final parse fails at the same track, so no later one is
-    /// parsed.
+    /// Whether a track is broken. The final parse may fail at the same track, so no later one is
+    /// parsed early.
     has_broken_track: bool,
     tracks: Vec<EarlyTrack>,
     /// Hash of the `moov` bytes, computed as they arrive.

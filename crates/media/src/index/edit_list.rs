@@ -424,9 +424,9 @@ mod tests {
                 .unwrap();
         assert_eq!(index.tracks.len(), 1);
         assert!(
-            index.notes[0].message.contains("shows none"),
+            index.left_out[0].reason.contains("shows none"),
             "{:?}",
-            index.notes
+            index.left_out
         );
     }
 

@@ -2,7 +2,7 @@
 
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
-use super::movie_draft::MovieDraft;
+use super::movie_draft::{MovieDraft, is_confined_to_track};
 use super::track::{MediaFile, add_locations};
 use super::{Index, MediaVersion, SourceRecord};
 use crate::bmff::dref::MediaLocation;
@@ -43,8 +43,11 @@ impl ExternalReferences {
             // Ignores the error: parsing the tracks reports it again.
             let Ok(child) = child else { break };
             if child.name == *b"trak" {
-                add_locations(&child, &mut locations)
-                    .map_err(|error| error.in_box(*b"trak").in_box(*b"moov"))?;
+                match add_locations(&child, &mut locations) {
+                    // Parsing the tracks reports it again.
+                    Err(fault) if is_confined_to_track(&fault) => {}
+                    added => added.map_err(|error| error.in_box(*b"trak").in_box(*b"moov"))?,
+                }
             }
             if locations.len() > LOCATIONS_MAX {
                 let message = format!("the media is in more than {LOCATIONS_MAX} files");
@@ -125,19 +128,17 @@ impl ExternalReferences {
             Some(named) => MediaFile::external_file(named.clone(), len),
         };
         let mut notes = Vec::new();
-        let movie = MovieDraft::parse(
-            &moov,
-            self.is_quicktime,
-            &source,
-            &mut early_tracks,
-            &mut notes,
-        );
+        let movie = MovieDraft::parse(&moov, self.is_quicktime, &source, &mut early_tracks);
         self.early_tracks = early_tracks;
         let movie = movie?;
-        let tracks = movie.finish(&mut notes)?;
-        let (fingerprint, media_state, notes) = match &self.source_record {
-            Some(mark) => (mark.fingerprint, mark.media_state, mark.notes.clone()),
-            None => (self.hash_fingerprint(n, len), None, notes),
+        let (tracks, left_out) = movie.finish(&mut notes)?;
+        let (fingerprint, media_state) = match &self.source_record {
+            Some(mark) => (mark.fingerprint, mark.media_state),
+            None => (self.hash_fingerprint(n, len), None),
+        };
+        let (notes, left_out) = match &self.source_record {
+            Some(mark) => (mark.notes.clone(), mark.left_out.clone()),
+            None => (notes, left_out),
         };
         Ok(Index {
             tracks,
@@ -145,6 +146,7 @@ impl ExternalReferences {
             fingerprint,
             media_version: media_state,
             notes,
+            left_out,
         })
     }
 

@@ -57,6 +57,7 @@ fn read_traf(
         .iter()
         .position(|draft| draft.id == tfhd.track_id);
     if let Some(draft) = position.and_then(|at| movie.drafts.get_mut(at))
+        && draft.missing_end.is_none()
         && let Some(tfdt) = traf.find_child(b"tfdt")?
     {
         draft.begin_fragment(tfdt.parse_body(tfdt::parse)?)?;
@@ -120,10 +121,14 @@ fn add_run(
     draft.use_entry(defaults.description_index)?;
     draft.reserve_samples(run.sample_count)?;
     let mut first_flags = run.first_sample_flags;
-    for row in run.samples() {
+    for (row, missing) in run.samples().zip((1..=run.sample_count).rev()) {
         let flags = row.flags.or(first_flags).unwrap_or(defaults.flags);
         first_flags = None;
         let size = row.size.unwrap_or(defaults.size);
+        if draft.missing_end.is_some() || draft.is_beyond_file(size, at) {
+            draft.end_before(missing, size, at);
+            return Ok(());
+        }
         draft.push_sample(Sample {
             dts: 0,
             duration: row.duration.unwrap_or(defaults.duration),

@@ -163,13 +163,14 @@ impl Indexer {
             Error::malformed(message)
         })?;
         let mut notes = self.notes;
-        let tracks = movie.finish(&mut notes)?;
+        let (tracks, left_out) = movie.finish(&mut notes)?;
         Ok(Index {
             tracks,
             file_len: self.file_len,
             fingerprint: self.fingerprint_hasher.finish(),
             media_version: None,
             notes,
+            left_out,
         })
     }
 
@@ -356,7 +357,7 @@ impl Indexer {
             MOOV_BYTES_MAX
         };
         if header.box_size > left {
-            return Err(header.overrun_error(left).at_byte(self.next_box_offset));
+            return self.end_within_box(&header, left);
         }
         if header.box_size > limit {
             let message = format!(
@@ -380,6 +381,17 @@ impl Indexer {
         read?;
         self.skip_bytes(header.box_size);
         Ok(ParseStep::Next)
+    }
+
+    /// Handles a box that the file ends within. The fragments before it are intact.
+    fn end_within_box(&mut self, header: &BoxHeader, left: u64) -> Result<ParseStep> {
+        match &mut self.movie {
+            Some(movie) if header.name == *b"moof" && movie.has_fragments => {
+                movie.leave_out_fragment(self.next_box_offset);
+                Ok(ParseStep::Done)
+            }
+            _ => Err(header.overrun_error(left).at_byte(self.next_box_offset)),
+        }
     }
 
     fn parse_box_content(&mut self, bytes: &[u8]) -> Result<()> {
@@ -408,9 +420,8 @@ impl Indexer {
                 }
                 let moov_range = found.offset..found.offset + found.bytes.len() as u64;
                 let source = MediaFile::same_file(self.file_len, moov_range);
-                let (is_quicktime, notes) = (self.is_quicktime, &mut self.notes);
                 let movie =
-                    MovieDraft::parse(&found, is_quicktime, &source, &mut early_tracks, notes)?;
+                    MovieDraft::parse(&found, self.is_quicktime, &source, &mut early_tracks)?;
                 self.movie = Some(movie);
             }
             b"moov" => self.add_note("a second moov box is ignored"),

@@ -10,6 +10,7 @@ mod fingerprint;
 mod fragment;
 mod hidden_pictures;
 mod indexer;
+mod left_out;
 #[cfg(test)]
 mod malformed_files;
 mod movie_draft;
@@ -25,14 +26,18 @@ pub(crate) mod testing;
 mod tests;
 mod track;
 mod track_draft;
+mod track_role;
 
 pub(crate) use edit_list::EDIT_TIME_MAX;
 pub use external_references::ExternalReferences;
 pub use indexer::{Indexer, index_bytes};
+pub use left_out::LeftOutTrack;
 pub use packed_integers::PackedIntegers;
 pub use sample_table::{Sample, SampleTable};
 pub use sample_table_builder::SampleTableBuilder;
 pub(crate) use source_record::SourceRecord;
+pub(crate) use track_role::write_track_user_data;
+pub use track_role::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, TrackRole};
 
 use crate::codec::Codec;
 use crate::time::Time;
@@ -52,6 +57,8 @@ pub struct Index {
     pub media_version: Option<MediaVersion>,
     /// Properties of the file that may cause problems in players, for reports.
     pub notes: Vec<IndexNote>,
+    /// Tracks of the file, and parts of tracks, that are not served.
+    pub left_out: Vec<LeftOutTrack>,
 }
 
 /// Distinguishes media from other media of the same length.
@@ -76,6 +83,8 @@ pub struct Track {
     pub name: Option<String>,
     /// Whether the enabled flag of `tkhd` is set, which marks a default track.
     pub is_enabled: bool,
+    /// Purposes that the author declared, each once.
+    pub roles: Vec<TrackRole>,
     /// The codec and its init segment entry.
     pub codec: Codec,
     /// The samples that the edit list keeps. Never empty. Decode times start at 0.

@@ -2,9 +2,10 @@
 //! fragments.
 
 use super::early_tracks::EarlyTracks;
+use super::left_out::{describe_track, may_be_video};
 use super::track::{MediaFile, TRACKS_MAX, TrakOutcome, read_trak};
-use super::track_draft::TrackDraft;
-use super::{IndexNote, Track};
+use super::track_draft::{FinishedTrack, TrackDraft};
+use super::{IndexNote, LeftOutTrack, Track};
 use crate::bmff::{Mp4Box, mvhd::Mvhd, trex::Trex};
 use crate::error::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -20,8 +21,11 @@ pub(super) struct MovieDraft {
     pub drafts: Vec<TrackDraft>,
     /// Number of `trak` boxes so far.
     trak_count: usize,
-    /// Reasons why other tracks are left out.
-    skip_reasons: Vec<String>,
+    /// Tracks, and parts of the film, that are left out.
+    left_out: Vec<LeftOutTrack>,
+    /// The first fault of any track, and of one that is or may be video.
+    track_fault: Option<Error>,
+    video_fault: Option<Error>,
     /// Defaults of fragments, by track.
     pub trex_by_track: HashMap<u32, Trex>,
     /// Whether a fragment was read.
@@ -36,7 +40,6 @@ impl MovieDraft {
         is_quicktime: bool,
         source: &MediaFile,
         early_tracks: &mut EarlyTracks,
-        notes: &mut Vec<IndexNote>,
     ) -> Result<MovieDraft> {
         if moov.find_child(b"cmov")?.is_some() {
             let message = "the moov box is compressed (cmov): rewrite the film with any muxer";
@@ -51,20 +54,33 @@ impl MovieDraft {
             has_mvex: moov.find_child(b"mvex")?.is_some(),
             drafts: Vec::new(),
             trak_count: 0,
-            skip_reasons: Vec::new(),
+            left_out: Vec::new(),
+            track_fault: None,
+            video_fault: None,
             trex_by_track: HashMap::new(),
             has_fragments: false,
         };
         for child in moov.children() {
             let child = child.map_err(|error| error.in_box(*b"moov"))?;
             let read = match &child.name {
-                b"trak" => movie.add_trak(&child, is_quicktime, source, early_tracks, notes),
+                b"trak" => movie.add_trak(&child, is_quicktime, source, early_tracks),
                 b"mvex" => movie.add_mvex(&child),
                 _ => Ok(()),
             };
             read.map_err(|error| error.in_box(child.name).in_box(*b"moov"))?;
         }
+        movie.check_faults()?;
         Ok(movie)
+    }
+
+    /// Refuses the film if nothing would be left, or no video although the film has some.
+    fn check_faults(&mut self) -> Result<()> {
+        let has_video = self.drafts.iter().any(|draft| draft.is_video);
+        let fault = match self.drafts.is_empty() {
+            true => self.track_fault.take(),
+            false => self.video_fault.take().filter(|_| !has_video),
+        };
+        fault.map_or(Ok(()), Err)
     }
 
     fn add_trak(
@@ -73,7 +89,6 @@ impl MovieDraft {
         is_quicktime: bool,
         source: &MediaFile,
         early_tracks: &mut EarlyTracks,
-        notes: &mut Vec<IndexNote>,
     ) -> Result<()> {
         self.trak_count += 1;
         if self.trak_count > TRACKS_MAX {
@@ -82,21 +97,41 @@ impl MovieDraft {
         }
         let parsed = match early_tracks.take_track(trak.offset, source) {
             Some(draft) => TrakOutcome::Draft(draft),
-            None => read_trak(trak, is_quicktime, source)?,
+            None => match read_trak(trak, is_quicktime, source) {
+                Err(fault) if is_confined_to_track(&fault) => {
+                    self.leave_out_broken(trak, fault);
+                    return Ok(());
+                }
+                parsed => parsed?,
+            },
         };
         match parsed {
             TrakOutcome::OtherFile => {}
             TrakOutcome::Draft(draft) => self.drafts.push(*draft),
-            TrakOutcome::Skipped { id, reason } => {
-                notes.push(IndexNote {
-                    track_id: id,
-                    time_ticks: None,
-                    message: format!("the track is left out: {reason}"),
-                });
-                self.skip_reasons.push(format!("track {id}: {reason}"));
+            TrakOutcome::Skipped { reason } => {
+                let entry = LeftOutTrack::new(describe_track(trak), reason);
+                self.left_out.push(entry);
             }
         }
         Ok(())
+    }
+
+    /// Leaves out a track whose boxes are broken.
+    fn leave_out_broken(&mut self, trak: &Mp4Box<'_>, fault: Error) {
+        let entry = LeftOutTrack::new(describe_track(trak), fault.to_string());
+        self.left_out.push(entry);
+        let fault = fault.in_box(*b"trak").in_box(*b"moov");
+        if may_be_video(trak) {
+            self.video_fault.get_or_insert_with(|| fault.clone());
+        }
+        self.track_fault.get_or_insert(fault);
+    }
+
+    /// Leaves out the fragment at byte `at`, within which the file ends.
+    pub fn leave_out_fragment(&mut self, at: u64) {
+        let name = format!("the fragment at byte {at}");
+        let reason = "the file ends within its moof box";
+        self.left_out.push(LeftOutTrack::new(name, reason));
     }
 
     fn add_mvex(&mut self, mvex: &Mp4Box<'_>) -> Result<()> {
@@ -116,26 +151,37 @@ impl MovieDraft {
             || self.drafts.is_empty()
     }
 
-    /// Resolves edit lists and packs all tables.
-    pub fn finish(self, notes: &mut Vec<IndexNote>) -> Result<Vec<Track>> {
+    /// Resolves edit lists and packs all tables. Returns the tracks, and what is left out.
+    pub fn finish(self, notes: &mut Vec<IndexNote>) -> Result<(Vec<Track>, Vec<LeftOutTrack>)> {
         let nothing = self.no_tracks_error();
-        let mut tracks = Vec::new();
+        let (mut tracks, mut left_out) = (Vec::new(), self.left_out);
         for draft in self.drafts {
             let id = draft.id;
+            left_out.extend(draft.describe_missing_end());
             let track = draft.finish(self.timescale, self.has_fragments, notes);
-            tracks.extend(track.map_err(|mut error| {
+            let track = track.map_err(|mut error| {
                 error.message = format!("track {id}: {}", error.message);
                 error
-            })?);
+            });
+            match track? {
+                FinishedTrack::Served(track) => tracks.push(*track),
+                FinishedTrack::LeftOut(reason) => {
+                    left_out.push(LeftOutTrack::new(format!("track {id}"), reason));
+                }
+            }
         }
         if tracks.is_empty() {
             return Err(nothing);
         }
-        Ok(tracks)
+        Ok((tracks, left_out))
     }
 
     /// Creates the error for a film without packageable tracks.
     fn no_tracks_error(&self) -> Error {
+        let missing = |draft: &TrackDraft| Some(draft.missing_end.as_ref()?.0.clone());
+        if let Some(error) = self.drafts.iter().find_map(missing) {
+            return error;
+        }
         if !self.drafts.is_empty() {
             let message = if self.has_mvex && !self.has_fragments {
                 "there are no samples: an initialization segment without its media"
@@ -144,15 +190,20 @@ impl MovieDraft {
             };
             return Error::new(ErrorKind::Empty, message);
         }
-        if self.skip_reasons.is_empty() {
+        if self.left_out.is_empty() {
             return Error::new(ErrorKind::Empty, "the film has no tracks");
         }
-        let reason = self
-            .skip_reasons
-            .iter()
-            .take(8)
-            .cloned()
-            .collect::<Vec<_>>();
-        Error::unsupported(format!("no track can be packaged: {}", reason.join("; ")))
+        let shown = self.left_out.iter().take(8);
+        let reasons: Vec<String> = shown
+            .map(|track| format!("{}: {}", track.name, track.reason))
+            .collect();
+        Error::unsupported(format!("no track can be packaged: {}", reasons.join("; ")))
     }
+}
+
+/// Returns whether the other tracks are intact. That is not so if a limit is exceeded or if media is
+/// missing: then the end of the file is missing, too.
+pub(super) fn is_confined_to_track(fault: &Error) -> bool {
+    let in_description = fault.location.split('/').any(|name| name == "stsd");
+    fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)
 }

@@ -2,7 +2,7 @@
 
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
-use super::{IndexNote, MediaVersion};
+use super::{IndexNote, LeftOutTrack, MediaVersion};
 use crate::bmff::{BoxIterator, Mp4Box};
 use crate::bytes::{ByteReader, write_box};
 
@@ -24,7 +24,13 @@ pub(crate) struct SourceRecord {
     pub media_state: Option<MediaVersion>,
     /// Notes of the index.
     pub notes: Vec<IndexNote>,
+    /// Tracks that are not served. They are stored as notes with a flag.
+    pub left_out: Vec<LeftOutTrack>,
 }
+
+/// Flags of a stored note.
+const HAS_TIME: u8 = 1;
+const IS_LEFT_OUT: u8 = 2;
 
 impl SourceRecord {
     /// Appends the box to `moov`, with a hash of the boxes from `from` on. An edit of the tables
@@ -45,11 +51,16 @@ impl SourceRecord {
             out.push(kind);
             out.extend_from_slice(&hash.to_be_bytes());
             let fits = |note: &&IndexNote| note.message.len() <= NOTE_BYTES_MAX;
-            let notes: Vec<&IndexNote> = self.notes.iter().filter(fits).take(NOTES_MAX).collect();
+            let left_out: Vec<IndexNote> = self.left_out.iter().map(note_of_left_out).collect();
+            let of_notes = self.notes.iter().map(|note| (note, 0));
+            let of_left_out = left_out.iter().map(|note| (note, IS_LEFT_OUT));
+            let notes = of_left_out.chain(of_notes).filter(|(note, _)| fits(note));
+            let notes: Vec<(&IndexNote, u8)> = notes.take(NOTES_MAX).collect();
             out.extend_from_slice(&(notes.len() as u32).to_be_bytes());
-            for note in notes {
+            for (note, flag) in notes {
                 out.extend_from_slice(&note.track_id.to_be_bytes());
-                out.push(u8::from(note.time_ticks.is_some()));
+                let has_time = u8::from(note.time_ticks.is_some()) * HAS_TIME;
+                out.push(has_time | flag);
                 out.extend_from_slice(&note.time_ticks.unwrap_or(0).to_be_bytes());
                 out.extend_from_slice(&(note.message.len() as u32).to_be_bytes());
                 out.extend_from_slice(note.message.as_bytes());
@@ -91,28 +102,50 @@ impl SourceRecord {
         if !matches_tables || count > NOTES_MAX {
             return None;
         }
-        let notes = (0..count)
-            .map(|_| read_note(&mut reader))
-            .collect::<Option<_>>()?;
+        let (mut notes, mut left_out) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (note, flags) = read_note(&mut reader)?;
+            match flags & IS_LEFT_OUT {
+                0 => notes.push(note),
+                _ => left_out.push(left_out_of_note(&note)),
+            }
+        }
         reader.check_complete().ok()?;
         Some(SourceRecord {
             file_len,
             fingerprint,
             media_state,
             notes,
+            left_out,
         })
     }
 }
 
-fn read_note(reader: &mut ByteReader<'_>) -> Option<IndexNote> {
-    let (track, has_at, at, len) = (reader.u32(), reader.u8(), reader.u64(), reader.u32());
+/// Writes name and reason on a line each.
+fn note_of_left_out(track: &LeftOutTrack) -> IndexNote {
+    IndexNote {
+        track_id: 0,
+        time_ticks: None,
+        message: format!("{}\n{}", track.name.replace('\n', " "), track.reason),
+    }
+}
+
+fn left_out_of_note(note: &IndexNote) -> LeftOutTrack {
+    let (name, reason) = note.message.split_once('\n').unwrap_or((&note.message, ""));
+    LeftOutTrack::new(name, reason)
+}
+
+/// Reads a note and its flags.
+fn read_note(reader: &mut ByteReader<'_>) -> Option<(IndexNote, u8)> {
+    let (track, flags, at, len) = (reader.u32(), reader.u8(), reader.u64(), reader.u32());
     let message = reader.take(len as usize);
     let message = (len as usize <= NOTE_BYTES_MAX).then(|| std::str::from_utf8(message).ok())??;
-    Some(IndexNote {
+    let note = IndexNote {
         track_id: track,
-        time_ticks: (has_at != 0).then_some(at),
+        time_ticks: (flags & HAS_TIME != 0).then_some(at),
         message: message.to_owned(),
-    })
+    };
+    Some((note, flags))
 }
 
 fn hash_tables(bytes: &[u8]) -> u64 {
@@ -143,6 +176,7 @@ mod tests {
             fingerprint: 2,
             media_state: None,
             notes: Vec::new(),
+            left_out: Vec::new(),
         };
         let mut bytes = Vec::new();
         mark.write(&mut bytes, 0);
@@ -162,6 +196,7 @@ mod tests {
                 time_ticks: at,
                 message,
             }],
+            left_out: vec![LeftOutTrack::new("track 4 (text)", "it is text")],
         };
         let bytes = build_moov(&mark);
         let read = |bytes: &[u8]| {

@@ -2,6 +2,7 @@
 
 use super::stbl::read_stbl;
 use super::track_draft::{DraftSampleEntry, TrackDraft};
+use super::track_role::read_track_roles;
 use crate::bmff::dref::{self, MediaLocation};
 use crate::bmff::hdlr::Hdlr;
 use crate::bmff::mdhd::Mdhd;
@@ -20,7 +21,7 @@ pub(super) enum TrakOutcome {
     /// The track can be packaged.
     Draft(Box<TrackDraft>),
     /// The track is left out for this reason.
-    Skipped { id: u32, reason: String },
+    Skipped { reason: String },
     /// The media is in a file that is not being indexed.
     OtherFile,
 }
@@ -71,14 +72,9 @@ pub(super) fn read_trak(
         .parse_body(Hdlr::parse)
         .map_err(within)?;
     if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
-        let reason = format!(
-            "{} is neither audio nor video",
-            format_fourcc(hdlr.handler_type)
-        );
-        return Ok(TrakOutcome::Skipped {
-            id: tkhd.track_id,
-            reason,
-        });
+        let handler = format_fourcc(hdlr.handler_type);
+        let reason = format!("{handler} is neither audio nor video");
+        return Ok(TrakOutcome::Skipped { reason });
     }
     let mdhd = mdia.require_child(b"mdhd")?;
     let mdhd = (mdhd.offset, mdhd.parse_body(Mdhd::parse).map_err(within)?);
@@ -89,10 +85,7 @@ pub(super) fn read_trak(
         return Ok(TrakOutcome::OtherFile);
     }
     if let Some(reason) = unsupported_reason(&entries) {
-        return Ok(TrakOutcome::Skipped {
-            id: tkhd.track_id,
-            reason,
-        });
+        return Ok(TrakOutcome::Skipped { reason });
     }
     if mdhd.1.timescale == 0 {
         let error = Error::malformed(format!("track {} has a timescale of 0", tkhd.track_id));
@@ -103,6 +96,9 @@ pub(super) fn read_trak(
     draft.file_len = source.len;
     draft.language = read_language(&mdia, &mdhd.1, is_quicktime)?;
     draft.name = read_track_name(trak, hdlr)?;
+    draft.roles = trak
+        .find_child(b"udta")?
+        .map_or_else(Vec::new, |udta| read_track_roles(&udta));
     if let Some(edts) = trak.find_child(b"edts")?
         && let Some(elst) = edts.find_child(b"elst")?
     {

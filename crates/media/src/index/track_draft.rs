@@ -1,7 +1,7 @@
 //! A track while its samples are being collected.
 
 use super::edit_list::{EditWindow, resolve_edit_list};
-use super::{IndexNote, Sample, SampleTableBuilder, Track};
+use super::{IndexNote, LeftOutTrack, Sample, SampleTableBuilder, Track, TrackRole};
 use crate::bmff::elst::EditListEntry;
 use crate::bmff::tkhd::Tkhd;
 use crate::codec::Codec;
@@ -33,6 +33,7 @@ pub(super) struct TrackDraft {
     pub file_len: u64,
     pub language: String,
     pub name: Option<String>,
+    pub roles: Vec<TrackRole>,
     pub edits: Vec<EditListEntry>,
     pub samples: SampleTableBuilder,
     timescale: u32,
@@ -49,7 +50,17 @@ pub(super) struct TrackDraft {
     gaps: TimingAnomaly,
     overlaps: TimingAnomaly,
     jumps: TimingAnomaly,
+    /// The samples that the file ends before: the error of the first one, and their number.
+    pub missing_end: Option<(Error, u32)>,
     pub has_short_stts: bool,
+}
+
+/// A track after all its samples were collected.
+pub(super) enum FinishedTrack {
+    /// The track can be packaged.
+    Served(Box<Track>),
+    /// The track is left out for this reason.
+    LeftOut(&'static str),
 }
 
 /// Number, first time and largest size of one kind of timing anomaly, in ticks.
@@ -79,6 +90,7 @@ impl TrackDraft {
             file_len: 0,
             language: "und".to_owned(),
             name: None,
+            roles: Vec::new(),
             edits: Vec::new(),
             samples: SampleTableBuilder::default(),
             timescale,
@@ -91,6 +103,7 @@ impl TrackDraft {
             gaps: TimingAnomaly::default(),
             overlaps: TimingAnomaly::default(),
             jumps: TimingAnomaly::default(),
+            missing_end: None,
             has_short_stts: false,
         }
     }
@@ -161,8 +174,7 @@ impl TrackDraft {
     /// `Truncated` if it is outside the file; `Malformed` if it lasts too long.
     pub fn push_sample(&mut self, sample: Sample) -> Result<()> {
         let n = self.samples.len();
-        let end = sample.offset.checked_add(u64::from(sample.size));
-        if end.is_none_or(|end| end > self.file_len) {
+        if self.is_beyond_file(sample.size, sample.offset) {
             return Err(self.sample_beyond_file_error(n, sample.size, sample.offset));
         }
         if sample.duration > DURATION_MAX {
@@ -263,17 +275,46 @@ impl TrackDraft {
         Ok(())
     }
 
-    /// Resolves the edit list and packs the tables; `None` if no sample remains.
+    /// Records that the file ends before `count` samples, of which the first has `size` bytes at
+    /// `offset`. No further samples are added, because the track would have a hole.
+    pub fn end_before(&mut self, count: u32, size: u32, offset: u64) {
+        let next = self.samples.len();
+        let error = self.sample_beyond_file_error(next, size, offset);
+        let missing = self.missing_end.get_or_insert((error, 0));
+        missing.1 = missing.1.saturating_add(count);
+    }
+
+    /// Returns whether `size` bytes at `offset` are beyond the end of the file.
+    pub fn is_beyond_file(&self, size: u32, offset: u64) -> bool {
+        let end = offset.checked_add(u64::from(size));
+        end.is_none_or(|end| end > self.file_len)
+    }
+
+    /// Describes the samples that the file no longer contains.
+    pub fn describe_missing_end(&self) -> Option<LeftOutTrack> {
+        let (_, count) = self.missing_end.as_ref()?;
+        let samples = match count {
+            1 => "sample".to_owned(),
+            count => format!("{count} samples"),
+        };
+        let name = format!("the last {samples} of track {}", self.id);
+        let reason = format!(
+            "the file ends at byte {}, before the last byte of them",
+            self.file_len
+        );
+        Some(LeftOutTrack::new(name, reason))
+    }
+
+    /// Resolves the edit list and packs the tables.
     pub fn finish(
         self,
         movie_timescale: u32,
         fragmented: bool,
         notes: &mut Vec<IndexNote>,
-    ) -> Result<Option<Track>> {
+    ) -> Result<FinishedTrack> {
         self.append_notes(notes);
         let Some(used) = self.used_entry.filter(|_| !self.samples.is_empty()) else {
-            notes.push(self.new_note(None, "the track is left out: it has no samples".to_owned()));
-            return Ok(None);
+            return Ok(FinishedTrack::LeftOut("it has no samples"));
         };
         let codec = self.entries.into_iter().nth(used).map(|entry| entry.codec);
         let codec = codec.unwrap_or_else(|| Err(Error::malformed("there is no sample entry")))?;
@@ -298,13 +339,8 @@ impl TrackDraft {
             self.timescale,
         );
         let Some(trimmed) = media else {
-            let message = "the track is left out: the edit list shows none of its samples";
-            notes.push(IndexNote {
-                track_id: self.id,
-                time_ticks: None,
-                message: message.to_owned(),
-            });
-            return Ok(None);
+            let reason = "the edit list shows none of its samples";
+            return Ok(FinishedTrack::LeftOut(reason));
         };
         if let (count @ 1.., ticks @ 1..) = trimmed.hidden {
             let lead = Time::new(ticks, self.timescale).as_seconds_f64();
@@ -326,18 +362,19 @@ impl TrackDraft {
                 message: message.to_owned(),
             });
         }
-        Ok(Some(Track {
+        Ok(FinishedTrack::Served(Box::new(Track {
             id: self.id,
             timescale: self.timescale,
             language: self.language,
             name: self.name,
             is_enabled: self.tkhd.is_enabled,
+            roles: self.roles,
             codec,
             samples,
             presentation_offset: origin,
             presentation_end: window.presentation_end().filter(|end| *end < last_shown),
             matrix: self.tkhd.matrix,
-        }))
+        })))
     }
 
     fn new_note(&self, at: Option<u64>, message: String) -> IndexNote {

@@ -56,6 +56,7 @@ pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
         fingerprint: index.fingerprint,
         media_state: index.media_version,
         notes: index.notes.clone(),
+        left_out: index.left_out.clone(),
     };
     let mut out = FTYP.to_vec();
     let wide = index.file_len > u64::from(u32::MAX);

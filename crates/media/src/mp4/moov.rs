@@ -5,7 +5,7 @@ use super::sample_table::{self, FileChunk, write_words};
 use crate::bmff::dref::{self, MediaLocation};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::MediaFormat;
-use crate::index::Track;
+use crate::index::{Track, write_track_user_data};
 use crate::plan::init_segment::{IDENTITY_MATRIX_WORDS, display_size, pack_language, write_hdlr};
 
 /// A track to write.
@@ -68,11 +68,7 @@ impl TrakWriter<'_> {
             write_box(out, b"edts", |out| write_elst(out, edits));
         }
         write_box(out, b"mdia", |out| self.write_mdia(out, wide));
-        if let Some(name) = &self.track.name {
-            write_box(out, b"udta", |out| {
-                write_box(out, b"name", |out| out.extend_from_slice(name.as_bytes()));
-            });
-        }
+        write_track_user_data(out, self.track.name.as_deref(), &self.track.roles);
     }
 
     fn write_tkhd(&self, out: &mut Vec<u8>, duration: u64) {

@@ -5,7 +5,7 @@ use super::presentation_times::earliest_from;
 use super::segment_grid::{self, KeyFrameTimes};
 use super::served_tracks::{self, ServedTrack};
 use super::timeline_shift::TimelineShift;
-use super::{Bandwidth, PackagingRules, Presentation, Rendition, rendition_names};
+use super::{Bandwidth, ManifestRules, PackagingRules, Presentation, Rendition, rendition_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::time::Time;
@@ -34,7 +34,8 @@ pub(super) fn build_presentation(
     rules: &PackagingRules,
 ) -> Result<Presentation> {
     served_tracks::check_lengths(&files)?;
-    let mut served = served_tracks::choose_tracks(&files)?;
+    let mut left_out = Vec::new();
+    let mut served = served_tracks::choose_tracks(&files, &mut left_out)?;
     sort_for_manifests(&mut served);
     let shift = TimelineShift::for_tracks(&served);
     let mut shifted = Vec::with_capacity(served.len());
@@ -67,6 +68,8 @@ pub(super) fn build_presentation(
         target_duration_s: 0,
         segment_duration_ms: rules.segment_duration_ms,
         version_hash: version,
+        left_out,
+        manifest_rules: ManifestRules::default(),
     };
     presentation.measure_renditions();
     Ok(presentation)
@@ -212,7 +215,7 @@ impl ShiftedTrack<'_> {
         )
     }
 
-    /// Cuts at the frames nearest to `times`, and every `target_ns` from the time `resume_ns` on.
+    /// Cuts at the sync samples nearest to `times`, and every `target_ns` from the time `resume_ns` on.
     fn cut_along(&self, times: &[i64], resume_ns: i64, target_ns: i64) -> Vec<u32> {
         let mut cuts = vec![self.served.first_sample];
         times
@@ -252,11 +255,29 @@ impl ShiftedTrack<'_> {
 
     fn cut_near(&self, time: i64, cuts: &mut Vec<u32>) {
         let samples = &self.served.track.samples;
-        let n = self.nearest_sample(time);
+        let n = self.nearest_cut(time);
         let dts = samples.dts(n);
         if dts > samples.dts(cuts[cuts.len() - 1]) && dts < samples.total_duration() {
             cuts.push(n);
         }
+    }
+
+    /// Returns the sample nearest to a served time at which decoding can start; the earlier one of
+    /// two equally near.
+    fn nearest_cut(&self, nanos: i64) -> u32 {
+        let samples = &self.served.track.samples;
+        let nearest = self.nearest_sample(nanos);
+        if samples.is_sync(nearest) {
+            return nearest;
+        }
+        let distance = |n: &u32| {
+            let dts = i64::try_from(samples.dts(*n)).unwrap_or(i64::MAX);
+            self.served_nanos(dts).abs_diff(nanos)
+        };
+        let earlier = samples.last_sync_until(nearest);
+        let later = samples.first_sync_from(nearest);
+        let nearest_sync = earlier.into_iter().chain(later).min_by_key(distance);
+        nearest_sync.unwrap_or(nearest)
     }
 
     /// Returns the sample nearest to a served time; the earlier one of two equally near.

@@ -5,20 +5,25 @@ mod build;
 mod frame_rate;
 mod lookup;
 mod presentation_times;
+mod manifest_rules;
 #[cfg(test)]
 mod properties;
 mod rendition_names;
 mod segment_grid;
 mod served_tracks;
+mod still_tracks;
 #[cfg(test)]
 mod tests;
 mod timeline_shift;
+#[cfg(test)]
+mod track_tests;
 
 pub use bandwidth::Bandwidth;
 pub(crate) use frame_rate::reduce_fraction;
+pub use manifest_rules::ManifestRules;
 
 use crate::error::Result;
-use crate::index::{Index, Track};
+use crate::index::{Index, LeftOutTrack, Track};
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -50,6 +55,10 @@ pub struct Presentation {
     pub segment_duration_ms: u32,
     /// Identifies this set of segments: a hash of the files' fingerprints and the rules.
     pub version_hash: u64,
+    /// What is not served, each with an index into [`Presentation::files`].
+    pub left_out: Vec<(usize, LeftOutTrack)>,
+    /// Declarations for manifests. The caller sets them; they do not change segments.
+    pub manifest_rules: ManifestRules,
 }
 
 /// One track as it is served.

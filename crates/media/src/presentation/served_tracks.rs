@@ -1,8 +1,9 @@
 //! Selection of the tracks that are served.
 
 use super::presentation_times;
+use super::still_tracks::leave_out_stills;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, Track};
+use crate::index::{Index, LeftOutTrack, Track};
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -65,13 +66,28 @@ fn measure_bitrate(track: &Track, first: u32) -> u64 {
     u64::try_from(bits * u128::from(track.timescale) / u128::from(ticks)).unwrap_or(u64::MAX)
 }
 
-/// Chooses the tracks to serve, in file order.
-pub(super) fn choose_tracks(files: &[Arc<Index>]) -> Result<Vec<ServedTrack<'_>>> {
+/// Chooses the tracks to serve, in file order. Appends the others to `left_out`, each with the index
+/// of its file. Copies of a served track are not mentioned.
+pub(super) fn choose_tracks<'a>(
+    files: &'a [Arc<Index>],
+    left_out: &mut Vec<(usize, LeftOutTrack)>,
+) -> Result<Vec<ServedTrack<'a>>> {
     let mut chosen: Vec<ServedTrack> = Vec::new();
     for (file_index, index) in files.iter().enumerate() {
+        left_out.extend(
+            index
+                .left_out
+                .iter()
+                .map(|track| (file_index, track.clone())),
+        );
         for (track_index, track) in index.tracks.iter().enumerate() {
-            let Some(first_sample) = find_first_served(track)? else {
-                continue;
+            let first_sample = match find_first_served(track)? {
+                FirstServed::Sample(first_sample) => first_sample,
+                FirstServed::LeftOut(reason) => {
+                    let name = format!("track {} ({})", track.id, track.codec.codec_string);
+                    left_out.push((file_index, LeftOutTrack::new(name, reason)));
+                    continue;
+                }
             };
             let new = ServedTrack {
                 file_index,
@@ -91,25 +107,47 @@ pub(super) fn choose_tracks(files: &[Arc<Index>]) -> Result<Vec<ServedTrack<'_>>
         }
     }
     if chosen.is_empty() {
-        return Err(Error::new(ErrorKind::Empty, "no track has a duration"));
+        return Err(nothing_served_error(left_out));
     }
+    leave_out_stills(&mut chosen, left_out);
     Ok(chosen)
 }
 
-/// Returns the first decodable sample; `None` if nothing from it on has a duration.
-fn find_first_served(track: &Track) -> Result<Option<u32>> {
+/// Creates the error for a title whose every track is left out.
+fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
+    let no_sync = left_out
+        .iter()
+        .find(|(_, track)| track.reason.contains(NO_SYNC_SAMPLES));
+    match no_sync {
+        Some((_, track)) => Error::malformed(format!("{} {}", track.name, track.reason)),
+        None => Error::new(ErrorKind::Empty, "no track has a duration"),
+    }
+}
+
+const NO_SYNC_SAMPLES: &str = "has no sync samples, so it cannot be cut";
+
+/// The first sample that is served, or the reason why none is.
+enum FirstServed {
+    Sample(u32),
+    LeftOut(&'static str),
+}
+
+/// Returns the first decodable sample.
+fn find_first_served(track: &Track) -> Result<FirstServed> {
     let samples = &track.samples;
-    let first = if track.codec.video().is_some() {
-        samples.first_sync_from(0).ok_or_else(|| {
-            Error::malformed(format!(
+    let Some(first) = samples.first_sync_from(0) else {
+        if track.codec.video().is_some() {
+            return Err(Error::malformed(format!(
                 "video track {} has no sync samples (key frames), so it cannot be cut; encode it with a regular key frame interval",
                 track.id
-            ))
-        })?
-    } else {
-        0
+            )));
+        }
+        return Ok(FirstServed::LeftOut(NO_SYNC_SAMPLES));
     };
-    Ok((samples.dts(first) < samples.total_duration()).then_some(first))
+    match samples.dts(first) < samples.total_duration() {
+        true => Ok(FirstServed::Sample(first)),
+        false => Ok(FirstServed::LeftOut("it has no duration")),
+    }
 }
 
 /// Returns whether `new` is the same audio as `old`. Each file of a ladder often has a copy.
@@ -120,6 +158,7 @@ fn is_copy(old: &ServedTrack, new: &ServedTrack) -> bool {
     let same = old.track.codec.codec_string == new.track.codec.codec_string
         && old.track.language == new.track.language
         && old.track.name == new.track.name
+        && old.track.roles == new.track.roles
         && (a.channel_count, a.sample_rate) == (b.channel_count, b.sample_rate);
     same && is_similar_bitrate(old.bitrate, new.bitrate) && has_similar_length(old.track, new.track)
 }

@@ -28,6 +28,8 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "segment",
             "hls-segment",
             "dash-segment",
+            "closed-captions",
+            "default-audio",
             "follow-links",
             "media-from",
             "recheck",

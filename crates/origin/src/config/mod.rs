@@ -4,6 +4,7 @@
 //! environment variables and the file, together with the settings of every server.
 
 mod help_groups;
+mod manifest_settings;
 mod settings_table;
 pub(crate) mod storage;
 
@@ -13,6 +14,7 @@ pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 use crate::segment::encryption::TITLE_PLACEHOLDER;
 use crate::title::references::UrlPrefix;
 use http::Uri;
+use media::presentation::ManifestRules;
 use net::config::{CommonSettings, bytes, duration, listen_address, switch};
 use std::fmt;
 use std::path::PathBuf;
@@ -50,6 +52,8 @@ pub struct ServeSettings {
     pub aes_secret: Option<PathBuf>,
     /// Key URL of an external key server, if any.
     pub aes_key_url: Option<String>,
+    /// Declarations for manifests.
+    pub manifest_rules: ManifestRules,
     /// Settings of every server.
     pub common: CommonSettings,
 }
@@ -99,6 +103,7 @@ impl ServeSettings {
                 .unwrap_or(false),
             aes_secret: layers.path("aes-secret"),
             aes_key_url: parse_key_url(layers)?,
+            manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             common: CommonSettings::new(layers)?,
         })
     }

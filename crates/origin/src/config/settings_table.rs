@@ -53,6 +53,18 @@ const OWN: &[Setting] = &[
         "Target length of DASH segments",
     ),
     Setting::new(
+        "closed-captions",
+        "unknown|none",
+        "unknown",
+        "Captions in the video; none: HLS playlists declare that there are none in any film",
+    ),
+    Setting::new(
+        "default-audio",
+        "LANGUAGE",
+        "",
+        "Language of the audio that plays by default [default: as the film's tracks are marked]",
+    ),
+    Setting::new(
         "index-memory",
         "MEMORY",
         "20% up to 512MiB",

@@ -9,7 +9,7 @@ use crate::title::index_cache::IndexCache;
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
-use media::presentation::{PackagingRules, Presentation};
+use media::presentation::{ManifestRules, PackagingRules, Presentation};
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub(crate) struct TitleRules {
     pub(crate) segment_lengths: SegmentLengths,
     /// Secret from which content keys are derived, if segments are encrypted.
     pub(crate) master_secret: Option<MasterSecret>,
+    pub(crate) manifest_rules: ManifestRules,
 }
 
 /// One version of a title. It is immutable: when a file changes, a new version replaces it.
@@ -99,6 +100,7 @@ impl Title {
             );
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
+            presentation.manifest_rules = rules.manifest_rules.clone();
             Ok::<_, Error>(Arc::new(presentation))
         };
         let lengths = rules.segment_lengths;

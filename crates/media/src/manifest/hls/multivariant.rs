@@ -232,7 +232,8 @@ fn write_variant(
     if let Some(group) = group.filter(|group| group.is_listed) {
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
-    if is_video {
+    // Without the declaration, players look for captions in the video (RFC 8216, 4.3.4.2).
+    if is_video && presentation.manifest_rules.has_no_captions {
         out.push_str(",CLOSED-CAPTIONS=NONE");
     }
     let _ = writeln!(

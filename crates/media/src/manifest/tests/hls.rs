@@ -106,10 +106,6 @@ fn a_ladder_with_two_languages_is_listed() {
             })
         );
         assert_eq!(other_attribute(variant, "VIDEO-RANGE"), Some("SDR"));
-        assert_eq!(
-            variant.closed_captions,
-            Some(m3u8_rs::ClosedCaptionGroupId::None)
-        );
         assert!(
             variant
                 .average_bandwidth

@@ -69,6 +69,7 @@ fn index(track: Track) -> Index {
         media_version: None,
         tracks: vec![track],
         notes: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 

@@ -1,0 +1,71 @@
+//! Parts of a title that are not served, with the reason.
+
+use crate::bmff::Mp4Box;
+use crate::bmff::hdlr::Hdlr;
+use crate::bmff::tkhd::Tkhd;
+use crate::error::format_fourcc;
+
+/// A track, or a part of the film, that is not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutTrack {
+    /// Name for people, such as `track 3 (text, tx3g)`.
+    pub name: String,
+    /// The reason, which follows "because".
+    pub reason: String,
+}
+
+impl LeftOutTrack {
+    /// Creates an entry.
+    pub fn new(name: impl Into<String>, reason: impl Into<String>) -> LeftOutTrack {
+        LeftOutTrack {
+            name: name.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Returns whether a track is video, or so broken that its kind is unknown.
+pub(super) fn may_be_video(trak: &Mp4Box<'_>) -> bool {
+    let hdlr = find_path(trak, &[b"mdia", b"hdlr"]);
+    let hdlr = hdlr.and_then(|hdlr| Hdlr::parse(hdlr.body).ok());
+    hdlr.is_none_or(|hdlr| hdlr.handler_type == *b"vide")
+}
+
+/// Names a track by its number, kind and sample entry, as far as they can be read.
+pub(super) fn describe_track(trak: &Mp4Box<'_>) -> String {
+    let tkhd = find_path(trak, &[b"tkhd"]).and_then(|tkhd| Tkhd::parse(tkhd.body).ok());
+    let hdlr = find_path(trak, &[b"mdia", b"hdlr"]).and_then(|hdlr| Hdlr::parse(hdlr.body).ok());
+    let entry = find_path(trak, &[b"mdia", b"minf", b"stbl", b"stsd"]);
+    // The first entry follows the version, the flags and the count; its code follows its size.
+    let code = entry.and_then(|stsd| stsd.body.get(12..16)?.try_into().ok());
+    let id = tkhd.map_or_else(|| "?".to_owned(), |tkhd| tkhd.track_id.to_string());
+    let facts = [
+        hdlr.map(|hdlr| describe_handler(hdlr.handler_type)),
+        code.map(format_fourcc),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    match facts.is_empty() {
+        true => format!("track {id}"),
+        false => format!("track {id} ({})", facts.join(", ")),
+    }
+}
+
+fn find_path<'a>(from: &Mp4Box<'a>, path: &[&[u8; 4]]) -> Option<Mp4Box<'a>> {
+    path.iter()
+        .try_fold(*from, |parent, name| parent.find_child(name).ok()?)
+}
+
+/// Names a handler type (ISO/IEC 14496-12, 12; QuickTime File Format, "Media types").
+fn describe_handler(handler: [u8; 4]) -> String {
+    match &handler {
+        b"vide" => "video".to_owned(),
+        b"soun" => "audio".to_owned(),
+        b"text" | b"sbtl" | b"subt" => "text".to_owned(),
+        b"clcp" => "captions".to_owned(),
+        b"meta" => "metadata".to_owned(),
+        b"tmcd" => "time code".to_owned(),
+        b"hint" => "hints".to_owned(),
+        b"pict" => "pictures".to_owned(),
+        _ => format_fourcc(handler),
+    }
+}

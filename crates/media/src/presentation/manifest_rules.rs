@@ -1,0 +1,12 @@
+//! Declarations of the operator that manifests repeat.
+
+/// Facts that files do not contain, and choices between their tracks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ManifestRules {
+    /// Whether the video is known to contain no closed captions. HLS then declares
+    /// `CLOSED-CAPTIONS=NONE`, and players do not look for any.
+    pub has_no_captions: bool,
+    /// Language of the audio that plays by default (ISO 639 or BCP 47). `None` follows the flags of
+    /// the tracks.
+    pub default_audio: Option<String>,
+}

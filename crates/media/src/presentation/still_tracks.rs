@@ -1,0 +1,55 @@
+//! Video tracks that show a few stills, as phones and editors write them beside the film.
+//!
+//! A player that switched to such a track would show a frozen picture, so it is no rendition.
+
+use super::served_tracks::ServedTrack;
+use crate::index::LeftOutTrack;
+
+/// A track is a rendition from this rate on, in pictures per second of the film.
+const PICTURES_PER_SECOND_MIN: u128 = 5;
+/// A track is also a rendition if no other has more than this many times its pictures.
+const PICTURE_RATIO_MAX: u128 = 8;
+
+/// Removes the video tracks of stills if the title has moving video, and appends them to `left_out`.
+pub(super) fn leave_out_stills(
+    chosen: &mut Vec<ServedTrack<'_>>,
+    left_out: &mut Vec<(usize, LeftOutTrack)>,
+) {
+    let videos = || chosen.iter().filter(|track| track.is_video());
+    let most_pictures = videos().map(picture_count).max().unwrap_or(0);
+    let film_ns = videos().map(length_ns).max().unwrap_or(0);
+    chosen.retain(|track| {
+        let pictures = picture_count(track);
+        let is_slow = pictures * 1_000_000_000 < PICTURES_PER_SECOND_MIN * film_ns;
+        let is_still = track.is_video() && is_slow && pictures * PICTURE_RATIO_MAX < most_pictures;
+        if is_still {
+            left_out.push((track.file_index, describe_stills(track, film_ns)));
+        }
+        !is_still
+    });
+}
+
+fn picture_count(served: &ServedTrack) -> u128 {
+    let count = served.track.samples.len() - served.first_sample;
+    u128::from(count)
+}
+
+fn length_ns(served: &ServedTrack) -> u128 {
+    let nanos = served.track.duration().as_nanos();
+    u128::try_from(nanos).unwrap_or(0)
+}
+
+fn describe_stills(served: &ServedTrack, film_ns: u128) -> LeftOutTrack {
+    let pictures = picture_count(served);
+    let name = format!(
+        "track {} (video, {})",
+        served.track.id, served.track.codec.codec_string
+    );
+    let seconds = film_ns as f64 / 1e9;
+    let unit = if pictures == 1 { "picture" } else { "pictures" };
+    let reason = format!(
+        "it has {pictures} {unit} in {seconds:.1} s, so players cannot switch between it and the \
+         film's video"
+    );
+    LeftOutTrack::new(name, reason)
+}

@@ -1,0 +1,105 @@
+//! Which tracks of a title are served, and where audio is cut.
+
+use super::*;
+use crate::fixtures::{self, FixtureRow, build_index};
+use crate::index::Track;
+
+fn build_title(tracks: Vec<Track>) -> Presentation {
+    let rules = PackagingRules {
+        segment_duration_ms: 2000,
+    };
+    Presentation::new(vec![build_index(tracks)], &rules).expect("a legal title")
+}
+
+/// Audio at 48 kHz that can be decoded from every `interval`-th frame on.
+fn audio_with_sync_samples(seconds: u32, interval: u32) -> Track {
+    let rows: Vec<FixtureRow> = (0..seconds * 48_000 / 1024)
+        .map(|n| (1024, 0, 200, n % interval == 0))
+        .collect();
+    fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows)
+}
+
+#[test]
+fn audio_is_cut_at_its_sync_samples() {
+    // Sync samples every 1.493 s do not meet the target of 2 s.
+    for with_video in [true, false] {
+        let audio = audio_with_sync_samples(60, 70);
+        let video = with_video.then(|| fixtures::build_video_track(60, 50, 1000));
+        let title = build_title(video.into_iter().chain([audio]).collect());
+        let rendition = title.audio_renditions().next().expect("audio");
+        let samples = &title.track(rendition).samples;
+        let starts = &rendition.segment_cuts[..rendition.segment_count()];
+        assert!(starts.iter().all(|cut| samples.is_sync(*cut)), "{starts:?}");
+        assert!(rendition.segment_count() > 20, "{starts:?}");
+    }
+}
+
+#[test]
+fn audio_before_its_first_sync_sample_is_not_served() {
+    let mut rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 5];
+    rows.extend((0..400).map(|n| (1024, 0, 200, n % 40 == 0)));
+    let audio = fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+    let title = build_title(vec![audio]);
+    assert_eq!(title.renditions[0].segment_cuts[0], 5);
+}
+
+#[test]
+fn audio_without_sync_samples_is_left_out_by_name() {
+    let rows: Vec<FixtureRow> = vec![(1024, 0, 200, false); 500];
+    let audio = || fixtures::build_track(fixtures::aac_codec(), 48_000, 0, &rows);
+    let title = build_title(vec![fixtures::build_video_track(10, 50, 1000), audio()]);
+    assert_eq!(title.renditions.len(), 1);
+    let (file, left_out) = &title.left_out[0];
+    assert_eq!((*file, &*left_out.name), (0, "track 1 (mp4a.40.2)"));
+    assert!(left_out.reason.contains("no sync samples"), "{left_out:?}");
+    let rules = PackagingRules {
+        segment_duration_ms: 2000,
+    };
+    let error = Presentation::new(vec![build_index(vec![audio()])], &rules).unwrap_err();
+    assert!(
+        error
+            .message
+            .contains("track 1 (mp4a.40.2) has no sync samples")
+    );
+}
+
+/// `count` pictures of a second video track, which share `seconds`.
+fn stills(seconds: u32, count: u32) -> Track {
+    let rows: Vec<FixtureRow> = (0..count)
+        .map(|n| (seconds * 12_800 / count, 0, 90_000, n == 0))
+        .collect();
+    fixtures::build_track(fixtures::avc_codec(4032, 3024), 12_800, 0, &rows)
+}
+
+#[test]
+fn a_second_track_of_stills_is_no_rendition() {
+    // A motion photo at 0.56 pictures per second, and a single picture that lasts one frame.
+    let one_frame = fixtures::build_track(
+        fixtures::avc_codec(4032, 3024),
+        12_800,
+        0,
+        &[(512, 0, 90_000, true)],
+    );
+    for second in [stills(3, 2), stills(3, 1), one_frame] {
+        let film = fixtures::build_video_track(3, 25, 9000);
+        let title = build_title(vec![second, film]);
+        let [video] = &title.renditions[..] else {
+            panic!("{:?}", title.renditions)
+        };
+        assert_eq!(video.track_index, 1);
+        let (_, left_out) = &title.left_out[0];
+        assert!(left_out.reason.contains("in 3.0 s"), "{left_out:?}");
+        assert!(left_out.name.starts_with("track 1 (video, avc1."));
+    }
+}
+
+#[test]
+fn slow_video_is_served_if_it_is_the_film_or_a_rung() {
+    // Slides of one picture per second, alone.
+    assert_eq!(build_title(vec![stills(60, 60)]).renditions.len(), 1);
+    // A rung with a fifth of the frame rate.
+    let rows: Vec<FixtureRow> = (0..50).map(|n| (2560, 0, 900, n % 10 == 0)).collect();
+    let slow = fixtures::build_track(fixtures::avc_codec(320, 180), 12_800, 0, &rows);
+    let title = build_title(vec![fixtures::build_video_track(10, 50, 9000), slow]);
+    assert_eq!((title.renditions.len(), title.left_out.len()), (2, 0));
+}
