@@ -54,7 +54,8 @@ export class Details {
       return el('li', {}, el('a', { href: url }, word), ' ', el('code', {}, decodeURI(new URL(url).pathname)), copy);
     });
     const encryption = title.encryption ? [`Segments are encrypted (${title.encryption}). They play as HLS only.`] : [];
-    const notes = [...encryption, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
+    const leftOut = (title.left_out ?? []).map(({ name, reason }) => `Left out: ${name}, because ${reason}`);
+    const notes = [...encryption, ...leftOut, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
     this.served.replaceChildren(el('ul', { class: 'links' }, ...links),
       notes.length > 0 ? el('ul', { class: 'notes' }, ...notes) : '',
       el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows))));

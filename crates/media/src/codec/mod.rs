@@ -20,6 +20,7 @@ mod opus;
 mod sample_entry;
 #[cfg(test)]
 pub(crate) mod sample_entry_vectors;
+mod stereo_video;
 #[cfg(test)]
 pub(crate) mod tests;
 mod visual_sample_entry;
@@ -70,6 +71,8 @@ pub struct VideoFormat {
     pub sar: (u32, u32),
     /// Colour, if the sample entry or the decoder configuration specifies it.
     pub color: Option<CicpColor>,
+    /// Whether there is a view for each eye.
+    pub is_stereo: bool,
     /// Storage format of NAL units (AVC and HEVC only), for transport streams.
     pub nal: Option<NalFormat>,
 }
@@ -214,6 +217,7 @@ fn build_video_codec(
             height: sps.map_or(entry.height, |sps| sps.height),
             sar: color_and_aspect::resolve_sar(&entry.children, sps.and_then(|sps| sps.sar)),
             color: color_and_aspect::resolve_color(&entry.children, sps.and_then(|sps| sps.color)),
+            is_stereo: stereo_video::is_stereo(&entry.children),
             nal,
         }),
     }

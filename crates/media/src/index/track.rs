@@ -72,8 +72,7 @@ pub(super) fn read_trak(
         .parse_body(Hdlr::parse)
         .map_err(within)?;
     if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
-        let handler = format_fourcc(hdlr.handler_type);
-        let reason = format!("{handler} is neither audio nor video");
+        let reason = explain_handler(hdlr.handler_type);
         return Ok(TrakOutcome::Skipped { reason });
     }
     let mdhd = mdia.require_child(b"mdhd")?;
@@ -112,6 +111,14 @@ pub(super) fn read_trak(
     read_stbl(&stbl, &mut draft, source.moov_range.clone())
         .map_err(|error| within(error.in_box(*b"stbl")))?;
     Ok(TrakOutcome::Draft(Box::new(draft)))
+}
+
+/// Explains why tracks with this handler are left out.
+fn explain_handler(handler: [u8; 4]) -> String {
+    match &handler {
+        b"text" | b"sbtl" | b"subt" | b"clcp" => "text tracks are not served".to_owned(),
+        _ => format!("{} is neither audio nor video", format_fourcc(handler)),
+    }
 }
 
 /// Parses the sample entries, each with its codec or the reason why it is not packaged.

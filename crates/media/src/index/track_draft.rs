@@ -298,10 +298,7 @@ impl TrackDraft {
             count => format!("{count} samples"),
         };
         let name = format!("the last {samples} of track {}", self.id);
-        let reason = format!(
-            "the file ends at byte {}, before the last byte of them",
-            self.file_len
-        );
+        let reason = format!("the file ends at byte {}", self.file_len);
         Some(LeftOutTrack::new(name, reason))
     }
 

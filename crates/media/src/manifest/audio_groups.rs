@@ -1,13 +1,16 @@
 //! Grouping of audio renditions: bitrates of one programme, and alternative programmes.
 
+use super::audio_purpose::{is_for_all, media_characteristics};
+use super::language_tag::shortest_tag;
 use crate::codec::AudioFormat;
+use crate::index::TrackRole;
 use crate::presentation::{Presentation, Rendition};
 
 /// One programme in one coding, such as a language or a commentary, at one or more bitrates.
 pub(super) struct AudioProgramme<'a> {
     /// Renditions by falling bitrate.
     pub(super) renditions: Vec<&'a Rendition>,
-    /// Whether no earlier programme of its family has its language.
+    /// Whether no earlier programme of its family has its language and purpose.
     pub(super) first_of_language: bool,
 }
 
@@ -57,19 +60,23 @@ pub(super) fn group_audio<'a>(
 impl<'a> AudioFamily<'a> {
     fn add_rendition(&mut self, presentation: &'a Presentation, rendition: &'a Rendition) {
         let track = presentation.track(rendition);
-        let language =
-            |programme: &AudioProgramme| &presentation.track(programme.renditions[0]).language;
-        let first_of_language = !self
-            .programmes
-            .iter()
-            .any(|v| *language(v) == track.language);
+        let has_same_purpose = |programme: &AudioProgramme| {
+            let known_track = presentation.track(programme.renditions[0]);
+            known_track.language == track.language
+                && is_for_all(known_track) == is_for_all(track)
+                && media_characteristics(known_track).eq(media_characteristics(track))
+        };
+        let first_of_language = !self.programmes.iter().any(has_same_purpose);
         let same_programme = |programme: &&mut AudioProgramme| {
             let known_track = presentation.track(programme.renditions[0]);
             let steps = programme
                 .renditions
                 .iter()
                 .all(|other| is_other_quality(other, rendition));
-            known_track.language == track.language && known_track.name == track.name && steps
+            known_track.language == track.language
+                && known_track.name == track.name
+                && known_track.roles == track.roles
+                && steps
         };
         match self.programmes.iter_mut().find(same_programme) {
             Some(programme) => {
@@ -94,12 +101,33 @@ impl<'a> AudioFamily<'a> {
             .unwrap_or(0)
     }
 
-    /// Returns the programme that plays by default: the first with an enabled track.
+    /// Returns the programme that plays by default.
+    ///
+    /// The operator's choice of a language comes first. Then follow audio for all viewers, the
+    /// enabled flag, and the role of the main programme. Among equals, it is the first.
     pub(super) fn default_programme(&self, presentation: &Presentation) -> usize {
-        let enabled =
-            |programme: &AudioProgramme| presentation.track(programme.renditions[0]).is_enabled;
-        self.programmes.iter().position(enabled).unwrap_or(0)
+        let choice = presentation.manifest_rules.default_audio.as_deref();
+        let rank = |n: &usize| {
+            let track = presentation.track(self.programmes[*n].renditions[0]);
+            (
+                choice.is_some_and(|choice| !is_same_language(choice, &track.language)),
+                !is_for_all(track),
+                !track.is_enabled,
+                !track.roles.contains(&TrackRole::Main),
+            )
+        };
+        (0..self.programmes.len()).min_by_key(rank).unwrap_or(0)
     }
+}
+
+/// Returns whether a language matches the operator's choice. `pt` matches `pt-BR`.
+fn is_same_language(choice: &str, language: &str) -> bool {
+    let (Some(choice), Some(tag)) = (shortest_tag(choice), shortest_tag(language)) else {
+        return false;
+    };
+    let (choice, tag) = (choice.to_ascii_lowercase(), tag.to_ascii_lowercase());
+    tag.strip_prefix(&choice)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn is_other_quality(a: &Rendition, b: &Rendition) -> bool {

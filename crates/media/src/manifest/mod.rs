@@ -6,6 +6,7 @@ pub mod read;
 pub mod url;
 
 mod audio_groups;
+mod audio_purpose;
 mod language_tag;
 mod languages;
 #[cfg(test)]

@@ -117,14 +117,14 @@ pub(super) fn choose_tracks<'a>(
 fn nothing_served_error(left_out: &[(usize, LeftOutTrack)]) -> Error {
     let no_sync = left_out
         .iter()
-        .find(|(_, track)| track.reason.contains(NO_SYNC_SAMPLES));
+        .find(|(_, track)| track.reason == NO_SYNC_SAMPLES);
     match no_sync {
-        Some((_, track)) => Error::malformed(format!("{} {}", track.name, track.reason)),
+        Some((_, track)) => Error::malformed(format!("{}: {}", track.name, track.reason)),
         None => Error::new(ErrorKind::Empty, "no track has a duration"),
     }
 }
 
-const NO_SYNC_SAMPLES: &str = "has no sync samples, so it cannot be cut";
+const NO_SYNC_SAMPLES: &str = "it has no sync samples, so it cannot be cut";
 
 /// The first sample that is served, or the reason why none is.
 enum FirstServed {

@@ -59,7 +59,7 @@ fn audio_without_sync_samples_is_left_out_by_name() {
     assert!(
         error
             .message
-            .contains("track 1 (mp4a.40.2) has no sync samples")
+            .contains("track 1 (mp4a.40.2): it has no sync samples")
     );
 }
 

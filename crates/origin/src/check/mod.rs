@@ -90,7 +90,7 @@ pub fn run_check(flags: &ArgMatches) -> ExitCode {
     };
     let ignored = library.ignored;
     let reports = library.titles.into_iter().map(|(name, title)| match title {
-        Ok(title) => CheckReport::examine(&name, &title),
+        Ok(title) => CheckReport::examine(&name, &title.presentation, &title.left_out),
         Err(fault) => CheckReport::from_error(&name, fault.message, &fault.remedy),
     });
     let reports: Vec<CheckReport> = reports.collect();

@@ -7,6 +7,7 @@ use crate::index_command::media_files::folder_and_name;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
+use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::sources::TitleSources;
 use crate::title::stores::MediaStores;
 use bytes::Bytes;
@@ -17,7 +18,14 @@ use std::sync::Arc;
 use store::{Key, Options, Reason, Remote, Store};
 
 /// A title by name, or the reason why it cannot be packaged.
-pub(super) type CheckedTitle = (String, Result<Presentation, TitleFault>);
+pub(super) type CheckedTitle = (String, Result<OpenedTitle, TitleFault>);
+
+/// A title that can be packaged.
+pub(super) struct OpenedTitle {
+    pub(super) presentation: Presentation,
+    /// Tracks and files that are not served.
+    pub(super) left_out: Vec<LeftOutPart>,
+}
 
 /// The content of a target.
 pub(super) struct CheckedLibrary {
@@ -130,18 +138,29 @@ impl TitleSearch {
     /// Adds files as one title if they fit together, otherwise as one title each.
     fn add_titles(&mut self, folder: &Key, files: &[Key]) {
         if files.len() > 1
-            && let Ok(whole) = open_indexes(&self.stores, files)
-            && let Ok(title) = build_presentation(whole, self.segment_ms)
+            && let Ok(title) = self.open_title(folder, files)
         {
             self.titles.push((self.shown_path(folder), Ok(title)));
             return;
         }
         for key in files {
-            let indexes = open_indexes(&self.stores, std::slice::from_ref(key));
-            let title = indexes.and_then(|indexes| build_presentation(indexes, self.segment_ms));
+            let title = self.open_title(key, std::slice::from_ref(key));
             let title = title.map_err(|error| self.describe_fault(key, error));
             self.titles.push((self.shown_path(key), title));
         }
+    }
+
+    /// Opens the title at `key`, which consists of `files`.
+    fn open_title(&self, key: &Key, files: &[Key]) -> Result<OpenedTitle, String> {
+        let (names, indexes) = open_indexes(&self.stores, files)?;
+        let presentation = build_presentation(indexes, self.segment_ms)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut left_out = list_tracks(&presentation, &names);
+        left_out.extend(list_sidecars(self.stores.library(), key));
+        Ok(OpenedTitle {
+            presentation,
+            left_out,
+        })
     }
 
     fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
@@ -167,11 +186,17 @@ impl TitleSearch {
     }
 }
 
-/// Returns the indexes of the media that files contain or refer to, each once.
-fn open_indexes(stores: &MediaStores, keys: &[Key]) -> Result<Vec<Arc<Index>>, String> {
+/// Returns names and indexes of the media that files contain or refer to, each once.
+fn open_indexes(
+    stores: &MediaStores,
+    keys: &[Key],
+) -> Result<(Vec<String>, Vec<Arc<Index>>), String> {
     let sources = TitleSources::open_sources(stores, &IndexCache::default(), keys.iter())
         .map_err(|e| e.context)?;
-    Ok(sources.media.into_iter().map(|(.., index)| index).collect())
+    let media = sources.media.into_iter();
+    Ok(media
+        .map(|(place, _, index)| (place.key.name().to_owned(), index))
+        .unzip())
 }
 
 fn build_presentation(files: Vec<Arc<Index>>, segment_ms: u32) -> Result<Presentation, String> {

@@ -1,5 +1,6 @@
 //! The report of `check`: facts, segment grid and findings, as text with a bar chart or as JSON.
 
+use crate::title::left_out::LeftOutPart;
 use media::presentation::{Presentation, Rendition};
 use serde::Serialize;
 use std::fmt::Write;
@@ -73,11 +74,25 @@ impl Finding {
             fix: fix.into(),
         }
     }
+
+    /// Reports a part that is not served.
+    fn from_left_out(part: &LeftOutPart) -> Finding {
+        let what = format!("left out, because {}", part.reason);
+        let fix = "convert it or export it again, if viewers need it";
+        Finding::new(FindingLevel::Warning, &part.name, what, fix)
+    }
 }
 
 impl CheckReport {
-    /// Examines a title.
-    pub fn examine(name: &str, title: &Presentation) -> CheckReport {
+    /// Examines a title, of which `left_out` is not served.
+    pub(super) fn examine(
+        name: &str,
+        title: &Presentation,
+        left_out: &[LeftOutPart],
+    ) -> CheckReport {
+        let mut findings: Vec<Finding> = left_out.iter().map(Finding::from_left_out).collect();
+        findings.extend(super::findings::find_problems(title));
+        findings.sort_by_key(|finding| finding.level);
         CheckReport {
             title: name.into(),
             duration_s: title.duration.as_seconds_f64(),
@@ -86,7 +101,7 @@ impl CheckReport {
                 .iter()
                 .map(|r| RenditionRow::from_rendition(title, r))
                 .collect(),
-            findings: super::findings::find_problems(title),
+            findings,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The JSON description of a title, for the player page and for developers.
 
+use crate::title::left_out::LeftOutPart;
 use crate::title::title_version::Title;
 use media::codec::MediaFormat;
 use media::manifest::hls::encrypted_len;
@@ -37,6 +38,8 @@ struct TitleDescription<'a> {
     segment_ms: u32,
     files: Vec<FileDescription<'a>>,
     renditions: Vec<RenditionDescription<'a>>,
+    /// Tracks and files that are not served.
+    left_out: &'a [LeftOutPart],
     /// Notes about possible playback problems.
     notes: Vec<String>,
 }
@@ -110,6 +113,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
             .iter()
             .map(|r| describe_rendition(title, r, &set))
             .collect(),
+        left_out: &title.left_out,
         notes: collect_notes(title),
         set,
     };

@@ -32,6 +32,16 @@ pub(crate) fn refresh_after(recheck: Duration) -> Duration {
     recheck * 3 / 4
 }
 
+/// Maximum number of lines in the log about the parts of one title.
+const LEFT_OUT_LOGGED_MAX: usize = 16;
+
+/// Logs the parts of a title that are not served.
+fn log_left_out(title: &Title) {
+    for part in title.left_out.iter().take(LEFT_OUT_LOGGED_MAX) {
+        tracing::info!(title = title.key.as_str(), "{part}");
+    }
+}
+
 /// The titles of a library.
 pub(crate) struct Catalog {
     stores: Arc<MediaStores>,
@@ -281,8 +291,9 @@ impl Catalog {
 
     async fn build_entry(self: &Arc<Catalog>, key: &Key) -> CatalogEntry {
         let outcome = self.build_uncached(key).await;
-        if let Err(error) = &outcome {
-            tracing::warn!(title = key.as_str(), %error, "cannot serve title");
+        match &outcome {
+            Err(error) => tracing::warn!(title = key.as_str(), %error, "cannot serve title"),
+            Ok(title) => log_left_out(title),
         }
         CatalogEntry {
             outcome: outcome.map(Arc::new).map_err(Arc::new),

@@ -4,6 +4,7 @@ pub(crate) mod catalog;
 pub(crate) mod file_names;
 pub(crate) mod index_cache;
 pub(crate) mod indexer;
+pub(crate) mod left_out;
 pub(crate) mod natural_order;
 pub(crate) mod progressive_layout;
 pub mod references;

@@ -6,6 +6,7 @@ use crate::route::SegmentSet;
 use crate::segment::encryption::{MasterSecret, TitleEncryption};
 use crate::title::file_names::display_name_of;
 use crate::title::index_cache::IndexCache;
+use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
@@ -44,6 +45,8 @@ pub(crate) struct Title {
     /// Encryption of the segments, if any. An encrypted title has no DASH, which lacks this kind of
     /// encryption.
     pub(crate) encryption: Option<TitleEncryption>,
+    /// Tracks and files that are not served.
+    pub(crate) left_out: Vec<LeftOutPart>,
     /// Latest modification time of its files.
     pub(crate) modified: Option<LastModified>,
     /// Manifests written so far.
@@ -117,8 +120,12 @@ impl Title {
             .map(|file| file.object.identity().modified())
             .chain(named)
             .max();
+        let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
+        let mut left_out = list_tracks(&hls, &names);
+        left_out.extend(list_sidecars(stores.library(), key));
         Ok(Title {
             key: key.clone(),
+            left_out,
             files,
             hls,
             dash,

@@ -79,7 +79,7 @@ fn a_fragmented_film_cut_in_its_last_fragment_is_served_up_to_there() {
     assert_eq!(
         left_out_of(&index),
         [format!(
-            "the last sample of track 2: the file ends at byte {end}, before the last byte of them"
+            "the last sample of track 2: the file ends at byte {end}"
         )]
     );
     // Only the first sample of the second fragment is intact, and all audio of it is missing.

@@ -2,7 +2,9 @@
 
 use super::write_attribute;
 use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
+use crate::index::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, Track};
 use crate::manifest::audio_groups::group_audio;
+use crate::manifest::audio_purpose::{accessibility_purposes, is_aid, is_for_all, may_be_default};
 use crate::manifest::text::XmlText;
 use crate::manifest::{language_tag, track_facts};
 use crate::presentation::{Presentation, Rendition, reduce_fraction};
@@ -48,10 +50,11 @@ pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<
     for family in families {
         let default = family.default_programme(presentation);
         for (n, programme) in family.programmes.into_iter().enumerate() {
+            let track = presentation.track(programme.renditions[0]);
             sets.push(AdaptationSet {
+                is_default: choices > 1 && n == default && may_be_default(presentation, track),
                 renditions: programme.renditions,
                 is_main: programme.first_of_language,
-                is_default: choices > 1 && n == default,
             });
         }
     }
@@ -90,8 +93,26 @@ impl AdaptationSet<'_> {
         if let Some(name) = &track.name {
             let _ = writeln!(out, "      <Label>{}</Label>", XmlText(name));
         }
-        let role = if self.is_main { "main" } else { "alternate" };
-        write_property(out, "Role", "urn:mpeg:dash:role:2011", role);
+        for purpose in accessibility_purposes(track) {
+            write_property(out, "Accessibility", AUDIO_PURPOSE_SCHEME, purpose);
+        }
+        self.write_roles(out, track);
+    }
+
+    /// Writes the roles that the author declared. Without one, the first set of a language is the
+    /// main programme. Aids are alternatives of it, too, as in DVB (ETSI TS 103 285).
+    fn write_roles(&self, out: &mut String, track: &Track) {
+        let implied = match (is_for_all(track), self.is_main) {
+            (true, true) => "main",
+            _ => "alternate",
+        };
+        if track.roles.is_empty() || is_aid(track) {
+            write_property(out, "Role", DASH_ROLE_SCHEME, implied);
+        }
+        let declared = track.roles.iter().map(|role| role.as_dash());
+        for role in declared.filter(|role| !is_aid(track) || *role != implied) {
+            write_property(out, "Role", DASH_ROLE_SCHEME, role);
+        }
     }
 
     /// Returns the highest type of stream access point that starts a segment (ISO/IEC 14496-12,

@@ -3,6 +3,7 @@
 mod iframes;
 mod media;
 mod multivariant;
+mod score;
 
 pub use iframes::write_iframe_playlist;
 pub use media::{FIRST_MEDIA_SEQUENCE, write_media_playlist};

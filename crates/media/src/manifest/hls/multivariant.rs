@@ -1,9 +1,14 @@
 //! Writing of multivariant playlists (RFC 8216, 4.3.4).
 
+use super::score::format_score;
 use super::{
     INDEPENDENT_SEGMENTS, SegmentPacking, packed_bandwidth, playlist_version, segment_extension,
 };
+use crate::index::Track;
 use crate::manifest::audio_groups::{AudioFamily, AudioProgramme, group_audio};
+use crate::manifest::audio_purpose::{
+    is_aid, is_for_all, may_be_default, media_characteristics, purpose_name,
+};
 use crate::manifest::text::QuotedString;
 use crate::manifest::{SegmentFormat, language_tag, track_facts, url};
 use crate::presentation::{Bandwidth, Presentation, Rendition};
@@ -20,6 +25,9 @@ struct AudioGroup<'a> {
     /// Whether it appears in `EXT-X-MEDIA`.
     is_listed: bool,
 }
+
+/// `EXT-X-VERSION` of playlists with an attribute that starts with `REQ-` (RFC 8216bis, 8).
+const VERSION_OF_REQUIREMENTS: u32 = 12;
 
 /// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
@@ -49,10 +57,13 @@ pub fn write_multivariant_playlist(
         return None;
     }
     let mut out = String::with_capacity(1024 + 512 * presentation.renditions.len());
+    let version = match videos.iter().any(|video| is_stereo(presentation, video)) {
+        true => VERSION_OF_REQUIREMENTS,
+        false => playlist_version(format, true),
+    };
     let _ = write!(
         out,
-        "#EXTM3U\n#EXT-X-VERSION:{}\n",
-        playlist_version(format, true)
+        "#EXTM3U\n#EXT-X-VERSION:{version}\n",
     );
     if videos.iter().all(|video| !video.has_leading_pictures) {
         out.push_str(INDEPENDENT_SEGMENTS);
@@ -157,13 +168,23 @@ fn write_audio_group<'a>(
             if let Some(tag) = language_tag::shortest_tag(&track.language) {
                 let _ = write!(out, ",LANGUAGE=\"{tag}\"");
             }
-            let is_default = n == default;
+            let is_default = n == default && may_be_default(presentation, track);
+            let is_selectable = is_for_all(track) || is_aid(track);
+            let _ = write!(
+                out,
+                ",DEFAULT={},AUTOSELECT={},CHANNELS=\"{}\"",
+                yes_or_no(is_default),
+                yes_or_no(is_default || (programme.first_of_language && is_selectable)),
+                QuotedString(&family.format.hls_channels),
+            );
+            let characteristics: Vec<&str> = media_characteristics(track).collect();
+            if !characteristics.is_empty() {
+                let _ = write!(out, ",CHARACTERISTICS=\"{}\"", characteristics.join(","));
+            }
             let _ = writeln!(
                 out,
-                ",DEFAULT={},AUTOSELECT={},CHANNELS=\"{}\",URI=\"{}\"",
-                yes_or_no(is_default),
-                yes_or_no(is_default || programme.first_of_language),
-                QuotedString(&family.format.hls_channels),
+                ",STABLE-RENDITION-ID=\"{}\",URI=\"{}\"",
+                rendition.name,
                 url::playlist_url(packing.format, presentation, rendition),
             );
         }
@@ -184,6 +205,11 @@ fn rendition_of_step<'a>(programme: &AudioProgramme<'a>, step: usize) -> &'a Ren
     programme.renditions[step.min(programme.renditions.len() - 1)]
 }
 
+fn is_stereo(presentation: &Presentation, rendition: &Rendition) -> bool {
+    let video = presentation.track(rendition).codec.video();
+    video.is_some_and(|video| video.is_stereo)
+}
+
 fn yes_or_no(is: bool) -> &'static str {
     if is { "YES" } else { "NO" }
 }
@@ -195,12 +221,19 @@ fn unique_name(presentation: &Presentation, rendition: &Rendition, taken: &[Stri
     let tag = language_tag::shortest_tag(&track.language);
     let name = match (&track.name, &tag) {
         (Some(name), _) if !name.trim().is_empty() => QuotedString(name.trim()).to_string(),
-        (_, Some(tag)) => language_tag::english_name(tag).unwrap_or(tag).to_owned(),
-        _ => "Audio".to_owned(),
+        (_, Some(tag)) => with_purpose(language_tag::english_name(tag).unwrap_or(tag), track),
+        _ => with_purpose("Audio", track),
     };
     let numbered = (2..).map(|n| format!("{name} {n}"));
     let mut free = std::iter::once(name.clone()).chain(numbered);
     free.find(|name| !taken.contains(name)).unwrap_or_default()
+}
+
+fn with_purpose(name: &str, track: &Track) -> String {
+    match purpose_name(track) {
+        Some(purpose) => format!("{name} ({purpose})"),
+        None => name.to_owned(),
+    }
 }
 
 fn write_variant(
@@ -228,6 +261,13 @@ fn write_variant(
         let _ = write!(out, ",{}", QuotedString(group.codec_string));
     }
     out.push('"');
+    let video_only = if is_video { own } else { Bandwidth::default() };
+    let _ = write!(
+        out,
+        ",STABLE-VARIANT-ID=\"{}\",SCORE={}",
+        rendition.name,
+        format_score(presentation, rendition, video_only, with)
+    );
     write_video_attributes(out, presentation, rendition, true);
     if let Some(group) = group.filter(|group| group.is_listed) {
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
@@ -269,6 +309,9 @@ fn write_video_attributes(
     if let Some(range) = track_facts::video_range(video.color) {
         let _ = write!(out, ",VIDEO-RANGE={range}");
     }
+    if video.is_stereo {
+        out.push_str(",REQ-VIDEO-LAYOUT=\"CH-STEREO\"");
+    }
 }
 
 /// Formats `a / b` with three rounded decimals.
@@ -287,6 +330,17 @@ fn write_iframe_variant(out: &mut String, presentation: &Presentation, rendition
         measured.peak,
         measured.average,
         QuotedString(&codec.codec_string)
+    );
+    let _ = write!(
+        out,
+        ",STABLE-VARIANT-ID=\"{}.keyframes\",SCORE={}",
+        rendition.name,
+        format_score(
+            presentation,
+            rendition,
+            rendition.bandwidth,
+            Bandwidth::default()
+        )
     );
     write_video_attributes(out, presentation, rendition, false);
     let _ = writeln!(

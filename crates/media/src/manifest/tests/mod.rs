@@ -3,6 +3,7 @@
 mod dash;
 mod hls;
 mod read;
+mod tracks;
 
 use crate::fixtures::{self, build_index};
 use crate::index::Track;

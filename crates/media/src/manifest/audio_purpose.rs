@@ -1,0 +1,57 @@
+//! Purposes of audio in the terms of HLS and DASH.
+
+use crate::index::{Track, TrackRole};
+use crate::presentation::Presentation;
+
+/// Returns whether audio is for all viewers, rather than commentary or an aid for some of them.
+pub(super) fn is_for_all(track: &Track) -> bool {
+    !track.roles.iter().any(|role| {
+        matches!(
+            role,
+            TrackRole::Supplementary
+                | TrackRole::Commentary
+                | TrackRole::AudioDescription
+                | TrackRole::EnhancedSpeech
+        )
+    })
+}
+
+/// Returns whether audio may play by default. Commentary and aids may only if the title has nothing
+/// else.
+pub(super) fn may_be_default(presentation: &Presentation, track: &Track) -> bool {
+    let mut all = presentation.audio_renditions();
+    is_for_all(track) || !all.any(|other| is_for_all(presentation.track(other)))
+}
+
+/// Returns whether audio is an aid that players select if the viewer's settings request it.
+pub(super) fn is_aid(track: &Track) -> bool {
+    media_characteristics(track).next().is_some()
+}
+
+/// Returns the values of HLS `CHARACTERISTICS` (RFC 8216, 4.3.4.1).
+pub(super) fn media_characteristics(track: &Track) -> impl Iterator<Item = &'static str> {
+    track.roles.iter().filter_map(|role| match role {
+        TrackRole::AudioDescription => Some("public.accessibility.describes-video"),
+        TrackRole::EnhancedSpeech => Some("public.accessibility.enhances-speech-intelligibility"),
+        _ => None,
+    })
+}
+
+/// Returns the values of DASH `Accessibility` in the scheme of audio purposes.
+pub(super) fn accessibility_purposes(track: &Track) -> impl Iterator<Item = &'static str> {
+    track.roles.iter().filter_map(|role| match role {
+        TrackRole::AudioDescription => Some("1"),
+        TrackRole::EnhancedSpeech => Some("2"),
+        _ => None,
+    })
+}
+
+/// Returns what the purpose adds to the name of a language, such as `commentary`.
+pub(super) fn purpose_name(track: &Track) -> Option<&'static str> {
+    track.roles.iter().find_map(|role| match role {
+        TrackRole::Commentary => Some("commentary"),
+        TrackRole::AudioDescription => Some("audio description"),
+        TrackRole::EnhancedSpeech => Some("clear speech"),
+        _ => None,
+    })
+}

@@ -1,0 +1,245 @@
+//! Descriptions of tracks in HLS and DASH: captions, purposes, defaults, identifiers and scores.
+
+use super::{audio_track, build_film, build_title, video_track};
+use crate::codec::MediaFormat;
+use crate::index::{Track, TrackRole};
+use crate::manifest::dash::{self, SegmentAddressing};
+use crate::manifest::{SegmentFormat, hls};
+use crate::presentation::Presentation;
+
+fn multivariant_text(title: &Presentation) -> String {
+    hls::write_multivariant_playlist(title, SegmentFormat::Cmaf, false).expect("a playlist")
+}
+
+fn mpd_text(title: &Presentation) -> String {
+    dash::write_mpd(title, SegmentAddressing::Time)
+}
+
+/// Returns the lines of a playlist that start with `tag`.
+fn lines_of<'a>(text: &'a str, tag: &str) -> Vec<&'a str> {
+    text.lines().filter(|line| line.starts_with(tag)).collect()
+}
+
+/// Returns the value of an attribute, without quotes.
+fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let key = format!("{name}=");
+    let at = line.match_indices(&key).map(|(at, _)| at);
+    let at = at
+        .filter(|at| matches!(line.as_bytes()[at - 1], b':' | b',' | b' '))
+        .last()?;
+    let value = &line[at + key.len()..];
+    Some(match value.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => value.split(',').next()?,
+    })
+}
+
+fn audio_with_roles(language: &str, size: u32, roles: &[TrackRole]) -> Track {
+    Track {
+        roles: roles.to_vec(),
+        ..audio_track(language, size)
+    }
+}
+
+/// Builds a film with English, a commentary and an audio description of it, in this order of files.
+fn build_film_with_purposes(order: &[usize]) -> Presentation {
+    let tracks = [
+        audio_with_roles("eng", 300, &[]),
+        audio_with_roles("eng", 301, &[TrackRole::Commentary]),
+        audio_with_roles("eng", 302, &[TrackRole::AudioDescription]),
+    ];
+    let audio = order.iter().map(|n| vec![tracks[*n].clone()]);
+    build_title(
+        [vec![video_track(9_000)]]
+            .into_iter()
+            .chain(audio)
+            .collect(),
+    )
+}
+
+#[test]
+fn captions_are_declared_absent_only_by_the_operator() {
+    let mut title = build_film();
+    assert!(!multivariant_text(&title).contains("CLOSED-CAPTIONS"));
+    title.manifest_rules.has_no_captions = true;
+    let text = multivariant_text(&title);
+    for line in lines_of(&text, "#EXT-X-STREAM-INF") {
+        assert_eq!(attribute(line, "CLOSED-CAPTIONS"), Some("NONE"));
+    }
+    for line in lines_of(&text, "#EXT-X-I-FRAME-STREAM-INF") {
+        assert_eq!(attribute(line, "CLOSED-CAPTIONS"), None);
+    }
+}
+
+#[test]
+fn commentary_and_audio_description_are_declared_in_hls() {
+    // The first file does not become the default.
+    for order in [[0, 1, 2], [1, 2, 0], [2, 1, 0]] {
+        let text = multivariant_text(&build_film_with_purposes(&order));
+        let media = lines_of(&text, "#EXT-X-MEDIA");
+        let by_name = |name| {
+            let line = media
+                .iter()
+                .find(|line| attribute(line, "NAME") == Some(name));
+            *line.unwrap_or_else(|| panic!("{name}: {text}"))
+        };
+        let facts = |name| {
+            let line = by_name(name);
+            let names = ["DEFAULT", "AUTOSELECT", "CHARACTERISTICS"];
+            names.map(|name| attribute(line, name))
+        };
+        assert_eq!(facts("English"), [Some("YES"), Some("YES"), None]);
+        assert_eq!(
+            facts("English (commentary)"),
+            [Some("NO"), Some("NO"), None]
+        );
+        assert_eq!(
+            facts("English (audio description)"),
+            [
+                Some("NO"),
+                Some("YES"),
+                Some("public.accessibility.describes-video")
+            ]
+        );
+    }
+}
+
+#[test]
+fn commentary_and_audio_description_are_declared_in_dash() {
+    let text = mpd_text(&build_film_with_purposes(&[1, 2, 0]));
+    let sets: Vec<&str> = text.split("<AdaptationSet ").skip(2).collect();
+    let role = |value| format!("<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{value}\"/>");
+    let [commentary, described, main] = &sets[..] else {
+        panic!("{text}")
+    };
+    assert!(commentary.contains(&role("commentary")), "{commentary}");
+    assert!(!commentary.contains("Accessibility"), "{commentary}");
+    let aid =
+        "<Accessibility schemeIdUri=\"urn:tva:metadata:cs:AudioPurposeCS:2007\" value=\"1\"/>";
+    assert!(described.contains(aid), "{described}");
+    assert!(described.contains(&role("alternate")), "{described}");
+    assert!(described.contains(&role("description")), "{described}");
+    assert!(main.contains(&role("main")), "{main}");
+    let preferred: Vec<bool> = sets
+        .iter()
+        .map(|set| set.contains("selectionPriority"))
+        .collect();
+    assert_eq!(preferred, [false, false, true]);
+}
+
+#[test]
+fn audio_with_another_purpose_is_no_copy() {
+    // Equal but for the purpose.
+    let file = |roles: &[TrackRole]| vec![audio_with_roles("eng", 300, roles)];
+    let title = build_title(vec![
+        vec![video_track(9_000)],
+        file(&[]),
+        file(&[TrackRole::Commentary]),
+        file(&[]),
+    ]);
+    assert_eq!(title.audio_renditions().count(), 2);
+}
+
+#[test]
+fn the_default_audio_follows_the_flags_or_the_setting() {
+    let disabled = Track {
+        is_enabled: false,
+        ..audio_track("deu", 300)
+    };
+    let tracks = vec![
+        video_track(9_000),
+        disabled,
+        audio_track("fra", 301),
+        audio_track("por-BR", 302),
+    ];
+    let mut title = build_title(vec![tracks]);
+    for (choice, default) in [
+        (None, "fr"),
+        (Some("de"), "de"),
+        (Some("ger"), "de"),
+        (Some("pt"), "pt-BR"),
+        (Some("ja"), "fr"),
+    ] {
+        title.manifest_rules.default_audio = choice.map(str::to_owned);
+        let text = multivariant_text(&title);
+        let chosen: Vec<Option<&str>> = lines_of(&text, "#EXT-X-MEDIA")
+            .into_iter()
+            .filter(|line| attribute(line, "DEFAULT") == Some("YES"))
+            .map(|line| attribute(line, "LANGUAGE"))
+            .collect();
+        assert_eq!(chosen, [Some(default)], "{choice:?}");
+        let mpd = mpd_text(&title);
+        let set = mpd
+            .lines()
+            .find(|line| line.contains("selectionPriority"))
+            .expect("a default");
+        assert_eq!(attribute(set, "lang"), Some(default));
+    }
+}
+
+#[test]
+fn variants_and_renditions_have_stable_ids() {
+    let text = multivariant_text(&build_film());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let (name, uri) = match line.split_once(':').map_or(line, |(tag, _)| tag) {
+            "#EXT-X-MEDIA" => ("STABLE-RENDITION-ID", attribute(line, "URI")),
+            "#EXT-X-STREAM-INF" => ("STABLE-VARIANT-ID", lines.next()),
+            "#EXT-X-I-FRAME-STREAM-INF" => ("STABLE-VARIANT-ID", attribute(line, "URI")),
+            _ => continue,
+        };
+        let id = attribute(line, name).unwrap_or_else(|| panic!("{line}"));
+        // The part of the URL that does not change with the version of the film.
+        let stable = uri.and_then(|uri| uri.split('/').nth(1)).expect("a URL");
+        assert_eq!(id.strip_suffix(".keyframes").unwrap_or(id), stable);
+        let legal = |c: char| c.is_ascii_alphanumeric() || "+/=.-_".contains(c);
+        assert!(id.chars().all(legal), "{id}");
+    }
+}
+
+/// Returns the score of each variant, by its bandwidth.
+fn scores_of(title: &Presentation) -> Vec<(u64, f64)> {
+    let text = multivariant_text(title);
+    let mut scores: Vec<(u64, f64)> = lines_of(&text, "#EXT-X-STREAM-INF")
+        .into_iter()
+        .map(|line| {
+            let number = |name| attribute(line, name).expect("an attribute");
+            let score = number("SCORE").parse().expect("a number");
+            (number("BANDWIDTH").parse().expect("a number"), score)
+        })
+        .collect();
+    scores.sort_by_key(|(bandwidth, _)| *bandwidth);
+    scores
+}
+
+#[test]
+fn scores_rise_with_the_bitrate_and_the_codec() {
+    let scores = scores_of(&build_film());
+    assert_eq!(scores.len(), 3);
+    assert!(scores[0].1 > 0.0);
+    assert!(scores.windows(2).all(|pair| pair[0].1 < pair[1].1));
+    // HEVC with a little less than the bitrate of AVC is better.
+    let mut hevc = video_track(8_000);
+    hevc.codec = crate::fixtures::hevc_pq_codec();
+    let scores = scores_of(&build_title(vec![vec![video_track(9_000), hevc]]));
+    assert!(scores[0].1 > scores[1].1, "{scores:?}");
+}
+
+#[test]
+fn stereo_video_requires_a_video_layout() {
+    let mut stereo = video_track(30_000);
+    if let MediaFormat::Video(video) = &mut stereo.codec.format {
+        video.is_stereo = true;
+    }
+    let text = multivariant_text(&build_title(vec![vec![stereo, video_track(9_000)]]));
+    assert!(text.starts_with("#EXTM3U\n#EXT-X-VERSION:12\n"), "{text}");
+    for tag in ["#EXT-X-STREAM-INF", "#EXT-X-I-FRAME-STREAM-INF"] {
+        let layouts: Vec<Option<&str>> = lines_of(&text, tag)
+            .iter()
+            .map(|line| attribute(line, "REQ-VIDEO-LAYOUT"))
+            .collect();
+        assert_eq!(layouts, [None, Some("CH-STEREO")]);
+    }
+    let plain = multivariant_text(&build_film());
+    assert!(plain.starts_with("#EXTM3U\n#EXT-X-VERSION:7\n"));
+}

@@ -1,0 +1,140 @@
+//! Tracks and files of a title that are not served, each with the reason.
+
+use crate::title::file_names::display_name_of;
+use media::presentation::Presentation;
+use serde::Serialize;
+use std::fmt;
+use store::{Key, Store};
+
+/// A track or file that is not served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LeftOutPart {
+    /// File name and track, such as `film.mp4, track 3 (text, tx3g)`.
+    pub(crate) name: String,
+    /// The reason, which follows "because".
+    pub(crate) reason: String,
+}
+
+impl fmt::Display for LeftOutPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "left out: {}, because {}", self.name, self.reason)
+    }
+}
+
+/// Suffixes of text files that are not served.
+const TEXT_SUFFIXES: [&str; 14] = [
+    "srt", "vtt", "webvtt", "ttml", "dfxp", "itt", "ass", "ssa", "sub", "idx", "sbv", "smi", "scc",
+    "stl",
+];
+/// Maximum number of text files that are mentioned.
+const SIDECARS_MAX: usize = 64;
+
+/// Lists the tracks of a presentation that are not served. `file_names` is in the order of
+/// [`Presentation::files`].
+pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> Vec<LeftOutPart> {
+    let named = presentation.left_out.iter().map(|(file, track)| {
+        let name = match file_names.get(*file) {
+            Some(file) => format!("{file}, {}", track.name),
+            None => track.name.clone(),
+        };
+        LeftOutPart {
+            name,
+            reason: track.reason.clone(),
+        }
+    });
+    named.collect()
+}
+
+/// Lists the text files that belong to a title: in its folder, or beside its film with the film's
+/// name before the first dot. Blocks.
+///
+/// Remote libraries are not searched, because a listing would cost a request.
+pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
+    if store.is_remote() {
+        return Vec::new();
+    }
+    let is_file = matches!(store.look(title), Ok(Some(_)));
+    let prefix = format!("{}.", display_name_of(title));
+    let (folder, prefix) = match title.parent().filter(|_| is_file) {
+        Some(folder) => (folder, prefix.as_str()),
+        None => (title.clone(), ""),
+    };
+    // Ignores the error: reading the title's own files reports it.
+    let entries = store.list(&folder).unwrap_or_default();
+    let texts = entries
+        .into_iter()
+        .filter(|entry| entry.file.is_some() && entry.name.starts_with(prefix));
+    let texts = texts
+        .filter(|entry| is_text(&entry.name))
+        .take(SIDECARS_MAX);
+    let part = |name: String| LeftOutPart {
+        name,
+        reason: "text files are not served".to_owned(),
+    };
+    texts.map(|entry| part(entry.name)).collect()
+}
+
+fn is_text(name: &str) -> bool {
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    suffix.is_some_and(|suffix| {
+        let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
+        TEXT_SUFFIXES.iter().any(|known| is(&known))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Options;
+
+    fn names_beside(files: &[&str], title: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+        let place = folder.path().to_str().unwrap();
+        let store = Store::new(place, Options::default()).unwrap();
+        let parts = list_sidecars(&store, &Key::parse(title).unwrap());
+        parts.into_iter().map(|part| part.name).collect()
+    }
+
+    #[test]
+    fn text_files_beside_a_film_are_left_out() {
+        let files = [
+            "a/film.mp4",
+            "a/film.en.srt",
+            "a/film.de.VTT",
+            "a/film2.srt",
+            "a/film.jpg",
+            "a/other.srt",
+        ];
+        assert_eq!(
+            names_beside(&files, "a/film.mp4"),
+            ["film.de.VTT", "film.en.srt"]
+        );
+        assert_eq!(
+            names_beside(&["film.mp4", "film.srt"], "film.mp4"),
+            ["film.srt"]
+        );
+    }
+
+    #[test]
+    fn text_files_in_the_folder_of_a_title_are_left_out() {
+        let files = ["film/v1.mp4", "film/en.srt", "film/sub/de.srt", "de.srt"];
+        assert_eq!(names_beside(&files, "film"), ["en.srt"]);
+    }
+
+    #[test]
+    fn an_entry_names_part_and_reason() {
+        let part = LeftOutPart {
+            name: "film.en.srt".to_owned(),
+            reason: "text files are not served".to_owned(),
+        };
+        assert_eq!(
+            part.to_string(),
+            "left out: film.en.srt, because text files are not served"
+        );
+    }
+}
