@@ -9,6 +9,7 @@
 mod bad_input;
 mod http_contract;
 mod http_storage;
+mod left_out;
 mod packet_fidelity;
 mod playlist_cache;
 mod range_delivery;

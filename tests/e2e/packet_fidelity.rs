@@ -283,6 +283,8 @@ tests_per_fixture! {
         vfr_jitter "vfr_jitter.mp4"
         vfr_slows "vfr_slows.mp4"
         avc_anamorphic "avc_anamorphic.mp4"
+        avc_captions "avc_captions.mp4"
+        purposes "purposes.mp4"
         hevc "hevc.mp4"
         hevc_hev1 "hevc_hev1.mp4"
         hevc_pq "hevc_pq.mp4"

@@ -1,0 +1,231 @@
+//! Films of which a part is not served: the rest is, and the part is named with the reason in the
+//! JSON description, the log and `headwater check`.
+
+use crate::ffmpeg::{probe_streams, write_probe_input};
+use crate::hls_playlists as hls;
+use crate::support::{HeadwaterServer, TempFolder, fixture_path, fixtures_folder};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Returns the folder of films of which a part is left out. `None` without ffmpeg.
+fn tracks_folder() -> Option<PathBuf> {
+    fixtures_folder().map(|folder| folder.join("tracks"))
+}
+
+fn describe(server: &HeadwaterServer, title: &str) -> Value {
+    serde_json::from_str(&server.get_text(&format!("/{title}/.json"))).unwrap()
+}
+
+/// Returns `NAME: REASON` of each part that the description lists.
+fn left_out_of(description: &Value) -> Vec<String> {
+    let parts = description["left_out"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    parts
+        .map(|part| text(&part["name"]) + ": " + &text(&part["reason"]))
+        .collect()
+}
+
+fn rendition_names(description: &Value) -> Vec<String> {
+    let renditions = description["renditions"].as_array().unwrap().iter();
+    renditions
+        .map(|r| r["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Each film with its numbers of video and audio renditions, and a part of each entry.
+const FILMS: [(&str, usize, usize, &[&str]); 5] = [
+    (
+        "still.mp4",
+        1,
+        1,
+        &["still.mp4, track 1 (video, avc1.640016): it has 1 picture in 1.3 s"],
+    ),
+    (
+        "no_stsd.mp4",
+        1,
+        0,
+        &["no_stsd.mp4, track 2 (audio): there is no stsd box"],
+    ),
+    ("cut.mp4", 1, 1, &["of track 2: the file ends at byte"]),
+    (
+        "text.mp4",
+        1,
+        1,
+        &[
+            "text.mp4, track 3 (text, tx3g): text tracks are not served",
+            "text.en.srt: text files are not served",
+        ],
+    ),
+    ("xhe_aac.mp4", 0, 1, &[]),
+];
+
+#[test]
+fn films_are_served_without_the_parts_that_cannot_be() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    let server = HeadwaterServer::serve_source(&folder);
+    for (film, videos, audios, parts) in FILMS {
+        let description = describe(&server, film);
+        let names = rendition_names(&description);
+        let count = |kind| names.iter().filter(|name| name.starts_with(kind)).count();
+        assert_eq!((count("video"), count("audio")), (videos, audios), "{film}");
+        let left_out = left_out_of(&description);
+        assert_eq!(left_out.len(), parts.len(), "{film}: {left_out:?}");
+        for (entry, part) in left_out.iter().zip(parts) {
+            assert!(entry.contains(part), "{entry:?} does not contain {part:?}");
+        }
+        for playlist in hls::list_media_playlists(&server, &format!("/{film}/.m3u8")) {
+            let media = hls::fetch_media_playlist(&server, &playlist);
+            for (_, segment) in &media.segments {
+                server.get_body(segment);
+            }
+        }
+    }
+}
+
+#[test]
+fn check_names_the_parts_that_are_left_out() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    for (film, _, _, parts) in FILMS {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let output = command
+            .arg("check")
+            .arg(folder.join(film))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{film}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.matches("left out, because ").count(), parts.len());
+        for part in parts {
+            let (name, reason) = part.split_once(": ").unwrap();
+            assert!(text.contains(name) && text.contains(reason), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_log_names_the_parts_that_are_left_out() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    let logs = TempFolder::new();
+    let log = logs.0.join("log");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" 2> \"$LOG\""]);
+    shell.arg(env!("CARGO_BIN_EXE_headwater")).env("LOG", &log);
+    let server = HeadwaterServer::spawn(shell, "serve", &[folder.to_str().unwrap()]);
+    server.get_body("/text.mp4/.m3u8");
+    let text = std::fs::read_to_string(&log).unwrap();
+    for line in [
+        "left out: text.mp4, track 3 (text, tx3g), because text tracks are not served",
+        "left out: text.en.srt, because text files are not served",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+/// Returns the whole samples of each track that precede the cut, as ffprobe lists them for the film
+/// before it was cut.
+fn served_packets(
+    server: &HeadwaterServer,
+    film: &str,
+    folder: &TempFolder,
+) -> Vec<(String, usize)> {
+    let playlists = hls::list_media_playlists(server, &format!("/{film}/.m3u8"));
+    let served = playlists.iter().map(|playlist| {
+        let media = hls::fetch_media_playlist(server, playlist);
+        let mut bytes = media.fetch_init(server);
+        for (_, segment) in &media.segments {
+            bytes.extend(server.get_body(segment));
+        }
+        let file = write_probe_input(&folder.0, "served.mp4", &bytes);
+        let stream = probe_streams(&file).remove(0);
+        (stream.kind.clone(), stream.packets.len())
+    });
+    served.collect()
+}
+
+#[test]
+fn a_film_cut_in_its_last_fragment_plays_up_to_there() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    let server = HeadwaterServer::serve_source(&folder);
+    let probes = TempFolder::new();
+    let counts = served_packets(&server, "cut.mp4", &probes);
+    let source = probe_streams(fixture_path("short.mp4").unwrap().to_str().unwrap());
+    for (kind, count) in counts {
+        let whole = source.iter().find(|stream| stream.kind == kind).unwrap();
+        let whole = whole.packets.len();
+        match kind.as_str() {
+            // The fixture lacks its last 500 bytes, which are audio.
+            "video" => assert_eq!(count, whole),
+            _ => assert!(count < whole && count > whole / 2, "{count} of {whole}"),
+        }
+    }
+}
+
+/// Reads `is_non_sync` of the first sample of each segment from `tfhd` and `trun`.
+#[test]
+fn xhe_aac_is_cut_at_its_sync_samples() {
+    let Some(folder) = tracks_folder() else {
+        return;
+    };
+    let server = HeadwaterServer::serve_source(&folder);
+    let description = describe(&server, "xhe_aac.mp4");
+    let rendition = &description["renditions"][0];
+    assert_eq!(rendition["codecs"], "mp4a.40.42");
+    // Every 70th sample of 1024 ticks is a sync sample.
+    let segments = rendition["segments"].as_array().unwrap();
+    assert!(segments.len() >= 4, "{segments:?}");
+    for segment in segments {
+        let start = segment["t"].as_u64().unwrap();
+        assert_eq!(start % (70 * 1024), 0, "{segment}");
+    }
+}
+
+#[test]
+fn purposes_and_captions_of_tracks_are_declared() {
+    let Some(film) = fixture_path("purposes.mp4") else {
+        return;
+    };
+    let library = film.parent().unwrap();
+    let server = HeadwaterServer::serve_source(library);
+    let text = server.get_text("/purposes.mp4/.m3u8");
+    assert!(!text.contains("CLOSED-CAPTIONS"), "{text}");
+    let media: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("#EXT-X-MEDIA"))
+        .collect();
+    let [comment, described, main] = &media[..] else {
+        panic!("{text}")
+    };
+    assert!(
+        comment.contains("NAME=\"English (commentary)\""),
+        "{comment}"
+    );
+    let characteristics = "CHARACTERISTICS=\"public.accessibility.describes-video\"";
+    assert!(described.contains(characteristics), "{described}");
+    assert!(main.contains("DEFAULT=YES"), "{main}");
+    assert_eq!(text.matches("DEFAULT=YES").count(), 1);
+    let mpd = server.get_text("/purposes.mp4/.mpd");
+    let purpose = "schemeIdUri=\"urn:tva:metadata:cs:AudioPurposeCS:2007\" value=\"1\"";
+    assert!(mpd.contains(purpose), "{mpd}");
+    assert!(mpd.contains("value=\"commentary\""), "{mpd}");
+    assert_settings_apply(library);
+}
+
+/// `closed-captions` and `default-audio` change manifests only.
+fn assert_settings_apply(library: &Path) {
+    let args = ["--closed-captions", "none", "--default-audio", "fr"];
+    let library = library.to_str().unwrap();
+    let server = HeadwaterServer::serve(&[&[library][..], &args].concat());
+    let text = server.get_text("/several_tracks.mp4/.m3u8");
+    assert!(text.contains("CLOSED-CAPTIONS=NONE"), "{text}");
+    let french = text.lines().find(|line| line.contains("LANGUAGE=\"fr\""));
+    assert!(french.unwrap().contains("DEFAULT=YES"), "{text}");
+}
