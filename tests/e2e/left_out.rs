@@ -203,7 +203,7 @@ fn purposes_and_captions_of_tracks_are_declared() {
         .lines()
         .filter(|line| line.starts_with("#EXT-X-MEDIA"))
         .collect();
-    let [comment, described, main] = &media[..] else {
+    let [main, comment, described] = &media[..] else {
         panic!("{text}")
     };
     assert!(

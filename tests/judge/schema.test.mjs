@@ -8,9 +8,11 @@ import { after, before, test } from 'node:test';
 import { root, serve, skip, text, titles } from './support.mjs';
 
 const schema = process.env.DASH_SCHEMA ?? path.join(root, 'target/schema/DASH-MPD.xsd');
+const tracks = path.join(root, 'target/fixtures/tracks');
 let server;
-before(async () => { server = await serve(); });
-after(() => server?.stop());
+let partial;
+before(async () => { server = await serve(); partial = await serve(tracks); });
+after(() => { server?.stop(); partial?.stop(); });
 
 test('every MPD is valid', { timeout: 300_000 }, async (t) => {
   if (!fs.existsSync(schema)) return skip(t, 'DASH schema: DASH-MPD.xsd is not installed; run scripts/schema.sh');
@@ -21,10 +23,12 @@ test('every MPD is valid', { timeout: 300_000 }, async (t) => {
   fs.writeFileSync(path.join(local, 'DASH-MPD.xsd'), own);
   fs.copyFileSync(path.join(root, 'tests/judge/xlink.xsd'), path.join(local, 'xlink.xsd'));
   const files = [];
-  for (const title of titles) {
+  const films = fs.readdirSync(tracks).filter((name) => name.endsWith('.mp4'));
+  const served = [...titles.map((title) => [server, title]), ...films.map((title) => [partial, title])];
+  for (const [{ url }, title] of served) {
     for (const template of ['time', 'number']) {
       const file = path.join(local, `${title}.${template}.mpd`);
-      fs.writeFileSync(file, await text(`${server.url}/${title}/.mpd?template=${template}`));
+      fs.writeFileSync(file, await text(`${url}/${title}/.mpd?template=${template}`));
       files.push(file);
     }
   }

@@ -19,7 +19,8 @@ pub(super) struct AudioFamily<'a> {
     pub(super) format: &'a AudioFormat,
     /// RFC 6381 string.
     pub(super) codec_string: &'a str,
-    /// Programmes in the order of the presentation. Never empty.
+    /// The default programme first, then the others in the order of the presentation, those for all
+    /// viewers first. Never empty.
     pub(super) programmes: Vec<AudioProgramme<'a>>,
 }
 
@@ -49,24 +50,46 @@ pub(super) fn group_audio<'a>(
                 codec_string: &codec.codec_string,
                 programmes: vec![AudioProgramme {
                     renditions: vec![rendition],
-                    first_of_language: true,
+                    first_of_language: false,
                 }],
             }),
         }
     }
     families
+        .iter_mut()
+        .for_each(|family| family.sort_programmes(presentation));
+    families
 }
 
 impl<'a> AudioFamily<'a> {
-    fn add_rendition(&mut self, presentation: &'a Presentation, rendition: &'a Rendition) {
-        let track = presentation.track(rendition);
+    /// Moves the default programme to the front, because some players start with the first, and
+    /// commentary and aids behind the others.
+    fn sort_programmes(&mut self, presentation: &Presentation) {
+        let default = self.find_default(presentation);
+        let first = self.programmes.remove(default);
+        let is_special =
+            |programme: &AudioProgramme| !is_for_all(presentation.track(programme.renditions[0]));
+        self.programmes.sort_by_key(is_special);
+        self.programmes.insert(0, first);
+        for n in 0..self.programmes.len() {
+            self.programmes[n].first_of_language = self.is_first_of_language(presentation, n);
+        }
+    }
+
+    fn is_first_of_language(&self, presentation: &Presentation, n: usize) -> bool {
+        let track_of = |programme: &AudioProgramme| presentation.track(programme.renditions[0]);
+        let track = track_of(&self.programmes[n]);
         let has_same_purpose = |programme: &AudioProgramme| {
-            let known_track = presentation.track(programme.renditions[0]);
+            let known_track = track_of(programme);
             known_track.language == track.language
                 && is_for_all(known_track) == is_for_all(track)
                 && media_characteristics(known_track).eq(media_characteristics(track))
         };
-        let first_of_language = !self.programmes.iter().any(has_same_purpose);
+        !self.programmes[..n].iter().any(has_same_purpose)
+    }
+
+    fn add_rendition(&mut self, presentation: &'a Presentation, rendition: &'a Rendition) {
+        let track = presentation.track(rendition);
         let same_programme = |programme: &&mut AudioProgramme| {
             let known_track = presentation.track(programme.renditions[0]);
             let steps = programme
@@ -87,7 +110,7 @@ impl<'a> AudioFamily<'a> {
             }
             None => self.programmes.push(AudioProgramme {
                 renditions: vec![rendition],
-                first_of_language,
+                first_of_language: false,
             }),
         }
     }
@@ -101,11 +124,11 @@ impl<'a> AudioFamily<'a> {
             .unwrap_or(0)
     }
 
-    /// Returns the programme that plays by default.
+    /// Finds the programme that plays by default.
     ///
     /// The operator's choice of a language comes first. Then follow audio for all viewers, the
     /// enabled flag, and the role of the main programme. Among equals, it is the first.
-    pub(super) fn default_programme(&self, presentation: &Presentation) -> usize {
+    fn find_default(&self, presentation: &Presentation) -> usize {
         let choice = presentation.manifest_rules.default_audio.as_deref();
         let rank = |n: &usize| {
             let track = presentation.track(self.programmes[*n].renditions[0]);

@@ -48,11 +48,10 @@ pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<
     let families = group_audio(presentation, presentation.audio_renditions());
     let choices: usize = families.iter().map(|family| family.programmes.len()).sum();
     for family in families {
-        let default = family.default_programme(presentation);
         for (n, programme) in family.programmes.into_iter().enumerate() {
             let track = presentation.track(programme.renditions[0]);
             sets.push(AdaptationSet {
-                is_default: choices > 1 && n == default && may_be_default(presentation, track),
+                is_default: choices > 1 && n == 0 && may_be_default(presentation, track),
                 renditions: programme.renditions,
                 is_main: programme.first_of_language,
             });

@@ -149,7 +149,6 @@ fn write_audio_group<'a>(
     if step > 0 {
         let _ = write!(id, "-{}", step + 1);
     }
-    let default = family.default_programme(presentation);
     let mut names: Vec<String> = Vec::new();
     let mut total = Bandwidth::default();
     for (n, programme) in family.programmes.iter().enumerate() {
@@ -168,7 +167,7 @@ fn write_audio_group<'a>(
             if let Some(tag) = language_tag::shortest_tag(&track.language) {
                 let _ = write!(out, ",LANGUAGE=\"{tag}\"");
             }
-            let is_default = n == default && may_be_default(presentation, track);
+            let is_default = n == 0 && may_be_default(presentation, track);
             let is_selectable = is_for_all(track) || is_aid(track);
             let _ = write!(
                 out,
@@ -194,7 +193,7 @@ fn write_audio_group<'a>(
         id,
         codec_string: family.codec_string,
         bandwidth: total,
-        default_rendition: rendition_of_step(&family.programmes[default], step),
+        default_rendition: rendition_of_step(&family.programmes[0], step),
         is_listed: listed,
     }
 }

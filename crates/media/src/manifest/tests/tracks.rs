@@ -109,7 +109,8 @@ fn commentary_and_audio_description_are_declared_in_dash() {
     let text = mpd_text(&build_film_with_purposes(&[1, 2, 0]));
     let sets: Vec<&str> = text.split("<AdaptationSet ").skip(2).collect();
     let role = |value| format!("<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{value}\"/>");
-    let [commentary, described, main] = &sets[..] else {
+    // Shaka Player starts with the first.
+    let [main, commentary, described] = &sets[..] else {
         panic!("{text}")
     };
     assert!(commentary.contains(&role("commentary")), "{commentary}");
@@ -124,7 +125,33 @@ fn commentary_and_audio_description_are_declared_in_dash() {
         .iter()
         .map(|set| set.contains("selectionPriority"))
         .collect();
-    assert_eq!(preferred, [false, false, true]);
+    assert_eq!(preferred, [true, false, false]);
+}
+
+/// Players select by language and characteristics, so only one of each is selected automatically
+/// (RFC 8216, 4.3.4.1.1).
+#[test]
+fn only_the_default_of_a_language_is_selected_automatically() {
+    let disabled = Track {
+        is_enabled: false,
+        name: Some("Stage".to_owned()),
+        ..audio_track("eng", 300)
+    };
+    let tracks = vec![video_track(9_000), disabled, audio_track("eng", 301)];
+    let title = build_title(vec![tracks]);
+    let text = multivariant_text(&title);
+    let facts: Vec<_> = lines_of(&text, "#EXT-X-MEDIA")
+        .iter()
+        .map(|line| ["NAME", "DEFAULT", "AUTOSELECT"].map(|name| attribute(line, name)))
+        .collect();
+    let yes = [Some("English"), Some("YES"), Some("YES")];
+    assert_eq!(facts, [yes, [Some("Stage"), Some("NO"), Some("NO")]]);
+    let mpd = mpd_text(&title);
+    assert_eq!(
+        mpd.matches("value=\"main\"").count(),
+        2,
+        "video and English"
+    );
 }
 
 #[test]
