@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn mv_hevc_is_stereo_by_its_boxes() {
         let (hvcc, lhvc) = ((b"hvcC", vec![1]), (b"lhvC", vec![1]));
-        assert!(!is_stereo_entry(&[hvcc.clone()]));
+        assert!(!is_stereo_entry(std::slice::from_ref(&hvcc)));
         assert!(is_stereo_entry(&[hvcc.clone(), lhvc.clone()]));
         for (bits, stereo) in [(3, true), (7, true), (1, false), (2, false)] {
             let vexu = (b"vexu", build_vexu(bits));

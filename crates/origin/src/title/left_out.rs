@@ -78,7 +78,7 @@ fn is_text(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| {
         let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
-        TEXT_SUFFIXES.iter().any(|known| is(&known))
+        TEXT_SUFFIXES.iter().any(is)
     })
 }
 
