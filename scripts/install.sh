@@ -71,6 +71,7 @@ if [ "$purpose" = test ] || [ "$purpose" = bench ]; then
   need perf linux-perf
   need valgrind valgrind
   need debootstrap debootstrap
+  need promtool prometheus
   python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 fi
 if [ "$purpose" = bench ]; then

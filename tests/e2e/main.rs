@@ -23,6 +23,7 @@ mod edge_crash;
 mod edge_proxy;
 mod index_command;
 mod load_players;
+mod metrics;
 mod overload;
 mod packaging;
 mod remote_index;

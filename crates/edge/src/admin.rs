@@ -9,9 +9,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
+use net::admin_port::find_refusal;
 use net::body::Incoming;
 use net::server::OpenConnections;
-use net::{Body, Conn, Error, token};
+use net::{Body, Conn, Error};
 use serde_json::{Value, json};
 
 use crate::cache_key::unescape_unreserved;
@@ -53,12 +54,8 @@ pub async fn handle_admin_request(
         "/readyz" => return edge.ready_response(),
         _ => {}
     }
-    if !token::is_allowed(&head.headers, &admin.token) {
-        let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";
-        let mut response = Error::client(StatusCode::UNAUTHORIZED, what).response();
-        let ask = HeaderValue::from_static("Basic realm=\"headwater edge\"");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
-        return response;
+    if let Some(refusal) = find_refusal(&head.headers, &admin.token, "headwater edge") {
+        return refusal;
     }
     if *method == Method::POST && is_cross_site(&head.headers) {
         let what = "requests from pages of other sites are not allowed";
@@ -77,7 +74,7 @@ pub async fn handle_admin_request(
             response
         }
         (&Method::GET, "/status") => json_response(&status::build_status(&admin, &edge)),
-        (&Method::GET, "/metrics") => edge.metrics_response(),
+        (&Method::GET, "/metrics") => edge.metrics_response(&head.headers),
         (&Method::POST, "/purge") => match parse_purge_query(query) {
             Ok((what, soft)) => json_response(&json!({ "purged": edge.purge_target(&what, soft) })),
             Err(why) => Error::client(StatusCode::BAD_REQUEST, why).response(),

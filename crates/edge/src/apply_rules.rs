@@ -55,7 +55,12 @@ impl RuleApplier {
             records_cmcd: recorder.is_some(),
             sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
             matches: metrics.family(&MATCHES, &["rule"]),
-            refused: metrics.family(&REFUSED, &["option"]),
+            refused: metrics.family(&REFUSED, &["option"]).with_values(&[
+                "congestion",
+                "pace",
+                "notsent-lowat",
+                "initial-window",
+            ]),
         }
     }
 

@@ -183,18 +183,41 @@ pub enum CacheOutcome {
     Local,
 }
 
+/// The result of responses that need neither cache nor origin.
+pub const LOCAL_RESULT: &str = "own";
+
+/// The names of all results, in the order of [`CacheOutcome::result_index`].
+pub const CACHE_RESULTS: &[&str] = &[
+    "hit",
+    "stale",
+    "revalidated",
+    "follow",
+    "miss",
+    "pass",
+    "denied",
+    LOCAL_RESULT,
+];
+
 impl CacheOutcome {
     /// Returns the metric's `result` and the record's `cache`.
     pub fn result(self) -> &'static str {
+        CACHE_RESULTS
+            .get(self.result_index())
+            .copied()
+            .unwrap_or(LOCAL_RESULT)
+    }
+
+    /// Returns the index of the result in [`CACHE_RESULTS`].
+    pub fn result_index(self) -> usize {
         match self {
-            CacheOutcome::Hit | CacheOutcome::DiskHit => "hit",
-            CacheOutcome::Stale(_) => "stale",
-            CacheOutcome::Revalidated(_) => "revalidated",
-            CacheOutcome::Follow(_) => "follow",
-            CacheOutcome::Miss(..) => "miss",
-            CacheOutcome::Pass(_) => "pass",
-            CacheOutcome::Denied => "denied",
-            CacheOutcome::Local => "own",
+            CacheOutcome::Hit | CacheOutcome::DiskHit => 0,
+            CacheOutcome::Stale(_) => 1,
+            CacheOutcome::Revalidated(_) => 2,
+            CacheOutcome::Follow(_) => 3,
+            CacheOutcome::Miss(..) => 4,
+            CacheOutcome::Pass(_) => 5,
+            CacheOutcome::Denied => 6,
+            CacheOutcome::Local => 7,
         }
     }
 

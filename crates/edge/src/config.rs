@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use net::config::{CommonSettings, SettingLayers, UsageError, bytes, duration, listen_address};
+use net::config::{
+    CommonSettings, SettingLayers, UsageError, bytes, duration, listen_address, read_admin_port,
+};
 use upstream::UpstreamLimits;
 
 use crate::freshness::FreshnessPolicy;
@@ -102,17 +104,7 @@ impl EdgeSettings {
                 ttl: None,
                 stale_if_error: time("stale-if-error")?,
             },
-            admin: match (
-                layers.with("admin", listen_address)?,
-                layers.path("admin-token-file"),
-            ) {
-                (Some(listen), Some(token)) => Some((listen, token)),
-                (None, None) => None,
-                _ => {
-                    let what = "admin and admin-token-file must be set together";
-                    return Err(UsageError(what.into()));
-                }
-            },
+            admin: read_admin_port(layers)?,
             tcp_interval: time("tcp-interval")?,
             rules: Arc::new(match layers.file() {
                 Some((path, text)) => rules::read_rules(path, text)?,

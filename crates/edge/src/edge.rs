@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::header::HeaderValue;
+use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use net::{Body, Error, OverloadManager, Shutdown};
 use store::Arena;
@@ -50,11 +50,12 @@ impl Edge {
         error.response()
     }
 
-    /// Answers `/metrics`.
-    pub(crate) fn metrics_response(&self) -> Response<Body> {
+    /// Answers `/metrics` in the format that the request's headers prefer.
+    pub(crate) fn metrics_response(&self, headers: &HeaderMap) -> Response<Body> {
         self.disk.update_metrics();
         let cached = (self.memory.bytes(), self.memory.len());
-        self.telemetry.render_metrics(cached, &self.flights)
+        self.telemetry
+            .render_metrics(headers, cached, &self.flights)
     }
 
     /// Returns the number of requests by result.

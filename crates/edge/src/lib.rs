@@ -63,6 +63,7 @@ pub mod fuzzed;
 mod purge;
 mod warm;
 
-pub use serve::{ADMIN, run_command, start_edge};
+pub use net::admin_port::ADMIN;
+pub use serve::{run_command, start_edge};
 
 use crate::edge::Edge;

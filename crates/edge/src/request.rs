@@ -57,7 +57,7 @@ impl Edge {
             Ok(facts) => self.serve(worker, facts, body, &pending, conn).await,
             Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
             Err(LocalReply::Ready) => local_response(self.ready_response()),
-            Err(LocalReply::Metrics) => local_response(self.metrics_response()),
+            Err(LocalReply::Metrics) => local_response(self.metrics_response(&parts.headers)),
             Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
         };
         let (mut response, mut summary) = (response, summary);

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use http::header::HeaderValue;
+use net::admin_port::{ADMIN, bind_admin_port};
 use net::config::{SettingLayers, SettingSources, UsageError};
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
-use net::record::Recorder;
 use net::{
-    InheritedListener, Limits, ListenOptions, OverloadLevel, OverloadManager, ProgramError,
-    RunningProgram, Server, Shutdown,
+    ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
 use store::cache::FetchTable;
 
@@ -84,7 +83,7 @@ pub fn start_edge(
         0 => net::resources::default_workers(),
         given => given,
     };
-    let metrics = Metrics::default();
+    let metrics = Metrics::of_process(PROGRAM);
     let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
@@ -106,7 +105,11 @@ pub fn start_edge(
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
-    let admin = bind_admin_port(&settings, inherited.take_port(ADMIN))?;
+    let admin = settings.admin.as_ref().map(|(listen, token)| {
+        let inherited = inherited.take_port(ADMIN);
+        bind_admin_port(listen, token, &settings.common.limits, inherited)
+    });
+    let admin = admin.transpose()?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
     running.follow_tls(&settings.common, server.certificates())?;
@@ -146,9 +149,6 @@ pub fn start_edge(
 
 /// A successor must be the same program.
 const PROGRAM: &str = "edge";
-
-/// The admin port's name in the log and in its announcement.
-pub const ADMIN: &str = "admin";
 
 /// Users of upstream connections besides the workers: the admin port and the health probes.
 const WORKERS_BESIDE: usize = 2;
@@ -197,37 +197,6 @@ fn open_disk_later(
     })
 }
 
-/// Binds the admin port, which accepts few connections, and reads its token.
-fn bind_admin_port(
-    settings: &EdgeSettings,
-    inherited: Vec<InheritedListener>,
-) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
-    let Some((listen, token)) = &settings.admin else {
-        return Ok(None);
-    };
-    let text = net::token::read_token(token)
-        .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
-    let options = ListenOptions {
-        addresses: vec![listen.clone()],
-        workers: 1,
-        limits: Limits {
-            connections_max: 64,
-            // Without a short timeout, a client without the token could hold all connections.
-            idle_timeout: Duration::from_secs(15),
-            // `/readyz` has to report the drain for as long as the main port accepts requests.
-            announce: settings.common.limits.announce,
-            drain_timeout: settings.common.limits.drain_timeout,
-            ..Limits::default()
-        },
-        ..ListenOptions::default()
-    };
-    let server = Server::bind_inherited(options, inherited);
-    Ok(Some((
-        server.map_err(ProgramError::cannot("--admin"))?,
-        text,
-    )))
-}
-
 fn build_edge(
     settings: EdgeSettings,
     workers: usize,
@@ -239,11 +208,8 @@ fn build_edge(
     let counts = OriginMetrics::new(metrics, workers + WORKERS_BESIDE);
     let origins = OriginClient::new(&settings.pools, &settings.treatment, counts);
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
-    let open = |path: &std::path::PathBuf| {
-        let what = format!("--records: cannot open {}", path.display());
-        Recorder::open(path, metrics).map_err(ProgramError::cannot(what))
-    };
-    let recorder = settings.common.records.as_ref().map(open).transpose()?;
+    let recorder = settings.common.open_recorder(metrics);
+    let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);

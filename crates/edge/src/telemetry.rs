@@ -5,14 +5,16 @@ use std::hash::Hash;
 use std::time::Instant;
 
 use http::Response;
-use http::header::HeaderValue;
+use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
-use net::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics, TrafficMetrics};
+use net::metrics::{
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestTimings, TrafficMetrics,
+};
 use net::record::{AccessRecord, BoundedText, CacheFacts, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
 use store::cache::FetchTable;
 
-use crate::cache_outcome::CacheOutcome;
+use crate::cache_outcome::{CACHE_RESULTS, CacheOutcome, LOCAL_RESULT};
 
 const KINDS: &[&str] = &["relay", "admin"];
 
@@ -51,6 +53,7 @@ const FOLLOWERS: MetricSpec = MetricSpec {
 pub struct RequestTelemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
+    timings: RequestTimings,
     results: CounterFamily,
     reasons: CounterFamily,
     hits: Counter,
@@ -64,8 +67,9 @@ pub struct RequestTelemetry {
 
 /// A request in progress.
 pub struct PendingRecord {
-    /// Time of arrival and the record so far; absent if neither records nor debug logs need it.
-    access: Option<(Instant, Box<AccessRecord>)>,
+    began: Instant,
+    /// The record so far; absent if neither records nor debug logs need it.
+    access: Option<Box<AccessRecord>>,
 }
 
 /// The facts of a finished request for counters and record.
@@ -81,8 +85,8 @@ pub struct RequestSummary {
 impl PendingRecord {
     /// Returns the request id and the time of arrival, if the request is recorded.
     pub fn request_identity(&self) -> Option<(&BoundedText, Instant)> {
-        let (began, access) = self.access.as_ref()?;
-        Some((&access.request_id, *began))
+        let access = self.access.as_ref()?;
+        Some((&access.request_id, self.began))
     }
 }
 
@@ -92,6 +96,7 @@ impl RequestTelemetry {
         let reasons = metrics.family(&CACHE_REASONS, &["result", "reason"]);
         RequestTelemetry {
             traffic: TrafficMetrics::new(&metrics, KINDS),
+            timings: RequestTimings::new(&metrics, "result", CACHE_RESULTS),
             hits: results.with_labels(&[CacheOutcome::Hit.result()]),
             fresh: reasons.with_labels(&[CacheOutcome::Hit.result(), CacheOutcome::Hit.reason()]),
             results,
@@ -117,10 +122,11 @@ impl RequestTelemetry {
         }
     }
 
-    /// Updates the gauges and renders all metrics. `kept` provides the number of bytes and objects
-    /// in memory.
+    /// Updates the gauges and renders all metrics for a request with these headers. `kept` provides
+    /// the number of bytes and objects in memory.
     pub fn render_metrics<K, T>(
         &self,
+        headers: &HeaderMap,
         kept: (u64, usize),
         flights: &FetchTable<K, T>,
     ) -> Response<Body>
@@ -133,35 +139,23 @@ impl RequestTelemetry {
         set(&self.objects, kept.1);
         set(&self.flights, flights.len());
         set(&self.followers, flights.followers());
-        self.metrics.response()
+        self.metrics.response(headers)
     }
 
     /// Returns the number of requests by result.
     pub fn results_by_name(&self) -> BTreeMap<&'static str, u64> {
-        let names = [
-            "hit",
-            "stale",
-            "revalidated",
-            "follow",
-            "miss",
-            "pass",
-            "denied",
-        ];
+        let names = CACHE_RESULTS.iter().filter(|name| **name != LOCAL_RESULT);
         names
-            .map(|name| (name, self.results.with_labels(&[name]).get()))
-            .into()
+            .map(|name| (*name, self.results.with_labels(&[name]).get()))
+            .collect()
     }
 
     /// Starts the record of a request.
     pub fn begin_request(&self, parts: &Parts, conn: &Conn) -> PendingRecord {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         PendingRecord {
-            access: wanted.then(|| {
-                (
-                    Instant::now(),
-                    Box::new(AccessRecord::from_request(parts, conn)),
-                )
-            }),
+            began: Instant::now(),
+            access: wanted.then(|| Box::new(AccessRecord::from_request(parts, conn))),
         }
     }
 
@@ -193,23 +187,26 @@ impl RequestTelemetry {
         }
         let status = response.status();
         let (mut head, body) = response.into_parts();
-        if let Some((_, access)) = &pending.access
+        if let Some(access) = &pending.access
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
             head.headers.insert(REQUEST_ID, id);
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
-        let body = body.on_end(pending.access.is_some(), move |end| {
+        let timings = self.timings.clone();
+        let PendingRecord { began, access } = pending;
+        let body = body.on_end(true, move |end| {
             traffic.count_request(kind, status);
             traffic.count_bytes(kind, end.bytes);
-            let Some((began, mut access)) = pending.access else {
+            timings.record_request(summary.outcome.result_index(), began, end);
+            let Some(mut access) = access else {
                 return;
             };
             access.status = status.as_u16();
             access.kind = KINDS.get(kind).copied().unwrap_or("relay");
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = micros(began.elapsed());
+            access.total_us = end.finished.map_or(0, |at| micros(at - began));
             access.first_byte_us = end.first_byte.map(|at| micros(at - began));
             let cut = end.error.as_ref().map(ToString::to_string);
             access.error = summary.error.map(|e| e.context).or(cut).map(Into::into);
@@ -218,8 +215,8 @@ impl RequestTelemetry {
                 reason: summary.outcome.reason(),
                 upstream_us: summary.upstream_us,
                 rule: summary.rule.map(Into::into),
-                cmcd: summary.cmcd,
             });
+            access.cmcd = summary.cmcd;
             tracing::debug!(
                 path = access.path.as_str(),
                 status = access.status,

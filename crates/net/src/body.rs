@@ -177,8 +177,8 @@ impl Body {
     /// Calls `hook` once: when the last byte has been written to the connection, or when the body
     /// is dropped before that.
     ///
-    /// Call this before the body is read. Several hooks are all called. The time of the first byte
-    /// is only measured if `timed` is set.
+    /// Call this before the body is read. Several hooks are all called. Times are only measured if
+    /// `timed` is set.
     #[must_use]
     pub fn on_end(
         mut self,

@@ -16,7 +16,7 @@ mod units;
 
 pub use address::listen_address;
 pub(crate) use common::SEND_MEMORY;
-pub use common::{COMMON, CommonSettings, LogFormat};
+pub use common::{COMMON, CommonSettings, LogFormat, read_admin_port};
 pub use environment::unknown_variables;
 pub use help::{CLIENT_OPTIONS, HelpGroup, PROXY_OPTIONS, group_flags, shorten_help};
 pub use layers::{SettingLayers, SettingSources};

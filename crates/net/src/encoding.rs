@@ -89,7 +89,7 @@ fn best_coding(weights: [Option<u16>; PREFERENCE.len()], others: Option<u16>) ->
 }
 
 /// Parses `name;q=0.5` into the name and the weight in thousandths. An invalid weight counts as 0.
-fn parse_weighted(item: &str) -> (&str, u16) {
+pub(crate) fn parse_weighted(item: &str) -> (&str, u16) {
     let mut parts = item.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));

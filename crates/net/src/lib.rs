@@ -12,6 +12,7 @@
 #[cfg(any(test, fuzzing))]
 extern crate self as net;
 
+pub mod admin_port;
 pub mod body;
 pub mod cmcd;
 pub mod conditional;

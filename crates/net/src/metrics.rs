@@ -1,21 +1,32 @@
 //! Metrics. A [`MetricSpec`] declares the name, unit and help text of each, and `/metrics` shows
-//! all of them in the OpenMetrics text format.
+//! all of them in the text format that the collector prefers.
 //!
 //! Handles are resolved once; counting is one relaxed atomic addition.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
 pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family as Inner, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use self::durations::DurationMetric;
+pub use self::durations::{DurationHistogram, RequestTimings};
+use self::process::ProcessCollector;
+use self::scrape_gauge::ScrapeGauge;
+use self::text_format::{TextFormat, to_prometheus_text};
 use crate::{Body, Error};
 
-/// Prefix of every name.
+mod durations;
+mod process;
+mod scrape_gauge;
+mod text_format;
+
+/// Prefix of every name, except of the metrics of the process.
 const PREFIX: &str = "headwater";
 
 /// One metric's declaration.
@@ -47,8 +58,23 @@ impl Metrics {
     /// Creates an empty registry.
     pub fn new() -> Metrics {
         Metrics {
-            registry: Arc::new(Mutex::new(Registry::with_prefix(PREFIX))),
+            registry: Arc::new(Mutex::new(Registry::default())),
         }
+    }
+
+    /// Creates a registry with the metrics of this process, which runs `headwater PROGRAM`.
+    pub fn of_process(program: &'static str) -> Metrics {
+        let metrics = Metrics::new();
+        metrics
+            .lock()
+            .register_collector(Box::new(ProcessCollector::new()));
+        let labels = [
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("program", program),
+            ("architecture", std::env::consts::ARCH),
+        ];
+        metrics.register_metric(&BUILD, Info::new(labels));
+        metrics
     }
 
     /// Registers a number that only grows.
@@ -84,39 +110,61 @@ impl Metrics {
         HistogramFamily { label, inner }
     }
 
+    /// Registers a histogram of durations.
+    pub fn durations(&self, row: &MetricSpec) -> Arc<DurationHistogram> {
+        let histogram = Arc::<DurationHistogram>::default();
+        self.register_metric(row, DurationMetric(Arc::clone(&histogram)));
+        histogram
+    }
+
+    /// Registers a number that `read` returns whenever the metrics are requested.
+    pub(crate) fn gauge_of(
+        &self,
+        row: &MetricSpec,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) {
+        self.register_metric(row, ScrapeGauge(Box::new(read)));
+    }
+
     /// Returns all metrics in the OpenMetrics text format.
     pub fn encode_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        prometheus_client::encoding::text::encode(&mut text, &registry)?;
+        prometheus_client::encoding::text::encode(&mut text, &self.lock())?;
         Ok(text)
     }
 
-    /// Returns the response to `GET /metrics`.
-    pub fn response(&self) -> Response<Body> {
-        const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    /// Returns the response to `GET /metrics` with these headers, in the format that they prefer.
+    pub fn response(&self, request_headers: &HeaderMap) -> Response<Body> {
         let Ok(text) = self.encode_text() else {
             return Error::internal("cannot print the metrics").response();
         };
+        let format = TextFormat::from_accept(request_headers);
+        let text = match format {
+            TextFormat::OpenMetrics => text,
+            TextFormat::Prometheus => to_prometheus_text(&text),
+        };
         let mut response = Response::new(Body::full(text));
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static(TYPE));
-        response
-            .headers_mut()
-            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, format.content_type());
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from(ACCEPT));
         response
     }
 
     fn register_metric(&self, row: &MetricSpec, metric: impl prometheus_client::registry::Metric) {
-        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("{PREFIX}_{}", row.name);
+        let mut registry = self.lock();
         match row.unit {
-            "" => registry.register(row.name, row.help, metric),
+            "" => registry.register(name, row.help, metric),
             unit => {
                 let unit = Unit::Other(unit.to_owned());
-                registry.register_with_unit(row.name, row.help, unit, metric);
+                registry.register_with_unit(name, row.help, unit, metric);
             }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,6 +207,16 @@ impl HistogramFamily {
 }
 
 impl CounterFamily {
+    /// Creates the counters of these values of the only label. A counter that appears with its first
+    /// event shows no increase.
+    #[must_use]
+    pub fn with_values(self, values: &[&str]) -> CounterFamily {
+        for value in values {
+            self.with_labels(&[value]);
+        }
+        self
+    }
+
     /// Returns the counter of these label values, in the order of the declaration. Store the
     /// counter: finding it takes a lock.
     pub fn with_labels(&self, values: &[&str]) -> Counter {
@@ -170,6 +228,11 @@ impl CounterFamily {
     }
 }
 
+const BUILD: MetricSpec = MetricSpec {
+    name: "build",
+    unit: "",
+    help: "Version, command and processor architecture of the program",
+};
 const REQUESTS: MetricSpec = MetricSpec {
     name: "http_requests",
     unit: "",

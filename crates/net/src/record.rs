@@ -1,19 +1,21 @@
-//! Records: one JSON object per line. A separate thread writes them, so that no request waits for a
+//! Records: one line each, as a JSON object or in a format of access logs. A separate thread writes them, so that no request waits for a
 //! disk. Reports use only these lines, not memory.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-use http::header::{HeaderName, USER_AGENT};
+use http::header::{HeaderName, REFERER, USER_AGENT};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use serde::Serialize;
 
 use crate::{Conn, TcpInfo};
 
+pub use self::format::RecordFormat;
 pub use self::recorder::Recorder;
 
+mod format;
 mod recorder;
 mod time;
 
@@ -60,6 +62,10 @@ pub struct AccessRecord {
     pub error: Option<BoundedText>,
     /// The User-Agent header.
     pub user_agent: Option<BoundedText>,
+    /// The Referer header.
+    pub referer: Option<BoundedText>,
+    /// The CMCD that the player sent (CTA-5004), by key.
+    pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
     /// The cache's decision, on a server with a cache.
     #[serde(flatten)]
     pub cached: Option<CacheFacts>,
@@ -76,8 +82,6 @@ pub struct CacheFacts {
     pub upstream_us: Option<u64>,
     /// The rule that chose the transport options, if one matched.
     pub rule: Option<BoundedText>,
-    /// The CMCD that the player sent (CTA-5004), by key.
-    pub cmcd: Option<BTreeMap<String, serde_json::Value>>,
 }
 
 /// TCP's statistics during a response.
@@ -134,6 +138,8 @@ impl AccessRecord {
             complete: false,
             error: None,
             user_agent: text(&USER_AGENT).map(Into::into),
+            referer: text(&REFERER).map(Into::into),
+            cmcd: None,
             cached: None,
         }
     }
@@ -242,12 +248,13 @@ mod tests {
             complete: true,
             error: None,
             user_agent: Some("player/1".into()),
+            referer: None,
+            cmcd: Some([("bl".to_owned(), 2100.into())].into()),
             cached: Some(CacheFacts {
                 cache: "miss",
                 reason: "absent",
                 upstream_us: Some(90),
                 rule: Some("mobile".into()),
-                cmcd: Some([("bl".to_owned(), 2100.into())].into()),
             }),
         }
     }
@@ -261,8 +268,8 @@ mod tests {
             "\"path\":\"/film.mp4/a\\\"b\u{fffd}.m3u8?x=1\",\"version\":\"HTTP/1.1\",",
             r#""status":200,"bytes":512,"kind":"playlist","first_byte_us":80,"total_us":120,"#,
             r#""complete":true,"error":null,"user_agent":"player/1","#,
-            r#""cache":"miss","reason":"absent","upstream_us":90,"rule":"mobile","#,
-            r#""cmcd":{"bl":2100}}"#,
+            r#""referer":null,"cmcd":{"bl":2100},"#,
+            r#""cache":"miss","reason":"absent","upstream_us":90,"rule":"mobile"}"#,
         );
         assert_eq!(line, golden);
     }

@@ -24,7 +24,7 @@ pub use self::shutdown::{Shutdown, ShutdownHold};
 pub use self::tls::{CurrentCertificates, TlsIdentity};
 use crate::body::Incoming;
 use crate::config::{SEND_MEMORY, memory_bytes};
-use crate::metrics::Metrics;
+use crate::metrics::{DurationHistogram, MetricSpec, Metrics};
 use crate::resources::{self, MemoryLimit};
 use crate::send_memory::SendMemory;
 use crate::{Body, Conn, OverloadManager, TrustedNetworks};
@@ -91,6 +91,17 @@ pub struct Server {
     names: Vec<String>,
 }
 
+const IN_FLIGHT: MetricSpec = MetricSpec {
+    name: "http_requests_in_flight",
+    unit: "",
+    help: "Requests whose response is not completely sent; on the main port, also the one that reads this",
+};
+const WORKER_DELAY: MetricSpec = MetricSpec {
+    name: "worker_delay",
+    unit: "seconds",
+    help: "Delay until a worker runs what is due, sampled up to once a second: queue time of requests, and up to 2 ms of the timer",
+};
+
 /// State that all workers share.
 struct ServerState {
     limits: Limits,
@@ -106,6 +117,7 @@ struct ServerState {
     copies: ListenerCopies,
     /// One registry per worker.
     registries: Vec<ConnectionRegistry>,
+    worker_delay: Arc<DurationHistogram>,
 }
 
 impl std::fmt::Debug for ServerState {
@@ -149,6 +161,13 @@ impl Server {
             bind::bind_all(&listen.addresses, workers, listen.share, inherited)?;
         let connection_limits = ConnectionLimits::new(&listen.limits, &listen.metrics);
         let request_rates = RequestRates::new(&listen.limits, &listen.metrics);
+        let registries: Vec<_> = (0..workers)
+            .map(|_| ConnectionRegistry::default())
+            .collect();
+        let open = OpenConnections(registries.clone());
+        listen
+            .metrics
+            .gauge_of(&IN_FLIGHT, move || open.count_requests_in_flight());
         let common = Arc::new(ServerState {
             limits: listen.limits,
             trust: listen.trust,
@@ -165,9 +184,8 @@ impl Server {
             ),
             low_rtt: LowRttDetector::start_unpaced(&listeners, listen.near_rtt),
             copies: ListenerCopies::default(),
-            registries: (0..workers)
-                .map(|_| ConnectionRegistry::default())
-                .collect(),
+            registries,
+            worker_delay: listen.metrics.durations(&WORKER_DELAY),
         });
         Ok(Server {
             addresses,

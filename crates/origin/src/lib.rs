@@ -13,6 +13,7 @@
 //!
 //! The crate contains no MP4 box, no socket option and no system call.
 
+mod admin;
 pub mod check;
 pub mod config;
 mod demo_film;

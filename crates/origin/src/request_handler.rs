@@ -15,7 +15,7 @@ use crate::telemetry::Telemetry;
 use crate::title::catalog::Catalog;
 use crate::{error, segment};
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use net::{Body, Conn, Error, Shutdown, headers};
@@ -34,6 +34,8 @@ pub(crate) struct RequestHandler {
     pub(crate) web_page: WebPage,
     pub(crate) telemetry: Telemetry,
     pub(crate) shutdown: Shutdown,
+    /// Whether `/metrics` is served on the admin port only.
+    pub(crate) has_admin_port: bool,
 }
 
 impl RequestHandler {
@@ -181,22 +183,41 @@ impl RequestHandler {
             OriginRequest::Page => self.web_page.respond("index.html", client_request).await,
             OriginRequest::Asset(name) => self.web_page.respond(name, client_request).await,
             OriginRequest::Library => self.library_list.respond(client_request).await,
-            OriginRequest::Health => Ok(text_response("ok\n")),
-            OriginRequest::Ready if !self.shutdown.is_ready() => Err(Error {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                ..Error::internal("the server is shutting down")
-            }),
-            OriginRequest::Ready => match self.library_status.failure() {
-                None => Ok(text_response("ready\n")),
-                Some(failure) => Err(Error::upstream(StatusCode::SERVICE_UNAVAILABLE, failure)),
-            },
-            OriginRequest::Metrics => {
-                self.telemetry
-                    .refresh_gauges(&self.catalog, &self.segment_cache);
-                Ok(self.telemetry.metrics().response())
+            OriginRequest::Health => Ok(health_response()),
+            OriginRequest::Ready => self.ready_response(),
+            OriginRequest::Metrics if self.has_admin_port => {
+                let what = "metrics are on the admin port";
+                Err(Error::client(StatusCode::NOT_FOUND, what))
             }
+            OriginRequest::Metrics => Ok(self.metrics_response(client_request.headers)),
         }
     }
+
+    /// Responds to `/readyz`: 503 while the process drains, or while the library cannot be listed.
+    pub(crate) fn ready_response(&self) -> ResponseResult {
+        if !self.shutdown.is_ready() {
+            return Err(Error {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                ..Error::internal("the server is shutting down")
+            });
+        }
+        match self.library_status.failure() {
+            None => Ok(text_response("ready\n")),
+            Some(failure) => Err(Error::upstream(StatusCode::SERVICE_UNAVAILABLE, failure)),
+        }
+    }
+
+    /// Responds to `/metrics` in the format that the request's headers prefer.
+    pub(crate) fn metrics_response(&self, request_headers: &HeaderMap) -> Response<Body> {
+        self.telemetry
+            .refresh_gauges(&self.catalog, &self.segment_cache);
+        self.telemetry.metrics().response(request_headers)
+    }
+}
+
+/// Responds to `/healthz`.
+pub(crate) fn health_response() -> Response<Body> {
+    text_response("ok\n")
 }
 
 fn text_response(text: &'static str) -> Response<Body> {

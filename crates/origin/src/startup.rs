@@ -1,5 +1,6 @@
 //! Starts `headwater serve`: from arguments to a running server.
 
+use crate::admin;
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
 use crate::request_handler::RequestHandler;
@@ -15,6 +16,7 @@ use crate::title::index_cache::IndexCache;
 use crate::title::stores::MediaStores;
 use crate::title::title_version::{SegmentLengths, TitleRules};
 use clap::ArgMatches;
+use net::admin_port::{ADMIN, bind_admin_port};
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
@@ -80,23 +82,30 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
             "cannot write the built-in film to a temporary folder",
         ))?),
     };
-    let metrics = Metrics::default();
+    let metrics = Metrics::of_process(PROGRAM);
     let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
-    let recorder = open_recorder(settings, &metrics)?;
+    let recorder = settings.common.open_recorder(&metrics);
+    let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
     let stores = open_stores(settings, &demo, recorder.as_ref(), &shutdown, &overload)?;
     let handover_socket = settings.common.handover_socket.as_deref();
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket)?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
     running.close_on_exit(recorder.as_ref());
+    if let Some(recorder) = recorder.clone() {
+        running.on_hangup(move || recorder.reopen())?;
+    }
     let origin = Arc::new(build_request_handler(
         settings, stores, &metrics, recorder, &shutdown, &overload,
     )?);
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
         overload,
-        essential_paths: &["/healthz", "/readyz", "/metrics"],
+        essential_paths: match settings.admin {
+            Some(_) => &["/healthz", "/readyz"],
+            None => &["/healthz", "/readyz", "/metrics"],
+        },
         metrics,
         ..settings
             .common
@@ -106,6 +115,11 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
+    if let Some((listen, token)) = &settings.admin {
+        let inherited = inherited.take_port(ADMIN);
+        let bound = bind_admin_port(listen, token, &settings.common.limits, inherited)?;
+        serve_admin_port(&mut running, &origin, bound)?;
+    }
     // After the port is bound, so that no request is sent if the start fails anyway.
     let library = origin.catalog.library();
     let line = origin.library_status.watch(library, &shutdown);
@@ -120,6 +134,18 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     })?;
     running.replace_predecessor(PROGRAM, handover_socket, inherited)?;
     Ok(running)
+}
+
+fn serve_admin_port(
+    running: &mut RunningProgram,
+    origin: &Arc<RequestHandler>,
+    (server, token): (Server, Arc<str>),
+) -> Result<(), ProgramError> {
+    let origin = origin.clone();
+    running.serve(ADMIN, server, move |_| {
+        let (origin, token) = (origin.clone(), token.clone());
+        move |request, _| admin::handle_admin_request(origin.clone(), token.clone(), request)
+    })
 }
 
 /// Opens the library and the other sources of media.
@@ -212,6 +238,7 @@ fn build_request_handler(
         library_status: Arc::default(),
         web_page: WebPage::new(),
         telemetry: Telemetry::new(metrics.clone(), recorder),
+        has_admin_port: settings.admin.is_some(),
         shutdown: shutdown.clone(),
         catalog,
     })
@@ -252,16 +279,4 @@ fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, ProgramError
     let index_cache = IndexCache::on_disk(folder, settings.index_disk_bytes);
     let what = format!("--index-cache-dir: cannot open {}", folder.display());
     index_cache.map_err(ProgramError::cannot(what))
-}
-
-fn open_recorder(
-    settings: &ServeSettings,
-    metrics: &Metrics,
-) -> Result<Option<Recorder>, ProgramError> {
-    let Some(path) = &settings.common.records else {
-        return Ok(None);
-    };
-    let open = Recorder::open(path, metrics);
-    let what = format!("--records: cannot open {}", path.display());
-    Ok(Some(open.map_err(ProgramError::cannot(what))?))
 }

@@ -5,7 +5,10 @@ use crate::response::response_cache::segments::SegmentCache;
 use crate::title::catalog::Catalog;
 use http::Response;
 use http::header::HeaderValue;
-use net::metrics::{Counter, CounterFamily, Gauge, MetricSpec, Metrics, TrafficMetrics};
+use net::cmcd::CmcdData;
+use net::metrics::{
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestTimings, TrafficMetrics,
+};
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
 use net::{Body, Conn, Error};
 use std::time::Instant;
@@ -102,6 +105,7 @@ const INDEX_DISK: MetricSpec = MetricSpec {
 pub(crate) struct Telemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
+    timings: RequestTimings,
     recorder: Option<Recorder>,
     requests: CounterFamily,
     bytes: CounterFamily,
@@ -182,14 +186,16 @@ pub(crate) fn storage_watch(recorder: Recorder) -> RequestObserver {
 
 /// A request whose response has not been sent yet.
 pub(crate) struct RequestInProgress {
-    /// Arrival time and access record; `None` if neither a recorder nor the debug log needs them.
-    access: Option<(Instant, Box<AccessRecord>)>,
+    began: Instant,
+    /// The access record; `None` if neither a recorder nor the debug log needs it.
+    access: Option<Box<AccessRecord>>,
 }
 
 impl Telemetry {
     pub(crate) fn new(metrics: Metrics, recorder: Option<Recorder>) -> Telemetry {
         Telemetry {
             traffic: TrafficMetrics::new(&metrics, RESOURCE_KINDS),
+            timings: RequestTimings::new(&metrics, "kind", RESOURCE_KINDS),
             requests: metrics.family(&STORAGE_REQUESTS, &["reason"]),
             bytes: metrics.family(&STORAGE_BYTES, &["reason"]),
             waits: metrics.family(&STORAGE_WAITS, &["reason"]),
@@ -246,11 +252,11 @@ impl Telemetry {
     ) -> RequestInProgress {
         let wanted = self.recorder.is_some() || tracing::enabled!(tracing::Level::DEBUG);
         RequestInProgress {
+            began: Instant::now(),
             access: wanted.then(|| {
-                (
-                    Instant::now(),
-                    Box::new(AccessRecord::from_request(parts, conn)),
-                )
+                let mut access = AccessRecord::from_request(parts, conn);
+                access.cmcd = CmcdData::parse(parts.uri.query(), &parts.headers).to_record();
+                Box::new(access)
             }),
         }
     }
@@ -270,23 +276,26 @@ impl Telemetry {
             tracing::error!(%error, "request failed");
         }
         let (traffic, recorder) = (self.traffic.clone(), self.recorder.clone());
+        let timings = self.timings.clone();
         let (mut response, body) = response.into_parts();
-        if let Some((_, access)) = &in_progress.access
+        if let Some(access) = &in_progress.access
             && let Ok(id) = HeaderValue::from_str(access.request_id.as_str())
         {
             response.headers.insert(REQUEST_ID, id);
         }
-        let body = body.on_end(in_progress.access.is_some(), move |end| {
+        let RequestInProgress { began, access } = in_progress;
+        let body = body.on_end(true, move |end| {
             traffic.count_request(kind as usize, status);
             traffic.count_bytes(kind as usize, end.bytes);
-            let Some((began, mut access)) = in_progress.access else {
+            timings.record_request(kind as usize, began, end);
+            let Some(mut access) = access else {
                 return;
             };
             access.status = status.as_u16();
             access.kind = kind.label();
             access.bytes = end.bytes;
             access.complete = end.complete;
-            access.total_us = micros(began.elapsed());
+            access.total_us = end.finished.map_or(0, |at| micros(at - began));
             access.first_byte_us = end.first_byte.map(|at| micros(at - began));
             let cut = end.error.as_ref().map(|cut| cut.to_string());
             access.error = error.map(|e| e.context).or(cut).map(Into::into);

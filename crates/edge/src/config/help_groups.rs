@@ -67,6 +67,7 @@ pub(super) const GROUPS: &[HelpGroup] = &[
             "log",
             "log-format",
             "records",
+            "records-format",
             "tcp-interval",
         ],
     },

@@ -46,7 +46,9 @@ impl OriginMetrics {
             workers,
             requests: metrics.family(&REQUESTS, &["origin", "result"]),
             connections_opened: metrics.counter(&CONNECTIONS),
-            retries: metrics.family(&RETRIES, &["result"]),
+            retries: metrics
+                .family(&RETRIES, &["result"])
+                .with_values(&["sent", "spent"]),
             suspensions: metrics.family(&OUT, &["origin"]),
             suspended_now: metrics.gauge(&OUT_NOW),
         }

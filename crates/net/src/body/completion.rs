@@ -16,6 +16,8 @@ pub struct BodyCompletion {
     pub complete: bool,
     /// Time when the first byte was taken, if one was and `timed` was set.
     pub first_byte: Option<Instant>,
+    /// Time when the last byte was taken or the attempt ended, if `timed` was set.
+    pub finished: Option<Instant>,
     /// The source's error. An incomplete body without an error means that the client disconnected
     /// or was cut.
     pub error: Option<BodyCut>,
@@ -27,13 +29,19 @@ type CompletionHook = Box<dyn FnOnce(&BodyCompletion) + Send + Sync>;
 pub(super) struct SendProgress {
     expected: AtomicU64,
     sent: AtomicU64,
-    /// Whether the first byte is timed: reading the clock costs something.
+    /// Whether to measure times: reading the clock costs something.
     timed: bool,
-    first_byte: OnceLock<Instant>,
+    first_taken: OnceLock<FirstTaken>,
     error: OnceLock<BodyCut>,
     /// A hook set earlier on the same body.
     inner: Option<Arc<SendProgress>>,
     hook: Option<CompletionHook>,
+}
+
+/// The first bytes that the connection took.
+struct FirstTaken {
+    at: Instant,
+    bytes: u64,
 }
 
 impl SendProgress {
@@ -47,7 +55,7 @@ impl SendProgress {
             expected: AtomicU64::new(expected),
             sent: AtomicU64::new(0),
             timed,
-            first_byte: OnceLock::new(),
+            first_taken: OnceLock::new(),
             error: OnceLock::new(),
             inner,
             hook: Some(hook),
@@ -56,7 +64,11 @@ impl SendProgress {
 
     pub(super) fn note_sent(&self, count: u64) {
         if self.timed && count > 0 {
-            self.first_byte.get_or_init(Instant::now);
+            let at_first = || FirstTaken {
+                at: Instant::now(),
+                bytes: count,
+            };
+            self.first_taken.get_or_init(at_first);
         }
         self.sent.fetch_add(count, Ordering::Relaxed);
         if let Some(inner) = &self.inner {
@@ -89,10 +101,16 @@ impl SendProgress {
 impl Drop for SendProgress {
     fn drop(&mut self) {
         let bytes = *self.sent.get_mut();
+        let complete = bytes == *self.expected.get_mut();
+        let first = self.first_taken.get();
+        // Most bodies are taken in one write, which is timed already.
+        let only = first.filter(|first| complete && first.bytes == bytes);
+        let finished = || only.map_or_else(Instant::now, |only| only.at);
         let end = BodyCompletion {
             bytes,
-            complete: bytes == *self.expected.get_mut(),
-            first_byte: self.first_byte.get().copied(),
+            complete,
+            first_byte: first.map(|first| first.at),
+            finished: self.timed.then(finished),
             error: self.error.take(),
         };
         if let Some(hook) = self.hook.take() {

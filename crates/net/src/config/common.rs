@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Setting, SettingLayers, UsageError, units};
+use super::{Setting, SettingLayers, UsageError, listen_address, units};
+use crate::metrics::Metrics;
+use crate::record::{RecordFormat, Recorder};
 use crate::resources::MemoryLimit;
 use crate::server::TlsIdentity;
 use crate::{Cidr, Limits, ListenOptions, MinRate, TrustedNetworks};
@@ -43,7 +45,13 @@ pub const COMMON: &[Setting] = &[
         "records",
         "FILE",
         "",
-        "File for a record of each request, one JSON object per line",
+        "File for a record of each request, in records-format",
+    ),
+    Setting::new(
+        "records-format",
+        "json|common|combined|w3c",
+        "json",
+        "Format of the records file; all but json are access logs",
     ),
     Setting::new(
         "connections-max",
@@ -196,8 +204,10 @@ pub struct CommonSettings {
     pub log_format: LogFormat,
     /// Filter of the log: a level, or `tracing`'s directives.
     pub log: String,
-    /// File for records, one JSON object per line.
+    /// File for records.
     pub records: Option<PathBuf>,
+    /// Format of this file.
+    pub records_format: RecordFormat,
     /// The Unix socket over which a successor takes the ports.
     pub handover_socket: Option<PathBuf>,
     /// Limits per client.
@@ -243,6 +253,9 @@ impl CommonSettings {
             log_format: format.unwrap_or(LogFormat::Text),
             log: layers.one("log").unwrap_or("info").to_owned(),
             records: layers.path("records"),
+            records_format: layers
+                .with("records-format", RecordFormat::from_name)?
+                .unwrap_or_default(),
             handover_socket: layers.path("handover-socket"),
             limits: read_limits(layers)?,
             trust: TrustedNetworks {
@@ -298,6 +311,22 @@ impl CommonSettings {
             cert: read(cert)?,
             key: read(key)?,
         }))
+    }
+
+    /// Opens the records file, if there is one.
+    ///
+    /// # Errors
+    /// An error with the name of the file that cannot be opened.
+    pub fn open_recorder(&self, metrics: &Metrics) -> io::Result<Option<Recorder>> {
+        let Some(path) = &self.records else {
+            return Ok(None);
+        };
+        let named = |e: io::Error| {
+            let cause = crate::describe_io_error(&e);
+            io::Error::new(e.kind(), format!("cannot open {}: {cause}", path.display()))
+        };
+        let recorder = Recorder::open(path, self.records_format, metrics);
+        recorder.map(Some).map_err(named)
     }
 
     /// Starts the log on standard error. If the process already has a log, that log stays in use.
@@ -390,6 +419,24 @@ fn stream_count(text: &str) -> Result<u32, String> {
     let count = u32::try_from(units::count(text)?).ok();
     let count = count.filter(|count| (1..=10_000).contains(count));
     count.ok_or_else(|| "expected 1 to 10000 streams".to_owned())
+}
+
+/// Parses the settings of a server's admin port: its address and the file with its token.
+///
+/// # Errors
+/// [`UsageError`] when only one of them is set, or when the address is invalid.
+pub fn read_admin_port(layers: &SettingLayers) -> Result<Option<(String, PathBuf)>, UsageError> {
+    match (
+        layers.with("admin", listen_address)?,
+        layers.path("admin-token-file"),
+    ) {
+        (Some(listen), Some(token)) => Ok(Some((listen, token))),
+        (None, None) => Ok(None),
+        _ => {
+            let what = "admin and admin-token-file must be set together";
+            Err(UsageError(what.into()))
+        }
+    }
 }
 
 fn read_networks(layers: &SettingLayers, name: &str) -> Result<Vec<Cidr>, UsageError> {

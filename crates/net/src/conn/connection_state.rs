@@ -220,6 +220,11 @@ impl ConnectionState {
         self.requests.load(Relaxed)
     }
 
+    /// Returns the number of requests whose response is not completely sent.
+    pub(crate) fn requests_in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
     pub(super) fn apply_transport(&self, wanted: &TransportOptions) -> Vec<RefusedOption> {
         let mut wanted = wanted.clone();
         // After the first request, the window is no longer the initial one.

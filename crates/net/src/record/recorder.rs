@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{AccessRecord, StorageRecord, TcpRecord};
+use super::{AccessRecord, RecordFormat, StorageRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
 /// The most records in the queue, about 30 MB; more are dropped and counted.
@@ -46,6 +46,7 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct RecorderState {
+    format: RecordFormat,
     queue: Mutex<RecordQueue>,
     wake: Condvar,
     written: Counter,
@@ -72,12 +73,18 @@ struct RecordQueue {
 
 impl Recorder {
     /// Appends to a file, and creates it if it does not exist.
-    pub fn open(path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
-        Recorder::with_file(open_for_append(path)?, path, metrics)
+    pub fn open(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
+        Recorder::with_file(open_for_append(path)?, path, format, metrics)
     }
 
-    fn with_file(file: File, path: &Path, metrics: &Metrics) -> io::Result<Recorder> {
+    fn with_file(
+        file: File,
+        path: &Path,
+        format: RecordFormat,
+        metrics: &Metrics,
+    ) -> io::Result<Recorder> {
         let shared = Arc::new(RecorderState {
+            format,
             queue: Mutex::default(),
             wake: Condvar::new(),
             written: metrics.counter(&WRITTEN),
@@ -111,14 +118,23 @@ impl Recorder {
         self.push_line(RecordLine::Access(Box::new(record)));
     }
 
-    /// Queues the record of a storage request.
+    /// Queues the record of a storage request, if the format has such records.
     pub fn record_storage(&self, record: StorageRecord) {
-        self.push_line(RecordLine::Storage(Box::new(record)));
+        if self.records_all() {
+            self.push_line(RecordLine::Storage(Box::new(record)));
+        }
     }
 
-    /// Queues a record of TCP's statistics.
+    /// Queues a record of TCP's statistics, if the format has such records.
     pub fn record_tcp(&self, record: TcpRecord) {
-        self.push_line(RecordLine::Tcp(Box::new(record)));
+        if self.records_all() {
+            self.push_line(RecordLine::Tcp(Box::new(record)));
+        }
+    }
+
+    /// Returns whether the format has records of storage requests and of TCP. An access log has none.
+    pub fn records_all(&self) -> bool {
+        self.shared.format == RecordFormat::Json
     }
 
     /// Makes the thread reopen the file by its name, after the file has been moved away. No record
@@ -151,10 +167,11 @@ impl RecorderState {
     /// Writes records until the recorder is closed.
     fn write_all(&self, mut to: BufWriter<File>, path: &Path) {
         let mut batch = Vec::new();
+        self.write_head(&mut to);
         loop {
             let (closed, reopen) = self.next_batch(&mut batch);
             let count = batch.len() as u64;
-            match write_batch(&mut to, &batch) {
+            match write_batch(&mut to, self.format, &batch) {
                 Ok(()) => self.written.inc_by(count),
                 Err(error) => {
                     tracing::warn!(%error, count, "cannot write records");
@@ -166,6 +183,7 @@ impl RecorderState {
                 match open_for_append(path) {
                     Ok(file) => {
                         to = BufWriter::with_capacity(BUFFER_BYTES, file);
+                        self.write_head(&mut to);
                         self.reopened.inc();
                     }
                     Err(error) => {
@@ -176,6 +194,14 @@ impl RecorderState {
             if closed {
                 return;
             }
+        }
+    }
+
+    /// Starts a file. Without its head, its lines are still those of the format.
+    fn write_head(&self, to: &mut BufWriter<File>) {
+        let written = self.format.write_head(to).and_then(|()| to.flush());
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot write the head of the records file");
         }
     }
 
@@ -196,12 +222,23 @@ fn open_for_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_batch(to: &mut BufWriter<File>, batch: &[RecordLine]) -> io::Result<()> {
+fn write_batch(
+    to: &mut BufWriter<File>,
+    format: RecordFormat,
+    batch: &[RecordLine],
+) -> io::Result<()> {
     for record in batch {
-        serde_json::to_writer(&mut *to, record)?;
-        to.write_all(b"\n")?;
+        match record {
+            RecordLine::Access(access) => format.write_access(to, access)?,
+            other => write_json(to, other)?,
+        }
     }
     to.flush()
+}
+
+fn write_json(to: &mut BufWriter<File>, record: &RecordLine) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, record)?;
+    to.write_all(b"\n")
 }
 
 #[derive(Debug)]
@@ -237,7 +274,7 @@ mod tests {
     fn closing_writes_all_records_while_other_clones_exist() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
-        let recorder = Recorder::open(&path, &Metrics::new()).unwrap();
+        let recorder = Recorder::open(&path, RecordFormat::Json, &Metrics::new()).unwrap();
         let other = recorder.clone();
         other.record_access(sample_access());
         recorder.close();
@@ -254,7 +291,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
         let metrics = Metrics::new();
-        let recorder = Recorder::open(&path, &metrics).unwrap();
+        let recorder = Recorder::open(&path, RecordFormat::Json, &metrics).unwrap();
         let threads: Vec<_> = (0..4)
             .map(|connection| {
                 let recorder = recorder.clone();
@@ -302,7 +339,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("records.jsonl");
         let metrics = Metrics::new();
-        let recorder = Recorder::open(&path, &metrics).unwrap();
+        let recorder = Recorder::open(&path, RecordFormat::Json, &metrics).unwrap();
         for turn in 0..5 {
             for request in 0..500 {
                 recorder.record_access(AccessRecord {
@@ -337,13 +374,42 @@ mod tests {
     }
 
     #[test]
+    fn each_file_of_an_extended_log_declares_its_fields() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, moved] = ["log", "log.1"].map(|name| dir.path().join(name));
+        let recorder = Recorder::open(&path, RecordFormat::W3c, &Metrics::new()).unwrap();
+        recorder.record_access(sample_access());
+        std::fs::rename(&path, &moved).unwrap();
+        recorder.reopen();
+        while !path.exists() {
+            std::thread::yield_now();
+        }
+        recorder.record_access(sample_access());
+        recorder.close();
+        for path in [path, moved] {
+            let text = std::fs::read_to_string(path).unwrap();
+            let starts: Vec<_> = text.lines().map(|line| line.split(' ').next()).collect();
+            let head = [
+                "#Version:",
+                "#Software:",
+                "#Date:",
+                "#Fields:",
+                "2024-02-29",
+            ];
+            assert!(starts.into_iter().flatten().eq(head), "{text}");
+        }
+    }
+
+    #[test]
     fn a_full_disk_loses_records_and_counts_them() {
         let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
             println!("skipped: no /dev/full here");
             return;
         };
         let metrics = Metrics::new();
-        let recorder = Recorder::with_file(full, Path::new("/dev/full"), &metrics).unwrap();
+        let recorder =
+            Recorder::with_file(full, Path::new("/dev/full"), RecordFormat::Json, &metrics)
+                .unwrap();
         recorder.record_access(sample_access());
         drop(recorder);
         assert!(

@@ -1,19 +1,63 @@
-//! RFC 3339 times in UTC with microseconds.
+//! Times in UTC, in the forms of the records' formats.
 
+use std::fmt::{self, Display};
 use std::time::SystemTime;
 
 use serde::Serializer;
 
+/// A time in UTC by the Gregorian calendar. Times before 1970 become 1970.
+pub(super) struct UtcTime {
+    date: (u64, u64, u64),
+    second_of_day: u64,
+    micros: u32,
+}
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+impl UtcTime {
+    pub(super) fn from_system(time: SystemTime) -> UtcTime {
+        let since = time
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        UtcTime {
+            date: civil_date(since.as_secs() / 86_400),
+            second_of_day: since.as_secs() % 86_400,
+            micros: since.subsec_micros(),
+        }
+    }
+
+    /// Formats the date as `2024-02-29`.
+    pub(super) fn date(&self) -> impl Display {
+        let (year, month, day) = self.date;
+        fmt::from_fn(move |f| write!(f, "{year:04}-{month:02}-{day:02}"))
+    }
+
+    /// Formats the time as `23:59:59`.
+    pub(super) fn time_of_day(&self) -> impl Display {
+        let second = self.second_of_day;
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        fmt::from_fn(move |f| write!(f, "{hour:02}:{minute:02}:{second:02}"))
+    }
+
+    /// Formats the time as `29/Feb/2024:23:59:59 +0000`.
+    pub(super) fn common_log(&self) -> impl Display {
+        let (year, month, day) = self.date;
+        let name = MONTHS.get(month as usize - 1).copied().unwrap_or_default();
+        let time = self.time_of_day();
+        fmt::from_fn(move |f| write!(f, "{day:02}/{name}/{year:04}:{time} +0000"))
+    }
+}
+
 /// Serializes a time as `2024-02-29T23:59:59.000042Z`; times before 1970 become 1970.
 pub(super) fn rfc3339<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
-    let since = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-    let (year, month, day) = civil_date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let time = UtcTime::from_system(*time);
     to.collect_str(&format_args!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        "{}T{}.{:06}Z",
+        time.date(),
+        time.time_of_day(),
+        time.micros
     ))
 }
 

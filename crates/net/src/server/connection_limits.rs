@@ -69,8 +69,12 @@ impl ConnectionLimits {
         ConnectionLimits {
             state: Arc::new(state),
             opened: metrics.counter(&OPENED),
-            refused: metrics.family(&REFUSED, &["limit"]),
-            cut: metrics.family(&CUT, &["reason"]),
+            refused: metrics
+                .family(&REFUSED, &["limit"])
+                .with_values(&["total", "address"]),
+            cut: metrics
+                .family(&CUT, &["reason"])
+                .with_values(&["header", "idle", "linger", "slow", "stalled"]),
         }
     }
 

@@ -58,4 +58,15 @@ impl OpenConnections {
         }
         (open, found)
     }
+
+    /// Returns the number of requests whose response is not completely sent.
+    pub(super) fn count_requests_in_flight(&self) -> u64 {
+        let count_of = |registry: &ConnectionRegistry| -> u64 {
+            let entries = registry.lock_entries();
+            let live = entries.iter().filter_map(RegisteredConnection::as_live);
+            live.map(|(_, shared)| u64::from(shared.requests_in_flight()))
+                .sum()
+        };
+        self.0.iter().map(count_of).sum()
+    }
 }

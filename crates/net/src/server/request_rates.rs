@@ -37,7 +37,9 @@ impl RequestRates {
             start: Instant::now(),
             addresses: table(limits.requests_per_address_max),
             networks: table(limits.requests_per_network_max),
-            refused: metrics.family(&REFUSED, &["limit"]),
+            refused: metrics
+                .family(&REFUSED, &["limit"])
+                .with_values(&["address", "network"]),
         }
     }
 

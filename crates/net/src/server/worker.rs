@@ -118,8 +118,17 @@ where
             tokio::select! {
                 biased;
                 () = &mut end => return,
-                accepted = accept_any(&self.listeners) => self.handle_accepted(accepted).await,
-                _ = tick.tick(), if !self.open.lock_entries().is_empty() => self.sweep_connections(),
+                accepted = accept_any(&self.listeners) => {
+                    // Without connections, nothing was due.
+                    if self.open.lock_entries().is_empty() {
+                        tick.reset();
+                    }
+                    self.handle_accepted(accepted).await;
+                }
+                due = tick.tick(), if !self.open.lock_entries().is_empty() => {
+                    self.service.common.worker_delay.observe(due.elapsed());
+                    self.sweep_connections();
+                }
             }
         }
     }

@@ -37,7 +37,18 @@ pub(super) const GROUPS: &[HelpGroup] = &[
     },
     HelpGroup {
         heading: "Settings and log",
-        options: &["config", "print-config", "log", "log-format", "records"],
+        options: &[
+            "config",
+            "print-config",
+            "log",
+            "log-format",
+            "records",
+            "records-format",
+        ],
+    },
+    HelpGroup {
+        heading: "Administration",
+        options: &["admin", "admin-token-file"],
     },
     HelpGroup {
         heading: "Encryption",

@@ -15,7 +15,7 @@ use crate::segment::encryption::TITLE_PLACEHOLDER;
 use crate::title::references::UrlPrefix;
 use http::Uri;
 use media::presentation::ManifestRules;
-use net::config::{CommonSettings, bytes, duration, listen_address, switch};
+use net::config::{CommonSettings, bytes, duration, listen_address, read_admin_port, switch};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct ServeSettings {
     pub aes_key_url: Option<String>,
     /// Declarations for manifests.
     pub manifest_rules: ManifestRules,
+    /// Address of the admin port, and the file with its token.
+    pub admin: Option<(String, PathBuf)>,
     /// Settings of every server.
     pub common: CommonSettings,
 }
@@ -104,6 +106,7 @@ impl ServeSettings {
             aes_secret: layers.path("aes-secret"),
             aes_key_url: parse_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
+            admin: read_admin_port(layers)?,
             common: CommonSettings::new(layers)?,
         })
     }

@@ -108,6 +108,18 @@ const OWN: &[Setting] = &[
         "Interval at which files are checked for changes [default: 1s, on a network 60s]",
     ),
     Setting::new(
+        "admin",
+        "HOST:PORT",
+        "",
+        "Address of the admin port, to which /metrics moves from the main port",
+    ),
+    Setting::new(
+        "admin-token-file",
+        "FILE",
+        "",
+        "File with the token of the admin port",
+    ),
+    Setting::new(
         "aes-secret",
         "FILE",
         "",

@@ -1,0 +1,95 @@
+//! Metrics and access logs: the operators' view of the edge.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{ScriptedOrigin, TestEdge};
+
+/// Returns the number of timed requests with a cache result.
+fn timed_requests(edge: &TestEdge, result: &str) -> u64 {
+    let labels = format!("{{result=\"{result}\"}}");
+    edge.read_metric(&format!(
+        "headwater_http_request_duration_seconds_count{labels}"
+    ))
+}
+
+#[test]
+fn requests_are_timed_by_their_cache_result() {
+    let fresh = || vec!["Cache-Control: max-age=60".to_owned()];
+    let (address, _) = ScriptedOrigin::start_with(move |exchange| match exchange.target() {
+        "/private" => (
+            200,
+            vec!["Cache-Control: private".to_owned()],
+            b"p".to_vec(),
+        ),
+        _ => (200, fresh(), b"body".to_vec()),
+    });
+    let edge = TestEdge::new(address, &[]);
+    for path in ["/a", "/a", "/a", "/private", "/healthz"] {
+        assert_eq!(edge.get_path(path).status, 200, "{path}");
+    }
+    assert_eq!(edge.request("POST", "/a", &[]).status, 200);
+    for (result, count) in [("miss", 2), ("hit", 2), ("pass", 1), ("stale", 0)] {
+        assert_eq!(timed_requests(&edge, result), count, "{result}");
+    }
+    // Reading the metrics is counted, too.
+    assert!(timed_requests(&edge, "own") >= 1);
+}
+
+#[test]
+fn a_request_is_in_flight_until_its_response_is_sent() {
+    let name = "headwater_http_requests_in_flight";
+    let origin = ScriptedOrigin::new();
+    let edge = TestEdge::new(origin.address, &[]);
+    let mut client = edge.connect();
+    client.send("GET", "/slow", &[]);
+    let exchange = origin.next_request();
+    // The request for the metrics is the other one.
+    assert_eq!(edge.read_metric(name), 2);
+    exchange.respond(200, &["Cache-Control: max-age=60"], b"late");
+    assert_eq!(client.read_response("GET").text(), "late");
+    edge.wait_for_metric(name, 1);
+    // A client that gives up is no longer in flight, either.
+    let mut client = edge.connect();
+    client.send("GET", "/abandoned", &[]);
+    let _exchange = origin.next_request();
+    assert_eq!(edge.read_metric(name), 2);
+    drop(client);
+    edge.wait_for_metric(name, 1);
+}
+
+#[test]
+fn an_extended_log_contains_the_cache_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let (address, _) = ScriptedOrigin::start_with(|_| {
+        (
+            200,
+            vec!["Cache-Control: max-age=60".to_owned()],
+            b"body".to_vec(),
+        )
+    });
+    let records = [
+        "--records",
+        path.to_str().unwrap(),
+        "--records-format",
+        "w3c",
+    ];
+    let mut edge = TestEdge::new(address, &records);
+    for _ in 0..2 {
+        edge.get_path("/a?CMCD=bl%3D1");
+    }
+    edge.drain();
+    let text = std::fs::read_to_string(&path).unwrap();
+    // TCP samples have no place in an access log.
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let ends: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line.rsplit(' ').next())
+        .collect();
+    assert_eq!(ends, ["miss", "hit"], "{text}");
+    assert!(
+        lines[0].contains(" GET /a CMCD=bl%3D1 HTTP/1.1 200 4 "),
+        "{text}"
+    );
+}

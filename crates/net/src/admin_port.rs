@@ -1,0 +1,62 @@
+//! The port for operators: few connections, and a token for everything but probes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+
+use crate::config::UsageError;
+use crate::{Body, Error, InheritedListener, Limits, ListenOptions, ProgramError, Server, token};
+
+/// The admin port's name in the log and in its announcement.
+pub const ADMIN: &str = "admin";
+
+/// Open connections of the port.
+const CONNECTIONS_MAX: usize = 64;
+/// Without a short timeout, a client without the token could hold all connections.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Reads the token from its file and binds the port. `main_limits` are those of the main port: while
+/// that one drains, `/readyz` of this one has to report it.
+///
+/// # Errors
+/// [`ProgramError`] when the token or the address cannot be used.
+pub fn bind_admin_port(
+    listen: &str,
+    token_file: &Path,
+    main_limits: &Limits,
+    inherited: Vec<InheritedListener>,
+) -> Result<(Server, Arc<str>), ProgramError> {
+    let token = token::read_token(token_file)
+        .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
+    let options = ListenOptions {
+        addresses: vec![listen.to_owned()],
+        workers: 1,
+        limits: Limits {
+            connections_max: CONNECTIONS_MAX,
+            idle_timeout: IDLE_TIMEOUT,
+            announce: main_limits.announce,
+            drain_timeout: main_limits.drain_timeout,
+            ..Limits::default()
+        },
+        ..ListenOptions::default()
+    };
+    let server = Server::bind_inherited(options, inherited);
+    Ok((server.map_err(ProgramError::cannot("--admin"))?, token))
+}
+
+/// Returns 401 for a request without the token. Browsers then ask for it, in the name of `realm`,
+/// which must contain neither quotes nor backslashes.
+pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Response<Body>> {
+    if token::is_allowed(headers, token) {
+        return None;
+    }
+    let what = "token required; send Authorization: Bearer TOKEN, or the token as the password";
+    let mut response = Error::client(StatusCode::UNAUTHORIZED, what).response();
+    if let Ok(ask) = HeaderValue::try_from(format!("Basic realm=\"{realm}\"")) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, ask);
+    }
+    Some(response)
+}

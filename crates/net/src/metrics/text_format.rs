@@ -1,0 +1,222 @@
+//! The text formats of `/metrics`, and the choice between them by the request's `Accept`.
+
+use std::fmt::Write;
+
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
+
+use crate::encoding::parse_weighted;
+
+/// A text format of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextFormat {
+    /// Prometheus' own format, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics 1.0, which also contains units and an end marker.
+    OpenMetrics,
+}
+
+impl TextFormat {
+    /// Returns the format that a request prefers (RFC 9110 section 12.5.1). Without a preference, it
+    /// is Prometheus' own, which every collector can read. So it is for a client that accepts neither:
+    /// a collector can do more with a wrong format than with 406.
+    pub(super) fn from_accept(headers: &HeaderMap) -> TextFormat {
+        let lines = headers.get_all(ACCEPT).iter();
+        let items = lines.filter_map(|line| line.to_str().ok());
+        let (mut plain, mut open) = (FormatWeight::default(), FormatWeight::default());
+        for item in items.flat_map(|line| line.split(',')) {
+            plain.apply_range(item, TextFormat::Prometheus);
+            open.apply_range(item, TextFormat::OpenMetrics);
+        }
+        let is_preferred = match open.thousandths.cmp(&plain.thousandths) {
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Equal => open.thousandths > 0 && open.specificity >= NAMED,
+            std::cmp::Ordering::Less => false,
+        };
+        match is_preferred {
+            true => TextFormat::OpenMetrics,
+            false => TextFormat::Prometheus,
+        }
+    }
+
+    /// Returns the value of Content-Type.
+    pub(super) fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            TextFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            TextFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        })
+    }
+
+    /// Returns type, subtype and version.
+    fn media_type(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            TextFormat::Prometheus => ("text", "plain", "0.0.4"),
+            TextFormat::OpenMetrics => ("application", "openmetrics-text", "1.0.0"),
+        }
+    }
+}
+
+/// Specificity of a media range that names the type. Below are `text/*` and `*/*`; above is a range
+/// that also names the version.
+const NAMED: u8 = 3;
+
+/// The weight of a format: that of the most specific media range.
+#[derive(Debug, Default)]
+struct FormatWeight {
+    specificity: u8,
+    thousandths: u16,
+}
+
+impl FormatWeight {
+    fn apply_range(&mut self, item: &str, format: TextFormat) {
+        let (range, thousandths) = parse_weighted(item);
+        let mut parameters = item.split(';').skip(1).map(str::trim);
+        let version = parameters.find_map(|part| part.strip_prefix("version="));
+        let version = version.map(|version| version.trim_matches('"'));
+        let specificity = range_specificity(range, version, format);
+        if specificity > self.specificity {
+            *self = FormatWeight {
+                specificity,
+                thousandths,
+            };
+        }
+    }
+}
+
+/// Returns how specifically a media range names the format; 0 if it does not match.
+fn range_specificity(range: &str, version: Option<&str>, format: TextFormat) -> u8 {
+    let (kind, subtype, own_version) = format.media_type();
+    let Some((range_kind, range_subtype)) = range.split_once('/') else {
+        return 0;
+    };
+    let is_kind = range_kind.eq_ignore_ascii_case(kind);
+    match (range_kind, range_subtype) {
+        ("*", "*") => 1,
+        (_, "*") if is_kind => 2,
+        (_, name) if is_kind && name.eq_ignore_ascii_case(subtype) => match version {
+            None => NAMED,
+            Some(version) if version == own_version => NAMED + 1,
+            Some(_) => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Converts OpenMetrics text to Prometheus' format 0.0.4.
+///
+/// Samples are equal in both. In format 0.0.4, a family has the full name of its samples, and there
+/// are neither units nor an end marker.
+pub(super) fn to_prometheus_text(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = "";
+    for line in open_metrics.lines() {
+        let comment = line.strip_prefix("# ").map(split_word);
+        // Writing to a string cannot fail.
+        let _ = match comment {
+            None => writeln!(text, "{line}"),
+            Some(("HELP", family)) => {
+                help = split_word(family).1;
+                Ok(())
+            }
+            Some(("TYPE", family)) => {
+                let (suffix, kind) = family_form(split_word(family).1);
+                let name = split_word(family).0;
+                writeln!(
+                    text,
+                    "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}"
+                )
+            }
+            Some(_) => Ok(()),
+        };
+    }
+    text
+}
+
+/// Returns the suffix of a family's name, and the type, in format 0.0.4.
+fn family_form(open_metrics_type: &str) -> (&'static str, &str) {
+    match open_metrics_type {
+        "counter" => ("_total", "counter"),
+        "info" => ("_info", "gauge"),
+        "unknown" => ("", "untyped"),
+        same => ("", same),
+    }
+}
+
+fn split_word(text: &str) -> (&str, &str) {
+    text.split_once(' ').unwrap_or((text, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format_for(accept: &str) -> TextFormat {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+        TextFormat::from_accept(&headers)
+    }
+
+    #[test]
+    fn accept_selects_the_format() {
+        use TextFormat::{OpenMetrics, Prometheus};
+        assert_eq!(TextFormat::from_accept(&HeaderMap::new()), Prometheus);
+        for (accept, expected) in [
+            ("", Prometheus),
+            ("*/*", Prometheus),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", Prometheus),
+            ("image/png", Prometheus),
+            ("application/openmetrics-text", OpenMetrics),
+            ("Application/OpenMetrics-Text; version=1.0.0", OpenMetrics),
+            (
+                "application/openmetrics-text;version=\"1.0.0\"",
+                OpenMetrics,
+            ),
+            ("application/openmetrics-text;version=0.0.1", Prometheus),
+            ("application/openmetrics-text;q=0", Prometheus),
+            ("application/*", OpenMetrics),
+            ("*/*, text/plain;q=0", OpenMetrics),
+            ("text/plain, application/openmetrics-text", OpenMetrics),
+            (
+                "text/plain;q=0.9, application/openmetrics-text;q=0.8",
+                Prometheus,
+            ),
+            (
+                "text/plain;q=0.8, application/openmetrics-text;q=0.9",
+                OpenMetrics,
+            ),
+            (
+                "text/*;q=0.5, application/openmetrics-text;q=0.4",
+                Prometheus,
+            ),
+            // The more specific range counts, whatever its order.
+            ("*/*;q=1, application/openmetrics-text;q=0.1", Prometheus),
+            // Prometheus 2.42 and 3.1.
+            (
+                "application/openmetrics-text;version=1.0.0,\
+                 application/openmetrics-text;version=0.0.1;q=0.75,\
+                 text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                OpenMetrics,
+            ),
+            (
+                "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                 application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+                 text/plain;version=0.0.4;q=0.4,*/*;q=0.2",
+                OpenMetrics,
+            ),
+        ] {
+            assert_eq!(format_for(accept), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn families_have_the_names_of_their_samples() {
+        let open_metrics = "# HELP a_bytes Bytes of # UNIT.\n# TYPE a_bytes counter\n\
+            # UNIT a_bytes bytes\na_bytes_total{k=\"# HELP\"} 3\n\
+            # HELP b Build.\n# TYPE b info\nb_info{version=\"1\"} 1\n\
+            # HELP c Now.\n# TYPE c gauge\nc 2\n# EOF\n";
+        let plain = "# HELP a_bytes_total Bytes of # UNIT.\n# TYPE a_bytes_total counter\n\
+            a_bytes_total{k=\"# HELP\"} 3\n\
+            # HELP b_info Build.\n# TYPE b_info gauge\nb_info{version=\"1\"} 1\n\
+            # HELP c Now.\n# TYPE c gauge\nc 2\n";
+        assert_eq!(to_prometheus_text(open_metrics), plain);
+    }
+}

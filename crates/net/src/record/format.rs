@@ -1,0 +1,299 @@
+//! Formats of the records file: our JSON records, and three formats of access logs that log analysers
+//! read.
+//!
+//! No text from outside can end a line or a field: each format escapes it in its own form.
+
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+use super::AccessRecord;
+use super::time::UtcTime;
+
+/// Format of the records file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RecordFormat {
+    /// All records, one JSON object per line.
+    #[default]
+    Json,
+    /// Access records in the Common Log Format of NCSA HTTPd.
+    Common,
+    /// The Common Log Format with referrer and user agent, as Apache writes it.
+    Combined,
+    /// Access records in the Extended Log File Format (W3C, WD-logfile-960323).
+    W3c,
+}
+
+/// Fields of [`RecordFormat::W3c`]; `x-` marks those that the standard does not define.
+const W3C_FIELDS: &str = "date time c-ip cs-method cs-uri-stem cs-uri-query cs-version sc-status \
+    sc-bytes time-taken cs(Referer) cs(User-Agent) x-request-id x-kind x-cache";
+
+impl RecordFormat {
+    /// Parses the value of the setting.
+    pub(crate) fn from_name(name: &str) -> Result<RecordFormat, String> {
+        match name {
+            "json" => Ok(RecordFormat::Json),
+            "common" => Ok(RecordFormat::Common),
+            "combined" => Ok(RecordFormat::Combined),
+            "w3c" => Ok(RecordFormat::W3c),
+            _ => Err("expected json, common, combined or w3c".to_owned()),
+        }
+    }
+
+    /// Writes the lines with which a file, or a part of it, starts.
+    pub(super) fn write_head(self, to: &mut impl Write) -> io::Result<()> {
+        if self != RecordFormat::W3c {
+            return Ok(());
+        }
+        let now = UtcTime::from_system(SystemTime::now());
+        writeln!(
+            to,
+            "#Version: 1.0\n#Software: headwater/{}\n#Date: {} {}\n#Fields: {W3C_FIELDS}",
+            env!("CARGO_PKG_VERSION"),
+            now.date(),
+            now.time_of_day(),
+        )
+    }
+
+    /// Writes the line of a request.
+    pub(super) fn write_access(self, to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
+        match self {
+            RecordFormat::Json => {
+                serde_json::to_writer(&mut *to, access)?;
+            }
+            RecordFormat::Common => write_common(to, access)?,
+            RecordFormat::Combined => {
+                write_common(to, access)?;
+                for text in [&access.referer, &access.user_agent] {
+                    to.write_all(b" \"")?;
+                    write_backslashed(to, text.as_ref().map_or("-", |text| text.as_str()))?;
+                    to.write_all(b"\"")?;
+                }
+            }
+            RecordFormat::W3c => write_w3c(to, access)?,
+        }
+        to.write_all(b"\n")
+    }
+}
+
+/// Writes `client - - [time] "request line" status bytes`. No request has an identity (RFC 1413) or
+/// an authenticated user.
+fn write_common(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
+    let time = UtcTime::from_system(access.time);
+    write!(to, "{} - - [{}] \"", access.client, time.common_log())?;
+    write_backslashed(to, access.method.as_str())?;
+    to.write_all(b" ")?;
+    write_backslashed(to, access.path.as_str())?;
+    write!(to, " {}\" {} ", protocol(access.version), access.status)?;
+    match access.bytes {
+        0 => to.write_all(b"-"),
+        bytes => write!(to, "{bytes}"),
+    }
+}
+
+fn write_w3c(to: &mut impl Write, access: &AccessRecord) -> io::Result<()> {
+    let time = UtcTime::from_system(access.time);
+    let (stem, query) = match access.path.as_str().split_once('?') {
+        Some((stem, query)) => (stem, query),
+        None => (access.path.as_str(), ""),
+    };
+    write!(
+        to,
+        "{} {} {} ",
+        time.date(),
+        time.time_of_day(),
+        access.client
+    )?;
+    for text in [access.method.as_str(), stem, query] {
+        write_percent_encoded(to, text)?;
+        to.write_all(b" ")?;
+    }
+    let seconds = (access.total_us / 1_000_000, access.total_us % 1_000_000);
+    write!(
+        to,
+        "{} {} {} {}.{:06}",
+        protocol(access.version),
+        access.status,
+        access.bytes,
+        seconds.0,
+        seconds.1
+    )?;
+    let texts = [&access.referer, &access.user_agent].map(|text| text.as_ref());
+    for text in texts.into_iter().chain([Some(&access.request_id)]) {
+        match text {
+            Some(text) => write!(to, " \"{}\"", text.as_str().replace('"', "\"\""))?,
+            None => to.write_all(b" -")?,
+        }
+    }
+    let cache = access.cached.as_ref().map_or("-", |cached| cached.cache);
+    write!(to, " {} {cache}", access.kind)
+}
+
+/// Returns the protocol in the form of request lines, in which HTTP/2 has a minor version, too.
+fn protocol(version: &str) -> &str {
+    match version {
+        "HTTP/2" => "HTTP/2.0",
+        same => same,
+    }
+}
+
+/// Writes text inside quotes as Apache does since 2.0.46: `\"`, `\\`, and `\xhh` for all bytes that
+/// are not printable ASCII.
+fn write_backslashed(to: &mut impl Write, text: &str) -> io::Result<()> {
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => to.write_all(&[b'\\', byte])?,
+            b' '..=b'~' => to.write_all(&[byte])?,
+            _ => write!(to, "\\x{byte:02x}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes a part of a URI. Bytes that a URI may not contain are percent-encoded (RFC 3986 section
+/// 2.1). An empty part becomes `-`.
+fn write_percent_encoded(to: &mut impl Write, text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return to.write_all(b"-");
+    }
+    for byte in text.bytes() {
+        match byte {
+            b'"' => to.write_all(b"%22")?,
+            b'!'..=b'~' => to.write_all(&[byte])?,
+            _ => write!(to, "%{byte:02X}")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample_access;
+    use super::*;
+
+    fn line_of(format: RecordFormat, access: &AccessRecord) -> String {
+        let mut line = Vec::new();
+        format.write_access(&mut line, access).unwrap();
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn lines_have_the_forms_of_their_standards() {
+        let access = AccessRecord {
+            path: "/film.mp4/.m3u8?x=1".into(),
+            referer: Some("http://a/".into()),
+            ..sample_access()
+        };
+        let common = "192.0.2.7 - - [29/Feb/2024:23:59:59 +0000] \
+            \"GET /film.mp4/.m3u8?x=1 HTTP/1.1\" 200 512";
+        assert_eq!(
+            line_of(RecordFormat::Common, &access),
+            format!("{common}\n")
+        );
+        assert_eq!(
+            line_of(RecordFormat::Combined, &access),
+            format!("{common} \"http://a/\" \"player/1\"\n")
+        );
+        assert_eq!(
+            line_of(RecordFormat::W3c, &access),
+            "2024-02-29 23:59:59 192.0.2.7 GET /film.mp4/.m3u8 x=1 HTTP/1.1 200 512 0.000120 \
+             \"http://a/\" \"player/1\" \"a1\" playlist miss\n"
+        );
+    }
+
+    #[test]
+    fn absent_values_are_dashes() {
+        let access = AccessRecord {
+            path: "/".into(),
+            version: "HTTP/2",
+            bytes: 0,
+            user_agent: None,
+            cached: None,
+            ..sample_access()
+        };
+        let common = "192.0.2.7 - - [29/Feb/2024:23:59:59 +0000] \"GET / HTTP/2.0\" 200 -";
+        assert_eq!(
+            line_of(RecordFormat::Combined, &access),
+            format!("{common} \"-\" \"-\"\n")
+        );
+        assert_eq!(
+            line_of(RecordFormat::W3c, &access),
+            "2024-02-29 23:59:59 192.0.2.7 GET / - HTTP/2.0 200 0 0.000120 - - \"a1\" playlist -\n"
+        );
+    }
+
+    /// The number of quoted strings and words that a reader of the format finds.
+    fn count_fields(line: &str, doubles_quotes: bool) -> usize {
+        let (mut fields, mut quoted, mut escaped, mut inside) = (0, false, false, false);
+        for byte in line.trim_end_matches('\n').bytes() {
+            let was_escaped = std::mem::take(&mut escaped);
+            match byte {
+                b'\\' if quoted && !doubles_quotes => escaped = !was_escaped,
+                b'"' if !was_escaped => quoted = !quoted,
+                b' ' if !quoted => inside = false,
+                _ => {}
+            }
+            if !inside && byte != b' ' {
+                (inside, fields) = (true, fields + 1);
+            }
+        }
+        assert!(!quoted, "{line}");
+        fields
+    }
+
+    #[test]
+    fn hostile_text_adds_neither_lines_nor_fields() {
+        let hostile = [
+            "\"",
+            "\\",
+            "\\\"",
+            "\"\"",
+            "a\nb",
+            "a\r\n#Fields: x",
+            "a\tb",
+            "\" 200 1 \"",
+            "é\u{2028}\u{85}",
+            "\u{1b}[31m",
+        ];
+        for text in hostile {
+            let access = AccessRecord {
+                request_id: text.into(),
+                method: text.replace(' ', "").into(),
+                path: format!("/{}", text.replace(' ', "")).into(),
+                referer: Some(text.into()),
+                user_agent: Some(text.into()),
+                ..sample_access()
+            };
+            for (format, fields) in [
+                // The time, between brackets, contains a space.
+                (RecordFormat::Common, 8),
+                (RecordFormat::Combined, 10),
+                (RecordFormat::W3c, 15),
+            ] {
+                let is_w3c = format == RecordFormat::W3c;
+                let line = line_of(format, &access);
+                assert_eq!(line.lines().count(), 1, "{line}");
+                assert!(!line.trim_end().chars().any(char::is_control), "{line}");
+                assert_eq!(count_fields(&line, is_w3c), fields, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_head_declares_as_many_fields_as_lines_have() {
+        let mut head = Vec::new();
+        RecordFormat::W3c.write_head(&mut head).unwrap();
+        let head = String::from_utf8(head).unwrap();
+        assert!(
+            head.starts_with("#Version: 1.0\n#Software: headwater/"),
+            "{head}"
+        );
+        let declared = head
+            .lines()
+            .last()
+            .unwrap()
+            .strip_prefix("#Fields: ")
+            .unwrap();
+        let line = line_of(RecordFormat::W3c, &sample_access());
+        assert_eq!(declared.split(' ').count(), count_fields(&line, true));
+    }
+}

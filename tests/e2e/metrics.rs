@@ -1,0 +1,54 @@
+//! The metrics of both servers, as Prometheus' own tool reads them.
+
+use crate::support::HeadwaterServer;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Returns the complaints of `promtool check metrics`, or `None` if it is not installed.
+fn promtool_complaints(metrics: &str) -> Option<String> {
+    let mut tool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = tool.stdin.take().unwrap();
+    input.write_all(metrics.as_bytes()).unwrap();
+    drop(input);
+    let output = tool.wait_with_output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).unwrap();
+    match output.status.success() {
+        true => Some(text),
+        false => Some(format!("{text}\n{}", output.status)),
+    }
+}
+
+#[test]
+fn promtool_accepts_the_metrics_of_both_servers() {
+    // The tool itself works: a counter's name ends in `_total`.
+    let wrong = "# HELP a A.\n# TYPE a counter\na 1\n";
+    match promtool_complaints(wrong) {
+        None => {
+            println!("SKIPPED promtool: not installed; run scripts/install.sh test");
+            return;
+        }
+        Some(complaints) => assert!(complaints.contains("_total"), "{complaints}"),
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [of_origin, of_edge] =
+        ["origin", "edge"].map(|name| folder.path().join(name).display().to_string());
+    let origin = HeadwaterServer::serve(&["--records", &of_origin]);
+    let flags = ["--origin", &origin.url(""), "--records", &of_edge];
+    let edge = HeadwaterServer::start_program("edge", &flags);
+    for server in [&origin, &edge] {
+        for target in ["/Headwater/.m3u8", "/Headwater/video-360p.mp4", "/none"] {
+            server.get(target);
+        }
+        let metrics = server.get_text("/metrics");
+        assert!(metrics.contains("\nheadwater_http_request_duration_seconds_bucket{"));
+        let complaints = promtool_complaints(&metrics).unwrap();
+        assert!(complaints.is_empty(), "{complaints}");
+    }
+}
