@@ -105,11 +105,8 @@ pub fn start_edge(
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
-    let admin = settings.admin.as_ref().map(|(listen, token)| {
-        let inherited = inherited.take_port(ADMIN);
-        bind_admin_port(listen, token, &settings.common.limits, inherited)
-    });
-    let admin = admin.transpose()?;
+    let limits = &settings.common.limits;
+    let admin = bind_admin_port(settings.admin.as_ref(), limits, inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
     running.follow_tls(&settings.common, server.certificates())?;

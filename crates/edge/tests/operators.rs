@@ -1,5 +1,5 @@
 //! Metrics and access logs: the operators' view of the edge.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

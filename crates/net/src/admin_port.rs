@@ -1,6 +1,6 @@
 //! The port for operators: few connections, and a token for everything but probes.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,21 +18,24 @@ const CONNECTIONS_MAX: usize = 64;
 /// Without a short timeout, a client without the token could hold all connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Reads the token from its file and binds the port. `main_limits` are those of the main port: while
-/// that one drains, `/readyz` of this one has to report it.
+/// Reads the token and binds the port of these settings: its address and the file with the token.
+/// `main_limits` are those of the main port: while that one drains, `/readyz` of this one has to
+/// report it.
 ///
 /// # Errors
 /// [`ProgramError`] when the token or the address cannot be used.
 pub fn bind_admin_port(
-    listen: &str,
-    token_file: &Path,
+    settings: Option<&(String, PathBuf)>,
     main_limits: &Limits,
     inherited: Vec<InheritedListener>,
-) -> Result<(Server, Arc<str>), ProgramError> {
+) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
+    let Some((listen, token_file)) = settings else {
+        return Ok(None);
+    };
     let token = token::read_token(token_file)
         .map_err(|error| ProgramError::Usage(UsageError(error.to_string())))?;
     let options = ListenOptions {
-        addresses: vec![listen.to_owned()],
+        addresses: vec![listen.clone()],
         workers: 1,
         limits: Limits {
             connections_max: CONNECTIONS_MAX,
@@ -44,7 +47,8 @@ pub fn bind_admin_port(
         ..ListenOptions::default()
     };
     let server = Server::bind_inherited(options, inherited);
-    Ok((server.map_err(ProgramError::cannot("--admin"))?, token))
+    let server = server.map_err(ProgramError::cannot("--admin"))?;
+    Ok(Some((server, token)))
 }
 
 /// Returns 401 for a request without the token. Browsers then ask for it, in the name of `realm`,

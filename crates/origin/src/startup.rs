@@ -115,9 +115,9 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
-    if let Some((listen, token)) = &settings.admin {
-        let inherited = inherited.take_port(ADMIN);
-        let bound = bind_admin_port(listen, token, &settings.common.limits, inherited)?;
+    let limits = &settings.common.limits;
+    let admin = bind_admin_port(settings.admin.as_ref(), limits, inherited.take_port(ADMIN))?;
+    if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, bound)?;
     }
     // After the port is bound, so that no request is sent if the start fails anyway.

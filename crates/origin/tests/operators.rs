@@ -119,6 +119,15 @@ fn the_format_of_metrics_follows_accept() {
     }
 }
 
+#[test]
+fn the_delay_of_workers_is_sampled_while_connections_are_open() {
+    let server = TestServer::new(&[]);
+    let _open = server.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    while server.metric("headwater_worker_delay_seconds_count") == 0 {
+        std::thread::yield_now();
+    }
+}
+
 /// Sends requests with CMCD to a server with these flags, and returns the lines of its records.
 fn recorded_lines(folder: &Path, flags: &[&str]) -> Vec<String> {
     let path = folder.join("records");
