@@ -41,7 +41,7 @@ export class RequestError extends Error {
 /** Returns the reason in a `Headwater-Error` header without the side at fault, a term of operators. */
 export const reasonOf = (header) => (header ?? '').replace(/^(client|upstream|internal)(; |$)/, '').replace(/\.$/, '');
 
-const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Describes a MediaError as [what, advice]. After the start, a format error is a missing segment. */
 export function describeMediaError(error, hasStarted) {

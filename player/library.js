@@ -1,5 +1,6 @@
 // The library view: a card per title.
 
+import { capitalize } from './errors.js';
 import { bytes, codecName, duration, el, getJson, language, playHash } from './format.js';
 import { queuePoster } from './poster.js';
 
@@ -49,7 +50,7 @@ export async function showLibrary(main) {
 /** Explains why no title is shown, and what to do. */
 export function describeEmptyLibrary({ source, error }) {
   if (error) {
-    return [el('p', { class: 'bad', role: 'alert' }, `${error[0].toUpperCase()}${error.slice(1)}.`),
+    return [el('p', { class: 'bad', role: 'alert' }, `${capitalize(error)}.`),
       el('p', {}, el('button', { type: 'button', onclick: () => location.reload() }, 'Try again'))];
   }
   const note = (text) => el('p', { class: 'note' }, text);
@@ -83,7 +84,7 @@ function createCard(title, visibility) {
   const words = el('div', { class: 'words' },
     el('h2', { title: title.path }, title.name || title.path || 'All files'),
     folder && el('p', { class: 'quiet' }, folder),
-    title.error ? el('p', { class: 'bad' }, title.error) : summary);
+    title.error ? el('p', { class: 'bad' }, describeTitleError(title)) : summary);
   if (title.error) return el('li', { class: 'card broken' }, art, words);
   const link = el('a', { class: 'card', href: playHash(title.path) }, art, words);
   // The list of a remote library contains names only. The poster needs the description of the film anyway.
@@ -97,6 +98,13 @@ function createCard(title, visibility) {
   link.draw = () => queuePoster(title.path, posterCanvas, bars, describe);
   visibility.observe(link);
   return el('li', {}, link);
+}
+
+/** Returns the error of a title as a sentence. The card already names the file. */
+export function describeTitleError({ path, error }) {
+  const prefix = `${path}: `;
+  // The error of a folder starts with the name of a file in it.
+  return error.startsWith(prefix) ? `${capitalize(error.slice(prefix.length))}.` : `${error}.`;
 }
 
 const initialOf = (title) => [...(title.name || title.path || '♪')][0].toUpperCase();

@@ -12,7 +12,7 @@ class FakeElement {
 }
 globalThis.document = { createElement: (tag) => new FakeElement(tag) };
 globalThis.location = { hash: '', href: 'http://127.0.0.1/' };
-const { describeEmptyLibrary } = await import('../../player/library.js');
+const { describeEmptyLibrary, describeTitleError } = await import('../../player/library.js');
 
 const textOf = (library) => describeEmptyLibrary(library).map((part) => part.text).join(' ');
 
@@ -25,6 +25,11 @@ test('a library that cannot be listed shows the reason instead of an empty folde
 test('an empty library names the place for films', () => {
   assert.match(textOf({ source: 'folder' }), /Put MP4 files into the folder/);
   assert.match(textOf({ source: 'storage' }), /Upload MP4 files to the bucket/);
+});
+
+test('the error on a card is a sentence that does not repeat the name of the file', () => {
+  assert.equal(describeTitleError({ path: 'a/b.mp4', error: 'a/b.mp4: this is not an MP4 file' }), 'This is not an MP4 file.');
+  assert.equal(describeTitleError({ path: 'a', error: 'a/c.mp4: this is not an MP4 file' }), 'a/c.mp4: this is not an MP4 file.');
 });
 
 test('a library on an HTTP server has a field for the path of a film', () => {
