@@ -53,7 +53,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (default 60)
 fmt: ## format the Rust code
 	cargo fmt --all
 
-bench: ## compare the speed with other servers on this machine, in under 15 minutes
+bench: ## compare the speed with other servers on this machine, in about 30 minutes
 	@scripts/install.sh bench
 	cargo build --release --locked
 	cargo build --release --locked -p media --example hot

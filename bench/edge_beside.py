@@ -45,9 +45,11 @@ def tails(args, binary, caches, rounds):
 
 
 def tail(args, binary, url, rate):
+    # p99.9 needs ten requests beyond it.
+    seconds = max(args.seconds, 10500 / rate)
     output = subprocess.run(
         ["taskset", "-c", "1", binary, "load", "rate", url, "--rate", f"{rate:.0f}", "--threads", "1",
-         "--duration", f"{args.seconds:g}s", "--connections", str(args.connections), "--json", "-"],
+         "--duration", f"{seconds:g}s", "--connections", str(args.connections), "--json", "-"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     summary = json.loads(output)["summary"]

@@ -56,7 +56,7 @@ def arguments():
 def round_arguments(what):
     """Returns the parser of the arguments that all interleaved comparisons share."""
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--only", help="only kinds whose name contains this")
@@ -259,8 +259,13 @@ def discard(args, server, paths, work, _script="cycle.lua", cores="1"):
     return {
         "requests": summary["requests"], "bytes": summary["bytes_per_s"] * summary["requests"] / summary["rate_per_s"],
         "wall_s": summary["requests"] / summary["rate_per_s"], "cpu_s": used,
-        "p50": f"{summary['from_sent_ms']['p50']:.2f}ms", "p99": f"{summary['from_sent_ms']['p99']:.2f}ms",
+        "p50": show_ms(summary["from_sent_ms"]["p50"]), "p99": show_ms(summary["from_sent_ms"]["p99"]),
     }  # fmt: skip
+
+
+def show_ms(value):
+    """Formats a percentile; none if too few requests are beyond it."""
+    return "–" if value is None else f"{value:.2f}ms"
 
 
 def load(target, rate, seconds, connections, cores="1", *flags):

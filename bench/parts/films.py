@@ -77,6 +77,8 @@ def files(args, work, ended):
 
 
 def in_milliseconds(text):
+    if text == "–":
+        raise RuntimeError("too few requests for a percentile; use more --seconds")
     number, unit = re.fullmatch(r"([\d.]+)(us|ms|s)", text).groups()
     return float(number) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
 

@@ -55,8 +55,8 @@ def ranges(args, work, ended):
     def ask_at(name, rate):
         """Returns None if another server did not complete all requests, as happens at 80 % of its maximum."""
         try:
-            # p99.9 needs enough requests: a thousandth of them must be more than a few.
-            return ask(name, rate, max(6000 / rate, 2 * args.seconds))
+            # p99.9 needs ten requests beyond it.
+            return ask(name, rate, max(10500 / rate, 2 * args.seconds))
         except SystemExit as why:
             if name == "ours":
                 raise

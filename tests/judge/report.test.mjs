@@ -14,7 +14,7 @@ const shots = path.join(root, 'target/screenshots');
 const DOCUMENT = `
 name = "A report with every plot"
 question = "Does everything draw?"
-rounds = 3
+rounds = 6
 sweep.rate = [20, 40]
 sweep.segment = ["2s", "4s"]
 [bounds]
@@ -90,7 +90,7 @@ test('every plot of a report is drawn', async (t) => {
   if (!browser) return skip(t, 'reports in a browser: Chromium is not installed');
   fs.writeFileSync(path.join(out, 'all.toml'), DOCUMENT);
   const dir = path.join(out, 'run');
-  const run = spawnSync(binary, ['lab', 'run', path.join(out, 'all.toml'), '--out', dir], { encoding: 'utf8', timeout: 120_000 });
+  const run = spawnSync(binary, ['lab', 'run', path.join(out, 'all.toml'), '--out', dir], { encoding: 'utf8', timeout: 240_000 });
   if (run.status === 3) return skip(t, `reports in a browser: ${run.stderr}`);
   assert.equal(run.status, 0, run.stderr + run.stdout);
   for (const colorScheme of ['light', 'dark']) {

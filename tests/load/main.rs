@@ -124,22 +124,138 @@ fn result_files_agree_and_can_be_merged() {
         assert_eq!(report["steps"].as_array().unwrap().len(), 3, "{files:?}");
     }
     // The three files of the last run contain the same percentiles.
-    let p99 = |file: &str| {
+    let p50 = |file: &str| {
         let out = site.path("one.json");
         assert!(load(&["report", file, "--json", &out]).status.success());
-        json(&out)["summary"]["from_due_ms"]["p99"]
-            .as_f64()
-            .unwrap()
+        let due = &json(&out)["summary"]["from_due_ms"];
+        // 90 requests do not support a p99.
+        assert_eq!((&due["samples"], &due["p99"]), (&90.into(), &().into()));
+        due["p50"].as_f64().unwrap()
     };
-    let (whole, log, raw) = (p99(&c), p99(&hdr), p99(&records));
+    let (whole, log, raw) = (p50(&c), p50(&hdr), p50(&records));
     assert_eq!(whole, log);
     assert!((raw / whole - 1.0).abs() < 0.002, "{raw} {whole}");
-    let output = load(&["compare", "--a", &a, &b, &c, "--b", &a, &b, &c]);
-    let said = text(&output.stdout);
+    let files = [&a, &b, &c, &a, &b, &c].map(String::as_str);
+    let args = [&["compare", "--a"], &files[..], &["--b"], &files[..]].concat();
+    let said = text(&load(&args).stdout);
+    let first = said.lines().next().unwrap();
     assert!(
-        output.status.success() && said.contains("[1.000, 1.000]"),
+        first.contains("(95 % interval 1.000 to 1.000, 6 pairs)"),
         "{said}"
     );
+    let said = text(&load(&["compare", "--a", &a, &b, "--b", &a, &b]).stdout);
+    assert!(
+        said.contains("range of 2") && !said.contains("95 %"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_report_of_a_log_contains_only_what_the_log_contains() {
+    let Some(site) = Site::start("log") else {
+        return;
+    };
+    three_runs(&site);
+    let hdr = site.path("a.hdr");
+    let said = text(&load(&["report", &hdr]).stdout);
+    // The rate is that of the run's seconds, and each step's that of its own length.
+    assert!(said.contains("90 requests at 90.0 per second"), "{said}");
+    assert!(
+        said.contains("50/s, from due") && said.contains("150/s, from due"),
+        "{said}"
+    );
+    for word in ["connections", "bodies", "processor time", "first byte"] {
+        assert!(!said.contains(word), "{word}: {said}");
+    }
+    assert!(said.contains(&site.nginx.url("a.m4s")), "{said}");
+}
+
+#[test]
+fn a_dash_is_standard_input_and_output() {
+    let Some(site) = Site::start("dash") else {
+        return;
+    };
+    three_runs(&site);
+    let read = |args: &[&str], input: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+            .arg("load")
+            .args(args)
+            .stdin(std::fs::File::open(site.path(input)).unwrap())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    };
+    for file in ["a.json", "a.hdr", "a.jsonl.zst"] {
+        let said = read(&["report", "-"], file);
+        assert!(said.contains("90 due, 90 ended"), "{file}: {said}");
+    }
+    assert!(read(&["report", "-", "--html", "-"], "a.json").starts_with("<!doctype html>"));
+    assert!(read(&["report", "-", "--json", "-"], "a.hdr").starts_with("{\"summary\""));
+    let (a, url) = (site.path("a.json"), site.nginx.url("a.m4s"));
+    let compared = read(&["compare", "--a", "-", "--b", &a, "--html", "-"], "b.json");
+    assert!(compared.starts_with("<!doctype html>"));
+    std::fs::write(site.path("requests"), format!("GET {url}\n")).unwrap();
+    let rate = ["--rate", "50", "--duration", "200ms"];
+    let run = |more: &[&str]| read(&[&["rate", "@-"], &rate[..], more].concat(), "requests");
+    assert_eq!(run(&["--records", "-"]).lines().count(), 10);
+    assert!(run(&["--hdr", "-"]).starts_with('#'));
+    let both = load(&[&["rate", &url], &rate[..], &["--hdr", "-", "--json", "-"]].concat());
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
+}
+
+#[test]
+fn records_contain_url_and_viewer() {
+    let Some(site) = Site::start("viewers") else {
+        return;
+    };
+    let film = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.m4s\n#EXT-X-ENDLIST\n";
+    std::fs::write(site.folder.join("www/b.m3u8"), film).unwrap();
+    let (url, list) = (site.nginx.url("a.m4s"), site.nginx.url("b.m3u8"));
+    let records = |args: &[&str]| -> Vec<serde_json::Value> {
+        let output = load(&[args, &["--records", "-"]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let lines = text(&output.stdout);
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let rated = records(&["rate", &url, "--rate", "50", "--duration", "200ms"]);
+    assert!(
+        rated
+            .iter()
+            .all(|record| record["url"] == url.as_str() && record["viewer"].is_null())
+    );
+    let played = records(&[
+        "players",
+        &list,
+        "--viewers",
+        "2",
+        "--duration",
+        "1s",
+        "--mode",
+        "sequence",
+    ]);
+    let (viewers, requests): (Vec<_>, Vec<_>) = played
+        .iter()
+        .partition(|record| record["record"] == "player");
+    assert!(viewers.len() >= 2 && !requests.is_empty(), "{played:?}");
+    for request in requests {
+        assert!(
+            request["url"].as_str().unwrap().starts_with("http://"),
+            "{request}"
+        );
+        let session = &request["viewer"];
+        assert!(
+            viewers.iter().any(|viewer| viewer["session"] == *session),
+            "{request}"
+        );
+    }
 }
 
 #[test]

@@ -1,22 +1,29 @@
 //! Statistics of measurements: pure arithmetic.
 //!
-//! [`SampleSummary`] summarizes one sample, [`bootstrap_interval`] computes confidence intervals,
-//! [`PairedRatio`] compares pairs of the same rounds, [`LinearFit`] fits a line, and [`find_knee`]
-//! finds the knee of a ramp. [`random`] provides seeded random numbers.
+//! [`SampleSummary`] summarizes one sample, [`median_interval`] computes confidence intervals,
+//! [`PairedRatio`] compares pairs of the same rounds and [`unpaired_ratio`] other samples,
+//! [`has_enough_samples`] tells which percentiles a sample supports, [`LinearFit`] fits a line, and [`find_knee`] finds the knee of a ramp. [`random`] provides seeded
+//! random numbers.
 //!
 //! This crate has no IO, no clock, and no randomness except from a seed: equal input gives equal
 //! results.
 
-mod bootstrap;
 mod fit;
 mod knee;
+mod median_interval;
+mod percentile;
 pub mod random;
 mod ratio;
 mod sample;
+#[cfg(test)]
+mod simulation;
+mod unpaired_ratio;
 
-pub use bootstrap::{ConfidenceInterval, bootstrap_interval};
 pub use fit::LinearFit;
 pub use knee::find_knee;
+pub use median_interval::{ConfidenceInterval, median_interval};
+pub use percentile::has_enough_samples;
 pub use random::Random;
-pub use ratio::{PairedRatio, unpaired_ratio};
+pub use ratio::PairedRatio;
 pub use sample::{SampleSummary, mean, median, quantile};
+pub use unpaired_ratio::unpaired_ratio;

@@ -40,13 +40,14 @@ pub(crate) fn collect_results(
         let found: Vec<_> = found.collect();
         let quantity =
             QuantityExpression::parse_expression(text.get_ref()).map_err(QuantityError::from);
-        let value = quantity.and_then(|quantity| quantity.value(&found));
+        let value = quantity.and_then(|quantity| quantity.supported_value(&found));
         let value = value.map_err(|source| RunError::QuantityExpression {
             sink: sink.get_ref().clone(),
             quantity: name.get_ref().clone(),
             source,
         })?;
-        record.values.insert(name.get_ref().clone(), value);
+        let measured = value.map(|value| (name.get_ref().clone(), value));
+        record.values.extend(measured);
     }
     Ok(())
 }

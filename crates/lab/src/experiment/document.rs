@@ -25,7 +25,7 @@ pub struct ExperimentDocument {
     pub rounds: Spanned<u32>,
     /// Number of concurrent runs, each in its own namespaces [default: 1].
     pub parallel: Option<Spanned<u32>>,
-    /// Seed of orders, losses and intervals.
+    /// Seed of orders and losses.
     #[serde(default)]
     pub seed: u64,
     /// Media sources.
@@ -208,7 +208,7 @@ pub struct Expectation {
     /// Restricts the expectation to these values of other variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Lower bound of the ratio (geometric mean) or value (mean).
+    /// Lower bound of the median ratio or value.
     pub at_least: Option<f64>,
     /// Upper bound.
     pub at_most: Option<f64>,

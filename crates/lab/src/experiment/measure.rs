@@ -131,7 +131,8 @@ impl DeployedRun<'_> {
             let quantity = QuantityExpression::parse_expression(text.get_ref())
                 .map_err(QuantityError::from)?;
             let late = quantity.value(&[quantity.find(&printed, folder)?])?;
-            measured.late_ms.insert(name.to_owned(), late);
+            let late = late.map(|late| (name.to_owned(), late));
+            measured.late_ms.extend(late);
         }
         Ok(())
     }

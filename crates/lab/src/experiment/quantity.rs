@@ -97,6 +97,8 @@ pub(crate) enum PartialValue {
     Number(f64),
     /// An HDR histogram: V2, deflated, in base64.
     Histogram(String),
+    /// The sink printed `null`: it could not measure the value.
+    NotMeasured,
 }
 
 impl QuantityExpression {
@@ -163,6 +165,9 @@ impl QuantityExpression {
                     pointer: pointer.clone(),
                 };
                 if let ValueStatistic::Number(_) = self.what {
+                    if value.is_some_and(Value::is_null) {
+                        return Ok(PartialValue::NotMeasured);
+                    }
                     let number = value.and_then(Value::as_f64);
                     return number
                         .map(PartialValue::Number)
@@ -181,11 +186,32 @@ impl QuantityExpression {
         Ok(PartialValue::Histogram(encode_histogram(&histogram)?))
     }
 
-    /// Returns the value of all parts.
+    /// Returns the value of all parts, unless it is a percentile with fewer than ten samples beyond
+    /// it, or a part was not measured.
     ///
     /// # Errors
     /// The parts cannot be merged.
-    pub(super) fn value(&self, parts: &[PartialValue]) -> Result<f64, QuantityError> {
+    pub(super) fn supported_value(
+        &self,
+        parts: &[PartialValue],
+    ) -> Result<Option<f64>, QuantityError> {
+        if let ValueStatistic::Quantile(share) = self.what
+            && (0.0..1.0).contains(&share)
+            && !stats::has_enough_samples(sum_histograms(parts)?.len(), share)
+        {
+            return Ok(None);
+        }
+        self.value(parts)
+    }
+
+    /// Returns the value of all parts, unless a part was not measured.
+    ///
+    /// # Errors
+    /// The parts cannot be merged.
+    pub(super) fn value(&self, parts: &[PartialValue]) -> Result<Option<f64>, QuantityError> {
+        if parts.contains(&PartialValue::NotMeasured) {
+            return Ok(None);
+        }
         let value = match self.what {
             ValueStatistic::Number(how) => combine_numbers(how, parts)?,
             ValueStatistic::Quantile(share) => {
@@ -194,7 +220,7 @@ impl QuantityExpression {
             ValueStatistic::Count => sum_histograms(parts)?.len() as f64,
             ValueStatistic::Mean => sum_histograms(parts)?.mean(),
         };
-        Ok(value / self.divisor)
+        Ok(Some(value / self.divisor))
     }
 }
 
@@ -250,7 +276,9 @@ fn combine_numbers(
     for part in parts {
         match part {
             PartialValue::Number(number) => all.push(*number),
-            PartialValue::Histogram(_) => return Err(QuantityError::NotANumber),
+            PartialValue::Histogram(_) | PartialValue::NotMeasured => {
+                return Err(QuantityError::NotANumber);
+            }
         }
     }
     match (how, all[..].split_first()) {
@@ -299,11 +327,11 @@ mod tests {
             ("most /x / 2", 1.5),
         ] {
             let quantity = QuantityExpression::parse_expression(text).unwrap();
-            assert_eq!(quantity.value(&parts).unwrap(), value, "{text}");
+            assert_eq!(quantity.value(&parts).unwrap(), Some(value), "{text}");
         }
         let alone = QuantityExpression::parse_expression("/x").unwrap();
         assert!(!alone.adds_up() && alone.value(&parts).is_err());
-        assert_eq!(alone.value(&parts[..1]).unwrap(), 1.0);
+        assert_eq!(alone.value(&parts[..1]).unwrap(), Some(1.0));
     }
 
     #[test]
@@ -329,8 +357,23 @@ mod tests {
                 .value(&parts)
                 .unwrap()
         };
-        assert_eq!(value("/x p99"), 990.0);
-        assert_eq!(value("/x p50 / 1e3"), 0.5);
+        assert_eq!(value("/x p99"), Some(990.0));
+        assert_eq!(value("/x p50 / 1e3"), Some(0.5));
+    }
+
+    #[test]
+    fn percentiles_without_ten_samples_beyond_them_are_not_measured() {
+        let measure = |text, parts: &[PartialValue]| {
+            let quantity = QuantityExpression::parse_expression(text).unwrap();
+            quantity.supported_value(parts).unwrap()
+        };
+        let whole = [sample_histogram(1..1001)];
+        assert_eq!(measure("/x p99", &whole), Some(990.0));
+        assert_eq!(measure("/x p99.9", &whole), None);
+        assert_eq!(measure("/x max", &whole), Some(1000.0));
+        // A sink prints null for the same reason.
+        let none = [PartialValue::NotMeasured];
+        assert_eq!(measure("/x", &none), None);
     }
 
     #[test]
@@ -338,7 +381,9 @@ mod tests {
         let PartialValue::Histogram(text) = sample_histogram(1..11) else {
             unreachable!()
         };
-        let printed = SinkOutput::new(format!("noise\n{{\"n\": 7, \"h\": \"{text}\"}}\n"));
+        let printed = SinkOutput::new(format!(
+            "noise\n{{\"n\": 7, \"none\": null, \"h\": \"{text}\"}}\n"
+        ));
         let find = |text: &str| {
             QuantityExpression::parse_expression(text)
                 .unwrap()
@@ -346,6 +391,7 @@ mod tests {
         };
         let error = |text| find(text).unwrap_err().to_string();
         assert_eq!(find("/n").unwrap(), PartialValue::Number(7.0));
+        assert_eq!(find("/none").unwrap(), PartialValue::NotMeasured);
         assert_eq!(find("/h count").unwrap(), sample_histogram(1..11));
         assert!(error("/m").contains("/m"));
         assert!(error("/n p99").contains("no histogram at /n"));

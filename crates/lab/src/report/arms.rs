@@ -1,6 +1,8 @@
 //! Statistics of each arm.
 
+use super::plots::round_to_digits;
 use super::runs::RunIndex;
+use super::table::format_interval_or_range;
 use crate::experiment::Arm;
 use serde::{Deserialize, Serialize};
 use stats::ConfidenceInterval;
@@ -27,7 +29,7 @@ pub struct QuantitySummary {
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// 95 % bootstrap interval of the mean.
+    /// 95 % interval of the median; `None` below six rounds.
     pub interval: Option<[f64; 2]>,
     /// Median.
     pub median: f64,
@@ -41,8 +43,8 @@ pub struct QuantitySummary {
 
 impl QuantitySummary {
     /// Returns `None` without values.
-    pub(super) fn from_values(values: &[f64], seed: u64) -> Option<QuantitySummary> {
-        let found = stats::SampleSummary::from_values(values, seed)?;
+    pub(super) fn from_values(values: &[f64]) -> Option<QuantitySummary> {
+        let found = stats::SampleSummary::from_values(values)?;
         let spread = found.deviation / found.mean.abs();
         Some(QuantitySummary {
             n: found.n,
@@ -55,6 +57,17 @@ impl QuantitySummary {
         })
     }
 
+    /// Formats the interval of the median, or the range of too few rounds.
+    pub(super) fn format_interval(&self) -> String {
+        format_interval_or_range(self.interval, self.n, [self.min, self.max])
+    }
+
+    /// Returns median, lower and upper end of a bar: the interval, or the range of too few rounds.
+    pub(super) fn as_bar(&self) -> [f64; 3] {
+        let [low, high] = self.interval.unwrap_or([self.min, self.max]);
+        [self.median, low, high].map(round_to_digits)
+    }
+
     /// Returns whether the arm is unstable.
     pub fn is_unstable(&self) -> bool {
         self.spread.is_some_and(|spread| spread > SPREAD_MAX)
@@ -62,10 +75,10 @@ impl QuantitySummary {
 }
 
 impl ArmReport {
-    pub(super) fn from_runs(arm: &Arm, runs: &RunIndex<'_>, seed: u64) -> ArmReport {
+    pub(super) fn from_runs(arm: &Arm, runs: &RunIndex<'_>) -> ArmReport {
         let names: BTreeSet<&String> = runs.of(arm).flat_map(|(_, r)| r.values.keys()).collect();
         let sample = |name: &String| {
-            let sample = QuantitySummary::from_values(&runs.values(arm, name), seed)?;
+            let sample = QuantitySummary::from_values(&runs.values(arm, name))?;
             Some((name.clone(), sample))
         };
         ArmReport {

@@ -2,6 +2,7 @@
 
 use super::arms::{QuantitySummary, as_pair};
 use super::runs::{RunIndex, has_values, value_texts};
+use super::table::format_interval;
 use crate::experiment::document::Expectation;
 use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
@@ -19,12 +20,14 @@ pub struct ClaimResult {
     pub n: usize,
     /// Whether the value is a ratio.
     pub ratio: bool,
-    /// Geometric mean of the ratio, or mean.
+    /// Median of the rounds' ratios or values.
     pub value: f64,
-    /// Its 95 % bootstrap interval over rounds.
+    /// Its 95 % interval; `None` below six rounds.
     pub interval: Option<[f64; 2]>,
-    /// For ratios: the median, and the ratio of means.
-    pub median_and_of_means: Option<[f64; 2]>,
+    /// Smallest and largest round.
+    pub range: [f64; 2],
+    /// For ratios: the geometric mean, and the ratio of means.
+    pub geometric_and_of_means: Option<[f64; 2]>,
     /// Lower bound.
     pub at_least: Option<f64>,
     /// Upper bound.
@@ -52,6 +55,24 @@ pub enum Verdict {
     Reported,
 }
 
+impl ClaimResult {
+    /// Formats the interval, or the range of too few rounds, with the number of rounds.
+    pub(super) fn format_certainty(&self) -> String {
+        match self.interval {
+            Some(_) => format!(
+                "95 % interval {} of {} rounds",
+                format_interval(self.interval),
+                self.n
+            ),
+            None => format!(
+                "range {} of {} rounds; an interval needs six",
+                format_interval(Some(self.range)),
+                self.n
+            ),
+        }
+    }
+}
+
 impl Verdict {
     /// Returns the verdict as one word.
     pub(super) fn as_word(self) -> &'static str {
@@ -74,30 +95,27 @@ pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimR
             .arms()
             .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
         {
-            claims.extend(evaluate_claim(expect, arm, runs, plan.document.seed));
+            claims.extend(evaluate_claim(expect, arm, runs));
         }
     }
     claims
 }
 
 /// Returns `None` if nothing was measured.
-fn evaluate_claim(
-    expect: &Expectation,
-    arm: &Arm,
-    runs: &RunIndex<'_>,
-    seed: u64,
-) -> Option<ClaimResult> {
+fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Option<ClaimResult> {
     let to = value_texts(&expect.to);
     let quantity = expect.quantity.get_ref();
-    let (n, value, interval, beside) = if to.is_empty() {
-        let found = QuantitySummary::from_values(&runs.values(arm, quantity), seed)?;
-        (found.n, found.mean, found.interval, None)
+    let (n, value, interval, range, beside) = if to.is_empty() {
+        let found = QuantitySummary::from_values(&runs.values(arm, quantity))?;
+        let range = [found.min, found.max];
+        (found.n, found.median, found.interval, range, None)
     } else {
         let mut other = arm.clone();
         other.extend(to.clone());
         let (n, ratio) = runs.ratio(arm, &other, quantity)?;
-        let beside = Some([ratio.median, ratio.of_means]);
-        (n, ratio.geometric, ratio.interval.map(as_pair), beside)
+        let beside = Some([ratio.geometric, ratio.of_means]);
+        let interval = ratio.interval.map(as_pair);
+        (n, ratio.median, interval, ratio.range(), beside)
     };
     let mut cell = arm.clone();
     cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
@@ -109,7 +127,8 @@ fn evaluate_claim(
         ratio: !to.is_empty(),
         value,
         interval,
-        median_and_of_means: beside,
+        range,
+        geometric_and_of_means: beside,
         at_least: expect.at_least,
         at_most: expect.at_most,
         found: expect.found.clone(),

@@ -55,15 +55,16 @@ pub struct ComparedQuantity {
     /// Statistics in each folder; `None` if it was not measured.
     pub samples: Vec<Option<QuantitySummary>>,
     /// Change of each other folder relative to the first.
-    pub changes: Vec<Option<MeanChange>>,
+    pub changes: Vec<Option<FolderChange>>,
 }
 
-/// A ratio of means.
+/// The factor between two folders.
 #[derive(Debug, Clone, Serialize)]
-pub struct MeanChange {
-    /// Ratio of geometric means.
+pub struct FolderChange {
+    /// Median of the ratios of every round of one to every round of the other, as the rounds are not
+    /// paired.
     pub ratio: f64,
-    /// 95 % bootstrap interval over rounds, which are not paired.
+    /// Its 95 % interval; `None` below six rounds of either.
     pub interval: Option<[f64; 2]>,
     /// Whether the interval excludes 1.
     pub beyond_noise: bool,
@@ -76,9 +77,6 @@ impl Comparison {
             .iter()
             .map(|f| RunIndex::new(&f.plan, &f.records))
             .collect();
-        let seed = folders
-            .first()
-            .map_or(0, |folder| folder.plan.document.seed);
         let mut arms: Vec<&Arm> = Vec::new();
         for arm in all.iter().flat_map(|runs| runs.arms()) {
             if !arms.contains(&arm) {
@@ -93,7 +91,7 @@ impl Comparison {
                 let values: Vec<Vec<f64>> =
                     all.iter().map(|runs| runs.values(arm, quantity)).collect();
                 if values.iter().filter(|values| !values.is_empty()).count() > 1 {
-                    rows.push(compare_quantity(arm, quantity, &values, seed));
+                    rows.push(compare_quantity(arm, quantity, &values));
                 }
             }
         }
@@ -145,7 +143,7 @@ impl Comparison {
         let beyond = changes().filter(|change| change.beyond_noise).count();
         format!(
             "{beyond} of {judged} ratios to {} exceed the noise of their rounds: their 95 % interval excludes 1. \
-             By chance alone, about {:.0} would.",
+             By chance alone, at most about {:.0} would. A ratio needs six rounds of both folders.",
             self.folders.first().map_or("the first", String::as_str),
             judged as f64 * 0.05
         )
@@ -172,23 +170,24 @@ impl Comparison {
     fn quantity_table(&self) -> ReportTable {
         let mut table = ReportTable::new(["arm", "quantity"]);
         for (number, folder) in self.folders.iter().enumerate() {
-            table.head.extend([folder.clone(), "95 %".into()]);
+            table
+                .head
+                .extend([format!("{folder}: median"), "95 % interval".into()]);
             if number > 0 {
-                table
-                    .head
-                    .extend(["ratio".into(), "95 %".into(), "beyond noise".into()]);
+                table.head.extend([
+                    "ratio".into(),
+                    "95 % interval".into(),
+                    "beyond noise".into(),
+                ]);
             }
         }
         for row in &self.rows {
             let mut cells = vec![describe_arm(&row.arm), row.quantity.clone()];
             for (place, sample) in row.samples.iter().enumerate() {
-                let mean = sample
-                    .as_ref()
-                    .map_or("–".into(), |sample| format_number(sample.mean));
-                cells.extend([
-                    mean,
-                    format_interval(sample.as_ref().and_then(|sample| sample.interval)),
-                ]);
+                let of =
+                    |text: fn(&QuantitySummary) -> String| sample.as_ref().map_or("–".into(), text);
+                cells.push(of(|sample| format_number(sample.median)));
+                cells.push(of(QuantitySummary::format_interval));
                 let Some(place) = place.checked_sub(1) else {
                     continue;
                 };
@@ -208,7 +207,7 @@ impl Comparison {
     }
 }
 
-fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>], seed: u64) -> ComparedQuantity {
+fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>]) -> ComparedQuantity {
     let first = values.first().map_or(&[][..], Vec::as_slice);
     let others = values.get(1..).unwrap_or_default();
     ComparedQuantity {
@@ -216,20 +215,20 @@ fn compare_quantity(arm: &Arm, quantity: &str, values: &[Vec<f64>], seed: u64) -
         quantity: quantity.to_owned(),
         samples: values
             .iter()
-            .map(|values| QuantitySummary::from_values(values, seed))
+            .map(|values| QuantitySummary::from_values(values))
             .collect(),
         changes: others
             .iter()
-            .map(|other| mean_change(first, other, seed))
+            .map(|other| change_between(first, other))
             .collect(),
     }
 }
 
 /// Returns `None` unless all values are positive.
-fn mean_change(first: &[f64], other: &[f64], seed: u64) -> Option<MeanChange> {
-    let (ratio, interval) = stats::unpaired_ratio(other, first, seed)?;
+fn change_between(first: &[f64], other: &[f64]) -> Option<FolderChange> {
+    let (ratio, interval) = stats::unpaired_ratio(other, first)?;
     let interval = interval.map(as_pair);
-    Some(MeanChange {
+    Some(FolderChange {
         ratio,
         interval,
         beyond_noise: interval.is_some_and(|[low, high]| low > 1.0 || high < 1.0),

@@ -1,8 +1,8 @@
-//! Plots of a comparison: the means of all folders, by quantity.
+//! Plots of a comparison: the medians of all folders, by quantity.
 
 use super::compare::{ComparedQuantity, Comparison};
 use super::plots::{
-    BarGroup, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot, round_to_digits,
+    BarGroup, MEDIANS_ABOUT, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot,
 };
 use super::table::ReportTable;
 use crate::experiment::Arm;
@@ -18,7 +18,7 @@ pub(super) fn plot_comparison(comparison: &Comparison) -> ReportPlot {
             quantities.push(&row.quantity);
         }
     }
-    let mut about = "Means of the rounds with their 95 % bootstrap intervals.".to_owned();
+    let mut about = MEDIANS_ABOUT.to_owned();
     if let Some(more) = quantities.len().checked_sub(PANELS_MAX).filter(|n| *n > 0) {
         about += &format!(" The table contains {more} more quantities.");
         quantities.truncate(PANELS_MAX);
@@ -38,7 +38,10 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
     let rows: Vec<&ComparedQuantity> = comparison.rows.iter().filter(of).collect();
     let group = |(number, folder): (usize, &String)| BarGroup {
         name: folder.clone(),
-        values: rows.iter().map(|row| mean_of_folder(row, number)).collect(),
+        values: rows
+            .iter()
+            .map(|row| median_of_folder(row, number))
+            .collect(),
     };
     let groups: Vec<BarGroup> = comparison.folders.iter().enumerate().map(group).collect();
     let all = || {
@@ -64,10 +67,9 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
     }
 }
 
-fn mean_of_folder(row: &ComparedQuantity, folder: usize) -> Option<[f64; 3]> {
+fn median_of_folder(row: &ComparedQuantity, folder: usize) -> Option<[f64; 3]> {
     let sample = row.samples.get(folder)?.as_ref()?;
-    let [low, high] = sample.interval.unwrap_or([sample.mean; 2]);
-    Some([sample.mean, low, high].map(round_to_digits))
+    Some(sample.as_bar())
 }
 
 /// Names arms by the variables that differ.

@@ -2,7 +2,7 @@
 
 use super::arms::describe_arm;
 use super::claims::{ClaimResult, Verdict};
-use super::table::{format_interval, format_number};
+use super::table::format_number;
 use serde::{Deserialize, Serialize};
 
 /// The overall result.
@@ -90,11 +90,10 @@ fn format_claim(claim: &ClaimResult) -> String {
     };
     let times = if claim.ratio { " times" } else { "" };
     let mut line = format!(
-        "{}{cell}: {}{times} (95 % interval {}, {} rounds): {}.",
+        "{}{cell}: {}{times} ({}): {}.",
         claim.that,
         format_number(claim.value),
-        format_interval(claim.interval),
-        claim.n,
+        claim.format_certainty(),
         claim.verdict.as_word()
     );
     if let Some(found) = &claim.found {

@@ -4,7 +4,7 @@
 use super::markdown::machine_table;
 use super::plots::{PanelShape, PlotPanel, ReportPlot};
 use super::svg::draw_single_panel;
-use super::table::{escape_html, format_interval, format_number};
+use super::table::{escape_html, format_interval_or_range, format_number};
 use super::{ExperimentReport, FindingOutcome};
 use std::fmt::Write;
 
@@ -274,7 +274,7 @@ fn write_cells(
                 "<td class=\"{side}{faint}\" style=\"--strength:{:.0}%\"><b>{}</b><span>{}</span></td>",
                 strength.abs() * 100.0,
                 format_number(cell.ratio),
-                format_interval(cell.interval)
+                format_interval_or_range(cell.interval, cell.n, cell.range)
             )?;
         }
         writeln!(out, "</tr>")?;

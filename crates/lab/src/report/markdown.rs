@@ -4,7 +4,9 @@ use super::arms::{SPREAD_MAX, describe_arm};
 use super::claims::ClaimResult;
 use super::plots::{PanelShape, ReportPlot};
 use super::svg::draw_plot;
-use super::table::{ReportTable, format_interval, format_number, format_percent, format_time};
+use super::table::{
+    ReportTable, format_interval_or_range, format_number, format_percent, format_time,
+};
 use super::{ExperimentReport, MachineDescription};
 use std::fmt::Write;
 
@@ -127,8 +129,8 @@ impl ExperimentReport {
             "source",
             "rounds",
             "measured",
-            "95 %",
-            "median, ratio of means",
+            "95 % interval",
+            "geometric mean, ratio of means",
             "bounds",
             "verdict",
             "reason",
@@ -140,7 +142,15 @@ impl ExperimentReport {
 
     pub(super) fn arms_table(&self) -> ReportTable {
         let head = [
-            "arm", "quantity", "n", "mean", "95 %", "median", "min", "max", "spread",
+            "arm",
+            "quantity",
+            "rounds",
+            "median",
+            "95 % interval",
+            "mean",
+            "min",
+            "max",
+            "spread",
         ];
         let mut table = ReportTable::new(head);
         for of in &self.arms {
@@ -150,9 +160,9 @@ impl ExperimentReport {
                     describe_arm(&of.arm),
                     name.clone(),
                     sample.n.to_string(),
-                    format_number(sample.mean),
-                    format_interval(sample.interval),
                     format_number(sample.median),
+                    sample.format_interval(),
+                    format_number(sample.mean),
                     format_number(sample.min),
                     format_number(sample.max),
                     if sample.is_unstable() {
@@ -174,7 +184,8 @@ impl ExperimentReport {
     pub(super) fn explain_spread() -> String {
         format!(
             "Spread is the standard deviation of the rounds' values divided by their mean. Above {}, an arm is \
-             called unstable.",
+             called unstable. The interval is that of the median, by order statistics; it \
+             needs six rounds.",
             format_percent(SPREAD_MAX)
         )
     }
@@ -217,16 +228,16 @@ fn claim_row(claim: &ClaimResult) -> Vec<String> {
         (None, Some(most)) => format!("≤ {most}"),
         (Some(least), Some(most)) => format!("{least} – {most}"),
     };
-    let beside = claim.median_and_of_means;
+    let beside = claim.geometric_and_of_means;
     vec![
         claim.that.clone(),
         describe_arm(&claim.cell),
         claim.found.clone().unwrap_or("–".into()),
         claim.n.to_string(),
         format_number(claim.value),
-        format_interval(claim.interval),
-        beside.map_or("–".into(), |[median, means]| {
-            format!("{}, {}", format_number(median), format_number(means))
+        format_interval_or_range(claim.interval, claim.n, claim.range),
+        beside.map_or("–".into(), |[geometric, means]| {
+            format!("{}, {}", format_number(geometric), format_number(means))
         }),
         bounds,
         claim.verdict.as_word().into(),

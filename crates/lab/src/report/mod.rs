@@ -126,7 +126,7 @@ impl ExperimentReport {
             finding: SourceFinding::from_claims(&claims),
             arms: runs
                 .arms()
-                .map(|arm| ArmReport::from_runs(arm, &runs, document.seed))
+                .map(|arm| ArmReport::from_runs(arm, &runs))
                 .collect(),
             claims,
             runs: counted().count(),

@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of panels of a plot.
 pub(super) const PANELS_MAX: usize = 12;
+/// Explanation of bars.
+pub(super) const MEDIANS_ABOUT: &str = "Medians of the rounds. A line spans the 95 % interval of the median, or the range of all rounds if \
+     there are fewer than six.";
 /// Maximum number of points of a curve.
 const POINTS_MAX: usize = 200;
 
@@ -132,7 +135,7 @@ pub enum CurveJoin {
 pub struct BarGroup {
     /// Name in the legend.
     pub name: String,
-    /// Mean and interval for each name; without an interval, the mean three times.
+    /// Median, and the ends of its interval or range, for each name.
     pub values: Vec<Option<[f64; 3]>>,
 }
 
@@ -159,10 +162,12 @@ pub struct MapRow {
 /// A cell of a heat map.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MapCell {
-    /// Geometric mean of the ratio.
+    /// Median of the ratios.
     pub ratio: f64,
-    /// 95 % interval.
+    /// 95 % interval of the median; `None` below six rounds.
     pub interval: Option<[f64; 2]>,
+    /// Smallest and largest ratio.
+    pub range: [f64; 2],
     /// Number of rounds.
     pub n: usize,
 }
@@ -170,21 +175,19 @@ pub struct MapCell {
 /// Draws the plots of the document, or those that its quantities suggest.
 pub(super) fn draw_plots(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ReportPlot> {
     let all = plot_requests::list_requests(plan, runs);
-    let drawn = all
-        .iter()
-        .map(|wanted| draw_request(wanted, runs, plan.document.seed));
+    let drawn = all.iter().map(|wanted| draw_request(wanted, runs));
     drawn.filter(|drawn| !drawn.panels.is_empty()).collect()
 }
 
-fn draw_request(wanted: &PlotRequest, runs: &RunIndex<'_>, seed: u64) -> ReportPlot {
+fn draw_request(wanted: &PlotRequest, runs: &RunIndex<'_>) -> ReportPlot {
     let (about, mut panels) = match wanted.kind {
         PlotKind::Time => series::time_panels(wanted, runs),
         PlotKind::Ecdf => distributions::ecdf_panels(wanted, runs),
         PlotKind::Percentiles => distributions::percentile_panels(wanted, runs),
-        PlotKind::Bars => bars::bar_panels(wanted, runs, seed),
+        PlotKind::Bars => bars::bar_panels(wanted, runs),
         PlotKind::Box => bars::box_panels(wanted, runs),
         PlotKind::Map => map::map_panels(wanted, runs),
-        PlotKind::Fit => linear_fit::fit_panels(wanted, runs, seed),
+        PlotKind::Fit => linear_fit::fit_panels(wanted, runs),
     };
     let mut about = about.to_owned();
     if panels.len() > PANELS_MAX {

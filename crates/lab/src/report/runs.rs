@@ -63,10 +63,7 @@ impl<'a> RunIndex<'a> {
             Some((*value, *other.get(round)?.values.get(quantity)?))
         });
         let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
-        Some((
-            a.len(),
-            PairedRatio::from_pairs(&a, &b, self.document.seed)?,
-        ))
+        Some((a.len(), PairedRatio::from_pairs(&a, &b)?))
     }
 
     /// Returns the label of a quantity.

@@ -88,6 +88,18 @@ pub(super) fn format_interval(interval: Option<[f64; 2]>) -> String {
     })
 }
 
+/// Formats the interval of `n` rounds, or their range if they are too few for an interval.
+pub(super) fn format_interval_or_range(
+    interval: Option<[f64; 2]>,
+    n: usize,
+    range: [f64; 2],
+) -> String {
+    match interval {
+        None if n > 1 => format!("range of {n}: {}", format_interval(Some(range))),
+        interval => format_interval(interval),
+    }
+}
+
 /// Formats a share in percent.
 pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

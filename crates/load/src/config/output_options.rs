@@ -2,13 +2,11 @@
 
 use super::{CommandError, print_out};
 use crate::report::{Expectation, ExpectationError, html_report, text_summary};
-use crate::result::{HdrLogWriter, RecordWriter, RunOutputs, RunResult};
+use crate::result::{HdrLogWriter, RecordWriter, RunFacts, RunOutputs, RunResult, create_output};
 use net::config::{Setting, SettingLayers, UsageError};
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 /// Settings of every command that produces a result.
 pub const OUTPUTS: &[Setting] = &[
@@ -22,19 +20,19 @@ pub const OUTPUTS: &[Setting] = &[
         "hdr",
         "FILE",
         "",
-        "Write an HDR interval log by second, step and kind",
+        "Write an HDR interval log by second, step and kind; - is standard output",
     ),
     Setting::new(
         "html",
         "FILE",
         "",
-        "Write a self-contained HTML report with plots",
+        "Write a self-contained HTML report with plots; - is standard output",
     ),
     Setting::new(
         "records",
         "FILE",
         "",
-        "Write one line per request; compressed if FILE ends in .zst or .gz",
+        "Write one line per request, compressed for FILE.zst and .gz; - is standard output",
     ),
     Setting::new(
         "expect",
@@ -62,12 +60,13 @@ pub fn read_expectations(layers: &SettingLayers) -> Result<Vec<Expectation>, Usa
 ///
 /// # Errors
 /// The file that cannot be written.
-pub fn open_outputs(layers: &SettingLayers) -> Result<RunOutputs, CommandError> {
+pub fn open_outputs(layers: &SettingLayers, facts: RunFacts) -> Result<RunOutputs, CommandError> {
+    SummaryOutput::from_settings(layers)?;
     let wrong = |path: &Path, error| CommandError::WriteFile(path.display().to_string(), error);
     let mut outputs = RunOutputs::default();
     if let Some(path) = layers.path("hdr") {
-        let file = File::create(&path).map_err(|error| wrong(&path, error))?;
-        outputs.hdr = Some(HdrLogWriter::new(BufWriter::new(file), SystemTime::now()));
+        let file = create_output(&path).map_err(|error| wrong(&path, error))?;
+        outputs.hdr = Some(HdrLogWriter::new(BufWriter::new(file), facts));
     }
     if let Some(path) = layers.path("records") {
         outputs.records = Some(RecordWriter::create(&path).map_err(|error| wrong(&path, error))?);
@@ -80,8 +79,37 @@ pub fn open_outputs(layers: &SettingLayers) -> Result<RunOutputs, CommandError> 
 pub enum SummaryOutput {
     /// The text summary.
     Text,
-    /// The JSON result instead of the summary.
-    Json,
+    /// An output file that the user named `-`.
+    File,
+}
+
+impl SummaryOutput {
+    /// Returns the content that the settings select.
+    ///
+    /// # Errors
+    /// Several output files are named `-`.
+    pub fn from_settings(layers: &SettingLayers) -> Result<SummaryOutput, UsageError> {
+        let named = ["json", "hdr", "html", "records"]
+            .into_iter()
+            .filter(|name| layers.one(name) == Some("-"));
+        match named.collect::<Vec<_>>().as_slice() {
+            [] => Ok(SummaryOutput::Text),
+            [_] => Ok(SummaryOutput::File),
+            [first, second, ..] => Err(UsageError(format!(
+                "--{first} and --{second} cannot both be standard output; name a file for one"
+            ))),
+        }
+    }
+}
+
+/// Writes a file, or prints it if it is named `-`.
+pub(super) fn write_output(path: &Path, text: String) -> Result<(), CommandError> {
+    if path.as_os_str() == "-" {
+        print_out(text);
+        return Ok(());
+    }
+    std::fs::write(path, text)
+        .map_err(|error| CommandError::WriteFile(path.display().to_string(), error))
 }
 
 /// Reports a run's result: text, files and expectations.
@@ -93,25 +121,13 @@ pub fn report_result(
     run: &RunResult,
     expected: &[Expectation],
 ) -> Result<ExitCode, CommandError> {
-    let write = |path: &Path, bytes: &[u8]| {
-        std::fs::write(path, bytes)
-            .map_err(|error| CommandError::WriteFile(path.display().to_string(), error))
-    };
-    let json = layers.path("json");
-    let output = match &json {
-        Some(path) if path.as_os_str() == "-" => SummaryOutput::Json,
-        _ => SummaryOutput::Text,
-    };
-    if let Some(path) = json {
-        let text = serde_json::to_string(&crate::report::ResultDocument::new(run, expected));
-        let text = text? + "\n";
-        match output {
-            SummaryOutput::Json => print_out(text),
-            SummaryOutput::Text => write(&path, text.as_bytes())?,
-        }
+    let output = SummaryOutput::from_settings(layers)?;
+    if let Some(path) = layers.path("json") {
+        let text = serde_json::to_string(&crate::report::ResultDocument::new(run, expected))?;
+        write_output(&path, text + "\n")?;
     }
     if let Some(path) = layers.path("html") {
-        write(&path, html_report::render_page(&[run]).as_bytes())?;
+        write_output(&path, html_report::render_run(run))?;
     }
     if output == SummaryOutput::Text {
         print_out(text_summary::format_summary(run));

@@ -16,7 +16,7 @@ use crate::players::title_ladder::AudioPreference;
 use crate::players::viewer::PlaybackSettings;
 use crate::players::viewer_progress::format_progress;
 use crate::report::live_progress::LiveProgress;
-use crate::result::RunResult;
+use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, flags};
 use std::process::ExitCode;
@@ -164,7 +164,17 @@ pub(super) fn run_command(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
 
 fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> {
     let plan = read_plan(&input.layers, &input.targets)?;
-    let outputs = open_outputs(&input.layers)?;
+    let mut facts = RunFacts {
+        offered: plan.offered.clone(),
+        steps: plan.measured_steps(),
+        // Players have no schedule: a request is due when the player makes it.
+        closed_loop: true,
+        ..RunFacts::now()
+    };
+    let mut described = RunResult::default();
+    described.add_targets(input.targets.iter().map(String::as_str));
+    facts.targets = described.targets;
+    let outputs = open_outputs(&input.layers, facts.clone())?;
     let stop = stop_on_ctrl_c()?;
     let live = LiveProgress::new(plan.duration.as_secs_f64());
     let (mut run, viewing) = run_plan(Arc::new(plan), stop, outputs, |progress| {
@@ -172,6 +182,7 @@ fn play_population(input: &RunInput) -> Result<Option<RunResult>, CommandError> 
     })?;
     live.clear_terminal();
     run.viewing = Some(Box::new(viewing));
+    run.add_targets(facts.targets.iter().map(String::as_str));
     Ok(Some(run))
 }
 

@@ -14,7 +14,7 @@ use crate::rate::{
     run as run_plan,
 };
 use crate::report::live_progress::{LiveProgress, format_progress};
-use crate::result::RunResult;
+use crate::result::{RunFacts, RunResult};
 use clap::{Arg, ArgMatches, Command};
 use net::config::{Setting, SettingLayers, UsageError, bytes, count, duration, flags};
 use std::fmt::Display;
@@ -114,6 +114,7 @@ Targets (used in turn, unless files or manifests give weights):
   ranges:http://.../film.mp4
                             random ranges of the file, --range-size bytes each
   @FILE                     requests in Vegeta's format: METHOD URL, header fields, @body; or JSON lines
+                            (@- reads standard input)
 
 Rates:
   100   100/s   6000/min    constant
@@ -163,14 +164,37 @@ fn generate_requests(input: &RunInput) -> Result<Option<RunResult>, CommandError
         written.map_err(|error| CommandError::WriteFile(path.into(), error))?;
         return Ok(None);
     }
-    let outputs = open_outputs(&input.layers)?;
+    let facts = describe_run(&plan, &input.targets);
+    let outputs = open_outputs(&input.layers, facts.clone())?;
     let stop = stop_on_ctrl_c()?;
     let live = LiveProgress::new(plan.profile.duration_s());
-    let run = run_plan(Arc::new(plan), stop, outputs, |progress| {
+    let mut run = run_plan(Arc::new(plan), stop, outputs, |progress| {
         live.show_second(progress.second.second, &format_progress(progress))
     })?;
     live.clear_terminal();
+    run.add_targets(facts.targets.iter().map(String::as_str));
     Ok(Some(run))
+}
+
+/// Describes a run by the targets as typed; those of a file by their URLs.
+fn describe_run(plan: &RateRunPlan, words: &[String]) -> RunFacts {
+    let mut run = RunResult::default();
+    let typed = words.iter().map(String::as_str);
+    run.add_targets(typed.filter(|word| !word.starts_with('@')));
+    if words.iter().any(|word| word.starts_with('@')) {
+        run.add_targets(plan.targets.iter().map(|target| target.url.as_str()));
+    }
+    let steps = plan.profile.measured_steps();
+    RunFacts {
+        offered: plan.offered.clone(),
+        targets: run.targets,
+        steps: steps
+            .iter()
+            .map(|step| [step.start_s, step.end_s])
+            .collect(),
+        closed_loop: matches!(plan.profile, RateProfile::Max { .. }),
+        ..RunFacts::now()
+    }
 }
 
 fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, CommandError> {
@@ -179,7 +203,7 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
     let duration_s = parse_setting(layers, "duration", duration)?.map(|time| time.as_secs_f64());
     let offered = layers.one("rate").unwrap_or_default().to_owned();
     let profile = parse_setting(layers, "rate", |text| {
-        RateProfile::parse(text, duration_s, |path| std::fs::read_to_string(path))
+        RateProfile::parse(text, duration_s, read_text)
     })?;
     let profile = profile.ok_or_else(|| UsageError("--rate is missing; give a rate".into()))?;
     let settings = read_client_settings(layers)?;
@@ -203,6 +227,14 @@ fn read_plan(layers: &SettingLayers, words: &[String]) -> Result<RateRunPlan, Co
         threads: read_threads(layers)?.clamp(1, most.min(1024)),
         drain: parse_setting(layers, "drain", duration)?.unwrap_or_default(),
     })
+}
+
+/// Reads a file; `-` is standard input.
+fn read_text(path: &str) -> std::io::Result<String> {
+    match path {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => std::fs::read_to_string(path),
+    }
 }
 
 fn spacing(text: &str) -> Result<ArrivalSpacing, InvalidChoice> {
@@ -239,8 +271,7 @@ fn read_targets(
     for word in words {
         let wrong = |cause: &dyn Display| UsageError(format!("{word}: {cause}"));
         if let Some(path) = word.strip_prefix('@') {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| wrong(&net::describe_io_error(&error)))?;
+            let text = read_text(path).map_err(|error| wrong(&net::describe_io_error(&error)))?;
             all.extend(
                 vegeta_format::parse_requests(&text, |path| std::fs::read(path))
                     .map_err(|error| wrong(&error))?,

@@ -1,7 +1,9 @@
 //! `headwater load report` and `headwater load compare`.
 
+use super::output_options::write_output;
 use super::{CommandError, OUTPUTS, print_out, read_expectations, read_layers, report_result};
-use crate::report::{html_report, paired_comparison, result_files};
+use crate::report::paired_comparison::RunComparison;
+use crate::report::{html_report, result_files};
 use crate::result::RunResult;
 use clap::{Arg, ArgMatches, Command};
 use net::config::{Setting, UsageError, flags};
@@ -13,7 +15,7 @@ const REPORT: &[&[Setting]] = &[OUTPUTS];
 const AFTER_REPORT: &str = "\
 A FILE was written by --json (everything), --records (everything except the generator's lateness)
 or --hdr (distributions only). Several files are merged: histograms are added, so percentiles cover
-all requests.
+all requests. - is standard input.
 
 Examples:
   headwater load report run.json
@@ -21,11 +23,12 @@ Examples:
 
 const AFTER_COMPARE: &str = "\
 Runs of A and B are paired in order. Alternate them (A B, B A, A B ...), so that changes on the
-machine affect both. An interval needs at least three pairs; five or more give a useful one.
+machine affect both. A 95 % interval needs at least six pairs; with fewer, the range of
+the pairs is reported. - is standard input, or as output standard output.
 
 Example:
-  headwater load compare --a nginx-1.json --a nginx-2.json --a nginx-3.json \\
-      --b ours-1.json --b ours-2.json --b ours-3.json --html compare.html";
+  headwater load compare --name-a nginx --a nginx-*.json --name-b headwater --b ours-*.json \\
+      --html compare.html";
 
 pub(super) fn report_command() -> Command {
     Command::new("report")
@@ -54,7 +57,7 @@ pub(super) fn compare_command() -> Command {
         .arg(side("b", "Runs of the second configuration, in order"))
         .arg(name("name-a").help("Name of the first configuration"))
         .arg(name("name-b").help("Name of the second configuration"))
-        .arg(html.help("Write an HTML report of both with plots"))
+        .arg(html.help("Write an HTML report of both with plots; - is standard output"))
 }
 
 fn files_argument(id: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -83,18 +86,11 @@ pub(super) fn run_report(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
         }
     }
     let expected = read_expectations(&layers)?;
-    let mut merged = merge_results(read_results(flags, "file")?);
+    let mut merged = RunResult::merge(read_results(flags, "file")?);
     if let Some(name) = layers.one("name") {
         merged.name = name.to_owned();
     }
     report_result(&layers, &merged, &expected)
-}
-
-fn merge_results(runs: Vec<RunResult>) -> RunResult {
-    let mut runs = runs.into_iter();
-    let mut merged = runs.next().unwrap_or_default();
-    runs.for_each(|run| merged.add(&run));
-    merged
 }
 
 pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
@@ -113,17 +109,13 @@ pub(super) fn run_compare(flags: &ArgMatches) -> Result<ExitCode, CommandError> 
             .map_or(default.to_owned(), String::clone)
     };
     let names = (name("name-a", "A"), name("name-b", "B"));
-    print_out(paired_comparison::format_summary(
-        &a,
-        &b,
-        (&names.0, &names.1),
-        1,
-    ));
-    if let Some(path) = flags.get_one::<String>("html") {
-        let (mut a, mut b) = (merge_results(a), merge_results(b));
-        (a.name, b.name) = names;
-        std::fs::write(path, html_report::render_page(&[&a, &b]))
-            .map_err(|error| CommandError::WriteFile(path.clone(), error))?;
+    let compared = RunComparison::new(a, b, names);
+    let html = flags.get_one::<String>("html");
+    if html.is_none_or(|path| path != "-") {
+        print_out(compared.format_summary());
+    }
+    if let Some(path) = html {
+        write_output(Path::new(path), html_report::render_comparison(&compared))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,10 +19,12 @@ fn write_summary(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resul
     let startup = &viewing.start_delay;
     writeln!(
         out,
-        "\nstart-up    p50 {:.0} p95 {:.0} p99 {:.0} max {:.0} ms, of {} who saw video",
-        startup.quantile_ms(0.5),
-        startup.quantile_ms(0.95),
-        startup.quantile_ms(0.99),
+        "\nstart-up    {}max {:.0} ms, of {} who saw video",
+        format_percentiles(
+            &[("p50", 0.5), ("p95", 0.95), ("p99", 0.99)],
+            startup.count(),
+            |share| { format!("{:.0}", startup.quantile_ms(share)) }
+        ),
         startup.max_ms(),
         startup.count()
     )?;
@@ -40,11 +42,14 @@ fn write_summary(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resul
         viewing.stall_ratio() * 100.0
     )?;
     let line = |out: &mut String, name: &str, values: &[f32], digits: usize, unit: &str| {
-        let at = |share| quantile(values, share).unwrap_or(f64::NAN);
-        let (a, b, c) = (at(0.1), at(0.5), at(0.9));
+        let at = |share| format!("{:.digits$}", quantile(values, share).unwrap_or(f64::NAN));
+        let count = values.len();
+        let shown = [("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
+        let percentiles = format_percentiles(&shown, count as u64, at);
+        let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / count.max(1) as f64;
         writeln!(
             out,
-            "{name:<11} p10 {a:.digits$} p50 {b:.digits$} p90 {c:.digits$}{unit}"
+            "{name:<11} {percentiles}mean {mean:.digits$}{unit} of {count}"
         )
     };
     if !viewing.bitrates_kbps.is_empty() {
@@ -74,11 +79,13 @@ fn write_lateness(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resu
     let late = &viewing.late;
     writeln!(
         out,
-        "generator   p50 {:.2} p99 {:.2} max {:.2} ms late; a player uses at most {:.1} kB, \
+        "generator   {}max {:.2} ms late in {} reactions; a player uses at most {:.1} kB, \
          the process {:.1} kB per place",
-        late.quantile_ms(0.5),
-        late.quantile_ms(0.99),
+        format_percentiles(&[("p50", 0.5), ("p99", 0.99)], late.count(), |share| {
+            format!("{:.2}", late.quantile_ms(share))
+        }),
         late.max_ms(),
+        late.count(),
         viewing.state_bytes_max as f64 / 1e3,
         viewing.memory_bytes_per_place as f64 / 1e3
     )?;
@@ -90,6 +97,20 @@ fn write_lateness(out: &mut String, viewing: &PopulationStats) -> std::fmt::Resu
         )?;
     }
     Ok(())
+}
+
+/// Formats the percentiles that `count` samples support, each followed by a space.
+fn format_percentiles(
+    percentiles: &[(&str, f64)],
+    count: u64,
+    value: impl Fn(f64) -> String,
+) -> String {
+    let supported = percentiles
+        .iter()
+        .filter(|(_, share)| stats::has_enough_samples(count, *share));
+    supported
+        .map(|(name, share)| format!("{name} {} ", value(*share)))
+        .collect()
 }
 
 /// Returns the value that a share (0 to 1) of all values does not exceed.

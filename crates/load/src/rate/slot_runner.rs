@@ -109,9 +109,8 @@ impl SlotRunner {
             done.end = Instant::now();
         }
         let failure = result.as_ref().err();
-        thread.update_stats(|stats| {
-            stats.count_request(scheduled, prepared.target.kind, &done, failure)
-        });
+        thread
+            .update_stats(|stats| stats.count_request(scheduled, &prepared.target, &done, failure));
         if failure.is_some_and(|failure| done.sent.is_none() && failure.fault != FailureKind::Url) {
             // An unreachable host would make a closed loop spin.
             thread.pause_after_failure().await;

@@ -1,6 +1,6 @@
 //! The counts of one generator thread since its last report.
 
-use super::request_target::RequestKind;
+use super::request_target::{RequestKind, RequestTarget};
 use super::scheduled_request::{ExchangeTiming, ScheduledRequest};
 use crate::client::{FailureKind, RequestFailure};
 use crate::result::{FinishedRequest, LatencyHistogram, RequestRecord, RequestStats};
@@ -76,10 +76,11 @@ impl RateThreadStats {
     pub(super) fn count_request(
         &mut self,
         request: &ScheduledRequest,
-        kind: RequestKind,
+        target: &RequestTarget,
         timing: &ExchangeTiming,
         failure: Option<&RequestFailure>,
     ) {
+        let kind = target.kind;
         let finished = FinishedRequest {
             due: self.start + Duration::from_nanos(request.due_ns),
             sent: timing.sent,
@@ -99,7 +100,10 @@ impl RateThreadStats {
                 .or_insert_with(|| failure.to_string());
         }
         if self.keep_records {
-            let record = finished.to_record(request.n, request.step, kind, self.start);
+            let record = {
+                let of = (&target.url, None);
+                finished.to_record(request.n, request.step, kind, self.start, of)
+            };
             self.report.records.push(record);
         }
     }

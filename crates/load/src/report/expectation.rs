@@ -2,7 +2,7 @@
 
 use crate::players::population_report as viewers;
 use crate::rate::RequestKind;
-use crate::result::{RequestStats, RunResult};
+use crate::result::{LatencyHistogram, RequestStats, RunResult};
 use std::fmt;
 
 /// An expectation: a quantity, a comparison and a bound.
@@ -50,6 +50,30 @@ enum LatencyKind {
     Due,
     Sent,
     First,
+}
+
+impl LatencyKind {
+    fn histogram(self, cell: &RequestStats) -> &LatencyHistogram {
+        match self {
+            LatencyKind::Due => &cell.from_due,
+            LatencyKind::Sent => &cell.from_sent,
+            LatencyKind::First => &cell.first_byte,
+        }
+    }
+
+    /// Describes a quantile with the number of its samples. With fewer than ten samples beyond it,
+    /// the figure would be chance, so it is described by the maximum.
+    fn describe(self, cell: &RequestStats, share: f64, ms: f64) -> String {
+        let times = self.histogram(cell);
+        let samples = times.count();
+        match stats::has_enough_samples(samples, share) {
+            true => format!("{ms:.3} ms of {samples} samples"),
+            false => format!(
+                "{samples} samples, of which fewer than ten are beyond this percentile; maximum {:.3} ms",
+                times.max_ms()
+            ),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,6 +164,9 @@ impl Expectation {
             ComparisonOperator::Equal => found == self.bound,
         };
         let found = match self.quantity {
+            MeasuredQuantity::Quantile(latency, share) if share < 1.0 => {
+                latency.describe(&cell, share, found)
+            }
             MeasuredQuantity::Quantile(..) | MeasuredQuantity::Lag => format!("{found:.3} ms"),
             MeasuredQuantity::ErrorShare => format!("{:.3} %", found * 100.0),
             MeasuredQuantity::Rate => format!("{found:.1}/s"),
@@ -164,11 +191,7 @@ impl Expectation {
         let wall = run.wall_s.max(1e-9);
         Some(match self.quantity {
             MeasuredQuantity::Quantile(latency, q) => {
-                let times = match latency {
-                    LatencyKind::Due => &cell.from_due,
-                    LatencyKind::Sent => &cell.from_sent,
-                    LatencyKind::First => &cell.first_byte,
-                };
+                let times = latency.histogram(cell);
                 match (times.count(), q) {
                     (0, _) => return None,
                     (_, 1.0) => times.max_ms(),

@@ -1,11 +1,13 @@
 //! A self-contained HTML report with its data, plots (uPlot, MIT) and styles.
 
+use super::paired_comparison::{RunComparison, format_ends, interval_heading};
+use super::percentiles::KeyQuantiles;
+use super::run_description::{describe_result, identify_run};
+use super::text_summary;
 use super::throughput_knee::{self, LoadPoint};
-use super::{key_quantiles, text_summary};
 use crate::players::drive::{PlaceTrace, PopulationSample};
 use crate::result::{LatencyHistogram, RunResult, SecondStats};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -43,7 +45,7 @@ struct RunPlots<'a> {
 
 #[derive(Serialize)]
 struct LatencyCurve {
-    figures: BTreeMap<&'static str, f64>,
+    figures: KeyQuantiles,
     /// Milliseconds, and the share of requests within them.
     values: Vec<(f64, f64)>,
 }
@@ -56,31 +58,108 @@ struct StepRow {
     requests: u64,
     errors: u64,
     /// Quantiles of the latency from due; in a closed loop, from sent.
-    figures: BTreeMap<&'static str, f64>,
+    figures: KeyQuantiles,
 }
 
-/// Renders the page of one or several runs.
-pub fn render_page(runs: &[&RunResult]) -> String {
+/// Renders the page of a run.
+pub fn render_run(run: &RunResult) -> String {
+    let title = match run.name.as_str() {
+        "" => "Load test",
+        name => name,
+    };
+    let facts = facts_list(&identify_run(run));
+    let above = format!("{}{facts}", heading(title, &describe_result(run)));
+    render_page(title, &above, "", &[run])
+}
+
+/// Renders the page of a comparison: the ratio first, then both sides.
+pub fn render_comparison(compared: &RunComparison) -> String {
+    let [a, b] = compared.names();
+    let title = format!("{b} compared with {a}");
+    let runs = compared.merged();
+    let sides = runs.iter().map(|run| {
+        let count = format!("{} runs", run.generators);
+        let facts = facts_list(&identify_run(run));
+        format!(
+            "<section class=\"side\"><h2>{}</h2><p>{count}</p>{facts}</section>",
+            escape_html(&run.name)
+        )
+    });
+    let sides: String = sides.collect();
+    let above = format!(
+        "{}<div class=\"sides\">{sides}</div>",
+        heading(&title, &compared.describe_result())
+    );
+    let [run_a, run_b] = &runs;
+    render_page(&title, &above, &ratio_table(compared), &[run_a, run_b])
+}
+
+fn heading(title: &str, sentence: &str) -> String {
+    let (title, sentence) = (escape_html(title), escape_html(sentence));
+    format!("<h1>{title}</h1><p class=\"lead\">{sentence}</p>")
+}
+
+fn facts_list(facts: &[(&str, String)]) -> String {
+    let fact =
+        |(name, value): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escape_html(value));
+    let all: String = facts.iter().map(fact).collect();
+    format!("<dl>{all}</dl>")
+}
+
+/// Returns the ratios of all quantities as a collapsible table.
+fn ratio_table(compared: &RunComparison) -> String {
+    let [a, b] = compared.names().map(escape_html);
+    let row = |(name, ratio): &(&str, stats::PairedRatio)| {
+        let pairs: Vec<String> = ratio
+            .rounds
+            .iter()
+            .map(|pair| format!("{pair:.3}"))
+            .collect();
+        format!(
+            "<tr><th scope=\"row\">{name}</th><td>{:.3}</td><td>{}</td><td>{}</td></tr>",
+            ratio.median,
+            format_ends(ratio),
+            pairs.join(" ")
+        )
+    };
+    let ratios = compared.ratios();
+    let rows: String = ratios.iter().map(row).collect();
+    let pairs = ratios.first().map_or(0, |(_, ratio)| ratio.rounds.len());
+    let interval = interval_heading(pairs);
+    format!(
+        "<details open><summary>Ratios {b} / {a}</summary><div class=\"wide\"><table><tr><th></th>\
+         <th>Median ratio</th><th>{interval}</th><th>Each pair</th></tr>{rows}</table></div></details>"
+    )
+}
+
+/// Fills in the page. `above` and `ratios` are HTML.
+fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> String {
     let drawn: Vec<RunPlots<'_>> = runs.iter().map(|run| plot_run(run)).collect();
     // A `<` in the data could end the script element.
     let data = serde_json::to_string(&drawn)
         .unwrap_or_default()
         .replace('<', "\\u003c");
-    let title = match runs
-        .iter()
-        .map(|run| run.name.as_str())
-        .find(|name| !name.is_empty())
-    {
-        Some(name) => escape_html(name),
-        None => "Load".into(),
-    };
     let (library, library_style) = UPLOT.unwrap_or((STATIC_PLOTS, ""));
-    // The data is inserted last, so that placeholders in it are not replaced.
-    PAGE.replace("{{title}}", &title)
-        .replace("{{style}}", &format!("{library_style}\n{STYLE}"))
-        .replace("{{plots}}", library)
-        .replace("{{script}}", &format!("{VIEWERS}\n{SCRIPT}"))
-        .replace("{{data}}", &data)
+    let parts = [
+        ("title", escape_html(title)),
+        ("style", format!("{library_style}\n{STYLE}")),
+        ("plots", library.to_owned()),
+        ("script", format!("{VIEWERS}\n{SCRIPT}")),
+        ("above", above.to_owned()),
+        ("ratios", ratios.to_owned()),
+        ("data", data),
+    ];
+    // Replaces one placeholder after the other, so that inserted text is not searched.
+    let mut out = String::new();
+    let mut rest = PAGE;
+    while let Some((before, from)) = rest.split_once("{{") {
+        let (name, after) = from.split_once("}}").unwrap_or(("", from));
+        out += before;
+        let part = parts.iter().find(|(known, _)| *known == name);
+        out += part.map_or("", |(_, text)| text.as_str());
+        rest = after;
+    }
+    out + rest
 }
 
 fn plot_run(run: &RunResult) -> RunPlots<'_> {
@@ -100,7 +179,7 @@ fn plot_run(run: &RunResult) -> RunPlots<'_> {
             offered_per_s: step.due as f64 / (step.end_s - step.start_s).max(1e-9),
             requests: cell.requests,
             errors: cell.error_count(),
-            figures: key_quantiles(times),
+            figures: KeyQuantiles::from_histogram(times),
         }
     });
     RunPlots {
@@ -165,7 +244,7 @@ fn latency_curve(times: &LatencyHistogram) -> LatencyCurve {
         .enumerate()
         .filter(|(n, _)| *n >= keep_from || n % every == 0);
     LatencyCurve {
-        figures: key_quantiles(times),
+        figures: KeyQuantiles::from_histogram(times),
         values: kept.map(|(_, value)| *value).collect(),
     }
 }
@@ -188,11 +267,73 @@ mod tests {
             name: name.into(),
             ..RunResult::default()
         };
-        let page = render_page(&[&run]);
+        let page = render_run(&run);
         assert!(!page.contains("alert(1)</script>"));
         for word in ["src=\"", "href=\"http", "@import", "url(http"] {
             assert!(!page.contains(word), "{word}");
         }
         assert_eq!(page.matches("</script>").count(), 3);
+    }
+
+    #[test]
+    fn a_page_names_url_date_and_version() {
+        let run = RunResult {
+            targets: vec!["http://host/film.mp4/.m3u8?a=1&b=2".into()],
+            started_unix_ms: 1_700_000_000_000,
+            program_version: "1.2.3".into(),
+            ..RunResult::default()
+        };
+        for page in [
+            render_run(&run),
+            render_comparison(&RunComparison::new(
+                vec![run.clone()],
+                vec![run.clone()],
+                ("<nginx>".into(), "ours".into()),
+            )),
+        ] {
+            for word in [
+                "http://host/film.mp4/.m3u8?a=1&amp;b=2",
+                "Tue, 14 Nov 2023 22:13:20 GMT",
+                "headwater 1.2.3",
+            ] {
+                assert!(page.contains(word), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_of_a_comparison_names_both_sides_and_starts_with_the_ratio() {
+        let run = RunResult {
+            wall_s: 2.0,
+            steps: vec![crate::result::StepResult {
+                kinds: [(
+                    crate::rate::RequestKind::Other,
+                    crate::result::RequestStats {
+                        bytes: 100,
+                        ..crate::result::RequestStats::default()
+                    },
+                )]
+                .into(),
+                ..crate::result::StepResult::default()
+            }],
+            ..RunResult::default()
+        };
+        let names = ("nginx".into(), "headwater".into());
+        let page = render_comparison(&RunComparison::new(
+            vec![run.clone(); 6],
+            vec![run; 6],
+            names,
+        ));
+        let lead = page.split("class=\"lead\">").nth(1).unwrap();
+        assert!(
+            lead.starts_with(
+                "headwater has 1.000 times the body bytes per second of nginx (95 % interval 1.000"
+            ),
+            "{}",
+            &lead[..200]
+        );
+        assert!(page.contains("<h1>headwater compared with nginx</h1>"));
+        assert!(page.contains("<h2>nginx</h2>") && page.contains("<h2>headwater</h2>"));
+        assert!(page.find("class=\"lead\"") < page.find("<h2>nginx</h2>"));
     }
 }

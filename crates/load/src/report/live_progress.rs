@@ -60,14 +60,19 @@ pub fn format_progress(progress: &RateProgress<'_>) -> [String; 2] {
         s.errors,
         progress.unsent
     );
+    // A second has few requests, so most of its percentiles would be chance.
+    let percentile = |name, share, ms| match stats::has_enough_samples(s.ended, share) {
+        true => format!(" {name} {}", format_ms(ms)),
+        false => String::new(),
+    };
     let latency = format!(
-        "from due p50 {} p90 {} p99 {} max {} ms · from sent p50 {} p99 {} ms",
-        format_ms(s.due_p50_ms),
-        format_ms(s.due_p90_ms),
-        format_ms(s.due_p99_ms),
+        "from due{}{}{} max {} ms · from sent{}{} ms",
+        percentile("p50", 0.5, s.due_p50_ms),
+        percentile("p90", 0.9, s.due_p90_ms),
+        percentile("p99", 0.99, s.due_p99_ms),
         format_ms(s.due_max_ms),
-        format_ms(s.sent_p50_ms),
-        format_ms(s.sent_p99_ms)
+        percentile("p50", 0.5, s.sent_p50_ms),
+        percentile("p99", 0.99, s.sent_p99_ms)
     );
     [rates, latency]
 }

@@ -2,15 +2,19 @@
 
 mod expectation;
 pub mod html_report;
+mod input_file;
 pub mod live_progress;
 pub mod paired_comparison;
+pub(crate) mod percentiles;
 pub mod result_files;
+mod run_description;
 pub mod text_summary;
 pub mod throughput_knee;
 
 pub use expectation::{Expectation, ExpectationError, ExpectationVerdict};
 
 use crate::result::{LatencyHistogram, RunResult};
+use percentiles::{KeyQuantiles, QUANTILES};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,32 +45,12 @@ struct ResultSummary {
     unsent: u64,
     rate_per_s: f64,
     bytes_per_s: f64,
-    from_due_ms: BTreeMap<&'static str, f64>,
-    from_sent_ms: BTreeMap<&'static str, f64>,
-    first_byte_ms: BTreeMap<&'static str, f64>,
+    from_due_ms: KeyQuantiles,
+    from_sent_ms: KeyQuantiles,
+    first_byte_ms: KeyQuantiles,
+    /// Every percentile, however few samples it has: a bound of validity, not a result.
     lag_ms: BTreeMap<&'static str, f64>,
     fell_behind: bool,
-}
-
-/// The quantiles in every report.
-pub(crate) const QUANTILES: [(&str, f64); 7] = [
-    ("min", 0.0),
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p95", 0.95),
-    ("p99", 0.99),
-    ("p99.9", 0.999),
-    ("max", 1.0),
-];
-
-/// Returns the quantiles of a distribution, in milliseconds.
-pub(crate) fn key_quantiles(times: &LatencyHistogram) -> BTreeMap<&'static str, f64> {
-    let figure = |&(name, q): &(&'static str, f64)| match name {
-        "min" => (name, times.min_ms()),
-        "max" => (name, times.max_ms()),
-        _ => (name, times.quantile_ms(q)),
-    };
-    QUANTILES.iter().map(figure).collect()
 }
 
 impl<'a> ResultDocument<'a> {
@@ -91,14 +75,23 @@ impl<'a> ResultDocument<'a> {
                 unsent: run.unsent,
                 rate_per_s: total.requests as f64 / wall,
                 bytes_per_s: total.bytes as f64 / wall,
-                from_due_ms: key_quantiles(&total.from_due),
-                from_sent_ms: key_quantiles(&total.from_sent),
-                first_byte_ms: key_quantiles(&total.first_byte),
-                lag_ms: key_quantiles(&run.lag),
+                from_due_ms: KeyQuantiles::from_histogram(&total.from_due),
+                from_sent_ms: KeyQuantiles::from_histogram(&total.from_sent),
+                first_byte_ms: KeyQuantiles::from_histogram(&total.first_byte),
+                lag_ms: all_quantiles(&run.lag),
                 fell_behind: run.fell_behind(),
             },
             expectations: checked.collect(),
             run,
         }
     }
+}
+
+fn all_quantiles(times: &LatencyHistogram) -> BTreeMap<&'static str, f64> {
+    let figure = |&(name, share): &(&'static str, f64)| match name {
+        "min" => (name, times.min_ms()),
+        "max" => (name, times.max_ms()),
+        _ => (name, times.quantile_ms(share)),
+    };
+    QUANTILES.iter().map(figure).collect()
 }

@@ -1,130 +1,184 @@
-//! Compares two configurations by interleaved pairs of runs: ratios of medians with bootstrap
-//! intervals over pairs, and whole distributions.
+//! Compares two configurations by interleaved pairs of runs: ratios with intervals over pairs, and
+//! whole distributions.
 
+use super::percentiles::supported_quantile;
+use super::run_description::identify_run;
 use super::text_summary::format_ms;
 use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
 use std::fmt::Write;
 
-/// Name and value of a compared quantity.
-type ComparedQuantity = (&'static str, fn(&RunResult) -> f64);
+/// A compared quantity: its name, and its value in a run. There is none if the run cannot support
+/// it, such as a percentile with fewer than ten samples beyond it.
+type ComparedQuantity = (&'static str, fn(&RunResult) -> Option<f64>);
 
 const QUANTITIES: [ComparedQuantity; 5] = [
-    ("from due, p50", |run| run.total().from_due.quantile_ms(0.5)),
-    ("from due, p99", |run| {
-        run.total().from_due.quantile_ms(0.99)
+    ("median latency from the due time", |run| due_ms(run, 0.5)),
+    ("p99 of the latency from the due time", |run| {
+        due_ms(run, 0.99)
     }),
-    ("from sent, p50", |run| {
-        run.total().from_sent.quantile_ms(0.5)
-    }),
-    ("from sent, p99", |run| {
-        run.total().from_sent.quantile_ms(0.99)
-    }),
-    ("bytes per second", |run| {
-        run.total().bytes as f64 / run.wall_s
+    ("median latency from sending", |run| sent_ms(run, 0.5)),
+    ("p99 of the latency from sending", |run| sent_ms(run, 0.99)),
+    ("body bytes per second", |run| {
+        (run.wall_s > 0.0).then(|| run.total().bytes as f64 / run.wall_s)
     }),
 ];
 
-/// Returns the ratios B to A of each quantity over pairs; `a[k]` and `b[k]` ran one after the
-/// other.
-pub fn paired_ratios(
-    a: &[RunResult],
-    b: &[RunResult],
-    seed: u64,
-) -> Vec<(&'static str, PairedRatio)> {
-    let pairs = a.len().min(b.len());
-    let ratio = |(name, quantity): ComparedQuantity| {
-        let of =
-            |runs: &[RunResult]| -> Vec<f64> { runs.iter().take(pairs).map(quantity).collect() };
-        Some((name, PairedRatio::from_pairs(&of(b), &of(a), seed)?))
-    };
-    QUANTITIES.into_iter().filter_map(ratio).collect()
+fn due_ms(run: &RunResult, share: f64) -> Option<f64> {
+    // A closed loop has no due times.
+    let of = run.total().from_due;
+    (run.due() > 0).then(|| supported_quantile(&of, share))?
 }
 
-/// Formats the comparison.
-pub fn format_summary(a: &[RunResult], b: &[RunResult], names: (&str, &str), seed: u64) -> String {
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write_comparison(&mut text, a, b, names, seed);
-    text
+fn sent_ms(run: &RunResult, share: f64) -> Option<f64> {
+    supported_quantile(&run.total().from_sent, share)
 }
 
-fn write_comparison(
-    out: &mut String,
-    a: &[RunResult],
-    b: &[RunResult],
-    names: (&str, &str),
-    seed: u64,
-) -> std::fmt::Result {
-    writeln!(
-        out,
-        "A: {} ({} runs)   B: {} ({} runs), paired in order",
-        names.0,
-        a.len(),
-        names.1,
-        b.len()
-    )?;
-    writeln!(
-        out,
-        "\n{:<18}{:>10}{:>12}{:>20}   each pair",
-        "B / A", "median", "geometric", "95 % interval"
-    )?;
-    for (name, ratio) in paired_ratios(a, b, seed) {
-        let interval = match ratio.interval {
-            Some(within) => format!("[{:.3}, {:.3}]", within.low, within.high),
-            None => "3 pairs needed".into(),
-        };
-        let pairs: Vec<String> = ratio
-            .rounds
-            .iter()
-            .map(|pair| format!("{pair:.3}"))
-            .collect();
-        writeln!(
-            out,
-            "{:<18}{:>10.3}{:>12.3}{:>20}   {}",
-            name,
-            ratio.median,
-            ratio.geometric,
-            interval,
-            pairs.join(" ")
-        )?;
-    }
-    let all = |runs: &[RunResult]| {
-        let mut times = LatencyHistogram::default();
-        runs.iter().for_each(|run| times.add(&run.total().from_due));
-        times
-    };
-    let (all_a, all_b) = (all(a), all(b));
-    writeln!(
-        out,
-        "\nlatency from due, all runs merged; share of requests within each time (ECDF)"
-    )?;
-    writeln!(out, "{:>12}{:>10}{:>10}", "ms", "A", "B")?;
-    for q in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0] {
-        let at = all_a.quantile_ms(q);
-        let (in_a, in_b) = (all_a.share_at_most(at), all_b.share_at_most(at));
-        writeln!(
-            out,
-            "{:>12}{:>9.2}%{:>9.2}%",
-            format_ms(at),
-            in_a * 100.0,
-            in_b * 100.0
-        )?;
-    }
-    for (name, run) in a
-        .iter()
-        .map(|run| ("A", run))
-        .chain(b.iter().map(|run| ("B", run)))
-    {
-        if run.fell_behind() {
-            writeln!(
-                out,
-                "{name}: {} fell behind its schedule; repeat the run",
-                run.name
-            )?;
+/// Two configurations, A and B, with their runs in order; `a[k]` and `b[k]` ran one after the other.
+pub struct RunComparison {
+    a: Vec<RunResult>,
+    b: Vec<RunResult>,
+    names: [String; 2],
+}
+
+impl RunComparison {
+    /// Compares runs of A and B under these names.
+    pub fn new(a: Vec<RunResult>, b: Vec<RunResult>, names: (String, String)) -> RunComparison {
+        RunComparison {
+            a,
+            b,
+            names: [names.0, names.1],
         }
     }
-    Ok(())
+
+    /// Returns the names of A and B.
+    pub fn names(&self) -> [&str; 2] {
+        self.names.each_ref().map(String::as_str)
+    }
+
+    /// Returns all runs of A and of B, merged and named.
+    pub fn merged(&self) -> [RunResult; 2] {
+        let merge = |runs: &[RunResult], name: &str| RunResult {
+            name: name.to_owned(),
+            ..RunResult::merge(runs.to_vec())
+        };
+        let [name_a, name_b] = self.names();
+        [merge(&self.a, name_a), merge(&self.b, name_b)]
+    }
+
+    /// Returns the ratios B to A of each quantity that all pairs have.
+    pub fn ratios(&self) -> Vec<(&'static str, PairedRatio)> {
+        let pairs = self.a.len().min(self.b.len());
+        let ratio = |(name, quantity): ComparedQuantity| {
+            let values = |runs: &[RunResult]| -> Option<Vec<f64>> {
+                runs.iter().take(pairs).map(quantity).collect()
+            };
+            let ratio = PairedRatio::from_pairs(&values(&self.b)?, &values(&self.a)?)?;
+            Some((name, ratio))
+        };
+        QUANTITIES.into_iter().filter_map(ratio).collect()
+    }
+
+    /// Describes the first ratio in a sentence, with its interval or range.
+    pub fn describe_result(&self) -> String {
+        let [a, b] = self.names();
+        match self.ratios().first() {
+            None => format!("{b} and {a} have no quantity that all runs measured."),
+            Some((name, ratio)) => format!(
+                "{b} has {:.3} times the {name} of {a} ({}).",
+                ratio.median,
+                describe_certainty(ratio)
+            ),
+        }
+    }
+
+    /// Formats the comparison.
+    pub fn format_summary(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_summary(&mut text);
+        text
+    }
+
+    fn write_summary(&self, out: &mut String) -> std::fmt::Result {
+        let [a, b] = self.names();
+        writeln!(out, "{}", self.describe_result())?;
+        let (what, interval) = (format!("{b} / {a}"), interval_heading(self.a.len()));
+        writeln!(out, "\n{what:<38}{:>9}  {interval:<18}each pair", "median")?;
+        for (name, ratio) in self.ratios() {
+            let pairs = ratio.rounds.iter().map(|pair| format!("{pair:.3}"));
+            let (pairs, ends) = (pairs.collect::<Vec<_>>().join(" "), format_ends(&ratio));
+            writeln!(out, "{name:<38}{:>9.3}  {ends:<18}{pairs}", ratio.median)?;
+        }
+        for (side, run) in ["A", "B"].into_iter().zip(self.merged()) {
+            writeln!(out, "\n{side}: {}, {} runs", run.name, run.generators)?;
+            for (fact, value) in identify_run(&run) {
+                writeln!(out, "   {fact:<13}{value}")?;
+            }
+        }
+        self.write_distribution(out)?;
+        for run in self.a.iter().chain(&self.b).filter(|run| run.fell_behind()) {
+            writeln!(out, "{} fell behind its schedule; repeat the run", run.name)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the shares of requests within selected times.
+    fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
+        let closed = self.a.iter().chain(&self.b).any(|run| run.due() == 0);
+        let [of_a, of_b] = self.merged().map(|run| match closed {
+            true => run.total().from_sent,
+            false => run.total().from_due,
+        });
+        let since = if closed {
+            "from sending"
+        } else {
+            "from the due time"
+        };
+        writeln!(
+            out,
+            "\nlatency {since}, all runs merged ({} and {} requests): share of requests within a time",
+            of_a.count(),
+            of_b.count()
+        )?;
+        writeln!(out, "{:>12}{:>10}{:>10}", "ms", "A", "B")?;
+        for share in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999] {
+            let Some(ms) = supported_quantile(&of_a, share) else {
+                continue;
+            };
+            let percent = |times: &LatencyHistogram| times.share_at_most(ms) * 100.0;
+            let (a, b) = (percent(&of_a), percent(&of_b));
+            writeln!(out, "{:>12}{a:>9.2}%{b:>9.2}%", format_ms(ms))?;
+        }
+        writeln!(out)
+    }
+}
+
+/// Describes the interval of a ratio, or the range of too few pairs.
+pub(super) fn describe_certainty(ratio: &PairedRatio) -> String {
+    let pairs = ratio.rounds.len();
+    match ratio.interval {
+        Some(_) => format!("95 % interval {}, {pairs} pairs", format_ends(ratio)),
+        None if pairs == 1 => "one pair; an interval needs six".into(),
+        None => format!("range of {pairs} pairs {}", format_ends(ratio)),
+    }
+}
+
+/// Formats the ends of the interval, or of the range of too few pairs.
+pub(super) fn format_ends(ratio: &PairedRatio) -> String {
+    let range = ratio.range();
+    let [low, high] = ratio
+        .interval
+        .map_or(range, |within| [within.low, within.high]);
+    format!("{low:.3} to {high:.3}")
+}
+
+/// Returns the heading of intervals or ranges of this many pairs.
+pub(super) fn interval_heading(pairs: usize) -> String {
+    match pairs {
+        0..6 => format!("range of {pairs}"),
+        _ => "95 % interval".into(),
+    }
 }
 
 #[cfg(test)]
@@ -137,32 +191,39 @@ mod tests {
 
     fn test_run(format_ms: u64) -> RunResult {
         let mut cell = RequestStats {
-            requests: 3,
+            requests: 30,
             bytes: 300,
             ..RequestStats::default()
         };
-        for k in [1, 2, 3] {
+        for k in (1..=3).cycle().take(30) {
             cell.from_due.record(Duration::from_millis(format_ms * k));
             cell.from_sent.record(Duration::from_millis(format_ms * k));
         }
         let kinds = [(RequestKind::Other, cell)].into();
         RunResult {
             wall_s: 1.0,
+            generators: 1,
             steps: vec![StepResult {
                 kinds,
+                due: 30,
                 ..StepResult::default()
             }],
             ..RunResult::default()
         }
     }
 
+    fn compare<const N: usize>(a: [u64; N], b: [u64; N]) -> RunComparison {
+        let names = ("nginx".to_owned(), "headwater".to_owned());
+        RunComparison::new(a.map(test_run).into(), b.map(test_run).into(), names)
+    }
+
     #[test]
     fn ratios_are_computed_per_pair() {
         // The machine slows down from pair to pair; the ratio stays the same.
-        let a: Vec<RunResult> = [10, 20, 40, 80].map(test_run).into();
-        let b: Vec<RunResult> = [20, 40, 80, 160].map(test_run).into();
-        let ratios = paired_ratios(&a, &b, 1);
-        assert_eq!(ratios.len(), 5);
+        let slower = [10, 20, 40, 80, 90, 100];
+        let ratios = compare(slower, slower.map(|ms| 2 * ms)).ratios();
+        // No run has the samples of a p99.
+        assert_eq!(ratios.len(), 3);
         let p50 = &ratios[0].1;
         assert!((p50.median - 2.0).abs() < 0.01 && (p50.geometric - 2.0).abs() < 0.01);
         let ConfidenceInterval { low, high } = p50.interval.unwrap();
@@ -170,12 +231,20 @@ mod tests {
     }
 
     #[test]
-    fn intervals_widen_with_variance_and_need_three_pairs() {
-        let a: Vec<RunResult> = [10, 10, 10, 10].map(test_run).into();
-        let b: Vec<RunResult> = [5, 20, 10, 40].map(test_run).into();
-        let ConfidenceInterval { low, high } = paired_ratios(&a, &b, 1)[0].1.interval.unwrap();
-        assert!(low < 1.0 && high > 2.0, "{low} {high}");
-        assert_eq!(paired_ratios(&a[..2], &b[..2], 1)[0].1.interval, None);
-        assert!(format_summary(&a, &b, ("x", "y"), 1).contains("B / A"));
+    fn fewer_than_six_pairs_have_a_range_and_no_interval() {
+        let few = compare([10, 10, 10], [5, 20, 10]);
+        assert_eq!(few.ratios()[0].1.interval, None);
+        let text = few.format_summary();
+        assert!(text.contains("range of 3 pairs 0.5"), "{text}");
+        assert!(!text.contains("95 % interval 0"), "{text}");
+    }
+
+    #[test]
+    fn the_ratio_with_its_interval_is_first() {
+        let text = compare([10; 6], [5, 5, 5, 5, 5, 6]).format_summary();
+        let first = text.lines().next().unwrap();
+        for word in ["headwater has 0.5", "of nginx", "95 % interval", "6 pairs"] {
+            assert!(first.contains(word), "{word}: {first}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Reads result files: JSON documents, raw records and HDR logs, recognized by their content.
 
+use super::input_file::InputFile;
 use crate::rate::RequestKind;
 use crate::result::{
     HdrLogError, LatencyHistogram, RecordError, RequestRecord, RunResult, SecondStats, StepResult,
-    VERSION, read_log, read_records,
+    VERSION, read_log, read_records_from,
 };
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -46,16 +47,19 @@ enum ResultFileCause {
     OutOfRange(u64),
 }
 
-/// Reads the result of a run.
+/// Reads the result of a run; `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read or has none of the three formats.
 pub fn read_result(path: &Path) -> Result<RunResult, ResultFileError> {
     let mut run = read_any_format(path).map_err(|cause| ResultFileError {
-        path: path.display().to_string(),
+        path: match path.as_os_str() == "-" {
+            true => "standard input".into(),
+            false => path.display().to_string(),
+        },
         cause,
     })?;
-    if run.name.is_empty() {
+    if run.name.is_empty() && path.as_os_str() != "-" {
         let name = path.file_name().unwrap_or_default();
         run.name = name.to_string_lossy().into_owned();
     }
@@ -63,28 +67,26 @@ pub fn read_result(path: &Path) -> Result<RunResult, ResultFileError> {
 }
 
 fn read_any_format(path: &Path) -> Result<RunResult, ResultFileCause> {
-    let mut start = Vec::new();
-    std::fs::File::open(path)?
-        .take(64)
-        .read_to_end(&mut start)?;
+    let file = InputFile::open(path)?;
+    let starts_with = |text: &str| file.start.starts_with(text.as_bytes());
     // A log starts with a comment, which JSON does not have.
-    if start.starts_with(b"#") {
-        run_from_log(&read_bounded(path)?)
-    } else if start.starts_with(b"{\"summary\"") || start.starts_with(b"{\"headwater_load\"") {
-        run_from_json(&read_bounded(path)?)
+    if starts_with("#") {
+        run_from_log(&read_bounded(file)?)
+    } else if starts_with("{\"summary\"") || starts_with("{\"headwater_load\"") {
+        run_from_json(&read_bounded(file)?)
     } else {
-        run_from_records(path)
+        run_from_records(file)
     }
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, ResultFileCause> {
-    let file = std::fs::File::open(path)?;
-    if file.metadata()?.len() > BYTES_MAX {
-        return Err(ResultFileCause::TooLong);
-    }
+fn read_bounded(file: InputFile) -> Result<Vec<u8>, ResultFileCause> {
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let mut reader = file.into_reader().take(BYTES_MAX + 1);
+    reader.read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > BYTES_MAX {
+        true => Err(ResultFileCause::TooLong),
+        false => Ok(bytes),
+    }
 }
 
 fn run_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
@@ -97,13 +99,23 @@ fn run_from_json(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
 
 /// Restores distributions only: a log contains no statuses and no bytes.
 fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
+    let log = read_log(bytes)?;
+    let facts = log.facts.unwrap_or_default();
     let mut run = RunResult {
         headwater_load: VERSION,
-        offered: "HDR log".into(),
+        offered: facts.offered,
+        program_version: facts.program_version,
+        started_unix_ms: facts.started_unix_ms,
         generators: 1,
+        wall_s: log.end_s,
         ..RunResult::default()
     };
-    for (tag, times) in read_log(bytes)? {
+    run.add_targets(facts.targets.iter().map(String::as_str));
+    for (number, [start_s, end_s]) in (0..STEPS_MAX).zip(facts.steps) {
+        let step = step_mut(&mut run, number);
+        (step.start_s, step.end_s) = (start_s, end_s);
+    }
+    for (tag, times) in log.histograms {
         let mut parts = tag.split('/');
         let step = parts
             .next()
@@ -114,7 +126,8 @@ fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
                 .into_iter()
                 .find(|kind| kind.name() == name)
         });
-        let cell = step_mut(&mut run, step)
+        let step = step_mut(&mut run, step);
+        let cell = step
             .kinds
             .entry(kind.unwrap_or(RequestKind::Other))
             .or_default();
@@ -123,6 +136,8 @@ fn run_from_log(bytes: &[u8]) -> Result<RunResult, ResultFileCause> {
             _ => {
                 cell.requests += times.count();
                 cell.from_due.add(&times);
+                // Requests that were never sent are not in the log.
+                step.due += if facts.closed_loop { 0 } else { times.count() };
             }
         }
     }
@@ -138,17 +153,16 @@ fn step_mut(run: &mut RunResult, step: u32) -> &mut StepResult {
 }
 
 /// Restores everything except the generator's lateness and connections.
-fn run_from_records(path: &Path) -> Result<RunResult, ResultFileCause> {
+fn run_from_records(file: InputFile) -> Result<RunResult, ResultFileCause> {
     let mut run = RunResult {
         headwater_load: VERSION,
-        offered: "records".into(),
         generators: 1,
         ..RunResult::default()
     };
     let mut seconds: BTreeMap<u64, (SecondStats, LatencyHistogram, LatencyHistogram)> =
         BTreeMap::new();
     let mut out_of_range = None;
-    read_records(path, |record| {
+    read_records_from(file.into_reader(), |record| {
         if !(record.end_ms <= MS_MAX && (0.0..=MS_MAX).contains(&record.due_ms))
             || record.step >= STEPS_MAX
         {
@@ -156,6 +170,9 @@ fn run_from_records(path: &Path) -> Result<RunResult, ResultFileCause> {
             return;
         }
         count(&mut run, &record);
+        if !record.url.is_empty() {
+            run.add_targets([&*record.url]);
+        }
         let (second, due, sent) = seconds.entry((record.end_ms / 1e3) as u64).or_default();
         second.ended += 1;
         second.bytes += record.bytes;

@@ -1,6 +1,7 @@
 //! The text summary of a run.
 
-use super::{QUANTILES, key_quantiles};
+use super::percentiles::{KeyQuantiles, QUANTILES, supported_quantile};
+use super::run_description::{describe_result, identify_run};
 use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
 use std::fmt::Write;
 
@@ -14,18 +15,16 @@ pub fn format_summary(run: &RunResult) -> String {
 
 fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     let total = run.total();
-    let wall = run.wall_s.max(1e-9);
     let name = if run.name.is_empty() {
         "run"
     } else {
         &run.name
     };
     let stopped = if run.stopped { ", stopped early" } else { "" };
-    writeln!(
-        out,
-        "{name}: {} offered, {:.1} s{stopped}",
-        run.offered, run.wall_s
-    )?;
+    writeln!(out, "{name}: {}{stopped}", describe_result(run))?;
+    for (fact, value) in identify_run(run) {
+        writeln!(out, "{fact:<14}{value}")?;
+    }
     if run.generators > 1 {
         writeln!(
             out,
@@ -39,35 +38,10 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "requests    {due}{} ended, {} late, {} never sent, {} abandoned; {:.1}/s",
-        total.requests,
-        total.late,
-        run.unsent,
-        run.abandoned,
-        total.requests as f64 / wall
+        "requests      {due}{} ended, {} late, {} never sent, {} abandoned in {:.1} s",
+        total.requests, total.late, run.unsent, run.abandoned, run.wall_s
     )?;
-    writeln!(
-        out,
-        "bodies      {}, {:.1} Mb/s",
-        in_bytes(total.bytes),
-        total.bytes as f64 * 8.0 / wall / 1e6
-    )?;
-    let cpu = run.cpu_s.max(1e-9);
-    writeln!(
-        out,
-        "connections {} opened{}; generator CPU time {:.2} s ({:.0} requests per CPU second)",
-        run.connections,
-        match run.connect.count() {
-            0 => String::new(),
-            _ => format!(
-                ", p50 {} p99 {}",
-                format_ms(run.connect.quantile_ms(0.5)),
-                format_ms(run.connect.quantile_ms(0.99))
-            ),
-        },
-        run.cpu_s,
-        total.requests as f64 / cpu
-    )?;
+    write_resources(out, run, &total)?;
     write_table(out, run, &total)?;
     write_outcomes(out, run, &total)?;
     if let Some(viewing) = &run.viewing {
@@ -76,8 +50,49 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
     write_lateness(out, run)
 }
 
+/// Writes what a log or records do not contain only if it is known.
+fn write_resources(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
+    if total.bytes > 0 && run.wall_s > 0.0 {
+        let megabits = total.bytes as f64 * 8.0 / run.wall_s / 1e6;
+        let bytes = in_bytes(total.bytes);
+        writeln!(out, "bodies        {bytes}, {megabits:.1} Mb/s")?;
+    }
+    if run.connections > 0 {
+        write!(out, "connections   {} opened", run.connections)?;
+        write_percentiles(out, &run.connect)?;
+        writeln!(out)?;
+    }
+    if run.cpu_s > 0.0 {
+        let per_second = total.requests as f64 / run.cpu_s;
+        let cpu_s = run.cpu_s;
+        writeln!(
+            out,
+            "generator     {cpu_s:.2} s of processor time, {per_second:.0} requests per second of it"
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes median, 99th percentile and maximum, with the number of samples.
+fn write_percentiles(out: &mut String, times: &LatencyHistogram) -> std::fmt::Result {
+    if times.count() == 0 {
+        return Ok(());
+    }
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        if let Some(ms) = supported_quantile(times, share) {
+            write!(out, " {name} {}", format_ms(ms))?;
+        }
+    }
+    write!(
+        out,
+        " max {} ms of {}",
+        format_ms(times.max_ms()),
+        times.count()
+    )
+}
+
 fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
-    write!(out, "\n{:<24}", "latency, ms")?;
+    write!(out, "\n{:<24}{:>10}", "latency, ms", "samples")?;
     QUANTILES
         .iter()
         .try_for_each(|(name, _)| write!(out, "{name:>10}"))?;
@@ -101,34 +116,42 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
         }
     };
     let kinds = run.stats_by_kind();
-    let steps = run.steps.iter().map(|step| (step, step.total()));
+    let steps = run.steps.iter().enumerate();
+    let steps = steps.map(|(number, step)| (number, step, step.total()));
     let parts = kinds
         .iter()
         .filter(|_| kinds.len() > 1)
         .map(|(kind, cell)| (format!("  {}, {since}", kind.name()), times(cell)));
-    let parts = parts.chain(steps.filter(|_| run.steps.len() > 1).map(|(step, cell)| {
-        let length_s = (step.end_s - step.start_s).max(1e-9);
-        let name = match closed {
-            true => format!("  {:.0}-{:.0} s, {since}", step.start_s, step.end_s),
-            false => format!("  {:.0}/s, {since}", step.due as f64 / length_s),
-        };
-        (name, times(&cell))
-    }));
+    let parts = parts.chain(
+        steps
+            .filter(|_| run.steps.len() > 1)
+            .map(|(number, step, cell)| {
+                let length_s = (step.end_s - step.start_s).max(1e-9);
+                let name = match closed {
+                    true => format!("  {:.0}-{:.0} s, {since}", step.start_s, step.end_s),
+                    false if step.end_s <= step.start_s => {
+                        format!("  step {}, {since}", number + 1)
+                    }
+                    false => format!("  {:.0}/s, {since}", step.due as f64 / length_s),
+                };
+                (name, times(&cell))
+            }),
+    );
     let parts: Vec<(String, LatencyHistogram)> = parts.collect();
     rows.extend(parts.iter().map(|(name, times)| (name.clone(), times)));
     for (name, times) in rows {
-        write!(out, "{name:<24}")?;
-        let figures = key_quantiles(times);
+        // A log and records do not contain every distribution.
+        if times.count() == 0 {
+            continue;
+        }
+        let figures = KeyQuantiles::from_histogram(times);
+        write!(out, "{name:<24}{:>10}", figures.samples())?;
         for (quantile, _) in QUANTILES {
-            write!(
-                out,
-                "{:>10}",
-                format_ms(figures.get(quantile).copied().unwrap_or(0.0))
-            )?;
+            write!(out, "{:>10}", figures.format(quantile))?;
         }
         writeln!(out)?;
     }
-    Ok(())
+    writeln!(out, "A percentile needs ten samples beyond it.")
 }
 
 fn write_outcomes(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
@@ -148,18 +171,9 @@ fn write_lateness(out: &mut String, run: &RunResult) -> std::fmt::Result {
     if run.lag.count() == 0 || run.due() == 0 {
         return Ok(());
     }
-    let (p50, p99, max) = (
-        run.lag.quantile_ms(0.5),
-        run.lag.quantile_ms(0.99),
-        run.lag.max_ms(),
-    );
-    writeln!(
-        out,
-        "\ngenerator lateness: p50 {} p99 {} max {} ms",
-        format_ms(p50),
-        format_ms(p99),
-        format_ms(max)
-    )?;
+    write!(out, "\ngenerator lateness:")?;
+    write_percentiles(out, &run.lag)?;
+    writeln!(out)?;
     if run.fell_behind() {
         writeln!(
             out,

@@ -1,6 +1,6 @@
 //! The knee: the offered load at which a server stops keeping up.
 
-use crate::result::{RunResult, StepResult};
+use crate::result::{RunResult, SecondStats, StepResult};
 use serde::Serialize;
 
 /// Periods into which a profile without steps is divided.
@@ -13,34 +13,61 @@ pub struct LoadPoint {
     pub offered_per_s: f64,
     /// Successful requests per second.
     pub achieved_per_s: f64,
-    /// Tail of the latency from due: p99.9 of a step, or the worst second's p99.
+    /// Tail of the latency from due: the highest quantile with ten samples beyond it at every point,
+    /// of a step or of its worst second.
     pub tail_ms: f64,
     /// The first point beyond the knee.
     pub knee: bool,
+    /// Requests due.
+    #[serde(skip)]
+    pub due: u64,
 }
 
-/// Returns the points of a run in order of time; none for a closed loop or without seconds.
+/// Standard deviations by which the load must grow; less may be chance.
+const GROWTH_DEVIATIONS_MIN: f64 = 4.0;
+
+/// Returns the points of a run in order of time. There are none for a closed loop, without seconds,
+/// or if the offered load does not grow: a constant rate has no knee.
 pub fn load_points(run: &RunResult) -> Vec<LoadPoint> {
-    let mut points: Vec<LoadPoint> = match run.steps.len() {
-        0 => Vec::new(),
-        1 => split_into_bins(&run.steps[0])
-            .iter()
-            .filter_map(|bin| load_point(run, bin, None))
-            .collect(),
-        _ => {
-            let tail = |step: &StepResult| step.total().from_due.quantile_ms(0.999);
-            run.steps
-                .iter()
-                .filter_map(|step| load_point(run, step, Some(tail(step))))
-                .collect()
-        }
+    let steps = match run.steps.as_slice() {
+        [] => Vec::new(),
+        [only] => split_into_bins(only),
+        _ => run.steps.clone(),
     };
+    let tail = TailQuantile::choose(run);
+    let points = steps.iter().filter_map(|step| load_point(run, step, tail));
+    let mut points: Vec<LoadPoint> = points.collect();
+    // Steps are chosen loads; other profiles are divided, and their periods vary by chance.
+    let deviations = if run.steps.len() > 1 {
+        0.0
+    } else {
+        GROWTH_DEVIATIONS_MIN
+    };
+    if !grows(&points, deviations) {
+        return Vec::new();
+    }
     let figures = |point: &LoadPoint| (point.offered_per_s, point.achieved_per_s, point.tail_ms);
     let knee = stats::find_knee(points.iter().map(figures));
     if let Some(point) = knee.and_then(|knee| points.get_mut(knee)) {
         point.knee = true;
     }
     points
+}
+
+/// Returns whether the last third of the points has more load than the first, by more than this
+/// number of standard deviations of Poisson arrivals.
+fn grows(points: &[LoadPoint], deviations: f64) -> bool {
+    let third = points.len().div_ceil(3);
+    let due = |points: &[LoadPoint]| points.iter().map(|point| point.due as f64).sum::<f64>();
+    let rate = |points: &[LoadPoint]| points.iter().map(|point| point.offered_per_s).sum::<f64>();
+    let (Some(first), Some(last)) = (
+        points.get(..third),
+        points.get(points.len().saturating_sub(third)..),
+    ) else {
+        return false;
+    };
+    let deviation = (1.0 / due(first).max(1.0) + 1.0 / due(last).max(1.0)).sqrt();
+    points.len() > 1 && (rate(last) / rate(first).max(1e-9)).ln() > deviations * deviation
 }
 
 /// Divides a step into periods of whole seconds.
@@ -63,7 +90,52 @@ fn split_into_bins(step: &StepResult) -> Vec<StepResult> {
         .collect()
 }
 
-fn load_point(run: &RunResult, of: &StepResult, tail_ms: Option<f64>) -> Option<LoadPoint> {
+/// A latency quantile of a second, in milliseconds.
+type SecondQuantile = fn(&SecondStats) -> f64;
+
+/// The latency quantile that every point supports.
+#[derive(Debug, Clone, Copy)]
+enum TailQuantile {
+    /// Of all requests of a step, with this share.
+    OfStep(f64),
+    /// Of the worst second of a period.
+    OfSecond(SecondQuantile),
+    /// There are too few requests for any.
+    Unsupported,
+}
+
+impl TailQuantile {
+    fn choose(run: &RunResult) -> TailQuantile {
+        let supported =
+            |count: Option<u64>, share| stats::has_enough_samples(count.unwrap_or(0), share);
+        if run.steps.len() > 1 {
+            let least = run
+                .steps
+                .iter()
+                .map(|step| step.total().from_due.count())
+                .min();
+            let share = [0.999, 0.99, 0.9, 0.5]
+                .into_iter()
+                .find(|share| supported(least, *share));
+            return share.map_or(TailQuantile::Unsupported, TailQuantile::OfStep);
+        }
+        let offered = run.seconds.iter().filter(|second| second.due > 0);
+        let least = offered.map(|second| second.ended).min();
+        let quantiles: [(f64, SecondQuantile); 3] = [
+            (0.99, |second| second.due_p99_ms),
+            (0.9, |second| second.due_p90_ms),
+            (0.5, |second| second.due_p50_ms),
+        ];
+        let found = quantiles
+            .into_iter()
+            .find(|(share, _)| supported(least, *share));
+        found.map_or(TailQuantile::Unsupported, |(_, of)| {
+            TailQuantile::OfSecond(of)
+        })
+    }
+}
+
+fn load_point(run: &RunResult, of: &StepResult, tail: TailQuantile) -> Option<LoadPoint> {
     let inside = |second: u64| (of.start_s..of.end_s - 1e-9).contains(&(second as f64));
     let seconds = || run.seconds.iter().filter(|second| inside(second.second));
     let length = seconds().count() as f64;
@@ -71,27 +143,32 @@ fn load_point(run: &RunResult, of: &StepResult, tail_ms: Option<f64>) -> Option<
     let well: u64 = seconds()
         .map(|second| second.ended - second.errors.min(second.ended))
         .sum();
-    let worst = seconds()
-        .map(|second| second.due_p99_ms)
-        .fold(0.0, f64::max);
+    let tail_ms = match tail {
+        TailQuantile::OfStep(share) => of.total().from_due.quantile_ms(share),
+        TailQuantile::OfSecond(of) => seconds().map(of).fold(0.0, f64::max),
+        // Equal tails leave the decision to the throughput.
+        TailQuantile::Unsupported => 1.0,
+    };
     (due > 0 && length > 0.0).then(|| LoadPoint {
         offered_per_s: due as f64 / length,
         achieved_per_s: well as f64 / length,
-        tail_ms: tail_ms.unwrap_or(worst),
+        tail_ms,
         knee: false,
+        due,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::SecondStats;
 
     fn test_run(seconds: impl Iterator<Item = (u64, u64, f64)>) -> RunResult {
         let second = |(n, (due, ended, p99)): (usize, (u64, u64, f64))| SecondStats {
             second: n as u64,
             due,
             ended,
+            due_p50_ms: p99,
+            due_p90_ms: p99,
             due_p99_ms: p99,
             ..SecondStats::default()
         };
@@ -109,19 +186,38 @@ mod tests {
 
     #[test]
     fn the_knee_is_where_throughput_lags_or_the_tail_grows() {
-        let flat = test_run((1..=20).map(|n| (n * 10, (n * 10).min(140), 1.0)));
+        let flat = test_run((3..=20).map(|n| (n * 10, (n * 10).min(140), 1.0)));
         let knee = load_points(&flat)
             .into_iter()
             .find(|point| point.knee)
             .unwrap();
         assert_eq!((knee.offered_per_s, knee.achieved_per_s), (150.0, 140.0));
-        let slow = test_run((1..=20).map(|n| (n * 10, n * 10, if n < 8 { 1.0 } else { 4.0 })));
+        let slow = test_run((3..=20).map(|n| (n * 10, n * 10, if n < 10 { 1.0 } else { 4.0 })));
         assert_eq!(
             load_points(&slow).iter().position(|point| point.knee),
             Some(7)
         );
-        let fine = test_run((1..=20).map(|n| (n * 10, n * 10, 1.0)));
+        let fine = test_run((3..=20).map(|n| (n * 10, n * 10, 1.0)));
         assert!(load_points(&fine).iter().all(|point| !point.knee));
         assert_eq!(load_points(&RunResult::default()), []);
+        // Few requests: their latencies are chance.
+        let few = test_run((1..=20).map(|n| (n, n, if n < 8 { 1.0 } else { 4.0 })));
+        assert!(load_points(&few).iter().all(|point| !point.knee));
+    }
+
+    #[test]
+    fn a_constant_rate_has_no_knee() {
+        // Slow and incomplete seconds in the middle of the run.
+        let disturbed = |n: u64| {
+            if n % 7 == 3 {
+                (100, 60, 90.0)
+            } else {
+                (100, 100, 1.0)
+            }
+        };
+        assert_eq!(load_points(&test_run((0..20).map(disturbed))), []);
+        // Poisson arrivals vary by a tenth.
+        let random = |n: u64| (100 + (n * 7) % 21, 100, if n > 3 { 9.0 } else { 1.0 });
+        assert_eq!(load_points(&test_run((0..20).map(random))), []);
     }
 }

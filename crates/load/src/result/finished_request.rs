@@ -26,13 +26,15 @@ pub(crate) struct FinishedRequest {
 }
 
 impl FinishedRequest {
-    /// Returns the record of this request; times count from the start of the run.
+    /// Returns the record of this request to a URL, of a viewer; times count from the start of the
+    /// run.
     pub(crate) fn to_record(
         self,
         n: u64,
         step: u32,
         kind: RequestKind,
         run_start: Instant,
+        (url, viewer): (&url::Url, Option<&str>),
     ) -> RequestRecord {
         let ms = |at: Instant| at.saturating_duration_since(run_start).as_nanos() as f64 / 1e6;
         RequestRecord {
@@ -47,6 +49,8 @@ impl FinishedRequest {
             bytes: self.bytes,
             fault: self.failure,
             late: self.late,
+            url: RequestRecord::recorded_url(url),
+            viewer: viewer.map(Into::into),
         }
     }
 }

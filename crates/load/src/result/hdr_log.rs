@@ -6,6 +6,7 @@ use super::{HistogramError, LatencyHistogram};
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriter, IntervalLogWriterBuilder, LogEntry, Tag,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -21,22 +22,65 @@ pub enum HdrLogError {
     Histogram(#[from] HistogramError),
 }
 
+/// Start of the comment that contains [`RunFacts`] as JSON.
+const FACTS: &str = "headwater load: ";
+
+/// The facts of a run that a log repeats in a comment, because intervals do not contain them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Version of the program.
+    pub program_version: String,
+    /// The offered rate as the user typed it.
+    pub offered: String,
+    /// The targets.
+    pub targets: Vec<String>,
+    /// Start as Unix time in milliseconds.
+    pub started_unix_ms: u64,
+    /// Start and end of each step, in seconds of the run.
+    pub steps: Vec<[f64; 2]>,
+    /// There was no schedule: latencies from the due time have no meaning.
+    pub closed_loop: bool,
+}
+
+impl RunFacts {
+    /// Returns the facts of a run of this program that starts now.
+    pub fn now() -> RunFacts {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        RunFacts {
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_ms: since.unwrap_or_default().as_millis() as u64,
+            ..RunFacts::default()
+        }
+    }
+}
+
+/// The content of a log.
+#[derive(Debug, Default)]
+pub struct HdrLogContent {
+    /// Facts of the run, if the log was written by this program.
+    pub facts: Option<RunFacts>,
+    /// Histograms by tag, merged over all intervals.
+    pub histograms: BTreeMap<String, LatencyHistogram>,
+    /// End of the last interval, in seconds since the start.
+    pub end_s: f64,
+}
+
 /// A log being written.
 pub struct HdrLogWriter<W: Write> {
     out: W,
     serializer: LogSerializer,
     begun: bool,
-    started: SystemTime,
+    facts: RunFacts,
 }
 
 impl<W: Write> HdrLogWriter<W> {
-    /// Creates the log of a run that starts at `started`.
-    pub fn new(out: W, started: SystemTime) -> HdrLogWriter<W> {
+    /// Creates the log of a run.
+    pub fn new(out: W, facts: RunFacts) -> HdrLogWriter<W> {
         HdrLogWriter {
             out,
             serializer: LogSerializer::new(),
             begun: false,
-            started,
+            facts,
         }
     }
 
@@ -86,10 +130,13 @@ impl<W: Write> HdrLogWriter<W> {
         &mut self,
         line: &'a mut Vec<u8>,
     ) -> io::Result<IntervalLogWriter<'a, '_, Vec<u8>, LogSerializer>> {
+        let facts = serde_json::to_string(&self.facts)?;
+        let started = SystemTime::UNIX_EPOCH + Duration::from_millis(self.facts.started_unix_ms);
         IntervalLogWriterBuilder::new()
-            .add_comment("headwater load: values in nanoseconds, times of intervals from the start")
-            .with_start_time(self.started)
-            .with_base_time(self.started)
+            .add_comment("values in nanoseconds, times of intervals from the start")
+            .add_comment(&format!("{FACTS}{facts}"))
+            .with_start_time(started)
+            .with_base_time(started)
             .with_max_value_divisor(1e6)
             .begin_log_with(line, &mut self.serializer)
     }
@@ -107,17 +154,41 @@ impl<W: Write> HdrLogWriter<W> {
 ///
 /// # Errors
 /// The text is not an HDR interval log.
-pub fn read_log(text: &[u8]) -> Result<BTreeMap<String, LatencyHistogram>, HdrLogError> {
-    let mut all: BTreeMap<String, LatencyHistogram> = BTreeMap::new();
+pub fn read_log(text: &[u8]) -> Result<HdrLogContent, HdrLogError> {
+    let mut log = HdrLogContent {
+        facts: find_facts(text),
+        ..HdrLogContent::default()
+    };
     for entry in IntervalLogIterator::new(text) {
         let entry = entry.map_err(|error| HdrLogError::Syntax(format!("{error:?}")))?;
         if let LogEntry::Interval(interval) = entry {
             let tag = interval.tag().map_or("", |tag| tag.as_str());
             let times = LatencyHistogram::decode(interval.encoded_histogram())?;
-            all.entry(tag.to_owned()).or_default().add(&times);
+            log.histograms
+                .entry(tag.to_owned())
+                .or_default()
+                .add(&times);
+            let end = interval
+                .start_timestamp()
+                .saturating_add(interval.duration());
+            log.end_s = log.end_s.max(end.as_secs_f64());
         }
     }
-    Ok(all)
+    Ok(log)
+}
+
+/// Returns the facts in the comments of a log. Other programs write none.
+fn find_facts(text: &[u8]) -> Option<RunFacts> {
+    let comments = text
+        .split(|byte| *byte == b'\n')
+        .take_while(|line| line.starts_with(b"#"));
+    comments
+        .filter_map(|line| {
+            line.get(1..)?
+                .trim_ascii_start()
+                .strip_prefix(FACTS.as_bytes())
+        })
+        .find_map(|json| serde_json::from_slice(json).ok())
 }
 
 #[cfg(test)]
@@ -127,7 +198,13 @@ mod tests {
     #[test]
     fn a_log_is_read_back_with_every_count() {
         let mut out = Vec::new();
-        let mut log = HdrLogWriter::new(&mut out, SystemTime::UNIX_EPOCH);
+        let facts = RunFacts {
+            offered: "50".into(),
+            targets: vec!["http://host/a".into()],
+            started_unix_ms: 1_700_000_000_000,
+            ..RunFacts::default()
+        };
+        let mut log = HdrLogWriter::new(&mut out, facts.clone());
         let mut times = LatencyHistogram::default();
         for n in 1..500 {
             times.record(Duration::from_micros(n * 10));
@@ -146,8 +223,9 @@ mod tests {
             6
         );
         let back = read_log(&out).unwrap();
-        assert_eq!(back.len(), 2);
-        let due = &back["step1/segment/due"];
+        assert_eq!(back.histograms.len(), 2);
+        assert_eq!((back.facts, back.end_s), (Some(facts), 3.0));
+        let due = &back.histograms["step1/segment/due"];
         assert_eq!(due.count(), 3 * times.count());
         assert_eq!(due.quantile_ms(0.9), times.quantile_ms(0.9));
         assert!(read_log(b"nonsense").is_err());

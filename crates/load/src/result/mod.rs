@@ -9,9 +9,11 @@ mod run_outputs;
 mod run_result;
 
 pub(crate) use finished_request::FinishedRequest;
-pub use hdr_log::{HdrLogError, HdrLogWriter, read_log};
+pub use hdr_log::{HdrLogContent, HdrLogError, HdrLogWriter, RunFacts, read_log};
 pub use latency_histogram::{HistogramError, LatencyHistogram};
-pub use request_records::{RecordError, RecordWriter, RequestRecord, read_records};
+pub use request_records::{
+    RecordError, RecordWriter, RequestRecord, create_output, read_records, read_records_from,
+};
 pub use request_stats::RequestStats;
 pub use run_outputs::{OutputError, RunOutputs};
-pub use run_result::{LAG_P99_MAX_MS, RunResult, SecondStats, StepResult, VERSION};
+pub use run_result::{LAG_P99_MAX_MS, RunResult, SecondStats, StepResult, TARGETS_MAX, VERSION};

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 /// The record of a request; times are milliseconds since the run started.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Number of the request.
     pub n: u64,
@@ -36,6 +36,35 @@ pub struct RequestRecord {
     /// The request waited for a free connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// The URL, without a password; empty in files of earlier versions.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub url: Box<str>,
+    /// The viewer: `session` of its own record; none for a request rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub viewer: Option<Box<str>>,
+}
+
+/// Limit of a record's URL, in bytes; the rest is cut off.
+const URL_BYTES_MAX: usize = 8 << 10;
+/// Limit of a line, in bytes: a URL whose characters are escaped, and 300 bytes of other fields.
+const LINE_BYTES_MAX: u64 = 8 * URL_BYTES_MAX as u64;
+
+impl RequestRecord {
+    /// Returns a URL as it is recorded.
+    pub(crate) fn recorded_url(url: &url::Url) -> Box<str> {
+        let text = match url.password() {
+            Some(_) => {
+                let mut url = url.clone();
+                // Setting a password fails only for URLs that cannot have one.
+                let _ = url.set_password(Some("***"));
+                url.to_string()
+            }
+            None => url.to_string(),
+        };
+        text.get(..text.floor_char_boundary(URL_BYTES_MAX))
+            .unwrap_or_default()
+            .into()
+    }
 }
 
 /// Start of a viewer's record; these are in the same file.
@@ -60,19 +89,23 @@ pub enum RecordError {
 /// A record file being written.
 pub struct RecordWriter(RecordFile);
 
+/// A file or standard output.
+type RecordOutput = BufWriter<Box<dyn Write + Send>>;
+
 enum RecordFile {
-    Plain(BufWriter<File>),
-    Gzip(Box<flate2::write::GzEncoder<BufWriter<File>>>),
-    Zstd(Box<zstd::stream::write::Encoder<'static, BufWriter<File>>>),
+    Plain(RecordOutput),
+    Gzip(Box<flate2::write::GzEncoder<RecordOutput>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, RecordOutput>>),
 }
 
 impl RecordWriter {
-    /// Creates a file: compressed with zstd (`.zst`) or gzip (`.gz`), or plain.
+    /// Creates a file: compressed with zstd (`.zst`) or gzip (`.gz`), or plain. `-` is standard
+    /// output, and plain.
     ///
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path) -> io::Result<RecordWriter> {
-        let file = BufWriter::new(File::create(path)?);
+        let file = BufWriter::new(create_output(path)?);
         let extension = path.extension().and_then(|name| name.to_str());
         Ok(RecordWriter(match extension {
             Some("zst") => RecordFile::Zstd(Box::new(zstd::stream::write::Encoder::new(file, 3)?)),
@@ -114,28 +147,53 @@ impl RecordWriter {
     }
 }
 
+/// Creates a file for a result; `-` is standard output.
+///
+/// # Errors
+/// The file cannot be created.
+pub fn create_output(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+    Ok(match path.as_os_str() == "-" {
+        true => Box::new(io::stdout()),
+        false => Box::new(File::create(path)?),
+    })
+}
+
 /// Reads a file of any of these compressions and passes each record to `take`.
 ///
 /// # Errors
 /// The file cannot be read, or a line is not a record.
-pub fn read_records(path: &Path, mut take: impl FnMut(RequestRecord)) -> Result<(), RecordError> {
-    let mut file = BufReader::new(File::open(path)?);
+pub fn read_records(path: &Path, take: impl FnMut(RequestRecord)) -> Result<(), RecordError> {
+    read_records_from(File::open(path)?, take)
+}
+
+/// Reads records like [`read_records`].
+///
+/// # Errors
+/// The input cannot be read, or a line is not a record.
+pub fn read_records_from<'a>(
+    input: impl Read + 'a,
+    mut take: impl FnMut(RequestRecord),
+) -> Result<(), RecordError> {
+    let mut file = BufReader::new(input);
     let magic = file.fill_buf()?;
-    let all: Box<dyn Read> = if magic.starts_with(&[0x1f, 0x8b]) {
+    let all: Box<dyn Read + 'a> = if magic.starts_with(&[0x1f, 0x8b]) {
         Box::new(flate2::read::MultiGzDecoder::new(file))
     } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Box::new(zstd::stream::read::Decoder::new(file)?)
     } else {
         Box::new(file)
     };
-    // A record has about 300 bytes, so longer lines are invalid.
+    // Longer lines are invalid.
     let mut all = BufReader::new(all);
     let mut line = Vec::new();
     let mut number = 0u64;
     loop {
         line.clear();
         number += 1;
-        let got = all.by_ref().take(4096).read_until(b'\n', &mut line)?;
+        let got = all
+            .by_ref()
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)?;
         if got == 0 {
             return Ok(());
         }
@@ -166,15 +224,17 @@ mod tests {
             bytes: 12,
             fault: Some(FailureKind::Truncated),
             late: true,
+            url: "http://host/a?b=\"c\"".into(),
+            viewer: Some("5a".into()),
         };
         for name in ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst"] {
             let path = folder.path().join(name);
             let mut out = RecordWriter::create(&path).unwrap();
-            out.write_lines(&[record; 3]).unwrap();
+            out.write_lines(&vec![record.clone(); 3]).unwrap();
             out.finish().unwrap();
             let mut found = Vec::new();
             read_records(&path, |record| found.push(record)).unwrap();
-            assert_eq!(found, [record; 3], "{name}");
+            assert_eq!(found, vec![record.clone(); 3], "{name}");
         }
         let path = folder.path().join("b");
         std::fs::write(&path, "{}\n").unwrap();

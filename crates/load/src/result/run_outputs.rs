@@ -4,8 +4,7 @@ use super::{HdrLogWriter, RecordWriter, RequestStats};
 use crate::rate::RequestKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 
 /// A failed write to an output file.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +21,7 @@ pub enum OutputError {
 #[derive(Default)]
 pub struct RunOutputs {
     /// The HDR interval log.
-    pub hdr: Option<HdrLogWriter<BufWriter<File>>>,
+    pub hdr: Option<HdrLogWriter<BufWriter<Box<dyn Write + Send>>>>,
     /// Raw records.
     pub records: Option<RecordWriter>,
 }

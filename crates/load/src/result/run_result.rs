@@ -96,6 +96,12 @@ pub struct RunResult {
     pub name: String,
     /// The offered rate as the user typed it.
     pub offered: String,
+    /// The targets, at most [`TARGETS_MAX`]: URLs as the user typed them, without passwords.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// Version of the program that generated the load; empty if unknown.
+    #[serde(default)]
+    pub program_version: String,
     /// Start as Unix time in milliseconds.
     pub started_unix_ms: u64,
     /// Length in seconds until the last response.
@@ -130,6 +136,9 @@ pub struct RunResult {
 /// Version of the file format.
 pub const VERSION: u32 = 1;
 
+/// Limit of the targets that a result names.
+pub const TARGETS_MAX: usize = 8;
+
 impl RunResult {
     /// Creates the result of a run that starts now.
     pub(crate) fn start_now(offered: &str, steps: Vec<StepResult>) -> RunResult {
@@ -137,6 +146,7 @@ impl RunResult {
         RunResult {
             headwater_load: VERSION,
             offered: offered.to_owned(),
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ms: since.unwrap_or_default().as_millis() as u64,
             generators: 1,
             steps,
@@ -177,8 +187,33 @@ impl RunResult {
         self.lag.count() > 0 && self.lag.quantile_ms(0.99) > LAG_P99_MAX_MS
     }
 
+    /// Adds targets until there are [`TARGETS_MAX`], each once and without its password.
+    pub fn add_targets<'a>(&mut self, targets: impl IntoIterator<Item = &'a str>) {
+        for target in targets {
+            if self.targets.len() >= TARGETS_MAX {
+                return;
+            }
+            let target = without_password(target);
+            if !self.targets.contains(&target) {
+                self.targets.push(target);
+            }
+        }
+    }
+
+    /// Merges the results of several generators or repetitions of the same plan.
+    pub fn merge(runs: Vec<RunResult>) -> RunResult {
+        let mut runs = runs.into_iter();
+        let mut merged = runs.next().unwrap_or_default();
+        runs.for_each(|run| merged.add(&run));
+        merged
+    }
+
     /// Adds the result of another generator or repetition of the same plan.
     pub fn add(&mut self, other: &RunResult) {
+        self.add_targets(other.targets.iter().map(String::as_str));
+        let known = |start: u64| if start == 0 { u64::MAX } else { start };
+        let first = known(self.started_unix_ms).min(known(other.started_unix_ms));
+        self.started_unix_ms = if first == u64::MAX { 0 } else { first };
         for (n, step) in other.steps.iter().enumerate() {
             if n >= self.steps.len() {
                 self.steps.push(StepResult {
@@ -237,5 +272,34 @@ impl RunResult {
                 }
             }
         }
+    }
+}
+
+/// Returns a target, such as `manifest:http://host/`, with `***` in place of a password.
+fn without_password(target: &str) -> String {
+    let at = target.find("http").unwrap_or(0);
+    let (kind, url) = target.split_at(at);
+    match url::Url::parse(url) {
+        Ok(mut parsed) if parsed.password().is_some() => {
+            // Setting a password fails only for URLs that cannot have one.
+            let _ = parsed.set_password(Some("***"));
+            format!("{kind}{parsed}")
+        }
+        _ => target.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_bounded_and_contain_no_password() {
+        let mut run = RunResult::default();
+        run.add_targets(["manifest:http://me:secret@host/a.mpd", "@file", "@file"]);
+        assert_eq!(run.targets, ["manifest:http://me:***@host/a.mpd", "@file"]);
+        let many: Vec<String> = (0..20).map(|n| format!("http://host/{n}")).collect();
+        run.add_targets(many.iter().map(String::as_str));
+        assert_eq!(run.targets.len(), TARGETS_MAX);
     }
 }

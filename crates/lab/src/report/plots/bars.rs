@@ -1,37 +1,42 @@
-//! Bars of means, and boxes of all values.
+//! Bars of medians, and boxes of all values.
 
 use super::super::arms::QuantitySummary;
 use super::super::runs::RunIndex;
-use super::super::table::{ReportTable, format_interval, format_number, format_percent};
+use super::super::table::{ReportTable, format_number, format_percent};
 use super::plot_requests::PlotRequest;
 use super::{
-    BarGroup, PanelArms, PanelShape, PlotAxis, PlotPanel, QuartileBox, group_panels, panel_title,
-    round_to_digits,
+    BarGroup, MEDIANS_ABOUT, PanelArms, PanelShape, PlotAxis, PlotPanel, QuartileBox, group_panels,
+    panel_title, round_to_digits,
 };
 
 /// Draws bars; several quantities share a panel.
 pub(super) fn bar_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
-    seed: u64,
 ) -> (&'static str, Vec<PlotPanel>) {
     let panel = |together: PanelArms<'_>| {
-        let mut table = ReportTable::new(["arm", "quantity", "rounds", "mean", "95 %", "spread"]);
+        let mut table = ReportTable::new([
+            "arm",
+            "quantity",
+            "rounds",
+            "median",
+            "95 % interval",
+            "spread",
+        ]);
         let mut any = false;
         let groups = wanted.quantities.iter().map(|quantity| {
             let values = together.arms.iter().map(|(name, arm)| {
-                let sample = QuantitySummary::from_values(&runs.values(arm, quantity), seed)?;
+                let sample = QuantitySummary::from_values(&runs.values(arm, quantity))?;
                 table.rows.push(vec![
                     name.clone(),
                     runs.with_unit(quantity),
                     sample.n.to_string(),
-                    format_number(sample.mean),
-                    format_interval(sample.interval),
+                    format_number(sample.median),
+                    sample.format_interval(),
                     sample.spread.map_or("–".into(), format_percent),
                 ]);
                 any = true;
-                let [low, high] = sample.interval.unwrap_or([sample.mean; 2]);
-                Some([sample.mean, low, high].map(round_to_digits))
+                Some(sample.as_bar())
             });
             BarGroup {
                 values: values.collect(),
@@ -57,9 +62,8 @@ pub(super) fn bar_panels(
             table,
         })
     };
-    let about = "Means of the rounds with their 95 % bootstrap intervals.";
     (
-        about,
+        MEDIANS_ABOUT,
         group_panels(wanted, runs)
             .into_iter()
             .filter_map(panel)

@@ -65,8 +65,10 @@ pub(super) fn percentile_panels(
 ) -> (&'static str, Vec<PlotPanel>) {
     let curve = |values: &ArmValues| match values {
         ArmValues::MergedHistogram(merged) => {
+            // The last values of a distribution are single samples, not percentiles.
+            let samples = merged.all.len();
             let points = thin_points(merged).into_iter();
-            let nines = points.filter(|[_, share]| *share < 1.0);
+            let nines = points.filter(|[_, share]| stats::has_enough_samples(samples, *share));
             nines
                 .map(|[value, share]| [-(1.0 - share).log10(), value])
                 .collect()
@@ -86,7 +88,7 @@ pub(super) fn percentile_panels(
         };
         (x, y)
     };
-    let about = "All rounds merged. Each division to the right leaves a tenth of the values.";
+    let about = "All rounds merged. Each division to the right leaves a tenth of the values. A curve ends where fewer than ten values are beyond it; the table contains their numbers.";
     (
         about,
         distribution_panels(wanted, runs, CurveJoin::Lines, &curve, &axes),
@@ -132,13 +134,14 @@ fn distribution_panels(
 }
 
 fn quantile_table(arms: &[(String, ArmValues)]) -> ReportTable {
-    let mut table = ReportTable::new(["arm", "values"]);
+    let mut table = ReportTable::new(["arm", "samples"]);
     table
         .head
         .extend(QUANTILES.map(|(name, _)| name.to_owned()));
     for (name, values) in arms {
         let cells = [name.clone(), values.count().to_string()];
         let figures = QUANTILES.map(|(_, q)| match values.quantile(q) {
+            _ if q < 1.0 && !stats::has_enough_samples(values.count(), q) => "–".into(),
             figure if figure.is_finite() => format_number(figure),
             _ => "–".into(),
         });

@@ -20,7 +20,6 @@ struct FitPoint {
 pub(super) fn fit_panels(
     wanted: &PlotRequest,
     runs: &RunIndex<'_>,
-    seed: u64,
 ) -> (&'static str, Vec<PlotPanel>) {
     let mut found = Vec::new();
     for quantity in &wanted.quantities {
@@ -37,7 +36,7 @@ pub(super) fn fit_panels(
             "group",
             "points",
             "slope",
-            "95 %",
+            "95 % interval",
             "intercept",
             "R²",
             "knee",
@@ -51,7 +50,7 @@ pub(super) fn fit_panels(
             } else {
                 name
             };
-            let line = FittedLine::fit_group(wanted, runs, quantity, &arms, seed);
+            let line = FittedLine::fit_group(wanted, runs, quantity, &arms);
             if let Some(line) = line {
                 table.rows.push(line.table_row(&name));
                 line.add_curves(&name, colour, &mut points, &mut residuals);
@@ -62,7 +61,7 @@ pub(super) fn fit_panels(
         ));
     }
     (
-        "One point per run, or per step of a run. Slopes have 95 % intervals over rounds.",
+        "One point per run, or per step of a run. The interval is that of the median slope of single rounds, of at least six.",
         found,
     )
 }
@@ -121,7 +120,6 @@ impl FittedLine {
         runs: &RunIndex<'_>,
         quantity: &str,
         arms: &[&Arm],
-        seed: u64,
     ) -> Option<FittedLine> {
         let by_arm = arms
             .iter()
@@ -160,23 +158,13 @@ impl FittedLine {
         for point in &below {
             by_round.entry(point.round).or_default().push(*point);
         }
-        let rounds: Vec<f64> = by_round.keys().map(|round| f64::from(*round)).collect();
-        let slope = stats::bootstrap_interval(
-            &rounds,
-            |drawn| {
-                let points = drawn
-                    .iter()
-                    .filter_map(|round| by_round.get(&(*round as u32)));
-                let points: Vec<FitPoint> = points.flatten().copied().collect();
-                LinearFit::from_points(&plain(&points)).map_or(f64::NAN, |fit| fit.slope)
-            },
-            seed,
-        );
+        let slopes: Vec<f64> = by_round
+            .values()
+            .filter_map(|points| Some(LinearFit::from_points(&plain(points))?.slope))
+            .collect();
         Some(FittedLine {
             fit: LinearFit::from_points(&plain(&below)),
-            slope: slope
-                .map(super::super::arms::as_pair)
-                .filter(|pair| pair.iter().all(|end| end.is_finite())),
+            slope: stats::median_interval(&slopes).map(super::super::arms::as_pair),
             // The first knee of several ramps.
             knee: knees.into_iter().reduce(f64::min),
             below,

@@ -2,7 +2,7 @@
 
 use super::super::arms::describe_arm;
 use super::super::runs::{RunIndex, has_values};
-use super::super::table::{ReportTable, format_interval, format_number};
+use super::super::table::{ReportTable, format_interval_or_range, format_number};
 use super::plot_requests::PlotRequest;
 use super::{MapCell, MapRow, PanelShape, PlotPanel, panel_title};
 use crate::experiment::Arm;
@@ -44,7 +44,7 @@ pub(super) fn map_panels(
         }
     }
     (
-        "Each cell is a geometric mean over rounds, with its 95 % interval. Cells whose interval contains 1 are faint.",
+        "Each cell is the median of the rounds' ratios, with its 95 % interval, or the range of fewer than six rounds. Cells are faint if their interval contains 1 or is missing.",
         found,
     )
 }
@@ -67,7 +67,14 @@ fn map_panel(
         all
     };
     let (columns, downs) = (values(x), values(&wanted.y));
-    let mut table = ReportTable::new(["", "ratio", "95 %", "median", "ratio of means", "rounds"]);
+    let mut table = ReportTable::new([
+        "",
+        "median ratio",
+        "95 % interval",
+        "geometric mean",
+        "ratio of means",
+        "rounds",
+    ]);
     let mut cell = |across: &String, down: &String| {
         let at = |arm: &&&Arm| arm.get(x) == Some(across) && arm.get(&wanted.y) == Some(down);
         let arm = arms.iter().find(at)?;
@@ -77,15 +84,16 @@ fn map_panel(
         let interval = ratio.interval.map(super::super::arms::as_pair);
         table.rows.push(vec![
             describe_arm(arm),
-            format_number(ratio.geometric),
-            format_interval(interval),
             format_number(ratio.median),
+            format_interval_or_range(interval, n, ratio.range()),
+            format_number(ratio.geometric),
             format_number(ratio.of_means),
             n.to_string(),
         ]);
         Some(MapCell {
-            ratio: ratio.geometric,
+            ratio: ratio.median,
             interval,
+            range: ratio.range(),
             n,
         })
     };

@@ -109,18 +109,12 @@ struct ViewerCollector {
 
 impl ViewerCollector {
     fn new(plan: Arc<ViewerRunPlan>) -> ViewerCollector {
-        let steps = &plan.arrivals.steps;
-        let end_s = |n: usize| {
-            steps
-                .get(n + 1)
-                .map_or(plan.duration.as_secs_f64(), |(at, _)| *at as f64 / 1e6)
-        };
-        let stretch = |(n, (at, _)): (usize, &(u64, u64))| StepResult {
-            start_s: *at as f64 / 1e6,
-            end_s: end_s(n),
+        let step = |[start_s, end_s]: [f64; 2]| StepResult {
+            start_s,
+            end_s,
             ..StepResult::default()
         };
-        let steps = steps.iter().enumerate().map(stretch).collect();
+        let steps = plan.measured_steps().into_iter().map(step).collect();
         let run = RunResult::start_now(&plan.offered, steps);
         ViewerCollector {
             run,

@@ -60,3 +60,12 @@ pub struct ViewerRunPlan {
     /// Number of generator threads.
     pub threads: usize,
 }
+
+impl ViewerRunPlan {
+    /// Returns start and end of each period with separate results, in seconds of the run.
+    pub fn measured_steps(&self) -> Vec<[f64; 2]> {
+        let starts = self.arrivals.steps.iter().map(|(at, _)| *at as f64 / 1e6);
+        let ends = starts.clone().skip(1).chain([self.duration.as_secs_f64()]);
+        starts.zip(ends).map(|(start, end)| [start, end]).collect()
+    }
+}

@@ -91,6 +91,7 @@ impl ViewerThreadStats {
         step: u32,
         purpose: FetchPurpose,
         outcome: &RequestOutcome,
+        session: &str,
     ) {
         let kind = request_kind(purpose);
         let finished = FinishedRequest {
@@ -114,7 +115,10 @@ impl ViewerThreadStats {
             examples.entry(fault).or_insert_with(example);
         }
         if self.keep_records {
-            let record = finished.to_record(self.number, step, kind, self.start);
+            let record = {
+                let of = (&outcome.url, Some(session));
+                finished.to_record(self.number, step, kind, self.start, of)
+            };
             self.report.records.push(record);
             self.number += 1;
         }

@@ -122,7 +122,10 @@ impl ViewerSession {
         let identity = (plan.session, plan.manifest.url.clone(), plan.device.name);
         let mut seated = self.create_player(plan, chance, start);
         let client = Rc::new(HttpClient::new(&thread.plan().dialer));
-        let mut counts = SessionTraffic::default();
+        let mut counts = SessionTraffic {
+            session: super::super::cmcd::format_uuid(identity.0),
+            ..SessionTraffic::default()
+        };
         let end = self.run_player(&mut seated, &client, &mut counts).await;
         self.snapshot.set(None);
         if let SeatedPlayer::Viewer(viewer) = &seated {
@@ -134,7 +137,7 @@ impl ViewerSession {
             end_ms: thread.now() as f64 / 1e3,
             place: self.place,
             nth: self.nth,
-            session: super::super::cmcd::format_uuid(identity.0),
+            session: counts.session,
             manifest: PlayerRecord::bounded_text(identity.1.as_str()),
             device: identity.2.into(),
             end,
@@ -260,7 +263,8 @@ impl ViewerSession {
         outcome: &RequestOutcome,
     ) {
         let thread = &self.thread;
-        thread.update_stats(|stats| stats.count_request(thread.current_step(), purpose, outcome));
+        let (step, session) = (thread.current_step(), counts.session.as_str());
+        thread.update_stats(|stats| stats.count_request(step, purpose, outcome, session));
         let read = match outcome.is_success() {
             true => thread.catalog().read(format, outcome),
             false => Ok(None),
@@ -291,6 +295,8 @@ impl ViewerSession {
 
 #[derive(Default)]
 struct SessionTraffic {
+    /// Identifier of the session in records.
+    session: String,
     bytes: u64,
     requests: u64,
     failed: u64,

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the runs in the data element. Colors come from the style sheet, so switching between light
-// and dark mode only needs a redraw.
+// Draws the runs in the data element: one chart, and further ones in collapsible groups. Colors come
+// from the style sheet, so switching between light and dark mode only needs a redraw.
 
 const runs = JSON.parse(document.getElementById("data").textContent);
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -8,32 +8,14 @@ const palette = ["--s1", "--s2", "--s3", "--s4"];
 const several = runs.length > 1;
 const label = (run, text) => (several ? `${run.name || "run"}: ${text}` : text);
 const ms = (v) => (v == null ? "–" : v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(3));
-let drawn = [];
+// As in Rust: a percentile needs ten samples beyond it.
+const supported = (samples, share) => samples * Math.min(share, 1 - share) + 1e-6 >= 10;
+const SINCE_START = "Time since the start (s)";
 
-function createElement(name, attributes = {}, text = "") {
+function createElement(name, attributes = {}, ...children) {
   const made = Object.assign(document.createElement(name), attributes);
-  made.append(text);
+  made.append(...children);
   return made;
-}
-
-function createTile(name, value, bad) {
-  const made = createElement("div", { className: bad ? "tile bad" : "tile" });
-  made.append(createElement("b", {}, value), createElement("span", {}, name));
-  return made;
-}
-
-function createTiles(run) {
-  const all = run.seconds;
-  const ended = all.reduce((sum, s) => sum + s.ended, 0) * run.every_s;
-  const errors = all.reduce((sum, s) => sum + s.errors, 0) * run.every_s;
-  const curve = run.closed ? run.sent : run.due;
-  const from = run.closed ? "from sent" : "from due";
-  const prefix = several ? `${run.name || "run"}: ` : "";
-  return [
-    createTile(`${prefix}requests`, ended.toLocaleString("en")),
-    createTile(`${prefix}errors`, errors.toLocaleString("en"), errors > 0),
-    ...["p50", "p99", "p99.9", "max"].map((q) => createTile(`${prefix}${q} ${from}, ms`, ms(curve.figures[q]))),
-  ];
 }
 
 // Joins curves on a common x axis.
@@ -42,27 +24,25 @@ function joinCurves(curves) {
   return tables.length ? uPlot.join(tables) : [[]];
 }
 
-function plotChart(title, about, data, series, options = {}) {
-  const card = createElement("div", { className: "plot" });
-  card.append(createElement("h2", {}, title), createElement("p", {}, about));
-  document.getElementById("plots").append(card);
+const chart = (title, about, data, series, options = {}) => ({ title, about, data, series, options });
+
+function drawChart({ title, about, data, series, options }, parent) {
+  const card = createElement("div", { className: "plot" }, createElement("h2", {}, title), createElement("p", {}, about));
+  parent.append(card);
   const axis = (extra) => ({
     stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 },
-    ticks: { stroke: color("--line"), width: 1 }, ...extra,
+    ticks: { stroke: color("--line"), width: 1 }, labelSize: 24, ...extra,
   });
   const width = Math.max(280, card.clientWidth - 28);
-  drawn.push(new uPlot({
-    width, height: 270,
+  return new uPlot({
+    width, height: 300,
     scales: { x: { time: false, ...options.x }, y: options.y || {} },
-    axes: [
-      axis({ label: options.xLabel, labelSize: 22, ...(options.xAxis || {}) }),
-      axis({ label: options.yLabel, size: 64, labelSize: 22, ...(options.yAxis || {}) }),
-    ],
+    axes: [axis({ label: options.xLabel, ...(options.xAxis || {}) }), axis({ label: options.yLabel, size: 64, ...(options.yAxis || {}) })],
     series: [{ label: options.xLabel, value: options.xValue }, ...series],
     hooks: options.hooks || {},
     legend: { live: true },
     cursor: { drag: { x: true, y: false } },
-  }, data, card));
+  }, data, card);
 }
 
 const line = (name, index, extra = {}) => ({
@@ -77,76 +57,94 @@ const logAxis = {
   values: (_, splits) => splits.map((v) => (v == null ? "" : String(+v.toPrecision(1)))),
 };
 const logScale = { distr: 3, log: 10 };
+const nines = (v) => `${+(100 * (1 - 10 ** -v)).toFixed(5)} %`;
 
 // Returns the latency curves of a run.
 function curves(run) {
-  const both = [["from due", run.due, {}], ["from sent", run.sent, dashed]];
+  const both = [["from the due time", run.due, {}], ["from sending", run.sent, dashed]];
   return (run.closed ? both.slice(1) : both).filter(([, curve]) => curve.values.length);
 }
 
-function plotDistributions() {
-  const all = runs.flatMap((run, n) => curves(run).map(([name, curve, style], k) => ({
-    curve, series: line(label(run, name), several ? n : k, several ? style : {}),
-  })));
-  if (!all.length) return;
-  const nines = all.map(({ curve }) => curve.values
-    .filter(([, share]) => share < 1).map(([v, share]) => [Math.log10(1 / (1 - share)), v]));
-  plotChart("Latency by percentile", "Each division to the right leaves a tenth of the requests, so the whole tail is visible.",
-    joinCurves(nines), all.map(({ series }) => series), {
-      xLabel: "percentile", yLabel: "ms", y: logScale, yAxis: logAxis,
-      xValue: (_, v) => (v == null ? "–" : `${+(100 * (1 - 10 ** -v)).toFixed(5)} %`),
+const allCurves = () => runs.flatMap((run, n) => curves(run).map(([name, curve, style], k) => ({
+  curve, series: line(label(run, name), several ? n : k, several ? style : {}),
+})));
+
+function percentileChart() {
+  const all = allCurves();
+  // The last points of a curve are single requests, not percentiles.
+  const points = all.map(({ curve }) => curve.values
+    .filter(([, share]) => supported(curve.figures.samples, share))
+    .map(([v, share]) => [Math.log10(1 / (1 - share)), v]));
+  if (!points.some((some) => some.length > 1)) return [];
+  const samples = runs.map((run) => label(run, `${curves(run)[0]?.[1].figures.samples.toLocaleString("en") ?? 0} requests`));
+  return [chart("Latency by percentile", `${samples.join("; ")}. Each division to the right leaves a tenth of them. A curve ends where fewer than ten are beyond it.`,
+    joinCurves(points), all.map(({ series }) => series), {
+      xLabel: "Share of requests (%)", yLabel: "Latency (ms)", y: logScale, yAxis: logAxis,
+      xValue: (_, v) => (v == null ? "–" : nines(v)),
       xAxis: {
         splits: (_, __, min, max) => [0, 0.30103, 1, 2, 3, 4, 5, 6, 7].filter((v) => v >= min && v <= max),
-        values: (_, splits) => splits.map((v) => `${+(100 * (1 - 10 ** -v)).toFixed(5)} %`),
+        values: (_, splits) => splits.map(nines),
       },
-    });
+    })];
+}
+
+function distributionChart() {
+  const all = allCurves();
+  if (!all.length) return [];
   const shares = all.map(({ curve }) => curve.values.map(([v, share]) => [v, share * 100]));
-  plotChart("Cumulative distribution (ECDF)", "Share of requests within a time; further left is faster.",
+  return [chart("Cumulative distribution", "Share of requests within a time. Further left is faster.",
     joinCurves(shares), all.map(({ series }) => ({
       ...series, paths: uPlot.paths.stepped({ align: 1 }), value: (_, v) => (v == null ? "–" : `${v.toFixed(3)} %`),
     })), {
-      xLabel: "ms", yLabel: "% of requests", x: logScale, xAxis: logAxis, y: { range: [0, 100] },
+      xLabel: "Latency (ms)", yLabel: "Share of requests (%)", x: logScale, xAxis: logAxis, y: { range: [0, 100] },
       xValue: (_, v) => (v == null ? "–" : `${ms(v)} ms`),
-    });
+    })];
 }
 
-// Plots quantities of each run over its seconds.
+// Returns a chart of quantities of each run over its seconds, without those that have no values.
 function overTime(title, about, quantities, options) {
-  const some = runs.filter((run) => run.seconds.length);
-  if (!some.length) return;
   const tables = [];
   const series = [];
-  some.forEach((run, n) => quantities.forEach(([name, value, index, style], k) => {
-    if (run.closed && name.includes("due")) return;
-    tables.push([run.seconds.map((s) => s.second), run.seconds.map((s) => value(s))]);
+  runs.filter((run) => run.seconds.length).forEach((run, n) => quantities.forEach(([name, value, index, style], k) => {
+    const values = run.seconds.map((s) => value(s, run));
+    if (values.every((v) => v == null)) return;
+    tables.push([run.seconds.map((s) => s.second), values]);
     series.push(line(label(run, name), several ? n : index ?? k, { ...(several && k ? dashed : {}), ...style }));
   }));
-  if (!tables.length) return;
-  plotChart(title, about, uPlot.join(tables), series, { xLabel: "seconds", ...options });
+  return tables.length ? [chart(title, about, uPlot.join(tables), series, { xLabel: SINCE_START, ...options })] : [];
 }
 
-function plotTimes() {
-  const positive = (v) => (v > 0 ? v : null);
+function latencyOverTime() {
+  const worse = runs.some((run) => run.merged) ? " Merged runs show the worse value." : "";
+  const due = (share, of) => (s, run) => (!run.closed && supported(s.ended, share) ? of(s) : null);
+  const sent = (share, of) => (s, run) => (run.closed && supported(s.ended, share) ? of(s) : null);
+  return overTime("Latency over time", `Of the requests that ended in each second. A percentile needs ten requests beyond it in that second.${worse}`, [
+    ["median from the due time", due(0.5, (s) => s.due_p50_ms), 0],
+    ["p99 from the due time", due(0.99, (s) => s.due_p99_ms), 1],
+    ["largest from the due time", (s, run) => (!run.closed && s.ended ? s.due_max_ms : null), 3],
+    ["median from sending", sent(0.5, (s) => s.sent_p50_ms), 0],
+    ["p99 from sending", sent(0.99, (s) => s.sent_p99_ms), 1],
+  ], { yLabel: "Latency (ms)", y: logScale, yAxis: logAxis });
+}
+
+function rateOverTime() {
   const plain = { value: (_, v) => (v == null ? "–" : v.toLocaleString("en")) };
-  const worse = runs.some((run) => run.merged) ? " Merged runs show the worse quantile." : "";
-  overTime("Latency over time", `Quantiles of the requests that ended in each second.${worse}`, [
-    ["p50 from due", (s) => positive(s.due_p50_ms), 0],
-    ["p99 from due", (s) => positive(s.due_p99_ms), 1],
-    ["p50 from sent", (s) => positive(s.sent_p50_ms), 2],
-    ["p99 from sent", (s) => positive(s.sent_p99_ms), 3],
-  ], { yLabel: "ms", y: logScale, yAxis: logAxis });
-  overTime("Requests over time", "Requests due, completed and failed per second.", [
-    ["due", (s) => s.due, 1, plain], ["completed", (s) => s.ended, 0, plain], ["errors", (s) => s.errors, 3, plain],
-  ], { yLabel: "requests/s" });
-  overTime("Throughput over time", "Body bits received per second.", [
-    ["Mb/s", (s) => (s.bytes * 8) / 1e6, 0, { value: (_, v) => (v == null ? "–" : v.toFixed(1)) }],
-  ], { yLabel: "Mb/s" });
-  overTime("Connections", "Open connections at the end of each second.", [["open", (s) => s.open, 0, plain]], { yLabel: "open" });
+  const bits = { value: (_, v) => (v == null ? "–" : v.toFixed(1)) };
+  return [
+    ...overTime("Requests over time", "Requests that became due, ended and failed in each second.", [
+      ["due", (s, run) => (run.closed ? null : s.due), 1, plain], ["ended", (s) => s.ended, 0, plain], ["failed", (s) => s.errors, 3, plain],
+    ], { yLabel: "Requests per second" }),
+    ...overTime("Throughput over time", "Body bytes received in each second.", [
+      ["received", (s) => (s.bytes * 8) / 1e6, 0, bits],
+    ], { yLabel: "Received (Mb/s)" }),
+    ...overTime("Connections over time", "Open connections at the end of each second.", [["open", (s) => s.open, 0, plain]], { yLabel: "Open connections" }),
+  ];
 }
 
-function plotThroughput() {
+// Only for runs whose offered load grows: others have no points.
+function throughputChart() {
   const some = runs.filter((run) => run.points.length > 1);
-  if (!some.length) return;
+  if (!some.length) return [];
   const sorted = some.map((run) => [...run.points].sort((a, b) => a.offered_per_s - b.offered_per_s));
   const most = Math.max(...sorted.flat().map((p) => p.offered_per_s));
   const tables = sorted.map((points) => [points.map((p) => p.offered_per_s), points.map((p) => p.achieved_per_s)]);
@@ -156,13 +154,13 @@ function plotThroughput() {
   tables.push([[0, most], [0, most]]);
   series.push({ label: "offered", stroke: color("--quiet"), width: 1, dash: [4, 4], spanGaps: true, points: { show: false }, ...rate });
   const kneeTexts = some.map((run, n) => knees[n]
-    ? label(run, `knee at ${knees[n].offered_per_s.toFixed(0)}/s offered`)
+    ? label(run, `knee at ${knees[n].offered_per_s.toFixed(0)} offered requests per second`)
     : label(run, "no knee reached"));
-  plotChart("Throughput against offered load", `${kneeTexts.join("; ")} (throughput below 98 % of offered, or a tail above three times the first).`,
+  return [chart("Throughput against offered load", `${kneeTexts.join("; ")} (throughput below 98 % of offered, or a latency tail above three times the first).`,
     uPlot.join(tables), series, {
-      xLabel: "offered, requests/s", yLabel: "successful, requests/s", xValue: rate.value,
+      xLabel: "Offered load (requests per second)", yLabel: "Successful requests per second", xValue: rate.value,
       hooks: { draw: [(plot) => knees.forEach((knee) => knee && markKnee(plot, knee))] },
-    });
+    })];
 }
 
 function markKnee(plot, knee) {
@@ -183,43 +181,54 @@ function markKnee(plot, knee) {
   ctx.restore();
 }
 
-function createStepTable() {
-  const section = document.getElementById("steps");
-  for (const run of runs.filter((one) => one.steps.length > 1)) {
-    section.append(createElement("h2", {}, label(run, `Steps, latency ${run.closed ? "from sent" : "from due"} in ms`)));
-    const table = createElement("table");
+// Returns a table of the steps of each run that has several.
+function stepTables() {
+  return runs.filter((run) => run.steps.length > 1).map((run) => {
     const columns = ["min", "p50", "p90", "p99", "p99.9", "max"];
-    const head = createElement("tr");
-    head.append(...["seconds", ...(run.closed ? [] : ["offered/s"]), "requests", "errors", ...columns].map((name) => createElement("th", {}, name)));
-    table.append(head);
-    for (const step of run.steps) {
-      const row = createElement("tr");
-      const offered = run.closed ? [] : [step.offered_per_s.toFixed(1)];
-      const cells = [step.when, ...offered, step.requests, step.errors, ...columns.map((q) => ms(step.figures[q]))];
-      row.append(...cells.map((cell) => createElement("td", {}, String(cell))));
-      table.append(row);
-    }
-    const wide = createElement("div", { className: "wide" });
-    wide.append(table);
-    section.append(wide);
-  }
+    const since = run.closed ? "from sending" : "from the due time";
+    const names = ["Time (s)", ...(run.closed ? [] : ["Offered per second"]), "Requests", "Failed", ...columns.map((q) => `${q} (ms)`)];
+    const row = (step) => [step.when, ...(run.closed ? [] : [step.offered_per_s.toFixed(1)]), step.requests, step.errors, ...columns.map((q) => ms(step.figures[q]))];
+    const table = createElement("table", {}, createElement("tr", {}, ...names.map((name) => createElement("th", {}, name))),
+      ...run.steps.map((step) => createElement("tr", {}, ...row(step).map((cell) => createElement("td", {}, String(cell))))));
+    return createElement("div", { className: "wide" }, createElement("p", {}, label(run, `latency ${since}`)), table);
+  });
 }
 
-function drawAll() {
-  drawn.forEach((plot) => plot.destroy());
-  drawn = [];
-  document.getElementById("plots").replaceChildren();
-  plotAllViewers();
-  plotDistributions();
-  plotTimes();
-  plotThroughput();
+// Collapsible groups, whose charts are drawn while they are open: a closed group has no width.
+const groups = [];
+
+function addGroup(title, charts, more = []) {
+  if (!charts().length && !more.length) return;
+  const inside = createElement("div", { className: "grid" });
+  const element = createElement("details", {}, createElement("summary", {}, title), inside, ...more);
+  const group = { element, inside, charts, drawn: [] };
+  element.addEventListener("toggle", () => drawGroup(group));
+  groups.push(group);
+  document.getElementById("details").append(element);
 }
 
-document.getElementById("tiles").append(...runs.flatMap(createTiles));
-createStepTable();
-for (const run of runs) document.getElementById("summaries").append(createElement("pre", {}, run.summary));
+function drawGroup(group) {
+  group.drawn.forEach((plot) => plot.destroy());
+  group.inside.replaceChildren();
+  group.drawn = group.element.open ? group.charts().map((one) => drawChart(one, group.inside)) : [];
+}
+
+// The chart above all groups: that of the viewers, or of the latencies, or the first that exists.
+const mainCharts = () => [...viewerChart(), ...percentileChart(), ...distributionChart(), ...rateOverTime()];
+const main = { element: { open: true }, inside: document.getElementById("chart"), charts: () => mainCharts().slice(0, 1), drawn: [] };
+const title = (charts) => charts[0]?.title;
+const rest = (charts) => charts.filter((one) => one.title !== title(main.charts()));
+
+const drawAll = () => [main, ...groups].forEach(drawGroup);
+
+addGroup("Viewers: buffers and bitrates", () => rest(bufferCharts()));
+addGroup("Latency: distribution, and over time", () => rest([...percentileChart(), ...distributionChart(), ...latencyOverTime()]));
+addGroup("Requests, throughput and connections over time", () => rest(rateOverTime()));
+addGroup("Throughput against offered load", throughputChart, stepTables());
+addGroup("All figures as text", () => [], runs.map((run) => createElement("pre", {}, run.summary)));
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+addEventListener("beforeprint", () => groups.forEach(({ element }) => { element.open = true; }));
 let resized;
 addEventListener("resize", () => {
   clearTimeout(resized);

@@ -1,0 +1,36 @@
+//! Input of reports: files, and standard input as `-`.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+/// Bytes at the start that tell the formats apart.
+const START_BYTES: u64 = 64;
+
+/// An open input whose start has been read.
+pub(super) struct InputFile {
+    /// The first bytes.
+    pub(super) start: Vec<u8>,
+    rest: Box<dyn Read>,
+}
+
+impl InputFile {
+    /// Opens a file, or standard input.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub(super) fn open(path: &Path) -> io::Result<InputFile> {
+        let mut rest: Box<dyn Read> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdin()),
+            false => Box::new(File::open(path)?),
+        };
+        let mut start = Vec::new();
+        rest.by_ref().take(START_BYTES).read_to_end(&mut start)?;
+        Ok(InputFile { start, rest })
+    }
+
+    /// Returns a reader of everything, from the start.
+    pub(super) fn into_reader(self) -> impl Read {
+        Cursor::new(self.start).chain(self.rest)
+    }
+}

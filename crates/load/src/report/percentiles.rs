@@ -1,0 +1,97 @@
+//! The percentiles in every report, each with the number of its samples.
+
+use super::text_summary::format_ms;
+use crate::result::LatencyHistogram;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The quantiles in every report, with their shares.
+pub(crate) const QUANTILES: [(&str, f64); 7] = [
+    ("min", 0.0),
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("max", 1.0),
+];
+
+/// Quantiles of a distribution in milliseconds. A percentile is `None` if fewer than ten samples
+/// are beyond it; minimum and maximum are `None` without samples.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct KeyQuantiles {
+    samples: u64,
+    #[serde(flatten)]
+    values: BTreeMap<&'static str, Option<f64>>,
+}
+
+impl KeyQuantiles {
+    pub(crate) fn from_histogram(times: &LatencyHistogram) -> KeyQuantiles {
+        let samples = times.count();
+        let value = |&(name, share): &(&'static str, f64)| {
+            let value = match name {
+                "min" => (samples > 0).then(|| times.min_ms()),
+                "max" => (samples > 0).then(|| times.max_ms()),
+                _ => supported_quantile(times, share),
+            };
+            (name, value)
+        };
+        KeyQuantiles {
+            samples,
+            values: QUANTILES.iter().map(value).collect(),
+        }
+    }
+
+    /// Returns the number of samples.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Formats a quantile of [`QUANTILES`]; a dash if there is none.
+    pub(crate) fn format(&self, name: &str) -> String {
+        let value = self.values.get(name).copied().flatten();
+        value.map_or("–".into(), format_ms)
+    }
+
+    /// Returns the highest percentile that the samples support, with its share and its value.
+    pub(crate) fn highest(&self) -> Option<(f64, f64)> {
+        let percentiles = QUANTILES
+            .iter()
+            .rev()
+            .filter(|(name, _)| name.starts_with('p'));
+        percentiles
+            .filter_map(|(name, share)| Some((*share, self.values.get(name).copied()??)))
+            .next()
+    }
+}
+
+/// Returns a quantile in milliseconds, or none if fewer than ten samples are beyond it.
+pub(crate) fn supported_quantile(times: &LatencyHistogram, share: f64) -> Option<f64> {
+    stats::has_enough_samples(times.count(), share).then(|| times.quantile_ms(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn no_percentile_is_printed_with_fewer_than_ten_samples_beyond_it() {
+        let mut times = LatencyHistogram::default();
+        (1..=150).for_each(|n| times.record(Duration::from_millis(n)));
+        let figures = KeyQuantiles::from_histogram(&times);
+        assert_eq!(figures.samples(), 150);
+        assert!(figures.highest().is_some_and(|(share, _)| share == 0.9));
+        for name in ["p95", "p99", "p99.9"] {
+            assert_eq!(figures.format(name), "–", "{name}");
+        }
+        for name in ["min", "p50", "p90", "max"] {
+            assert_ne!(figures.format(name), "–", "{name}");
+        }
+        let json = serde_json::to_value(&figures).unwrap();
+        assert_eq!(json["samples"], 150);
+        assert!(json["p99"].is_null() && json["p50"].is_f64());
+        let none = KeyQuantiles::from_histogram(&LatencyHistogram::default());
+        assert_eq!((none.format("max").as_str(), none.highest()), ("–", None));
+    }
+}

@@ -1,0 +1,105 @@
+//! A run in one sentence, and the facts that identify it: targets, date, version.
+
+use super::percentiles::KeyQuantiles;
+use super::text_summary::format_ms;
+use crate::players::drive::PopulationStats;
+use crate::result::{RequestStats, RunResult, TARGETS_MAX};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// End of the dates that can be written, in Unix milliseconds: the year 10000.
+const DATE_MS_END: u64 = 253_402_300_800_000;
+
+/// Describes the result in one or two sentences.
+pub(super) fn describe_result(run: &RunResult) -> String {
+    let total = run.total();
+    let sentence = match run.viewing.as_deref() {
+        Some(viewing) => describe_viewing(viewing),
+        None => describe_requests(run, &total),
+    };
+    let errors = match total.error_count() {
+        _ if total.requests == 0 => String::new(),
+        0 => " No request failed.".into(),
+        errors => {
+            let percent = errors as f64 / total.requests as f64 * 100.0;
+            format!(
+                " {errors} of {} requests failed ({percent:.2} %).",
+                total.requests
+            )
+        }
+    };
+    let behind = match run.fell_behind() {
+        true => " The generator fell behind its schedule, so these times include its lateness.",
+        false => "",
+    };
+    sentence + &errors + behind
+}
+
+fn describe_requests(run: &RunResult, total: &RequestStats) -> String {
+    let (times, since) = match run.due() {
+        0 => (&total.from_sent, "being sent"),
+        _ => (&total.from_due, "their due time"),
+    };
+    let rate = match run.wall_s > 0.0 {
+        true => format!(" at {:.1} per second", total.requests as f64 / run.wall_s),
+        false => String::new(),
+    };
+    let figures = KeyQuantiles::from_histogram(times);
+    let Some((share, ms)) = figures.highest() else {
+        let slowest = figures.format("max");
+        return format!(
+            "{} requests{rate}: the slowest was complete {slowest} ms after {since}.",
+            total.requests
+        );
+    };
+    format!(
+        "{} requests{rate}: half were complete within {} ms of {since}, {} % within {} ms.",
+        total.requests,
+        figures.format("p50"),
+        share * 100.0,
+        format_ms(ms)
+    )
+}
+
+fn describe_viewing(viewing: &PopulationStats) -> String {
+    format!(
+        "{} viewers played {:.1} minutes of video with {} stalls, which took {:.2} % of the time.",
+        viewing.viewers,
+        viewing.played_s / 60.0,
+        viewing.stalls,
+        viewing.stall_ratio() * 100.0
+    )
+}
+
+/// Adds the unit to a plain number; other profiles contain theirs.
+fn describe_offered(offered: &str) -> String {
+    match offered.parse::<f64>() {
+        Ok(_) => format!("{offered} requests per second"),
+        Err(_) => offered.to_owned(),
+    }
+}
+
+/// Returns names and values of the facts that identify a run.
+pub(super) fn identify_run(run: &RunResult) -> Vec<(&'static str, String)> {
+    let unknown = |text: &str| match text {
+        "" => "not recorded".to_owned(),
+        text => text.to_owned(),
+    };
+    let mut targets = run.targets.join(", ");
+    if run.targets.len() == TARGETS_MAX {
+        targets += ", and possibly more";
+    }
+    let started = match run.started_unix_ms {
+        0 | DATE_MS_END.. => String::new(),
+        ms => httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(ms)),
+    };
+    let version = match run.program_version.as_str() {
+        "" => String::new(),
+        version => format!("headwater {version}"),
+    };
+    vec![
+        ("URL", unknown(&targets)),
+        ("Offered load", unknown(&describe_offered(&run.offered))),
+        ("Started", unknown(&started)),
+        ("Generator", unknown(&version)),
+    ]
+}

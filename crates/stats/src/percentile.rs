@@ -1,0 +1,32 @@
+//! The number of samples that a percentile needs.
+
+/// Minimum number of samples beyond a percentile. With fewer, it is mostly chance.
+const SAMPLES_BEYOND_MIN: f64 = 10.0;
+
+/// Returns whether `count` samples are enough for the percentile of a share from 0 to 1: at least
+/// ten samples are beyond it, on the side where there are fewer. The 99th needs 1000.
+pub fn has_enough_samples(count: u64, share: f64) -> bool {
+    let beyond = share.min(1.0 - share) * count as f64;
+    // 0.001 × 10000 is slightly less than 10.
+    beyond + 1e-6 >= SAMPLES_BEYOND_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        for (share, needed) in [
+            (0.5, 20),
+            (0.9, 100),
+            (0.1, 100),
+            (0.99, 1000),
+            (0.999, 10_000),
+        ] {
+            assert!(has_enough_samples(needed, share), "{share}");
+            assert!(!has_enough_samples(needed - 1, share), "{share}");
+        }
+        assert!(!has_enough_samples(u64::MAX, 1.0));
+    }
+}

@@ -1,0 +1,128 @@
+//! The ratio between two configurations that were not measured in the same rounds.
+
+use crate::ratio::are_positive;
+use crate::{ConfidenceInterval, median};
+
+/// Minimum number of values of each side for an interval, as for paired rounds.
+const VALUES_MIN: usize = 6;
+/// Values of each side that are used. The number of pairs is the square.
+const VALUES_MAX: usize = 400;
+/// Maximum probability that the truth is below an interval; the same holds above it.
+const TAIL_MAX: f64 = 0.025;
+
+/// Returns the factor by which `a` exceeds `b`: the median of the ratios of every value of `a` to
+/// every value of `b` (Hodges and Lehmann 1963). Its 95 % interval inverts the rank-sum test
+/// (Hollander and Wolfe, section 4.3), and is `None` below six values of a side. Uses the first 400
+/// values of each side. Returns `None` unless both sides have only positive values.
+pub fn unpaired_ratio(a: &[f64], b: &[f64]) -> Option<(f64, Option<ConfidenceInterval>)> {
+    let first = |values: &[f64]| {
+        values
+            .iter()
+            .copied()
+            .take(VALUES_MAX)
+            .collect::<Vec<f64>>()
+    };
+    let (a, b) = (first(a), first(b));
+    if !are_positive(&a) || !are_positive(&b) {
+        return None;
+    }
+    let ratio_to = |b: &f64| a.iter().map(move |a| a / *b).collect::<Vec<f64>>();
+    let mut ratios: Vec<f64> = b.iter().flat_map(ratio_to).collect();
+    ratios.sort_by(f64::total_cmp);
+    let interval = (a.len().min(b.len()) >= VALUES_MIN).then(|| {
+        let outside = find_rank(a.len(), b.len()).saturating_sub(1);
+        let at = |place: usize| ratios.get(place).copied().unwrap_or(f64::NAN);
+        ConfidenceInterval {
+            low: at(outside),
+            high: at(ratios.len() - 1 - outside),
+        }
+    });
+    Some((median(&ratios), interval))
+}
+
+/// Returns the rank, from 1, of the interval's ends among the sorted ratios, from below and from
+/// above: the largest one that the Mann-Whitney statistic of equal distributions stays below with at
+/// most 2.5 % probability.
+fn find_rank(n: usize, m: usize) -> usize {
+    let shares = rank_sum_distribution(n, m);
+    let mut tail = 0.0;
+    let exceeds = |share: &f64| {
+        tail += share;
+        tail > TAIL_MAX
+    };
+    shares.iter().position(exceeds).unwrap_or(0)
+}
+
+/// Returns the probabilities of the Mann-Whitney statistic of equal distributions, from 0.
+fn rank_sum_distribution(n: usize, m: usize) -> Vec<f64> {
+    // The generating function is the product of (1 − q^(m+i)) / (1 − q^i) over i from 1 to n. Each
+    // factor is scaled by i / (m+i), so that the coefficients stay probabilities.
+    let mut shares = vec![0.0; n * m + 1];
+    shares[0] = 1.0;
+    for i in 1..=n {
+        let scale = i as f64 / (m + i) as f64;
+        for place in (m + i..shares.len()).rev() {
+            shares[place] -= shares[place - m - i];
+        }
+        for place in i..shares.len() {
+            shares[place] += shares[place - i];
+        }
+        shares.iter_mut().for_each(|share| *share *= scale);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{bimodal, lognormal, measure_coverage, normal};
+
+    #[test]
+    fn intervals_of_unpaired_ratios_contain_the_truth_as_often_as_declared() {
+        for (name, (draw, _)) in [
+            ("normal", normal()),
+            ("lognormal", lognormal()),
+            ("bimodal", bimodal()),
+        ] {
+            for (n, m) in [(6, 6), (8, 6), (10, 10), (20, 12)] {
+                let share = measure_coverage(|random| {
+                    let a: Vec<f64> = (0..n).map(|_| 1.25 * draw(random).max(1e-9)).collect();
+                    let b: Vec<f64> = (0..m).map(|_| draw(random).max(1e-9)).collect();
+                    let (ratio, interval) = unpaired_ratio(&a, &b).unwrap();
+                    let interval = interval.unwrap();
+                    assert!(interval.low <= ratio && ratio <= interval.high);
+                    (interval.low..=interval.high).contains(&1.25)
+                });
+                assert!(share >= 0.93, "{name}, {n} and {m} values: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_or_impossible_values_have_no_interval() {
+        assert_eq!(unpaired_ratio(&[1.0; 5], &[1.0; 9]).unwrap(), (1.0, None));
+        assert_eq!(unpaired_ratio(&[0.0; 6], &[1.0; 6]), None);
+        assert_eq!(unpaired_ratio(&[], &[1.0; 6]), None);
+        // The longest samples stay exact.
+        let many: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let (ratio, interval) = unpaired_ratio(&many, &many).unwrap();
+        let interval = interval.unwrap();
+        assert!((ratio - 1.0).abs() < 0.01 && interval.low > 0.8 && interval.high < 1.25);
+    }
+
+    #[test]
+    fn the_distribution_is_that_of_published_tables() {
+        // Mann and Whitney 1947: critical values of U for a two-sided test at 5 % are one less.
+        for (n, m, rank) in [
+            (6, 6, 6),
+            (8, 8, 14),
+            (10, 10, 24),
+            (20, 20, 128),
+            (6, 10, 12),
+        ] {
+            assert_eq!(find_rank(n, m), rank, "{n} {m}");
+        }
+        let sum: f64 = rank_sum_distribution(9, 7).iter().sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+    }
+}
