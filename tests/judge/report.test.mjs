@@ -100,6 +100,11 @@ test('every plot of a report is drawn', async (t) => {
     page.on('console', (said) => said.type() === 'error' && faults.push(said.text()));
     page.on('request', (request) => /^https?:/.test(request.url()) && faults.push(request.url()));
     await page.goto(pathToFileURL(path.join(dir, 'report.html')).href);
+    // One chart is visible; the sections contain the others.
+    const visible = () => page.evaluate(() => [...document.querySelectorAll('.canvas')].filter((one) => one.checkVisibility()).length);
+    assert.equal(await visible(), 1);
+    for (const section of await page.locator('details.section > summary').all()) await section.click();
+    await page.waitForFunction(() => [...document.querySelectorAll('.canvas')].every((one) => one.querySelector('canvas')));
     const panels = await page.evaluate(() => [...document.querySelectorAll('.canvas')].map((element) => {
       const canvas = element.querySelector('canvas');
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);

@@ -233,7 +233,8 @@ fn a_function_that_exits_during_a_measurement_ends_the_run() {
     lab.edit("sleep 9", "sleep 99");
     assert_eq!(lab.run().status.code(), Some(1));
     let records = lab.records();
-    assert_eq!(records.len(), 3);
+    // All first attempts, of one arm, fail in the same way.
+    assert_eq!(records.len(), 1);
     let why = records[0]["thrown"].as_str().unwrap();
     let said = ["function origin", "exited", "7", "I am ill"];
     assert!(said.iter().all(|part| why.contains(part)), "{why}");
@@ -252,10 +253,8 @@ fn a_sink_that_hangs_and_ignores_signals_is_killed() {
         "cd {folder};",
         "trap '' TERM; echo waiting; while true; do sleep 5; done;",
     );
-    let mut child = lab.start();
-    wait("a record", || !lab.records().is_empty());
-    signal("-INT", child.id());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // The only arm has failed, so the experiment stops.
+    assert_eq!(lab.run().status.code(), Some(1));
     let why = lab.records()[0]["thrown"].as_str().unwrap().to_owned();
     assert!(
         why.contains("sink first: not finished within 100ms") && why.contains("waiting"),

@@ -4,7 +4,8 @@ use super::nats::{NATS, connect};
 use super::{CommandError, print_message, print_output, read_settings};
 use crate::document_format::ParsedDocument;
 use crate::experiment::{
-    DocumentFault, ExperimentJob, ExperimentOutcome, ExperimentProgress, RunPlan, run_job,
+    DocumentFault, ExperimentJob, ExperimentOutcome, ExperimentProgress, RunPlan,
+    find_missing_programs, run_job,
 };
 use crate::link::{check_links_available, check_netem_available};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -22,6 +23,9 @@ or a crash nothing keeps running, and the same command resumes the experiment. D
 runs.jsonl (one record per run), machine.jsonl, report.html, report.json, report.md and plots.
 
 With --nats, the document's places are distributed over agents (`headwater lab agent`).
+
+Standard output is a summary and the path of the report. If the first attempt of every arm fails in
+the same way, the experiment stops.
 
 Exit status: 0 success; 1 an arm could not be measured or an expectation fails; 2 the document is
 invalid; 3 this machine cannot emulate links; 130 stopped.
@@ -42,19 +46,19 @@ const RUN: &[Setting] = &[Setting::new(
 const VALIDATE: &str = "\
 Checks TOML as an experiment. Checks JSON as a workflow description of NBMP (ISO/IEC 23090-8):
 leniently, or completely with --strict; then, without --nbmp, also as an experiment. Faults in JSON
-have JSONPaths.
+have JSONPaths. Then checks that the programs of an experiment's commands exist.
 
-Exit status: 0 the document is valid; 2 it is invalid.
+Exit status: 0 the document is valid; 2 it is invalid; 3 it is valid, but this machine lacks a
+program.
 
 Examples:
   headwater lab validate experiments/congestion.toml
   headwater lab validate --strict --nbmp workflow.json";
 
 fn file_argument() -> Arg {
-    Arg::new("file")
-        .required(true)
-        .value_name("FILE")
-        .help("Experiment document: TOML, or an NBMP workflow description (JSON)")
+    Arg::new("file").required(true).value_name("FILE").help(
+        "Experiment document: TOML, or an NBMP workflow description (JSON); - is standard input",
+    )
 }
 
 pub(super) fn scale_argument() -> Arg {
@@ -105,8 +109,16 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
     let path = argument_text(flags, "file");
     let text = read_document(path)?;
     let judged = validate_text(&text, flags.get_flag("strict"), flags.get_flag("nbmp"));
-    let faults = judged.as_ref().err().cloned().unwrap_or_default();
-    report_ignored(path, &judged.unwrap_or_default());
+    let (faults, status) = match &judged {
+        Err(faults) => (faults.clone(), 2),
+        Ok(None) => (Vec::new(), 0),
+        Ok(Some(written)) => {
+            report_ignored(path, &written.ignored_members);
+            let missing = find_missing_programs(&written.document, toml_text(&text));
+            let status = if missing.is_empty() { 0 } else { 3 };
+            (missing, status)
+        }
+    };
     if flags.get_flag("json") {
         let one = |fault: &crate::experiment::DocumentFault| serde_json::json!({"line": fault.line, "column": fault.column, "path": fault.path, "what": fault.what});
         let all = serde_json::Value::Array(faults.iter().map(one).collect());
@@ -116,10 +128,15 @@ pub(super) fn run_validate(flags: &ArgMatches) -> Result<ExitCode, CommandError>
             .iter()
             .for_each(|fault| print_output(format_args!("{path}:{fault}\n")));
     }
-    Ok(ExitCode::from(if faults.is_empty() { 0 } else { 2 }))
+    Ok(ExitCode::from(status))
 }
 
-/// Returns the members of the document that a run ignores.
+/// Returns the text if it is TOML.
+fn toml_text(text: &str) -> Option<&str> {
+    (!text.trim_start().starts_with('{')).then_some(text)
+}
+
+/// Returns the document, or none if only its conformance to NBMP was checked.
 ///
 /// # Errors
 /// Everything that is invalid.
@@ -127,14 +144,14 @@ fn validate_text(
     text: &str,
     strict: bool,
     only_nbmp: bool,
-) -> Result<Vec<String>, Vec<DocumentFault>> {
+) -> Result<Option<ParsedDocument>, Vec<DocumentFault>> {
     if strict || only_nbmp {
         check_conformance(text, strict)?;
         if only_nbmp {
-            return Ok(Vec::new());
+            return Ok(None);
         }
     }
-    ParsedDocument::parse(text).map(|written| written.ignored_members)
+    ParsedDocument::parse(text).map(Some)
 }
 
 /// Validates a text as a workflow description.
@@ -330,7 +347,11 @@ pub(super) fn usage_error(what: String) -> CommandError {
 
 pub(super) fn read_document(path: &str) -> Result<String, CommandError> {
     let at = |error| format!("cannot read {path}: {}", net::describe_io_error(&error));
-    std::fs::read_to_string(path).map_err(|error| usage_error(at(error)))
+    let text = match path {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => std::fs::read_to_string(path),
+    };
+    text.map_err(|error| usage_error(at(error)))
 }
 
 pub(super) fn argument_text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {

@@ -111,7 +111,7 @@ pub(super) fn run_index(flags: &ArgMatches) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes all forms of the report after a run, and prints it.
+/// Writes all forms of the report after a run, and prints a summary with their place.
 pub(super) fn report_results(
     plan: &RunPlan,
     text: &str,
@@ -120,7 +120,8 @@ pub(super) fn report_results(
     let records = RunRecord::read_all(&dir.join("runs.jsonl"))?;
     let report = ExperimentReport::new(plan, text, &records, MachineDescription::read_all(dir)?);
     write_report(&report, dir)?;
-    print_output(report.markdown());
+    let page = dir.join("report.html");
+    print_output(format_args!("{}\n{}\n", report.summary(), page.display()));
     Ok(exit_code(&report))
 }
 

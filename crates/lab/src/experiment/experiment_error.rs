@@ -4,6 +4,7 @@ use super::file_error::FileError;
 use super::folder::FolderError;
 use super::record::RecordFileError;
 use super::source::SourceError;
+use std::path::PathBuf;
 
 /// An error that concerns all runs. Errors of a single run are in its record.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,20 @@ pub(crate) enum ExperimentError {
     Records(#[from] RecordFileError),
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The first attempt of every arm failed in the same way.
+    #[error(
+        "the first attempt of every arm ({arms}) failed in the same way: {reason}; correct the program or the \
+         document, remove {}, and repeat the command",
+        out.display()
+    )]
+    EveryArmFailed {
+        /// Number of arms.
+        arms: usize,
+        /// Reason of the first failure.
+        reason: String,
+        /// The result folder.
+        out: PathBuf,
+    },
     /// The agents cannot be reached.
     #[cfg(feature = "nats")]
     #[error("{0}")]

@@ -37,6 +37,18 @@ impl DocumentFault {
     }
 }
 
+impl DocumentFault {
+    /// Creates a fault of a key whose line is unknown, because the document is not TOML.
+    pub(super) fn without_line(path: &str, what: String) -> DocumentFault {
+        DocumentFault {
+            line: 0,
+            column: 0,
+            path: path.to_owned(),
+            what,
+        }
+    }
+}
+
 #[cfg(not(feature = "nbmp"))]
 impl DocumentFault {
     /// Creates a fault of the whole document.

@@ -2,6 +2,7 @@
 
 use super::experiment_error::ExperimentError;
 use super::file_error::FileError;
+use super::first_failures::FirstFailures;
 use super::folder::{ExperimentFolders, claim_folder, open_records};
 use super::local_run::execute_locally;
 use super::placeholders::RunContext;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -96,6 +98,10 @@ pub(crate) fn run_job(
         folders,
         stop,
         broken: AtomicBool::new(false),
+        first: FirstFailures::new(
+            job.plan.arms.len(),
+            done.iter().any(|record| record.discard_reason.is_none()),
+        ),
     };
     for round in 0..job.plan.rounds {
         let undone = |(_, arm): &(usize, &Arm)| {
@@ -108,6 +114,7 @@ pub(crate) fn run_job(
         let arms = order.iter().filter_map(|number| job.plan.arms.get(*number));
         let todo: Vec<(usize, &Arm)> = arms.enumerate().filter(undone).collect();
         let mut written = Ok(());
+        let mut last_reason = None;
         rounds.run_round(round, &todo, &mut |event| {
             if let RunEvent::Ended(record, _) = &event
                 && let Err(error) = append_record(&mut file, record)
@@ -115,12 +122,22 @@ pub(crate) fn run_job(
                 rounds.broken.store(true, Ordering::Relaxed);
                 written = Err(FileError::new(&path, error));
             }
+            if let RunEvent::Ended(record, _) = &event {
+                last_reason.clone_from(&record.discard_reason);
+            }
             progress.note(event);
             on_progress(&progress);
         });
         written?;
         if stop.load(Ordering::Relaxed) {
             return Ok(ExperimentOutcome::Stopped);
+        }
+        if rounds.first.is_hopeless() {
+            return Err(ExperimentError::EveryArmFailed {
+                arms: job.plan.arms.len(),
+                reason: last_reason.unwrap_or_default(),
+                out: job.out.clone(),
+            });
         }
     }
     Ok(ExperimentOutcome::Complete)
@@ -132,6 +149,15 @@ fn append_record(file: &mut File, record: &RunRecord) -> std::io::Result<()> {
     file.write_all((line + "\n").as_bytes())
 }
 
+/// The end of an arm's attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ArmOutcome {
+    /// A run counts, or there are no further attempts.
+    Finished,
+    /// The first attempt failed like those of all other arms so far.
+    Postponed,
+}
+
 /// State that all runs share.
 struct RoundRunner<'a> {
     job: &'a ExperimentJob,
@@ -140,51 +166,76 @@ struct RoundRunner<'a> {
     stop: &'a AtomicBool,
     /// A record could not be written.
     broken: AtomicBool,
+    first: FirstFailures,
 }
 
 impl RoundRunner<'_> {
-    /// Executes the runs of a round, with the plan's concurrency, each in its own namespaces. Calls
-    /// `on_event` in the order in which runs start and end.
+    /// Executes the runs of a round. Calls `on_event` in the order in which runs start and end. At
+    /// the start of an experiment, an arm whose first attempt fails like all others is repeated only
+    /// if an arm does not.
     fn run_round(&self, round: u32, todo: &[(usize, &Arm)], on_event: &mut dyn FnMut(RunEvent)) {
+        let postponed = self.run_attempts_of_arms(round, todo, 0, on_event);
+        if !self.first.is_hopeless() {
+            self.run_attempts_of_arms(round, &postponed, 1, on_event);
+        }
+    }
+
+    /// Executes the attempts of these arms from number `first` on, with the plan's concurrency, each
+    /// in its own namespaces. Returns the arms whose further attempts are postponed.
+    fn run_attempts_of_arms<'p>(
+        &self,
+        round: u32,
+        todo: &[(usize, &'p Arm)],
+        first: u32,
+        on_event: &mut dyn FnMut(RunEvent),
+    ) -> Vec<(usize, &'p Arm)> {
         let lanes = match self.ground {
             RunLocation::Local(_) => self.job.plan.parallel,
             // Agents execute one run at a time.
             RunLocation::Remote(_) => 1,
         };
         let next = AtomicUsize::new(0);
+        let postponed = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             let (told, events) = std::sync::mpsc::channel();
             for lane in 0..lanes {
-                let (next, told) = (&next, told.clone());
+                let (next, told, postponed) = (&next, told.clone(), &postponed);
                 scope.spawn(move || {
                     while let Some((place, arm)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        self.run_attempts(lane, round, (*place, arm), &|event| {
+                        let run = self.run_attempts(lane, round, (*place, arm), first, &|event| {
                             // The receiver outlives all senders.
                             let _ = told.send(event);
                         });
+                        if run == ArmOutcome::Postponed
+                            && let Ok(mut postponed) = postponed.lock()
+                        {
+                            postponed.push((*place, *arm));
+                        }
                     }
                 });
             }
             drop(told);
             events.into_iter().for_each(on_event);
         });
+        postponed.into_inner().unwrap_or_default()
     }
 
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
     }
 
-    /// Repeats one run of a round until it counts.
+    /// Repeats one run of a round until it counts, from attempt `first` on.
     fn run_attempts(
         &self,
         lane: u32,
         round: u32,
         (place, arm): (usize, &Arm),
+        first: u32,
         on_event: &dyn Fn(RunEvent),
-    ) {
-        for attempt in 0..ATTEMPTS {
+    ) -> ArmOutcome {
+        for attempt in first..ATTEMPTS {
             if self.is_over() {
-                return;
+                return ArmOutcome::Finished;
             }
             on_event(RunEvent::Started(round, attempt, arm.clone()));
             let mut record = RunRecord::new(round, place, attempt, arm);
@@ -192,16 +243,24 @@ impl RoundRunner<'_> {
             let ended = self.execute_attempt(lane, &mut record);
             record.took_s = began.elapsed().as_secs_f64();
             if self.stop.load(Ordering::Relaxed) {
-                return;
+                return ArmOutcome::Finished;
             }
+            let is_fault = ended.is_err();
             let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();
+            // A disturbance by the machine may pass.
+            let fault = record.discard_reason.as_deref().filter(|_| is_fault);
+            let like_others = attempt == 0 && self.first.note(fault);
             on_event(RunEvent::Ended(Box::new(record), attempt + 1 == ATTEMPTS));
             if counts {
-                return;
+                return ArmOutcome::Finished;
+            }
+            if like_others {
+                return ArmOutcome::Postponed;
             }
         }
+        ArmOutcome::Finished
     }
 
     /// Executes one attempt, here or on agents.

@@ -3,7 +3,7 @@
 
 use super::arms::{QuantitySummary, as_pair, describe_arm};
 use super::comparison_plots::plot_comparison;
-use super::html::render_with_plots;
+use super::html::{render_with_plots, write_section};
 use super::markdown::{escape_line, machine_table};
 use super::runs::RunIndex;
 use super::table::{ReportTable, escape_html, format_interval, format_number};
@@ -120,16 +120,20 @@ impl Comparison {
     /// Returns the comparison as a page.
     pub fn html(&self) -> String {
         let before = format!(
-            "<header><h1>{}: {}</h1><p>{}</p></header><section><h2>Differences</h2>{}</section>",
+            "<header><h1>{}: {}</h1><div class=\"finding\"><p>{}</p></div></header>",
             escape_html(&self.name),
             escape_html(&self.folders.join(", ")),
             escape_html(&self.summarize()),
-            self.differs_table().html()
         );
-        let after = format!(
-            "<section><h2>Quantities</h2>{}</section>",
-            self.quantity_table().html()
-        );
+        let mut after = String::new();
+        let sections = [
+            ("Quantities", self.quantity_table()),
+            ("Differences of machines and programs", self.differs_table()),
+        ];
+        for (title, table) in sections {
+            // Writing to a string cannot fail.
+            let _ = write_section(&mut after, title, &table.html());
+        }
         render_with_plots(&self.name, &before, &[plot_comparison(self)], &after)
     }
 

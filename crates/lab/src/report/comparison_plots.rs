@@ -4,6 +4,7 @@ use super::compare::{ComparedQuantity, Comparison};
 use super::plots::{
     BarGroup, MEDIANS_ABOUT, PANELS_MAX, PanelShape, PlotAxis, PlotPanel, ReportPlot,
 };
+use super::quantity_words::{axis_title, describe_name};
 use super::table::ReportTable;
 use crate::experiment::Arm;
 
@@ -51,11 +52,12 @@ fn quantity_panel(comparison: &Comparison, quantity: &str) -> PlotPanel {
     };
     let least = all().map(|value| value[1]).fold(f64::INFINITY, f64::min);
     let greatest = all().map(|value| value[2]).fold(0.0, f64::max);
+    let (words, unit) = describe_name(quantity);
     PlotPanel {
         title: quantity.to_owned(),
         shape: PanelShape::Bars {
             y: PlotAxis {
-                label: quantity.to_owned(),
+                label: axis_title(&words, unit.as_deref()),
                 log: least > 0.0 && greatest / least > LOG_AXIS_RATIO,
                 ..PlotAxis::default()
             },

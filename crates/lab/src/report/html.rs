@@ -41,7 +41,8 @@ fn render_page(title: &str, body: &str, data: &str) -> String {
     out + rest
 }
 
-/// Returns a page with plots between two HTML fragments.
+/// Returns a page with plots between two HTML fragments: the first panel is visible, the others are
+/// collapsible.
 pub(super) fn render_with_plots(
     title: &str,
     above: &str,
@@ -49,10 +50,8 @@ pub(super) fn render_with_plots(
     below: &str,
 ) -> String {
     let mut body = above.to_owned();
-    for (number, plot) in plots.iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = write_plot(&mut body, number, plot);
-    }
+    // Writing to a string cannot fail.
+    let _ = write_plots(&mut body, plots);
     body += below;
     let shapes = |plot: &ReportPlot| {
         plot.panels
@@ -88,13 +87,9 @@ impl ExperimentReport {
         writeln!(out, "<header><h1>{}</h1>", escape_html(&self.name))?;
         writeln!(
             out,
-            "<div class=\"finding {class}\"><p>{}</p><ul>",
+            "<div class=\"finding {class}\"><p>{}</p></div>",
             escape_html(&self.finding.sentence)
         )?;
-        for line in &self.finding.lines {
-            writeln!(out, "<li>{}</li>", escape_html(line))?;
-        }
-        writeln!(out, "</ul></div>")?;
         writeln!(
             out,
             "<dl><dt>Question</dt><dd>{}</dd>",
@@ -111,31 +106,31 @@ impl ExperimentReport {
             out,
             "<dt>Measured</dt><dd>{}</dd></dl></header>",
             escape_html(&self.summarize_runs())
-        )?;
-        if !self.claims.is_empty() {
-            write_section(
-                out,
-                "expected",
-                "Expected and measured",
-                &self.claims_table().html(),
-            )?;
-        }
-        Ok(())
+        )
     }
 
     /// Writes the part below the plots.
     fn write_below_plots(&self, out: &mut String) -> std::fmt::Result {
+        if !self.claims.is_empty() {
+            let lines = self.finding.lines.iter();
+            let lines: String = lines
+                .map(|line| format!("<li>{}</li>", escape_html(line)))
+                .collect();
+            let claims = format!("<ul>{lines}</ul>{}", self.claims_table().html());
+            write_section(out, "Expected and measured", &claims)?;
+        }
         let arms = format!(
             "<p>{}</p>{}",
             escape_html(&ExperimentReport::explain_spread()),
             self.arms_table().html()
         );
-        write_section(out, "arms", "Arms", &arms)?;
+        write_section(out, "Arms", &arms)?;
         let discarded = match self.discarded.is_empty() {
             true => "<p>None.</p>".into(),
             false => self.discarded_table().html(),
         };
-        write_section(out, "discarded", "Discarded runs", &discarded)?;
+        let title = format!("Discarded runs ({})", self.discarded.len());
+        write_section(out, &title, &discarded)?;
         let machines: String = self
             .machines
             .iter()
@@ -144,7 +139,6 @@ impl ExperimentReport {
         let none = "<p>The runs contain no description of the machine.</p>".to_owned();
         write_section(
             out,
-            "machine",
             "Machine and programs",
             if machines.is_empty() {
                 &none
@@ -164,29 +158,59 @@ impl ExperimentReport {
             self.commands_table().html(),
             escape_html(&self.text)
         );
-        write_section(out, "commands", "Commands", &commands)
+        write_section(out, "Commands, and how to repeat the experiment", &commands)
     }
 }
 
-fn write_section(out: &mut String, id: &str, title: &str, inside: &str) -> std::fmt::Result {
+/// Writes a collapsible section.
+pub(super) fn write_section(out: &mut String, title: &str, inside: &str) -> std::fmt::Result {
     writeln!(
         out,
-        "<section aria-labelledby=\"h-{id}\"><h2 id=\"h-{id}\">{title}</h2>{inside}</section>"
+        "<details class=\"section\"><summary>{}</summary>{inside}</details>",
+        escape_html(title)
     )
 }
 
-fn write_plot(out: &mut String, number: usize, plot: &ReportPlot) -> std::fmt::Result {
+/// Writes the first panel, and all others in a collapsible section.
+fn write_plots(out: &mut String, plots: &[ReportPlot]) -> std::fmt::Result {
+    let panels = plots.iter().map(|plot| plot.panels.len());
+    let more = panels.sum::<usize>().saturating_sub(1);
+    let mut rest = String::new();
+    for (number, plot) in plots.iter().enumerate() {
+        match number {
+            0 => {
+                write_plot(out, number, plot, 0..1)?;
+                write_plot(&mut rest, number, plot, 1..plot.panels.len())?;
+            }
+            _ => write_plot(&mut rest, number, plot, 0..plot.panels.len())?,
+        }
+    }
+    match more {
+        0 => Ok(()),
+        _ => write_section(out, &format!("More plots ({more})"), &rest),
+    }
+}
+
+/// Writes some panels of a plot; nothing if it has none of them.
+fn write_plot(
+    out: &mut String,
+    number: usize,
+    plot: &ReportPlot,
+    panels: std::ops::Range<usize>,
+) -> std::fmt::Result {
+    let shown = plot.panels.iter().enumerate();
+    let shown = shown.filter(|(panel, _)| panels.contains(panel));
+    if shown.clone().next().is_none() {
+        return Ok(());
+    }
     let title = escape_html(&plot.title);
-    writeln!(
-        out,
-        "<section class=\"plot\" aria-labelledby=\"p-{number}\"><h2 id=\"p-{number}\">{title}</h2>"
-    )?;
+    writeln!(out, "<section class=\"plot\"><h2>{title}</h2>")?;
     writeln!(
         out,
         "<p>{}</p><div class=\"panels\">",
         escape_html(&plot.about)
     )?;
-    for (panel_number, panel) in plot.panels.iter().enumerate() {
+    for (panel_number, panel) in shown {
         let name = if panel.title.is_empty() {
             &plot.title
         } else {

@@ -102,6 +102,12 @@ impl ExperimentReport {
         writeln!(out, "\n## Commands\n{}", self.commands_table().markdown())
     }
 
+    /// Returns the experiment, its finding and the number of runs, each in a line.
+    pub fn summary(&self) -> String {
+        let (name, finding) = (&self.name, &self.finding.sentence);
+        format!("{name}\n{finding}\n{}", self.summarize_runs())
+    }
+
     /// Summarizes the number of runs, their dates, and how much the machine disturbed them.
     pub(super) fn summarize_runs(&self) -> String {
         let size = self

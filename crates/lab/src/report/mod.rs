@@ -15,6 +15,7 @@ mod html;
 mod index;
 mod markdown;
 mod plots;
+mod quantity_words;
 mod runs;
 mod stored;
 mod svg;

@@ -1,5 +1,6 @@
 //! Counted records by arm and round.
 
+use super::quantity_words::{axis_title, describe_name};
 use crate::experiment::document::{ExperimentDocument, QuantityLabel, SinkSpec};
 use crate::experiment::{Arm, RunPlan, RunRecord};
 use stats::PairedRatio;
@@ -66,23 +67,19 @@ impl<'a> RunIndex<'a> {
         Some((a.len(), PairedRatio::from_pairs(&a, &b)?))
     }
 
-    /// Returns the label of a quantity.
+    /// Returns the label of a quantity: that of the document, or the words of its name.
     pub(super) fn label(&self, name: &str) -> String {
-        let words = self.quantity_label(name);
-        words
-            .and_then(|words| words.label.clone())
-            .unwrap_or_else(|| name.to_owned())
+        let given = self.quantity_label(name);
+        let given = given.and_then(|given| given.label.clone());
+        given.unwrap_or_else(|| describe_name(name).0)
     }
 
-    /// Returns the label of a quantity with its unit.
+    /// Returns the title of a quantity's axis: its label with its unit.
     pub(super) fn with_unit(&self, name: &str) -> String {
-        match self
-            .quantity_label(name)
-            .and_then(|words| words.unit.as_ref())
-        {
-            Some(unit) => format!("{}, {unit}", self.label(name)),
-            None => self.label(name),
-        }
+        let given = self.quantity_label(name);
+        let given = given.and_then(|given| given.unit.clone());
+        let unit = given.or_else(|| describe_name(name).1);
+        axis_title(&self.label(name), unit.as_deref())
     }
 
     fn quantity_label(&self, name: &str) -> Option<&'a QuantityLabel> {

@@ -190,10 +190,12 @@ function boxes(element, { y, boxes: all }) {
 
 const shapes = { curves, bars, boxes };
 
+// Draws the plots of open sections: a closed one has no width.
 function draw() {
   drawn.forEach((plot) => plot.destroy());
   drawn = [];
   for (const element of document.querySelectorAll(".canvas")) {
+    if (element.closest("details:not([open])")) continue;
     const shape = plots[element.dataset.plot][element.dataset.panel];
     shapes[shape.shape](element, shape);
   }
@@ -202,9 +204,11 @@ function draw() {
 // Without the library the page contains static images.
 if (typeof uPlot !== "undefined") {
   draw();
+  for (const section of document.querySelectorAll("details.section")) section.addEventListener("toggle", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   matchMedia("print").addEventListener("change", draw);
 }
+addEventListener("beforeprint", () => document.querySelectorAll("details.section").forEach((section) => { section.open = true; }));
 let resized;
 let width = innerWidth;
 addEventListener("resize", () => {

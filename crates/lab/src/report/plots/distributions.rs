@@ -45,7 +45,7 @@ pub(super) fn ecdf_panels(
             ..PlotAxis::default()
         };
         let y = PlotAxis {
-            label: "share".into(),
+            label: "Share of values (0 to 1)".into(),
             ..PlotAxis::default()
         };
         (x, y)
@@ -77,7 +77,7 @@ pub(super) fn percentile_panels(
     };
     let axes = |label: String| {
         let x = PlotAxis {
-            label: "percentile".into(),
+            label: "Share of values (%)".into(),
             nines: true,
             ..PlotAxis::default()
         };

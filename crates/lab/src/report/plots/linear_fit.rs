@@ -79,7 +79,7 @@ fn line_panels(
         label: label.to_owned(),
         ..PlotAxis::default()
     };
-    let factors: Vec<String> = wanted.x.iter().map(|name| runs.label(name)).collect();
+    let factors: Vec<String> = wanted.x.iter().map(|name| runs.with_unit(name)).collect();
     let (across, up) = (factors.join(" × "), runs.with_unit(quantity));
     let panel = |(title, curves, table): (&str, Vec<PlotCurve>, ReportTable)| PlotPanel {
         title: title.into(),

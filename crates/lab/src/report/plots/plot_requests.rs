@@ -86,7 +86,7 @@ impl PlotRequest {
         let what = labels.join(", ");
         let title = match kind {
             // Some quantities already have this suffix.
-            PlotKind::Time => format!("{} over time", what.trim_end_matches("-over-time")),
+            PlotKind::Time => format!("{} over time", what.trim_end_matches(" over time")),
             PlotKind::Bars => what,
             PlotKind::Box => format!("{what}: all runs"),
             PlotKind::Ecdf => format!("{what}: distribution (ECDF)"),

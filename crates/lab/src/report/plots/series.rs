@@ -55,7 +55,7 @@ pub(super) fn time_panels(
                     title: panel_title(&together.cell, several.then_some(label.as_str())),
                     shape: PanelShape::Curves {
                         x: PlotAxis {
-                            label: "time or step".into(),
+                            label: "Time (s), or number of the step".into(),
                             ..PlotAxis::default()
                         },
                         y: PlotAxis {
