@@ -254,6 +254,28 @@ test('the page shows workflows, their graph and figures', async (t) => {
   assert.deepEqual(faults, []);
 });
 
+test('the page shows a curl example and accepts an upload', async (t) => {
+  const browser = await launch();
+  if (!browser) return skip(t, 'an upload: Chromium is not installed');
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 1000, height: 700 } });
+  await page.goto(server.url);
+  await page.waitForSelector('.none');
+  assert.ok((await page.locator('#curl').innerText()).includes(`'${server.url}/workflows?scale=small'`));
+  const upload = async (name, text) => {
+    await page.locator('#file').setInputFiles({ name, mimeType: 'application/json', buffer: Buffer.from(text) });
+    await page.getByRole('button', { name: 'Upload and run' }).click();
+  };
+  await upload('wrong.json', '{"general": {');
+  await page.getByText('wrong.json: ').waitFor();
+  await upload('known.wdd.json', JSON.stringify(known('uploaded', 'true', 'idle')));
+  await page.getByText('known.wdd.json is uploaded.').waitFor();
+  await page.locator('article', { hasText: 'uploaded' }).waitFor();
+  fs.mkdirSync(path.join(root, 'target/screenshots'), { recursive: true });
+  await page.screenshot({ path: path.join(root, 'target/screenshots/lab-upload.png') });
+  assert.equal(curl('/workflows/uploaded', '-X', 'DELETE').status, 200);
+});
+
 test('the page shows live figures', async (t) => {
   if (!links) return skip(t, 'live figures: this machine cannot make links');
   const browser = await launch();
