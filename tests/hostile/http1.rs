@@ -1,15 +1,13 @@
 //! HTTP/1.1: framing, heads and targets (RFC 9112).
 
-use std::io::Write;
-
-use crate::targets::{AttackedServers, read_available};
+use crate::targets::{AttackedServers, ByteStream, read_available};
 
 /// A request, and the status with which each server must answer.
-struct HostileRequest {
-    text: String,
-    serve: u16,
-    edge: u16,
-    reason: &'static str,
+pub struct HostileRequest {
+    pub text: String,
+    pub serve: u16,
+    pub edge: u16,
+    pub reason: &'static str,
 }
 
 /// Follows each request with a body. It must never count as a request.
@@ -94,6 +92,18 @@ const TRAVERSALS: &[(&str, u16)] = &[
     ("/%252e%252e/secret", 404),
 ];
 
+/// URLs instead of paths, which HTTP/2 has no place for, with the status of `serve`.
+const URLS: &[(&str, u16, &str)] = &[
+    ("http://e/film.bin", 200, "a URL"),
+    ("https://e/film.bin", 200, "a URL of another scheme"),
+    ("http://e//film.bin", 400, "a URL with an empty segment"),
+    (
+        "https://e//secret",
+        400,
+        "a URL of another scheme with an empty segment",
+    ),
+];
+
 /// A request to which both servers respond alike.
 fn same(text: String, status: u16, reason: &'static str) -> HostileRequest {
     HostileRequest {
@@ -104,7 +114,7 @@ fn same(text: String, status: u16, reason: &'static str) -> HostileRequest {
     }
 }
 
-fn list_requests() -> Vec<HostileRequest> {
+pub fn list_requests() -> Vec<HostileRequest> {
     let mut requests = Vec::new();
     for (fields, start, status, reason) in FRAMINGS {
         for method in ["POST", "GET"] {
@@ -124,12 +134,15 @@ fn list_requests() -> Vec<HostileRequest> {
     for (text, status, reason) in HEADS {
         requests.push(same((*text).to_owned(), *status, reason));
     }
-    for (target, status) in TRAVERSALS {
+    let outside = TRAVERSALS
+        .iter()
+        .map(|(target, status)| (*target, *status, "a path outside of the folder"));
+    for (target, status, reason) in outside.chain(URLS.iter().copied()) {
         requests.push(HostileRequest {
             text: format!("GET {target} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n"),
-            serve: *status,
+            serve: status,
             edge: 200,
-            reason: "a path outside of the folder",
+            reason,
         });
     }
     requests.push(HostileRequest {
@@ -191,15 +204,8 @@ fn hostile_http1_requests_get_the_expected_status() {
             } else {
                 request.serve
             };
-            let mut stream = target.connect(b"http/1.1");
-            // The server may refuse and close before it has read everything.
-            let _ = stream.write_all(request.text.as_bytes());
-            let _ = stream.flush();
-            let response = read_available(&mut stream);
-            let status = response
-                .split(' ')
-                .nth(1)
-                .and_then(|text| text.parse().ok());
+            let response = send_request(&mut *target.connect(b"http/1.1"), &request.text);
+            let status = parse_status(&response);
             let is_single = response.matches("HTTP/1.1 ").count() <= 1;
             if status != Some(expected) || !is_single {
                 wrong.push(format!(
@@ -211,4 +217,16 @@ fn hostile_http1_requests_get_the_expected_status() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     attacked.assert_unharmed();
+}
+
+/// Writes a request, and returns everything that arrives until the server closes the connection.
+pub fn send_request(stream: &mut dyn ByteStream, text: &str) -> String {
+    // The server may refuse and close before it has read everything.
+    let _ = stream.write_all(text.as_bytes());
+    let _ = stream.flush();
+    read_available(stream)
+}
+
+pub fn parse_status(response: &str) -> Option<u16> {
+    response.split(' ').nth(1)?.parse().ok()
 }

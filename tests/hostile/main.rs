@@ -2,15 +2,22 @@
 //!
 //! Each input is sent to `headwater serve` and `headwater edge`, with and without TLS. Behind the
 //! edge, an origin with a strict parser records what arrives there. Afterwards, every server must
-//! still run and serve.
+//! still run and serve. `requests` and `caching` send each row over HTTP/1.1 and HTTP/2.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod caching;
+mod floods;
+mod frames;
 mod http1;
 mod http2;
+mod peers;
 mod rates;
+mod requests;
 mod targets;
 
+#[path = "../support/port.rs"]
+mod port;
 #[path = "../../crates/edge/tests/hostile/strict.rs"]
 #[allow(dead_code)] // The edge's own tests use the rest.
 mod strict;

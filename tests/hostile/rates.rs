@@ -1,5 +1,6 @@
 //! More requests per second than one address may send.
 
+use crate::frames::StreamResult::Status;
 use crate::targets::AttackedServers;
 
 #[test]
@@ -29,5 +30,23 @@ fn a_flood_of_requests_gets_429_with_retry_after() {
             "{}: {statuses:?}",
             target.name
         );
+    }
+}
+
+#[test]
+fn a_flood_of_http2_connections_gets_429() {
+    let flags = ["--requests-per-address-max", "1", "--request-burst", "5s"];
+    let attacked = AttackedServers::start(&flags);
+    for target in &attacked.servers {
+        let request = || target.request("h2", "HEAD", "/film.bin", &[]);
+        let mut served = 0;
+        let refused = loop {
+            match request() {
+                Status(200) => served += 1,
+                other => break other,
+            }
+        };
+        assert!(served >= 5, "{}: {served}", target.name);
+        assert_eq!(refused, Status(429), "{}", target.name);
     }
 }

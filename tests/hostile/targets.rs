@@ -1,14 +1,20 @@
 //! The attacked servers: `serve` and `edge`, each with and without TLS.
 
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::frames::{self, StreamResult};
 use crate::strict::StrictOrigin;
 use crate::support::{HeadwaterServer, TempFolder};
+
+/// Last change of the film, since 1970: Sat, 01 Jan 2000 00:00:00 GMT.
+const FILM_DATE: Duration = Duration::from_secs(946_684_800);
 
 /// A connection to a server, encrypted or not.
 pub trait ByteStream: Read + Write {}
@@ -31,46 +37,90 @@ pub struct AttackedServers {
     _folder: TempFolder,
 }
 
+/// A self-signed certificate, and the flags that name its files.
+struct TestCertificate {
+    pem: Vec<u8>,
+    flags: [String; 4],
+}
+
+impl TestCertificate {
+    fn new(folder: &TempFolder) -> TestCertificate {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let pem = made.cert.pem().into_bytes();
+        let cert = folder.write_file("cert.pem", &pem);
+        let key = folder.write_file("key.pem", made.signing_key.serialize_pem().as_bytes());
+        let path = |path: &std::path::Path| path.display().to_string();
+        let flags = [
+            "--tls-cert".into(),
+            path(&cert),
+            "--tls-key".into(),
+            path(&key),
+        ];
+        TestCertificate { pem, flags }
+    }
+}
+
+/// Starts a program of `headwater` with and without TLS.
+fn start_pair(
+    program: &str,
+    names: [&'static str; 2],
+    flags: &[&str],
+    certificate: &TestCertificate,
+) -> [TargetServer; 2] {
+    let tls: Vec<&str> = certificate.flags.iter().map(String::as_str).collect();
+    [(names[0], None), (names[1], Some(certificate))].map(|(name, secure)| {
+        let tls = secure.map_or(&[][..], |_| &tls);
+        TargetServer {
+            name,
+            is_edge: program == "edge",
+            certificate: secure.map(|certificate| certificate.pem.clone()),
+            server: HeadwaterServer::start_program(program, &[flags, tls].concat()),
+        }
+    })
+}
+
+/// Edges with and without TLS.
+pub struct AttackedEdges {
+    pub servers: [TargetServer; 2],
+    _folder: TempFolder,
+}
+
+impl AttackedEdges {
+    /// Starts edges in front of this origin, with further flags.
+    pub fn start(origin: SocketAddr, flags: &[&str]) -> AttackedEdges {
+        let folder = TempFolder::new();
+        let certificate = TestCertificate::new(&folder);
+        AttackedEdges {
+            servers: start_edge_pair(origin, flags, &certificate),
+            _folder: folder,
+        }
+    }
+}
+
+fn start_edge_pair(
+    origin: SocketAddr,
+    flags: &[&str],
+    certificate: &TestCertificate,
+) -> [TargetServer; 2] {
+    let url = format!("http://{origin}");
+    let flags = [&["--origin", url.as_str()][..], flags].concat();
+    start_pair("edge", ["edge", "edge over TLS"], &flags, certificate)
+}
+
 impl AttackedServers {
     /// Starts the servers with further flags.
     pub fn start(flags: &[&str]) -> AttackedServers {
         let folder = TempFolder::new();
-        folder.write_file("films/film.bin", &[7; 1000]);
-        folder.write_file("secret", b"secret");
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-        let certificate = made.cert.pem().into_bytes();
-        let cert = folder.write_file("cert.pem", &certificate);
-        let key = folder.write_file("key.pem", made.signing_key.serialize_pem().as_bytes());
-        let tls = [
-            "--tls-cert",
-            cert.to_str().unwrap(),
-            "--tls-key",
-            key.to_str().unwrap(),
-        ];
+        write_library(&folder);
+        let certificate = TestCertificate::new(&folder);
         let films = folder.0.join("films").display().to_string();
         let origin = StrictOrigin::new();
-        let url = format!("http://{}", origin.address);
-        let start = |name, is_edge, is_secure: bool| {
-            let tls = if is_secure { &tls[..] } else { &[] };
-            let own: &[&str] = match is_edge {
-                true => &["--origin", &url],
-                false => &[&films],
-            };
-            let program = if is_edge { "edge" } else { "serve" };
-            TargetServer {
-                name,
-                is_edge,
-                certificate: is_secure.then(|| certificate.clone()),
-                server: HeadwaterServer::start_program(program, &[own, tls, flags].concat()),
-            }
-        };
+        let own = [&[films.as_str()][..], flags].concat();
+        let names = ["serve", "serve over TLS"];
+        let mut servers = Vec::from(start_pair("serve", names, &own, &certificate));
+        servers.extend(start_edge_pair(origin.address, flags, &certificate));
         AttackedServers {
-            servers: vec![
-                start("serve", false, false),
-                start("serve over TLS", false, true),
-                start("edge", true, false),
-                start("edge over TLS", true, true),
-            ],
+            servers,
             origin,
             _folder: folder,
         }
@@ -93,11 +143,56 @@ impl AttackedServers {
     }
 }
 
+/// Writes a folder with a film that was last changed on [`FILM_DATE`], and a file beside it.
+pub fn write_library(folder: &TempFolder) {
+    let film = folder.write_file("films/film.bin", &[7; 1000]);
+    let film = std::fs::File::options().write(true).open(film).unwrap();
+    film.set_modified(SystemTime::UNIX_EPOCH + FILM_DATE)
+        .unwrap();
+    folder.write_file("secret", b"secret");
+}
+
 impl TargetServer {
-    /// Opens a connection for this ALPN protocol.
+    /// Sends a request over `http/1.1` or `h2` on a new connection.
+    pub fn request(
+        &self,
+        protocol: &str,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> StreamResult {
+        let mut stream = self.connect(protocol.as_bytes());
+        if protocol == "h2" {
+            return request_over_http2(&mut stream, method, path, fields);
+        }
+        request_over_http1(&mut stream, method, path, fields)
+    }
+
+    /// Returns the value of a metric of the main port; 0 if it is missing.
+    pub fn read_metric(&self, line: &str) -> u64 {
+        let mut stream = self.connect(b"http/1.1");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let text = read_available(&mut stream);
+        let value = text
+            .lines()
+            .find_map(|row| row.strip_prefix(line)?.strip_prefix(' '));
+        value.map_or(0, |value| value.trim().parse().unwrap())
+    }
+
+    pub fn peak_memory_bytes(&self) -> u64 {
+        self.server.peak_memory_bytes()
+    }
+
+    /// Opens a connection for this ALPN protocol. Writing to a server that does not read fails after a
+    /// second.
     pub fn connect(&self, protocol: &[u8]) -> Box<dyn ByteStream> {
+        let stream = self.server.connect();
+        stream
+            .set_write_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
         let Some(certificate) = &self.certificate else {
-            return Box::new(self.server.connect());
+            return Box::new(stream);
         };
         let mut roots = RootCertStore::empty();
         roots
@@ -112,7 +207,7 @@ impl TargetServer {
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from("localhost").unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        Box::new(StreamOwned::new(connection, self.server.connect()))
+        Box::new(StreamOwned::new(connection, stream))
     }
 }
 
@@ -122,4 +217,43 @@ pub fn read_available(stream: &mut dyn ByteStream) -> String {
     // A reset is an end, too.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Sends a request over HTTP/1.1 as the only one of its connection.
+pub fn request_over_http1(
+    stream: &mut dyn ByteStream,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> StreamResult {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: e\r\nConnection: close\r\n");
+    for (name, value) in fields {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let _ = stream.write_all((head + "\r\n").as_bytes());
+    let _ = stream.flush();
+    let response = read_available(stream);
+    crate::http1::parse_status(&response).map_or(StreamResult::Refused, StreamResult::Status)
+}
+
+/// Sends the same request over HTTP/2.
+pub fn request_over_http2(
+    stream: &mut dyn ByteStream,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> StreamResult {
+    let lower: Vec<(String, &str)> = fields
+        .iter()
+        .map(|(name, value)| (name.to_lowercase(), *value))
+        .collect();
+    let usual = [
+        (":method", method),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "e"),
+    ];
+    let more = lower.iter().map(|(name, value)| (name.as_str(), *value));
+    let all: Vec<(&str, &str)> = usual.into_iter().chain(more).collect();
+    frames::request_on_stream(stream, &all)
 }
