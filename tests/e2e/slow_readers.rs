@@ -64,10 +64,31 @@ impl AttackSetup {
         let mut filling = HeadwaterServer::start_program("edge", &own);
         assert_eq!(filling.get_body(TARGET).len(), FILM_BYTES);
         assert_eq!(filling.terminate(), Some(0));
+        let records = self.records().display().to_string();
         let mut all = own.to_vec();
-        all.extend(["--send-memory", SEND_MEMORY]);
+        all.extend(["--send-memory", SEND_MEMORY, "--records", &records]);
         all.extend(flags.iter().map(String::as_str));
         HeadwaterServer::start_program("edge", &all)
+    }
+
+    /// The records of the attacked edge.
+    fn records(&self) -> std::path::PathBuf {
+        self.folder.0.join("records.jsonl")
+    }
+
+    /// Ends the edge after an attack. It must have served the film from disk: the attack on bytes in
+    /// memory would prove less.
+    fn assert_disk_hits(&self, edge: &mut HeadwaterServer) {
+        assert_eq!(edge.terminate(), Some(0));
+        let records = std::fs::read_to_string(self.records()).unwrap();
+        let lines = records.lines().filter(|line| line.contains(TARGET));
+        let (from_disk, others): (Vec<_>, Vec<_>) =
+            lines.partition(|line| line.contains(r#""disk""#));
+        let (from_disk, others) = (from_disk.len(), others.len());
+        assert!(
+            from_disk > others / 10,
+            "{from_disk} of disk, {others} others"
+        );
     }
 
     fn connect_tls(&self, server: &HeadwaterServer, protocol: &[u8]) -> TlsStream {
@@ -188,11 +209,12 @@ fn assert_bounded(what: &str, growth: u64) {
 fn h2c_streams_without_a_window_hold_little_memory() {
     let setup = AttackSetup::new();
     let origin = setup.start_origin(&[]);
-    let edge = setup.start_edge(&origin, &[]);
+    let mut edge = setup.start_edge(&origin, &[]);
     for (name, server) in [("origin", &origin), ("edge", &edge)] {
         let growth = growth_under(server, || attack_over_h2c(server, 5));
         assert_bounded(name, growth);
     }
+    setup.assert_disk_hits(&mut edge);
 }
 
 #[test]
@@ -200,11 +222,12 @@ fn tls_streams_without_a_window_hold_little_memory() {
     let setup = AttackSetup::new();
     let plain = setup.start_origin(&[]);
     let origin = setup.start_origin(&setup.tls_flags);
-    let edge = setup.start_edge(&plain, &setup.tls_flags);
+    let mut edge = setup.start_edge(&plain, &setup.tls_flags);
     for (name, server) in [("origin", &origin), ("edge", &edge)] {
         let growth = growth_under(server, || attack_over_tls(&setup, server, 30));
         assert_bounded(name, growth);
     }
+    setup.assert_disk_hits(&mut edge);
 }
 
 #[test]
@@ -212,11 +235,12 @@ fn tls_clients_that_do_not_read_hold_little_memory() {
     let setup = AttackSetup::new();
     let plain = setup.start_origin(&[]);
     let origin = setup.start_origin(&setup.tls_flags);
-    let edge = setup.start_edge(&plain, &setup.tls_flags);
+    let mut edge = setup.start_edge(&plain, &setup.tls_flags);
     for (name, server) in [("origin", &origin), ("edge", &edge)] {
         let growth = growth_under(server, || attack_over_http1(&setup, server, 200));
         assert_bounded(name, growth);
     }
+    setup.assert_disk_hits(&mut edge);
 }
 
 /// While the budget is used up, new responses that need copies get 503, and others are served.
@@ -255,4 +279,41 @@ fn a_used_up_budget_is_answered_with_503() {
     while server.send_raw(request.as_bytes(), false).unwrap().status != 200 {
         assert!(std::time::Instant::now() < deadline, "still used up");
     }
+}
+
+/// Lets a server send one byte of the first stream of each connection, again and again, until it cuts one.
+fn drip_until_cut(server: &HeadwaterServer) {
+    // Each connection holds a little less than `connection-send-buffer`. Together, they exceed 80 %.
+    let mut open = attack_over_h2c(server, 12);
+    let grant = frame(8, 0, 1, &[0, 0, 0, 1]);
+    let cut = |reason: &str| {
+        let name = format!("headwater_connections_cut_total{{reason=\"{reason}\"}} ");
+        let metrics = server.get_text("/metrics");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        value.map_or(0, |value| value.parse::<u64>().unwrap())
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
+    while cut("slow") == 0 {
+        assert!(std::time::Instant::now() < deadline, "no stream was cut");
+        for stream in &mut open {
+            // The server may have cut this one a moment ago.
+            let _ = stream.write_all(&grant);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(cut("stalled"), 0);
+}
+
+/// A stream that takes a byte now and then never stalls. Its rate is measured over 30 seconds.
+#[test]
+fn streams_below_the_minimum_rate_are_cut_while_memory_is_short() {
+    let setup = AttackSetup::new();
+    let flags = ["--stall-timeout", "600s"].map(str::to_owned);
+    let origin = setup.start_origin(&flags);
+    let mut edge = setup.start_edge(&origin, &flags);
+    std::thread::scope(|scope| {
+        scope.spawn(|| drip_until_cut(&origin));
+        scope.spawn(|| drip_until_cut(&edge));
+    });
+    setup.assert_disk_hits(&mut edge);
 }
