@@ -9,7 +9,7 @@ EXPERIMENTS ?= $(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml))
 # `make run` leaves port 8080 to the servers of the README's examples.
 RUN_LISTEN ?= 127.0.0.1:8088
 
-.PHONY: help run install dist test quick fmt bench more-bench experiments judge fixtures fuzz docs clean
+.PHONY: help run install dist test quick fmt soak bench more-bench experiments judge fixtures fuzz docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,11 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (default 60)
 
 fmt: ## format the Rust code
 	cargo fmt --all
+
+soak: ## run both servers under mixed load for SOAK_SECONDS (default 1800); memory must stay flat
+	@scripts/install.sh run
+	cargo build --release --locked
+	@python3 bench/soak.py
 
 bench: ## compare the speed with other servers on this machine, in about 30 minutes
 	@scripts/install.sh bench

@@ -14,6 +14,7 @@ use net::body::BodyCut;
 use net::conditional::evaluate_conditions;
 use net::range::{self, Multipart, RequestedRanges};
 use net::{Body, Error};
+use store::planted::is_planted;
 
 use crate::blocks::BlockBody;
 use crate::cache_outcome::CacheOutcome;
@@ -229,6 +230,11 @@ fn respond_with_body(
         }
         (RequestedRanges::Ranges(ranges), Some(len)) => {
             match (ranges.as_slice(), object.body.chunks()) {
+                ([one], _) if is_planted("range-shifted") && one.end < len => {
+                    status = StatusCode::PARTIAL_CONTENT;
+                    headers.insert(header::CONTENT_RANGE, range::content_range(one, len));
+                    range_body(object, one.start + 1..one.end + 1, blocks)?
+                }
                 ([one], _) => {
                     status = StatusCode::PARTIAL_CONTENT;
                     headers.insert(header::CONTENT_RANGE, range::content_range(one, len));

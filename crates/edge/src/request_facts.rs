@@ -10,6 +10,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use net::{Body, Conn, Error};
+use store::planted::is_planted;
 use upstream::InterimHandler;
 
 use crate::cache_key::{CacheKey, strip_cmcd, unescape_unreserved};
@@ -109,7 +110,9 @@ impl<'a> RequestFacts<'a> {
             Cow::Borrowed(_) => target.clone(),
             Cow::Owned(normalized) => normalized.into(),
         };
-        let key = if settings.client_host {
+        let key = if is_planted("key-without-query") {
+            parts.uri.path().into()
+        } else if settings.client_host {
             format!("{host}{normalized_target}").into()
         } else {
             normalized_target.clone()

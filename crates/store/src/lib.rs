@@ -30,6 +30,7 @@ mod object;
 mod object_version;
 mod page_residency;
 mod pipe_pool;
+pub mod planted;
 mod range_join;
 mod ranges;
 mod remote;

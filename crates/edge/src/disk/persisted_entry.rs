@@ -9,6 +9,7 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use net::conditional::Validators;
 use serde::{Deserialize, Serialize};
+use store::planted::is_planted;
 
 use crate::block_layout::BlockLayout;
 use crate::cache_entry::{CacheEntry, VariantIndex};
@@ -131,7 +132,10 @@ impl PersistedHead {
             headers.append(name.parse::<HeaderName>().ok()?, value_from_latin1(value)?);
         }
         // If the clock was set back since, the object keeps the age that it had.
-        let since = unix_ms_from_time(now).saturating_sub(self.written_unix_ms);
+        let mut since = unix_ms_from_time(now).saturating_sub(self.written_unix_ms);
+        if is_planted("age-on-disk-forgotten") {
+            since = 0;
+        }
         let named = |(name, value): (String, String)| Some((name.parse().ok()?, value));
         Some(CachedObject {
             status: StatusCode::from_u16(self.status).ok()?,

@@ -7,6 +7,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use net::Error;
 use net::conditional::Validators;
 use store::cache::FetchLeader;
+use store::planted::is_planted;
 
 use super::{FetchOutcome, FetchRequest, exchange_facts, has_long_variant};
 use crate::Edge;
@@ -117,6 +118,9 @@ fn confirms_object(reply: &OriginResponse, cached: &CachedObject) -> bool {
         bytes.strip_prefix(b"W/").unwrap_or(bytes)
     }
     let new_tag = Validators::from_headers(&reply.response.headers).etag;
+    if is_planted("any-304-confirms") {
+        return true;
+    }
     match (new_tag, &cached.validators.etag) {
         (Some(new), Some(old)) => opaque_tag(&new) == opaque_tag(old),
         (Some(_), None) => false,

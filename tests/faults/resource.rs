@@ -1,0 +1,130 @@
+//! The resources of the origin: their bytes, and what their responses permit.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::random::{SeededRandom, mix};
+
+/// The permissions of a resource's responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachingPolicy {
+    /// Fresh longer than a run.
+    Lasting,
+    /// Fresh for a second.
+    Brief,
+    /// As `Brief`, without a validator.
+    Untagged,
+    /// Revalidated before each use.
+    Revalidated,
+    /// As `Brief`, and stale while the origin fails.
+    StaleIfError,
+    /// As `Lasting`, with a variant for each language.
+    Varying,
+    /// As `Lasting`, and so long that the edge stores it in blocks.
+    Large,
+    Unstored,
+    Private,
+    /// Lasting, but each response sets a cookie.
+    WithCookie,
+}
+
+use CachingPolicy::*;
+
+pub const POLICIES: [CachingPolicy; 10] = [
+    Lasting,
+    Brief,
+    Untagged,
+    Revalidated,
+    StaleIfError,
+    Varying,
+    Large,
+    Unstored,
+    Private,
+    WithCookie,
+];
+
+/// The shortest body. Ranges start below this.
+pub const BODY_BYTES_MIN: u64 = 200;
+
+/// Length of a resource that is stored in blocks.
+pub const LARGE_BYTES: u64 = 1_300_000;
+
+impl CachingPolicy {
+    /// Returns the lines of a response, except validators.
+    pub fn response_lines(self) -> &'static str {
+        match self {
+            Lasting | Large => "Cache-Control: max-age=600\r\n",
+            Varying => "Cache-Control: max-age=600\r\nVary: Accept-Language\r\n",
+            Brief | Untagged => "Cache-Control: max-age=1\r\n",
+            Revalidated => "Cache-Control: no-cache\r\n",
+            StaleIfError => "Cache-Control: max-age=1, stale-if-error=600\r\n",
+            Unstored => "Cache-Control: no-store\r\n",
+            Private => "Cache-Control: private, max-age=600\r\n",
+            WithCookie => "Cache-Control: max-age=600\r\nSet-Cookie: a=b\r\n",
+        }
+    }
+
+    /// Returns the time for which a response may be used without the origin.
+    pub fn lifetime(self) -> Duration {
+        match self {
+            Lasting | Large | Varying => Duration::from_secs(600),
+            Brief | Untagged | StaleIfError => Duration::from_secs(1),
+            Revalidated | Unstored | Private | WithCookie => Duration::ZERO,
+        }
+    }
+
+    /// Returns whether each response is for one client.
+    pub fn is_for_one_client(self) -> bool {
+        matches!(self, Unstored | Private | WithCookie)
+    }
+
+    pub fn has_validator(self) -> bool {
+        self != Untagged
+    }
+}
+
+/// A resource of a run.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    pub path: String,
+    pub policy: CachingPolicy,
+    bodies: BodyCache,
+}
+
+/// Bodies by language and version.
+type BodyCache = Arc<Mutex<HashMap<(String, u64), Arc<[u8]>>>>;
+
+impl Resource {
+    /// Returns the resource with this number in a run. Neighbors differ only in their query.
+    pub fn new(number: usize, policy: CachingPolicy) -> Resource {
+        Resource {
+            path: format!("/{policy:?}/{}?{number}", number / 2),
+            policy,
+            bodies: BodyCache::default(),
+        }
+    }
+
+    /// Returns the bytes of a version, which no other resource, language or version shares.
+    pub fn body(&self, language: &str, version: u64) -> Arc<[u8]> {
+        let mut bodies = self.bodies.lock().unwrap();
+        let body = bodies.entry((language.to_owned(), version));
+        body.or_insert_with(|| self.make_body(language, version))
+            .clone()
+    }
+
+    fn make_body(&self, language: &str, version: u64) -> Arc<[u8]> {
+        let name = format!("{} {language}", self.path);
+        let mut random = SeededRandom::for_name(0, &name, version);
+        let len = match self.policy {
+            // Equal for all versions: only the validator distinguishes them.
+            Large => LARGE_BYTES,
+            _ => BODY_BYTES_MIN + random.below(50_000),
+        };
+        let start = random.next();
+        let words = (0..len.div_ceil(8)).flat_map(|at| mix(start ^ at).to_le_bytes());
+        let mut body: Vec<u8> = words.collect();
+        body.truncate(usize::try_from(len).unwrap());
+        body.into()
+    }
+}
