@@ -10,6 +10,8 @@
 //!    ranges. The exact length is known before any media byte is read.
 //! 4. [`manifest`]: HLS playlists and DASH MPDs of a presentation.
 //!
+//! [`text`] parses subtitles and cuts them along the same segments.
+//!
 //! Beside them, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
 //! reads and writes server manifests, and [`ts`] muxes transport streams and packed audio.
 //!
@@ -27,6 +29,7 @@ pub mod manifest;
 pub mod mp4;
 pub mod plan;
 pub mod presentation;
+pub mod text;
 pub mod time;
 pub mod ts;
 mod xml;

@@ -8,7 +8,7 @@ use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_file::StaticFiles;
 use crate::response::web_page::WebPage;
-use crate::response::{content_key, manifests};
+use crate::response::{content_key, manifests, title_text};
 use crate::route::{self, OriginRequest};
 use crate::segment::encryption;
 use crate::telemetry::Telemetry;
@@ -170,6 +170,9 @@ impl RequestHandler {
                         Ok(manifests::redirect_to_current(place))
                     }
                 }
+            }
+            OriginRequest::Text(url) => {
+                title_text::respond_with_text(&self.catalog, url, client_request).await
             }
             OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
             OriginRequest::File(_) if self.catalog.is_encrypting() => Err(

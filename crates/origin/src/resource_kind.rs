@@ -1,12 +1,13 @@
 //! Resource kinds: the labels of records and counters.
 
-use crate::route::{ManifestKind, OriginRequest, SegmentPart};
+use crate::route::{ManifestKind, OriginRequest, SegmentPart, TextPart};
 
 /// The kind of resource that a request names, as a label of records and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResourceKind {
     Segment,
     Init,
+    Text,
     Playlist,
     Mpd,
     Key,
@@ -20,6 +21,7 @@ pub(crate) enum ResourceKind {
 pub(crate) const RESOURCE_KINDS: &[&str] = &[
     "segment",
     "init",
+    "text",
     "playlist",
     "mpd",
     "key",
@@ -34,6 +36,8 @@ impl ResourceKind {
     pub(crate) fn from_request(request: &OriginRequest) -> ResourceKind {
         match request {
             OriginRequest::Segment(segment) => ResourceKind::from_part(segment.part),
+            OriginRequest::Text(text) if text.part == TextPart::Init => ResourceKind::Init,
+            OriginRequest::Text(_) => ResourceKind::Text,
             OriginRequest::Manifest {
                 manifest: ManifestKind::Dash(_),
                 ..

@@ -33,6 +33,8 @@ pub enum OriginRequest {
     },
     /// A media segment of a title.
     Segment(SegmentUrl),
+    /// A segment or file of a title's text.
+    Text(TextUrl),
     /// The content key of a title.
     Key(Key),
     /// A static file.
@@ -48,6 +50,8 @@ pub enum ManifestKind {
     Media(SegmentSet, HlsContainer, String),
     /// HLS I-frame playlist of a rendition, in the folder of its segments.
     KeyFrames(SegmentSet, String),
+    /// HLS media playlist of a text rendition, in the folder of its segments.
+    Text(TextVersion, HlsContainer, String),
     /// DASH MPD.
     Dash(DashAddressing),
     /// Description of the title as JSON.
@@ -186,6 +190,9 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         return plain
             .then(|| Ok(OriginRequest::Key(parse_key(folder)?)))
             .ok_or(RouteError::NotFound)?;
+    }
+    if let Some(request) = text::parse_text_url(folder, name)? {
+        return Ok(request);
     }
     match parse_manifest(folder, name, query)? {
         Some((title, manifest)) => {
@@ -395,10 +402,11 @@ impl ManifestKind {
         }
     }
 
-    /// Returns the same manifest of another segment set.
+    /// Returns the same manifest in another segment set and text set.
     #[must_use]
-    pub fn with_segment_set(self, set: SegmentSet) -> ManifestKind {
+    pub fn with_sets(self, set: SegmentSet, text: TextVersion) -> ManifestKind {
         match self {
+            ManifestKind::Text(_, packing, name) => ManifestKind::Text(text, packing, name),
             ManifestKind::Media(_, packing, name) => ManifestKind::Media(set, packing, name),
             ManifestKind::KeyFrames(_, name) => ManifestKind::KeyFrames(set, name),
             other => other,
@@ -409,15 +417,20 @@ impl ManifestKind {
 impl SegmentSet {
     fn parse_name(name: &str) -> Option<SegmentSet> {
         let (ms, version) = name.split_once('-')?;
-        let lower_hex = version
-            .bytes()
-            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let set = SegmentSet {
+        Some(SegmentSet {
             segment_ms: u32::try_from(parse_decimal(ms)?).ok()?,
-            version: u64::from_str_radix(version, 16).ok()?,
-        };
-        (version.len() == 16 && lower_hex).then_some(set)
+            version: parse_version(version)?,
+        })
     }
+}
+
+/// Parses a version in its canonical spelling: 16 lower-case hexadecimal digits.
+fn parse_version(digits: &str) -> Option<u64> {
+    let lower_hex = digits
+        .bytes()
+        .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let version = u64::from_str_radix(digits, 16).ok();
+    version.filter(|_| digits.len() == 16 && lower_hex)
 }
 
 impl SegmentContainer {
@@ -437,5 +450,8 @@ mod display;
 mod parameters;
 #[cfg(test)]
 mod tests;
+#[path = "route/text.rs"]
+mod text;
 
 pub use display::{escape_strictly, title_folder_url};
+pub use text::{TextPart, TextUrl, TextVersion};

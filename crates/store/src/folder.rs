@@ -110,6 +110,15 @@ impl Folder {
     /// # Errors
     /// [`Error`]; also when there are over 65 536 entries.
     pub fn list(&self, key: &Key) -> Result<Vec<FolderEntry>, Error> {
+        self.list_prefixed(key, "")
+    }
+
+    /// Lists the entries of a folder whose names start with `prefix`, as [`Folder::list`] does. The others
+    /// are not looked up. Blocks.
+    ///
+    /// # Errors
+    /// As [`Folder::list`].
+    pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
             let file = self.look(only)?;
             let name = only.as_str().to_owned();
@@ -128,6 +137,7 @@ impl Folder {
                     .file_name()
                     .to_str()
                     .ok()
+                    .filter(|name| name.starts_with(prefix))
                     .and_then(|name| self.entry_at(key, name, &above)),
             );
         }

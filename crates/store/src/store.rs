@@ -130,6 +130,18 @@ impl Store {
         }
     }
 
+    /// Lists the entries of a folder whose names start with `prefix`, with one request per 1000 of
+    /// them. Blocks.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
+        match self {
+            Store::Folder(folder) => folder.list_prefixed(key, prefix),
+            Store::Remote(remote) => remote.list_prefixed(key, prefix),
+        }
+    }
+
     /// Lists up to `most` entries of a folder without reading the rest, sorted by name.
     ///
     /// # Errors

@@ -58,6 +58,15 @@ pub enum MediaFormat {
     Video(VideoFormat),
     /// An audio track.
     Audio(AudioFormat),
+    /// A text track.
+    Text(TextFormat),
+}
+
+/// Format of a text track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextFormat {
+    /// WebVTT (ISO/IEC 14496-30, 7).
+    Wvtt,
 }
 
 /// Format of a video track.
@@ -164,19 +173,19 @@ impl Codec {
         codec.map_err(|error| error.in_box(code))
     }
 
-    /// Returns the video format; `None` for audio.
+    /// Returns the video format; `None` for other kinds.
     pub fn video(&self) -> Option<&VideoFormat> {
         match &self.format {
             MediaFormat::Video(video) => Some(video),
-            MediaFormat::Audio(_) => None,
+            MediaFormat::Audio(_) | MediaFormat::Text(_) => None,
         }
     }
 
-    /// Returns the audio format; `None` for video.
+    /// Returns the audio format; `None` for other kinds.
     pub fn audio(&self) -> Option<&AudioFormat> {
         match &self.format {
             MediaFormat::Audio(audio) => Some(audio),
-            MediaFormat::Video(_) => None,
+            MediaFormat::Video(_) | MediaFormat::Text(_) => None,
         }
     }
 

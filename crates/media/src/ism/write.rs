@@ -32,6 +32,7 @@ fn write_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
     let kind = match &codec.format {
         MediaFormat::Video(_) => SmilTrackKind::Video,
         MediaFormat::Audio(_) => SmilTrackKind::Audio,
+        MediaFormat::Text(_) => SmilTrackKind::Text,
     };
     let name = kind.element_name();
     writeln!(
@@ -47,6 +48,7 @@ fn write_track(out: &mut String, src: &str, track: &Track) -> fmt::Result {
     match &codec.format {
         MediaFormat::Video(video) => write_video_params(out, video)?,
         MediaFormat::Audio(audio) => write_audio_params(out, audio)?,
+        MediaFormat::Text(_) => {}
     }
     writeln!(out, "      </{name}>")
 }

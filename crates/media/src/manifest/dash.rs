@@ -1,6 +1,7 @@
 //! Writing of DASH MPDs (ISO/IEC 23009-1). The order of elements follows the schema.
 
 mod sets;
+mod text_sets;
 
 use super::text::{XmlDuration, XmlText};
 use super::url;
@@ -59,6 +60,7 @@ pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> St
     for (id, set) in sets.iter().enumerate() {
         write_adaptation_set(&mut out, presentation, template, id + 1, set);
     }
+    text_sets::write_text_sets(&mut out, presentation, template, sets.len() + 1);
     out.push_str("  </Period>\n</MPD>\n");
     out
 }
@@ -125,31 +127,41 @@ fn write_segment_template(
     if template == SegmentAddressing::Number {
         out.push_str(" startNumber=\"1\"");
     }
-    let _ = writeln!(out, ">\n{indent}  <SegmentTimeline>");
+    out.push_str(">\n");
+    let start = |n| presentation.segment_start(rendition, n);
+    let inner = format!("{indent}  ");
+    write_segment_timeline(out, &inner, rendition.segment_count(), start);
+    let _ = writeln!(out, "{indent}</SegmentTemplate>");
+}
+
+/// Writes the times of `count` segments. `start` returns the start of each, and the end of the last.
+fn write_segment_timeline(
+    out: &mut String,
+    indent: &str,
+    count: usize,
+    start: impl Fn(usize) -> u64,
+) {
+    let ticks = |n| start(n + 1) - start(n);
+    let _ = writeln!(out, "{indent}<SegmentTimeline>");
     let mut n = 0;
-    while n < rendition.segment_count() {
-        let ticks = presentation.segment_duration_ticks(rendition, n);
+    while n < count {
+        let duration = ticks(n);
         let mut end = n + 1;
-        while end < rendition.segment_count()
-            && presentation.segment_duration_ticks(rendition, end) == ticks
-        {
+        while end < count && ticks(end) == duration {
             end += 1;
         }
-        let _ = write!(out, "{indent}    <S");
+        let _ = write!(out, "{indent}  <S");
         if n == 0 {
-            let _ = write!(out, " t=\"{}\"", presentation.segment_start(rendition, 0));
+            let _ = write!(out, " t=\"{}\"", start(0));
         }
-        let _ = write!(out, " d=\"{ticks}\"");
+        let _ = write!(out, " d=\"{duration}\"");
         if end - n > 1 {
             let _ = write!(out, " r=\"{}\"", end - n - 1);
         }
         out.push_str("/>\n");
         n = end;
     }
-    let _ = writeln!(
-        out,
-        "{indent}  </SegmentTimeline>\n{indent}</SegmentTemplate>"
-    );
+    let _ = writeln!(out, "{indent}</SegmentTimeline>");
 }
 
 /// Writes ` name="value"` with the value escaped.

@@ -5,7 +5,7 @@ use super::languages::LANGUAGES;
 
 /// Returns the shortest tag of a specified and well-formed language. `eng` and `en` give `en`,
 /// `chi` and `zho` give `zh`, `yue` and `pt-BR` stay.
-pub(super) fn shortest_tag(language: &str) -> Option<String> {
+pub(crate) fn shortest_tag(language: &str) -> Option<String> {
     let (primary, rest) = match language.split_once('-') {
         Some((primary, rest)) => (primary, Some(rest)),
         None => (language, None),
@@ -20,8 +20,30 @@ pub(super) fn shortest_tag(language: &str) -> Option<String> {
     })
 }
 
+/// Parses a language as people write it in file names: a code, a tag such as `pt-BR`, or an English
+/// name. Returns its shortest tag; `None` if it is no language.
+pub fn parse_language(word: &str) -> Option<String> {
+    let named = LANGUAGES
+        .iter()
+        .find(|language| language.3.eq_ignore_ascii_case(word));
+    if let Some(language) = named {
+        return Some(language.0.to_owned());
+    }
+    let (primary, rest) = word
+        .split_once('-')
+        .map_or((word, ""), |(first, rest)| (first, rest));
+    let primary = primary.to_ascii_lowercase();
+    // Codes without an entry in the table, such as `yue`, have three letters.
+    let is_code = primary.len() == 3 || find_language(&primary).is_some();
+    let tag = match rest {
+        "" => primary,
+        rest => format!("{primary}-{rest}"),
+    };
+    shortest_tag(&tag).filter(|_| is_code)
+}
+
 /// Returns the English name of a common language.
-pub(super) fn english_name(language: &str) -> Option<&'static str> {
+pub(crate) fn english_name(language: &str) -> Option<&'static str> {
     find_language(language.split('-').next()?).map(|language| language.3)
 }
 

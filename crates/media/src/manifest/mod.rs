@@ -7,7 +7,7 @@ pub mod url;
 
 mod audio_groups;
 mod audio_purpose;
-mod language_tag;
+pub(crate) mod language_tag;
 mod languages;
 #[cfg(test)]
 mod tests;

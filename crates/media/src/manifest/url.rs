@@ -46,6 +46,22 @@ fn rendition_playlist_url(
     DisplayFn(move |f| write!(f, "{set}/{}/{name}.m3u8", rendition.name))
 }
 
+/// Returns the URL of the media playlist of a text rendition, relative to the multivariant one.
+pub fn text_playlist_url(format: SegmentFormat, title: &Presentation, name: &str) -> impl Display {
+    let playlist = match format {
+        SegmentFormat::Cmaf => "hls",
+        SegmentFormat::Ts => "ts",
+    };
+    let version = title.text_version();
+    DisplayFn(move |f| write!(f, "t-{version:016x}/{name}/{playlist}.m3u8"))
+}
+
+/// Returns the `BaseURL` of text, relative to that of an MPD.
+pub fn text_base_url(title: &Presentation) -> impl Display {
+    let version = title.text_version();
+    DisplayFn(move |f| write!(f, "../t-{version:016x}/"))
+}
+
 /// URL of an init segment, relative to the folder of its rendition.
 pub const INIT_SEGMENT: &str = "init.mp4";
 

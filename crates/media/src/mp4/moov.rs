@@ -109,6 +109,7 @@ impl TrakWriter<'_> {
             MediaFormat::Audio(_) => {
                 write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0]))
             }
+            MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
         }
         write_box(out, b"dinf", |out| dref::write_dref(out, self.location));
         write_box(out, b"stbl", |out| {

@@ -3,7 +3,7 @@
 use super::moof::TRACK_ID;
 use crate::bmff::dref::{self, MediaLocation};
 use crate::bytes::{write_box, write_full_box};
-use crate::codec::MediaFormat;
+use crate::codec::{MediaFormat, TextFormat};
 use crate::index::Track;
 
 /// `cmfc` declares CMAF; `iso6` declares the features of its fragments (default-base-is-moof,
@@ -14,7 +14,7 @@ const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
 pub(crate) const IDENTITY_MATRIX_WORDS: [u32; 9] =
     [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-pub(super) fn write_init_segment(track: &Track) -> Vec<u8> {
+pub(crate) fn write_init_segment(track: &Track) -> Vec<u8> {
     let mut out = Vec::with_capacity(700 + track.codec.sample_entry.len());
     out.extend_from_slice(FTYP);
     write_box(&mut out, b"moov", |out| {
@@ -85,6 +85,7 @@ pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
     let (handler, name) = match &track.codec.format {
         MediaFormat::Video(_) => (b"vide", b"Video\0"),
         MediaFormat::Audio(_) => (b"soun", b"Audio\0"),
+        MediaFormat::Text(TextFormat::Wvtt) => (b"text", b"Texts\0"),
     };
     write_full_box(out, b"hdlr", 0, 0, |out| {
         write_words(out, &[0]);
@@ -125,6 +126,7 @@ fn write_minf(out: &mut Vec<u8>, track: &Track) {
         }
         // balance: centre
         MediaFormat::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0])),
+        MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
     }
     write_box(out, b"dinf", |out| {
         dref::write_dref(out, &MediaLocation::SameFile);

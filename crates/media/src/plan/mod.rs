@@ -11,6 +11,7 @@ pub use access_units::{AccessUnit, SegmentAccessUnits};
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
 use moof::{FragmentPlan, FragmentShape};
+pub(crate) use moof::{STYP, SYNC, TRACK_ID};
 use std::ops::Range;
 
 /// The parts of one response, known before any media byte is read.

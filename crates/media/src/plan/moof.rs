@@ -6,7 +6,7 @@ use crate::index::{Sample, SampleTable};
 use std::ops::Range;
 
 /// `track_ID` of the only track in every segment and init segment.
-pub(super) const TRACK_ID: u32 = 1;
+pub(crate) const TRACK_ID: u32 = 1;
 
 /// Consecutive samples that become one moof and one mdat.
 pub(super) struct FragmentPlan<'a> {
@@ -31,7 +31,7 @@ pub(super) struct FragmentShape<'a> {
 }
 
 /// `sample_depends_on` = 2: an I picture (8.8.3.1).
-const SYNC: u32 = 0x0200_0000;
+pub(crate) const SYNC: u32 = 0x0200_0000;
 /// `sample_depends_on` = 1 and `sample_is_non_sync_sample`.
 const NON_SYNC: u32 = 0x0101_0000;
 
@@ -53,7 +53,8 @@ enum SampleFlags {
     Each,
 }
 
-const STYP: &[u8; 20] = b"\0\0\0\x14stypmsdh\0\0\0\0cmfs";
+/// `styp` of media segments (ISO/IEC 23000-19, 7.3.3.1).
+pub(crate) const STYP: &[u8; 20] = b"\0\0\0\x14stypmsdh\0\0\0\0cmfs";
 const MFHD_LEN: u64 = 16;
 const TFDT_LEN: u64 = 20;
 

@@ -70,6 +70,7 @@ pub(super) fn build_presentation(
         version_hash: version,
         left_out,
         manifest_rules: ManifestRules::default(),
+        text: Arc::default(),
     };
     presentation.measure_renditions();
     Ok(presentation)

@@ -24,6 +24,7 @@ pub use manifest_rules::ManifestRules;
 
 use crate::error::Result;
 use crate::index::{Index, LeftOutTrack, Track};
+use crate::text::TextSet;
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub struct Presentation {
     pub left_out: Vec<(usize, LeftOutTrack)>,
     /// Declarations for manifests. The caller sets them; they do not change segments.
     pub manifest_rules: ManifestRules,
+    /// Subtitles and captions. They are not part of `version_hash`.
+    pub text: Arc<TextSet>,
 }
 
 /// One track as it is served.

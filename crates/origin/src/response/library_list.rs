@@ -379,7 +379,8 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
                 None if depth < DEPTH_MAX => ahead.push((child, depth + 1)),
                 Some(_) if file_names::is_media(&entry.name) || is_server_manifest(&entry.name) => {
                     files.extend(
-                        TitleFiles::find(store, &child).map(|found| (child, found.version_hash())),
+                        TitleFiles::find_media(store, &child)
+                            .map(|found| (child, found.version_hash())),
                     );
                 }
                 _ => {}
@@ -388,7 +389,7 @@ fn find_films(store: &Store) -> Vec<FilmFolder> {
         files.sort_by(|(a, _), (b, _): &(Key, u64)| compare_names(a.name(), b.name()));
         count += files.len();
         if !files.is_empty() {
-            let found = TitleFiles::find(store, &key)
+            let found = TitleFiles::find_media(store, &key)
                 .ok()
                 .map(|found| found.version_hash());
             places.push(FilmFolder {

@@ -2,8 +2,8 @@
 
 use crate::error;
 use crate::response::text::TextResource;
-use crate::response::title_json;
-use crate::route::{DashAddressing, HlsContainer, ManifestKind};
+use crate::response::{title_json, title_text};
+use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextVersion};
 use crate::segment::encryption::{self, TitleEncryption};
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
@@ -37,11 +37,11 @@ pub(crate) async fn find_or_write_manifest(
     manifest: &ManifestKind,
 ) -> Result<ManifestLookup, Error> {
     let title = catalog.load_title(title).await?;
-    if manifest
-        .segment_set()
-        .is_some_and(|set| set != title.hls_segment_set())
-    {
-        let now = manifest.clone().with_segment_set(title.hls_segment_set());
+    let now = manifest.clone().with_sets(
+        title.hls_segment_set(),
+        TextVersion(title.hls.text_version()),
+    );
+    if now != *manifest {
         // Relative to the folder of a rendition.
         let place = HeaderValue::try_from(format!("../../{now}"));
         return place.map(ManifestLookup::Redirect).map_err(Error::internal);
@@ -89,6 +89,11 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource
                 hls::write_media_playlist(&title.hls, rendition, segment_format(*packing), key_url);
             (HLS, text.ok_or_else(codec_not_in_ts)?)
         }
+        ManifestKind::Text(_, packing, name) => {
+            title_text::find_text(&title.hls, name)?;
+            let text = hls::write_text_playlist(&title.hls, segment_format(*packing));
+            (HLS, text.ok_or_else(error::no_such_segment)?)
+        }
         ManifestKind::KeyFrames(..) | ManifestKind::Dash(_) if title.encryption.is_some() => {
             return Err(encryption::unavailable_when_encrypted(
                 "this manifest is unavailable",
@@ -127,7 +132,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource
     ))
 }
 
-fn segment_format(packing: HlsContainer) -> SegmentFormat {
+pub(crate) fn segment_format(packing: HlsContainer) -> SegmentFormat {
     match packing {
         HlsContainer::Cmaf => SegmentFormat::Cmaf,
         HlsContainer::Ts => SegmentFormat::Ts,

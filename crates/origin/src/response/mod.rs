@@ -10,4 +10,5 @@ pub(crate) mod response_cache;
 pub(crate) mod static_file;
 pub(crate) mod text;
 pub(crate) mod title_json;
+pub(crate) mod title_text;
 pub(crate) mod web_page;

@@ -2,7 +2,7 @@
 
 use super::{
     DashAddressing, HlsContainer, ManifestKind, OriginRequest, RouteError, SegmentPart, SegmentSet,
-    SegmentUrl, URL_BYTES_MAX,
+    SegmentUrl, TextUrl, URL_BYTES_MAX,
 };
 use std::fmt::{self, Write};
 use store::Key;
@@ -34,6 +34,12 @@ impl fmt::Display for ManifestKind {
             }
             ManifestKind::Media(set, HlsContainer::Ts, name) => {
                 write!(f, "{set}/{}/ts.m3u8", EscapedPath(name))
+            }
+            ManifestKind::Text(version, HlsContainer::Cmaf, name) => {
+                write!(f, "{version}/{}/hls.m3u8", EscapedPath(name))
+            }
+            ManifestKind::Text(version, HlsContainer::Ts, name) => {
+                write!(f, "{version}/{}/ts.m3u8", EscapedPath(name))
             }
             ManifestKind::KeyFrames(set, name) => {
                 write!(f, "{set}/{}/keyframes.m3u8", EscapedPath(name))
@@ -70,6 +76,15 @@ impl fmt::Display for OriginRequest {
                     title_folder_url(title),
                     EscapedPath(rendition)
                 )
+            }
+            OriginRequest::Text(TextUrl {
+                title,
+                version,
+                rendition,
+                part,
+            }) => {
+                let folder = title_folder_url(title);
+                write!(f, "{folder}{version}/{}/{part}", EscapedPath(rendition))
             }
             OriginRequest::Key(title) => write!(f, "{}.key", title_folder_url(title)),
             OriginRequest::File(key) => write!(f, "/{}", EscapedPath(key.as_str())),

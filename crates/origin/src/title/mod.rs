@@ -8,6 +8,8 @@ pub(crate) mod left_out;
 pub(crate) mod natural_order;
 pub(crate) mod progressive_layout;
 pub mod references;
+pub(crate) mod sidecar_name;
+pub(crate) mod sidecars;
 pub(crate) mod sources;
 pub(crate) mod stores;
 pub(crate) mod title_files;

@@ -3,48 +3,96 @@
 use crate::error;
 use crate::title::file_names::{FILES_MAX, is_media, is_server_manifest};
 use crate::title::index_cache::IndexCache;
+use crate::title::sidecars;
 use crate::title::sources::TitleSources;
 use crate::title::stores::{FileLocation, MediaStores};
 use http::StatusCode;
+use media::text::TextRendition;
 use net::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use store::{FolderEntry, Key, ObjectVersion, Store};
 
 /// The files of a title with their versions.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TitleFiles(Vec<(Key, ObjectVersion)>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TitleFiles {
+    media: Vec<(Key, ObjectVersion)>,
+    text: Vec<(Key, ObjectVersion)>,
+}
 
 impl TitleFiles {
-    /// Finds the files of a title. Blocks.
-    pub(crate) fn find(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
+    /// Finds the media of a title, without its text. Blocks.
+    pub(crate) fn find_media(store: &Store, title: &Key) -> Result<TitleFiles, Error> {
         let entries = match list_remote_folder(store, title) {
             Some(entries) => entries,
             None => match store.look(title).map_err(|e| error::from_store(&e))? {
-                Some(identity) => return Ok(TitleFiles(vec![(title.clone(), identity)])),
+                Some(identity) => return Ok(TitleFiles::single_file(title, identity)),
                 None => store.list(title).map_err(|e| error::from_store(&e))?,
             },
         };
-        let media = entries.into_iter().filter(|entry| is_media(&entry.name));
+        let (media, others): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| is_media(&entry.name));
         let files: Vec<_> = media
+            .into_iter()
             .filter_map(|entry| Some((title.join(&entry.name).ok()?, entry.file?)))
             .take(FILES_MAX + 1)
             .collect();
         match files.len() {
             0 => Err(error::not_found("the folder contains no film")),
             n if n > FILES_MAX => Err(error::too_many_files(title)),
-            _ => Ok(TitleFiles(files)),
+            _ => Ok(TitleFiles {
+                media: files,
+                // In a folder of renditions, each text belongs to the title.
+                text: sidecars::select_text(title, others),
+            }),
         }
     }
 
-    /// Returns the keys of the files.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.0.iter().map(|(key, _)| key)
+    /// Finds the files of a title. The text beside a film costs one listing. Blocks.
+    ///
+    /// `known_text` is used if the storage cannot be listed now.
+    pub(crate) fn find(
+        store: &Store,
+        title: &Key,
+        known_text: &TitleFiles,
+    ) -> Result<TitleFiles, Error> {
+        let found = TitleFiles::find_media(store, title)?;
+        Ok(found.with_text_beside(store, title, known_text))
     }
 
-    /// Returns a hash that differs between versions of the files.
+    /// Returns a title of one film without text.
+    fn single_file(title: &Key, identity: ObjectVersion) -> TitleFiles {
+        TitleFiles {
+            media: vec![(title.clone(), identity)],
+            text: Vec::new(),
+        }
+    }
+
+    /// Adds the text beside a title that is one file.
+    fn with_text_beside(mut self, store: &Store, title: &Key, known: &TitleFiles) -> TitleFiles {
+        if self.media.iter().any(|(key, _)| key == title) {
+            self.text = sidecars::find_beside(store, title).unwrap_or_else(|error| {
+                tracing::warn!(title = title.as_str(), %error, "cannot look for text");
+                known.text.clone()
+            });
+        }
+        self
+    }
+
+    /// Reads and parses the text. Blocks.
+    pub(crate) fn read_text(&self, store: &Store, title: &Key) -> Vec<TextRendition> {
+        let media: Vec<Key> = self.keys().cloned().collect();
+        sidecars::read_sidecars(store, title, &media, &self.text)
+    }
+
+    /// Returns the keys of the media.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.media.iter().map(|(key, _)| key)
+    }
+
+    /// Returns a hash that differs between versions of the media.
     pub(crate) fn version_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.0.hash(&mut hasher);
+        self.media.hash(&mut hasher);
         hasher.finish()
     }
 }
@@ -75,11 +123,18 @@ pub(crate) fn open_title(
                 let sources = sources?;
                 let identity = sources.identity_of(&FileLocation::in_library(title));
                 let identity = identity.ok_or_else(|| Error::internal("the title has no file"))?;
-                return Ok((TitleFiles(vec![(title.clone(), identity)]), sources));
+                let files = TitleFiles::single_file(title, identity);
+                let none = files.clone();
+                return Ok((
+                    files.with_text_beside(stores.library(), title, &none),
+                    sources,
+                ));
             }
         }
     }
-    let found = TitleFiles::find(stores.library(), title)?;
+    let found = TitleFiles::find_media(stores.library(), title)?;
+    let none = found.clone();
+    let found = found.with_text_beside(stores.library(), title, &none);
     let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
     Ok((found, sources))
 }

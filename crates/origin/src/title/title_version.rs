@@ -11,6 +11,7 @@ use crate::title::progressive_layout::ProgressiveSlot;
 use crate::title::stores::{FileLocation, MediaStores};
 use crate::title::title_files::{TitleFiles, open_title};
 use media::presentation::{ManifestRules, PackagingRules, Presentation};
+use media::text::TextSet;
 use net::Error;
 use net::conditional::LastModified;
 use std::sync::Arc;
@@ -94,6 +95,7 @@ impl Title {
             });
             indexes.push(index);
         }
+        let text = Arc::new(TextSet::new(found.read_text(stores.library(), key)));
         let cut = |segment_ms| {
             let presentation = Presentation::new(
                 indexes.clone(),
@@ -104,7 +106,7 @@ impl Title {
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
             presentation.manifest_rules = rules.manifest_rules.clone();
-            Ok::<_, Error>(Arc::new(presentation))
+            Ok::<_, Error>(Arc::new(presentation.with_text(text.clone())))
         };
         let lengths = rules.segment_lengths;
         let hls = cut(lengths.hls_ms)?;
@@ -153,7 +155,8 @@ impl Title {
         let naming = |(place, then): &(FileLocation, ObjectVersion)| {
             found(place) || now(place) == Some(*then)
         };
-        TitleFiles::find(stores.library(), &self.key).is_ok_and(|now| now == self.title_files)
+        TitleFiles::find(stores.library(), &self.key, &self.title_files)
+            .is_ok_and(|now| now == self.title_files)
             && self.files.iter().all(media)
             && self.naming_files.iter().all(naming)
             && !self.is_overwritten()
@@ -221,6 +224,9 @@ impl Title {
             .naming_files
             .iter()
             .map(|(_, identity)| identity.len as usize);
-        indexes.sum::<usize>() + segments * MANIFEST_BYTES_PER_SEGMENT + naming.sum::<usize>()
+        indexes.sum::<usize>()
+            + segments * MANIFEST_BYTES_PER_SEGMENT
+            + naming.sum::<usize>()
+            + self.hls.text.heap_bytes()
     }
 }

@@ -18,7 +18,16 @@ const PAGE_ENTRIES_MAX: usize = 1000;
 impl RemoteCore {
     /// Lists a folder by name; the list is empty if the folder does not exist.
     pub(super) async fn list(self: &Arc<RemoteCore>, key: &Key) -> Result<Vec<FolderEntry>, Error> {
-        let entries = self.list_first(key, ENTRIES_MAX + 1).await?;
+        self.list_prefixed(key, "").await
+    }
+
+    /// Lists the entries of a folder whose names start with `prefix`, which the storage selects.
+    pub(super) async fn list_prefixed(
+        self: &Arc<RemoteCore>,
+        key: &Key,
+        prefix: &str,
+    ) -> Result<Vec<FolderEntry>, Error> {
+        let entries = self.list_first(key, prefix, ENTRIES_MAX + 1).await?;
         match entries.len() > ENTRIES_MAX {
             true => Err(Error::Refused(ENTRIES_TOO_MANY)),
             false => Ok(entries),
@@ -29,12 +38,13 @@ impl RemoteCore {
     pub(super) async fn list_first(
         self: &Arc<RemoteCore>,
         key: &Key,
+        prefix: &str,
         most: usize,
     ) -> Result<Vec<FolderEntry>, Error> {
         let mut tries = self.plan_retries(key, Reason::Look);
         let mut entries = loop {
             let there = tries.next_attempt().await?;
-            match self.list_at(&there, key, most).await {
+            match self.list_at(&there, key, prefix, most).await {
                 Ok(listed) => break listed,
                 Err(trouble) => tries.retry_after(there, trouble)?,
             }
@@ -49,6 +59,7 @@ impl RemoteCore {
         self: &Arc<RemoteCore>,
         there: &RetryAttempt,
         key: &Key,
+        name_prefix: &str,
         most: usize,
     ) -> Result<Vec<FolderEntry>, RequestFailure> {
         let endpoint = &there.endpoint;
@@ -56,7 +67,11 @@ impl RemoteCore {
             return Err(RequestFailure::permanent(Error::Unlisted));
         };
         let path = endpoint.path(key).map_err(RequestFailure::permanent)?;
-        let prefix = (!path.as_ref().is_empty()).then(|| format!("{path}/"));
+        let folder = match path.as_ref() {
+            "" => String::new(),
+            path => format!("{path}/"),
+        };
+        let prefix = Some(format!("{folder}{name_prefix}")).filter(|prefix| !prefix.is_empty());
         let (mut entries, mut page_token) = (Vec::new(), None);
         loop {
             let mut line = self.start_request(

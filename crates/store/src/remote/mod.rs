@@ -181,7 +181,14 @@ impl Remote {
     pub(crate) fn list_first(&self, key: &Key, most: usize) -> Result<Vec<FolderEntry>, Error> {
         self.run({
             let (core, key) = (self.core.clone(), key.clone());
-            async move { core.list_first(&key, most).await }
+            async move { core.list_first(&key, "", most).await }
+        })
+    }
+
+    pub(crate) fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
+        self.run({
+            let (core, key, prefix) = (self.core.clone(), key.clone(), prefix.to_owned());
+            async move { core.list_prefixed(&key, &prefix).await }
         })
     }
 
@@ -248,7 +255,7 @@ impl RemoteCore {
         }
         match self.head(key, Reason::Look).await {
             Ok(seen) => Ok(Some(*seen.identity())),
-            Err(Error::NotFound) => match self.list_first(key, 1).await {
+            Err(Error::NotFound) => match self.list_first(key, "", 1).await {
                 Ok(entries) if entries.is_empty() => Err(Error::NotFound),
                 Ok(_) => Ok(None),
                 Err(Error::Unlisted) => Err(Error::NotFound),

@@ -165,6 +165,7 @@ impl AdaptationSet<'_> {
                 .color
                 .into_iter()
                 .for_each(|color| write_color_properties(out, color)),
+            MediaFormat::Text(_) => {}
         }
     }
 
@@ -209,7 +210,7 @@ fn format_ratio((a, b): (u64, u64), sign: char) -> String {
     }
 }
 
-fn write_property(out: &mut String, element: &str, scheme: &str, value: &str) {
+pub(super) fn write_property(out: &mut String, element: &str, scheme: &str, value: &str) {
     let _ = write!(out, "      <{element}");
     write_attribute(out, "schemeIdUri", scheme);
     write_attribute(out, "value", value);

@@ -4,10 +4,12 @@ mod iframes;
 mod media;
 mod multivariant;
 mod score;
+mod text;
 
 pub use iframes::write_iframe_playlist;
 pub use media::{FIRST_MEDIA_SEQUENCE, write_media_playlist};
 pub use multivariant::write_multivariant_playlist;
+pub use text::write_text_playlist;
 
 use super::SegmentFormat;
 use crate::codec::Codec;

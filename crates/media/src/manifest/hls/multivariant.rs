@@ -1,6 +1,7 @@
 //! Writing of multivariant playlists (RFC 8216, 4.3.4).
 
 use super::score::format_score;
+use super::text::write_text_group;
 use super::{
     INDEPENDENT_SEGMENTS, SegmentPacking, packed_bandwidth, playlist_version, segment_extension,
 };
@@ -83,28 +84,30 @@ pub fn write_multivariant_playlist(
             ));
         }
     }
+    let subtitles = write_text_group(&mut out, presentation, format);
+    let mut list_variant = |rendition: &Rendition, group: Option<&AudioGroup>| {
+        write_variant(
+            &mut out,
+            presentation,
+            packing,
+            (rendition, group),
+            &subtitles,
+        );
+    };
     match (videos.is_empty(), groups.is_empty()) {
         (false, false) => {
             let pairs = groups
                 .iter()
                 .flat_map(|g| videos.iter().map(move |v| (v, g)));
-            pairs.for_each(|(v, g)| write_variant(&mut out, presentation, packing, v, Some(g)));
+            pairs.for_each(|(v, g)| list_variant(v, Some(g)));
         }
         (false, true) => {
-            videos
-                .iter()
-                .for_each(|v| write_variant(&mut out, presentation, packing, v, None));
+            videos.iter().for_each(|v| list_variant(v, None));
         }
         (true, _) => {
-            groups.iter().for_each(|g| {
-                write_variant(
-                    &mut out,
-                    presentation,
-                    packing,
-                    g.default_rendition,
-                    Some(g),
-                )
-            });
+            groups
+                .iter()
+                .for_each(|g| list_variant(g.default_rendition, Some(g)));
         }
     }
     if format == SegmentFormat::Cmaf && !encrypted {
@@ -239,8 +242,8 @@ fn write_variant(
     out: &mut String,
     presentation: &Presentation,
     packing: SegmentPacking,
-    rendition: &Rendition,
-    group: Option<&AudioGroup>,
+    (rendition, group): (&Rendition, Option<&AudioGroup>),
+    subtitles: &str,
 ) {
     let codec = &presentation.track(rendition).codec;
     let is_video = codec.video().is_some();
@@ -271,6 +274,7 @@ fn write_variant(
     if let Some(group) = group.filter(|group| group.is_listed) {
         let _ = write!(out, ",AUDIO=\"{}\"", QuotedString(&group.id));
     }
+    out.push_str(subtitles);
     // Without the declaration, players look for captions in the video (RFC 8216, 4.3.4.2).
     if is_video && presentation.manifest_rules.has_no_captions {
         out.push_str(",CLOSED-CAPTIONS=NONE");

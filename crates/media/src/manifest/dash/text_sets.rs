@@ -1,0 +1,94 @@
+//! AdaptationSets of text: WebVTT in CMAF.
+
+use super::sets::write_property;
+use super::{SegmentAddressing, write_attribute, write_segment_timeline};
+use crate::manifest::text::XmlText;
+use crate::manifest::url;
+use crate::presentation::Presentation;
+use crate::text::{TextGrid, TextKind, TextRendition, write_wvtt_segment};
+use std::fmt::Write;
+
+/// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
+pub(super) fn write_text_sets(
+    out: &mut String,
+    presentation: &Presentation,
+    addressing: SegmentAddressing,
+    first_id: usize,
+) {
+    let Some(grid) = presentation.text_grid() else {
+        return;
+    };
+    for (n, (name, rendition)) in presentation.text.renditions().enumerate() {
+        write_start(out, rendition, first_id + n);
+        let _ = writeln!(
+            out,
+            "      <BaseURL>{}</BaseURL>",
+            url::text_base_url(presentation)
+        );
+        write_template(out, &grid, addressing);
+        out.push_str("      <Representation");
+        write_attribute(out, "id", name);
+        let len = |n| write_wvtt_segment(&grid, &rendition.cues, n).len() as u64;
+        write_attribute(out, "bandwidth", grid.measure_bandwidth(len).peak.max(1));
+        out.push_str(" codecs=\"wvtt\"/>\n    </AdaptationSet>\n");
+    }
+}
+
+/// Writes the start tag and the elements before BaseURL.
+fn write_start(out: &mut String, rendition: &TextRendition, id: usize) {
+    let _ = write!(out, "    <AdaptationSet id=\"{id}\" contentType=\"text\"");
+    if let Some(tag) = rendition.language_tag() {
+        write_attribute(out, "lang", tag);
+    }
+    out.push_str(" mimeType=\"application/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\"");
+    if rendition.is_default {
+        out.push_str(" selectionPriority=\"2\"");
+    }
+    out.push_str(">\n");
+    let _ = writeln!(
+        out,
+        "      <Label>{}</Label>",
+        XmlText(&rendition.display_name())
+    );
+    let role = match rendition.kind {
+        TextKind::Subtitles => "subtitle",
+        TextKind::Captions => "caption",
+        TextKind::Forced => "forced-subtitle",
+        TextKind::Descriptions => "description",
+    };
+    if rendition.kind == TextKind::Captions {
+        // 2: for the hard of hearing.
+        write_property(
+            out,
+            "Accessibility",
+            "urn:tva:metadata:cs:AudioPurposeCS:2007",
+            "2",
+        );
+    }
+    write_property(out, "Role", "urn:mpeg:dash:role:2011", role);
+    if rendition.is_default {
+        write_property(out, "Role", "urn:mpeg:dash:role:2011", "main");
+    }
+}
+
+fn write_template(out: &mut String, grid: &TextGrid<'_>, addressing: SegmentAddressing) {
+    let timescale = grid.timescale();
+    let _ = write!(out, "      <SegmentTemplate timescale=\"{timescale}\"");
+    let offset = grid.zero().round_to(timescale);
+    if offset != 0 {
+        write_attribute(out, "presentationTimeOffset", offset);
+    }
+    write_attribute(out, "initialization", url::INIT_TEMPLATE);
+    match addressing {
+        SegmentAddressing::Time => write_attribute(out, "media", url::TIME_TEMPLATE),
+        SegmentAddressing::Number => {
+            write_attribute(out, "media", url::NUMBER_TEMPLATE);
+            out.push_str(" startNumber=\"1\"");
+        }
+    }
+    out.push_str(">\n");
+    write_segment_timeline(out, "        ", grid.segment_count(), |n| {
+        grid.segment_start(n)
+    });
+    out.push_str("      </SegmentTemplate>\n");
+}

@@ -1,0 +1,127 @@
+//! Subtitles in HLS: `EXT-X-MEDIA` tags and media playlists of WebVTT segments (RFC 8216, 3.5).
+
+use super::media::{ExtinfWriter, write_playlist_header};
+use super::playlist_version;
+use crate::manifest::text::QuotedString;
+use crate::manifest::{SegmentFormat, language_tag, url};
+use crate::presentation::Presentation;
+use crate::text::{TextKind, TextRendition};
+use std::fmt::Write;
+
+/// `GROUP-ID` of all subtitles.
+const TEXT_GROUP: &str = "text";
+
+/// Characteristics that describe captions (RFC 8216bis, 4.4.6.1).
+const CAPTION_CHARACTERISTICS: &str =
+    "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
+
+/// Writes the `EXT-X-MEDIA` tags of all text. Returns the attribute with which each variant names
+/// the group; it is empty if the title has no text.
+pub(super) fn write_text_group(
+    out: &mut String,
+    presentation: &Presentation,
+    format: SegmentFormat,
+) -> String {
+    let text = &presentation.text;
+    let mut names: Vec<String> = Vec::new();
+    let mut selectable = Vec::new();
+    let default = text
+        .renditions()
+        .position(|(_, rendition)| rendition.is_default);
+    for (n, (id, rendition)) in text.renditions().enumerate() {
+        let name = unique_name(rendition, &names);
+        let _ = write!(
+            out,
+            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"{TEXT_GROUP}\",NAME=\"{}\"",
+            QuotedString(&name)
+        );
+        if let Some(tag) = rendition.language_tag() {
+            let _ = write!(out, ",LANGUAGE=\"{tag}\"");
+        }
+        // Members that players may choose by themselves must differ (RFC 8216, 4.3.4.1.1).
+        let choice = (rendition.language_tag(), rendition.kind);
+        let (is_default, is_forced) = (default == Some(n), rendition.kind == TextKind::Forced);
+        let is_first = !selectable.contains(&choice);
+        selectable.push(choice);
+        let yes = |is: bool| if is { "YES" } else { "NO" };
+        let _ = write!(
+            out,
+            ",DEFAULT={},AUTOSELECT={},FORCED={}",
+            yes(is_default),
+            yes(is_default || is_forced || is_first),
+            yes(is_forced)
+        );
+        if rendition.kind == TextKind::Captions {
+            let _ = write!(out, ",CHARACTERISTICS=\"{CAPTION_CHARACTERISTICS}\"");
+        }
+        let _ = writeln!(
+            out,
+            ",URI=\"{}\"",
+            url::text_playlist_url(format, presentation, id)
+        );
+        names.push(name);
+    }
+    match text.is_empty() {
+        true => String::new(),
+        false => format!(",SUBTITLES=\"{TEXT_GROUP}\""),
+    }
+}
+
+/// Returns the name for viewers: the label of the author, or the language with its kind. It is
+/// numbered if the group already contains it.
+fn unique_name(rendition: &TextRendition, taken: &[String]) -> String {
+    let name = rendition.display_name();
+    let numbered = (2..).map(|n| format!("{name} {n}"));
+    let mut free = std::iter::once(name.clone()).chain(numbered);
+    free.find(|name| !taken.contains(name)).unwrap_or_default()
+}
+
+impl TextRendition {
+    /// Returns the name for viewers, such as `English` or `English (captions)`.
+    pub fn display_name(&self) -> String {
+        let label = self.label.as_deref().map(str::trim).unwrap_or_default();
+        if !label.is_empty() {
+            return label.to_owned();
+        }
+        let tag = self.language_tag();
+        let language = tag
+            .as_deref()
+            .map(|tag| language_tag::english_name(tag).unwrap_or(tag));
+        let language = language.unwrap_or("Subtitles");
+        match self.kind {
+            TextKind::Subtitles => language.to_owned(),
+            TextKind::Captions => format!("{language} (captions)"),
+            TextKind::Forced => format!("{language} (forced)"),
+            TextKind::Descriptions => format!("{language} (descriptions)"),
+        }
+    }
+}
+
+/// Writes the playlist of any text rendition: WebVTT segments along those of the video. `None` if
+/// the presentation is empty.
+///
+/// Segments are never encrypted, so there is no `EXT-X-KEY`.
+pub fn write_text_playlist(presentation: &Presentation, format: SegmentFormat) -> Option<String> {
+    let grid = presentation.text_grid()?;
+    let extension = match format {
+        SegmentFormat::Cmaf => "vtt",
+        SegmentFormat::Ts => "ts.vtt",
+    };
+    let mut out = String::with_capacity(400 + grid.segment_count() * 40);
+    let version = playlist_version(SegmentFormat::Ts, false);
+    write_playlist_header(&mut out, presentation, version, "");
+    let mut clock = ExtinfWriter::new(presentation, grid.reference());
+    for n in 0..grid.segment_count() {
+        clock.write_extinf(
+            &mut out,
+            presentation.segment_start(grid.reference(), n + 1),
+        );
+        let _ = writeln!(
+            out,
+            "{}",
+            url::segment_url(grid.segment_start(n), extension)
+        );
+    }
+    out.push_str("#EXT-X-ENDLIST\n");
+    Some(out)
+}

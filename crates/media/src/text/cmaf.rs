@@ -1,0 +1,179 @@
+//! WebVTT in CMAF (ISO/IEC 14496-30, 7): samples that cover the timeline without gaps.
+
+use super::{Cue, CueList, TextGrid};
+use crate::bmff::tkhd::IDENTITY_MATRIX;
+use crate::bytes::{write_box, write_full_box};
+use crate::codec::{Codec, MediaFormat, TextFormat};
+use crate::index::{SampleTableBuilder, Track};
+use crate::plan::init_segment::write_init_segment;
+use crate::plan::{STYP, SYNC, TRACK_ID};
+
+/// Maximum number of cues that are shown at the same time. Others are left out.
+const CUES_AT_ONCE_MAX: usize = 64;
+
+/// Writes the init segment of a rendition.
+pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> Vec<u8> {
+    let mut entry = Vec::new();
+    write_box(&mut entry, b"wvtt", |out| {
+        out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
+        write_box(out, b"vttC", |out| {
+            out.extend_from_slice(b"WEBVTT\n");
+            if !list.header.is_empty() {
+                out.push(b'\n');
+                out.extend_from_slice(list.header.as_bytes());
+                out.push(b'\n');
+            }
+        });
+    });
+    write_text_init(
+        grid.timescale(),
+        language,
+        (TextFormat::Wvtt, *b"wvtt"),
+        entry,
+        "wvtt",
+    )
+}
+
+/// Writes the init segment of a text track with this sample entry.
+pub(super) fn write_text_init(
+    timescale: u32,
+    language: &str,
+    (format, fourcc): (TextFormat, [u8; 4]),
+    sample_entry: Vec<u8>,
+    codec_string: &str,
+) -> Vec<u8> {
+    write_init_segment(&Track {
+        id: TRACK_ID,
+        timescale,
+        language: language.to_owned(),
+        name: None,
+        is_enabled: true,
+        codec: Codec {
+            fourcc,
+            sample_entry,
+            codec_string: codec_string.to_owned(),
+            supplemental_codecs: None,
+            format: MediaFormat::Text(format),
+        },
+        samples: SampleTableBuilder::default().finish(),
+        presentation_offset: 0,
+        presentation_end: None,
+        matrix: IDENTITY_MATRIX,
+    })
+}
+
+/// Writes media segment `n`. Each sample contains the cues that are shown during it, or `vtte`.
+pub fn write_wvtt_segment(grid: &TextGrid<'_>, list: &CueList, n: usize) -> Vec<u8> {
+    let (start, end) = (grid.segment_start(n), grid.segment_start(n + 1));
+    let mut cues: Vec<ServedCue> = grid
+        .cues_of(list, n)
+        .map(|cue| ServedCue::new(grid, cue, start, end))
+        .filter(|cue| cue.start < cue.end)
+        .collect();
+    cues.sort_by_key(|cue| cue.start);
+    let mut times: Vec<u64> = cues.iter().flat_map(|cue| [cue.start, cue.end]).collect();
+    times.extend([start, end]);
+    times.sort_unstable();
+    times.dedup();
+    let mut samples = Vec::with_capacity(times.len());
+    let (mut waiting, mut shown) = (cues.iter().peekable(), Vec::<&ServedCue>::new());
+    for time in times.windows(2) {
+        shown.retain(|cue| cue.end > time[0]);
+        while let Some(cue) = waiting.next_if(|cue| cue.start <= time[0]) {
+            if shown.len() < CUES_AT_ONCE_MAX {
+                shown.push(cue);
+            }
+        }
+        samples.push((time[1] - time[0], write_sample(&shown)));
+    }
+    write_fragment(start, n, &samples)
+}
+
+/// A cue with its times in the segment, in ticks.
+struct ServedCue<'a> {
+    cue: &'a Cue,
+    start: u64,
+    end: u64,
+    /// Identifies the parts of a cue that is cut (`vsid`).
+    source_id: Option<u32>,
+}
+
+impl<'a> ServedCue<'a> {
+    fn new(grid: &TextGrid<'_>, cue: &'a Cue, start: u64, end: u64) -> ServedCue<'a> {
+        let served = |ms| u64::try_from(grid.served_ticks(ms)).unwrap_or(0);
+        let (from, until) = (served(cue.start_ms), served(cue.end_ms));
+        // Milliseconds since the start are unique enough: players only compare neighbours.
+        let source_id = (from < start || until > end).then_some(cue.start_ms as u32 & 0x7fff_ffff);
+        ServedCue {
+            cue,
+            start: from.clamp(start, end),
+            end: until.clamp(start, end),
+            source_id,
+        }
+    }
+}
+
+fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    if shown.is_empty() {
+        write_box(&mut out, b"vtte", |_| {});
+    }
+    for served in shown {
+        write_box(&mut out, b"vttc", |out| {
+            if let Some(id) = served.source_id {
+                write_box(out, b"vsid", |out| out.extend_from_slice(&id.to_be_bytes()));
+            }
+            let cue = served.cue;
+            for (name, text) in [
+                (b"iden", &cue.id),
+                (b"sttg", &cue.settings),
+                (b"payl", &cue.payload),
+            ] {
+                if !text.is_empty() {
+                    write_box(out, name, |out| out.extend_from_slice(text.as_bytes()));
+                }
+            }
+        });
+    }
+    out
+}
+
+/// Writes a fragment of samples, each with its duration.
+pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
+    let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
+    let mut out = Vec::with_capacity(200 + samples.len() * 8 + bytes);
+    out.extend_from_slice(STYP);
+    // moof, mfhd, traf, tfhd, tfdt and trun have fixed lengths except for the samples.
+    let moof_len = 8 + 16 + 8 + 20 + 20 + 20 + samples.len() * 8;
+    write_box(&mut out, b"moof", |out| {
+        write_full_box(out, b"mfhd", 0, 0, |out| {
+            word(out, (n as u32).wrapping_add(1))
+        });
+        write_box(out, b"traf", |out| {
+            // default-base-is-moof, default sample flags
+            write_full_box(out, b"tfhd", 0, 0x2_0020, |out| {
+                word(out, TRACK_ID);
+                word(out, SYNC);
+            });
+            write_full_box(out, b"tfdt", 1, 0, |out| {
+                out.extend_from_slice(&start.to_be_bytes())
+            });
+            // data offset, durations, sizes
+            write_full_box(out, b"trun", 0, 0x301, |out| {
+                word(out, samples.len() as u32);
+                word(out, (moof_len + 8) as u32);
+                for (ticks, sample) in samples {
+                    word(out, u32::try_from(*ticks).unwrap_or(u32::MAX));
+                    word(out, sample.len() as u32);
+                }
+            });
+        });
+    });
+    write_box(&mut out, b"mdat", |out| {
+        samples
+            .iter()
+            .for_each(|(_, sample)| out.extend_from_slice(sample));
+    });
+    out
+}

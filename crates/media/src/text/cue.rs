@@ -1,0 +1,137 @@
+//! Cues: texts with the times at which they are shown.
+
+use std::ops::Range;
+
+/// Maximum number of cues of a rendition. Further cues are dropped.
+const CUES_MAX: usize = 200_000;
+/// Maximum number of reported problems of a rendition.
+const PROBLEMS_MAX: usize = 1000;
+
+/// A text that is shown for a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Cue {
+    /// Time from the start of the film at which the text appears, in milliseconds.
+    pub start_ms: i64,
+    /// Time from the start of the film at which it disappears, in milliseconds.
+    pub end_ms: i64,
+    /// Identifier; may be empty.
+    pub id: String,
+    /// WebVTT cue settings, such as `line:0 align:start`; may be empty.
+    pub settings: String,
+    /// WebVTT cue text with its markup. It contains no blank line and no `-->`.
+    pub payload: String,
+}
+
+/// A defect of a text source. The rendition is served without the defective cue, or as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CueProblem {
+    /// The cue ends before it starts or has no duration. It is dropped.
+    NotShown(i64),
+    /// The cue has no text. It is dropped.
+    Empty(i64),
+    /// The cue starts before the previous one in the file. Cues are sorted.
+    Unsorted(i64),
+    /// The cue starts before the previous one has ended.
+    Overlapping(i64),
+    /// The cue starts after the end of the film.
+    Late(i64),
+    /// A line could not be parsed, with its number from 1.
+    Malformed(usize),
+    /// The file is not Unicode and is read as Windows-1252.
+    NotUnicode,
+    /// The file has too many cues. The others are dropped.
+    TooMany,
+}
+
+/// The cues of a rendition, sorted by start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CueList {
+    /// `STYLE` and `REGION` blocks of WebVTT, separated by blank lines; may be empty.
+    pub header: String,
+    cues: Vec<Cue>,
+    /// Latest end of each cue and all before it, in milliseconds. It never falls, so the first cue
+    /// that is shown at a time is found by binary search.
+    latest_ends: Vec<i64>,
+}
+
+impl CueList {
+    /// Sorts cues and drops those that are never shown. Appends what it finds to `problems`.
+    pub fn from_cues(
+        header: String,
+        mut cues: Vec<Cue>,
+        problems: &mut Vec<CueProblem>,
+    ) -> CueList {
+        let mut report = |problem| {
+            if problems.len() < PROBLEMS_MAX {
+                problems.push(problem);
+            }
+        };
+        if cues.len() > CUES_MAX {
+            report(CueProblem::TooMany);
+            cues.truncate(CUES_MAX);
+        }
+        for pair in cues
+            .windows(2)
+            .filter(|pair| pair[1].start_ms < pair[0].start_ms)
+        {
+            report(CueProblem::Unsorted(pair[1].start_ms));
+        }
+        cues.retain(|cue| {
+            let problem = cue.find_defect();
+            let is_shown = problem.is_none();
+            problem.into_iter().for_each(&mut report);
+            is_shown
+        });
+        cues.sort_by_key(|cue| (cue.start_ms, cue.end_ms));
+        let ends = cues.iter().scan(i64::MIN, |latest, cue| {
+            *latest = cue.end_ms.max(*latest);
+            Some(*latest)
+        });
+        let latest_ends: Vec<i64> = ends.collect();
+        for (cue, latest) in cues.iter().skip(1).zip(&latest_ends) {
+            if cue.start_ms < *latest {
+                report(CueProblem::Overlapping(cue.start_ms));
+            }
+        }
+        CueList {
+            header,
+            cues,
+            latest_ends,
+        }
+    }
+
+    /// Returns all cues, sorted by start.
+    pub fn cues(&self) -> &[Cue] {
+        &self.cues
+    }
+
+    /// Iterates over the cues that are shown within a range of milliseconds, sorted by start.
+    pub fn cues_within(&self, range: Range<i64>) -> impl Iterator<Item = &Cue> {
+        let first = self.latest_ends.partition_point(|end| *end <= range.start);
+        let end = self.cues.partition_point(|cue| cue.start_ms < range.end);
+        let candidates = self.cues.get(first..end).unwrap_or_default();
+        candidates
+            .iter()
+            .filter(move |cue| cue.end_ms > range.start)
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        let text = |cue: &Cue| cue.id.len() + cue.settings.len() + cue.payload.len();
+        let texts: usize = self.cues.iter().map(text).sum();
+        self.header.len() + texts + self.cues.len() * (size_of::<Cue>() + size_of::<i64>())
+    }
+}
+
+impl Cue {
+    /// Returns why the cue is never shown.
+    fn find_defect(&self) -> Option<CueProblem> {
+        if self.end_ms <= self.start_ms {
+            return Some(CueProblem::NotShown(self.start_ms));
+        }
+        self.payload
+            .trim()
+            .is_empty()
+            .then_some(CueProblem::Empty(self.start_ms))
+    }
+}

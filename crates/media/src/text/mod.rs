@@ -1,0 +1,27 @@
+//! Subtitles and captions: parsers into one cue model, and writers for HLS and DASH.
+//!
+//! Sources become [`TextRendition`]s, whose cues are WebVTT cue text with times of the film. A
+//! [`TextGrid`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
+
+mod cmaf;
+mod cue;
+mod encoding;
+mod grid;
+mod rendition;
+mod srt;
+#[cfg(test)]
+mod tests;
+mod timestamp;
+mod vtt;
+
+pub use crate::manifest::language_tag::parse_language;
+pub use cmaf::{write_wvtt_init, write_wvtt_segment};
+pub use cue::{Cue, CueList, CueProblem};
+pub use encoding::decode_text;
+pub use grid::TextGrid;
+pub use rendition::{TextKind, TextRendition, TextSet};
+pub use srt::parse_srt;
+pub use vtt::{parse_vtt, write_vtt, write_vtt_segment};
+
+/// Maximum size of a text file, in bytes.
+pub const TEXT_BYTES_MAX: u64 = 16 << 20;

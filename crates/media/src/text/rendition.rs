@@ -1,0 +1,124 @@
+//! Text renditions of a title, and the set of them.
+
+use super::{CueList, CueProblem};
+use crate::manifest::language_tag::shortest_tag;
+use std::hash::Hash;
+
+/// Purpose of a text rendition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TextKind {
+    /// A translation of the dialogue.
+    #[default]
+    Subtitles,
+    /// The dialogue and all relevant sounds, for viewers who cannot hear them.
+    Captions,
+    /// Only passages that viewers of the original language need, such as foreign dialogue.
+    Forced,
+    /// Descriptions of the picture.
+    Descriptions,
+}
+
+/// One language of text.
+#[derive(Debug, Clone, Default, Hash)]
+pub struct TextRendition {
+    /// Language of the file (ISO 639-2 or BCP 47); `und` if unspecified.
+    pub language: String,
+    /// Its purpose.
+    pub kind: TextKind,
+    /// Name that the author gave.
+    pub label: Option<String>,
+    /// Whether players should show it without being asked.
+    pub is_default: bool,
+    /// The cues.
+    pub cues: CueList,
+    /// Name of the file, or number of the track, that contains it.
+    pub source: String,
+    /// Defects of the source, for reports.
+    pub problems: Vec<CueProblem>,
+}
+
+impl TextRendition {
+    /// Returns the shortest BCP 47 tag of the language; `None` if it is unspecified.
+    pub fn language_tag(&self) -> Option<String> {
+        shortest_tag(&self.language)
+    }
+}
+
+/// The text renditions of a title.
+#[derive(Debug, Clone, Default)]
+pub struct TextSet {
+    renditions: Vec<(String, TextRendition)>,
+    content_hash: u64,
+}
+
+impl TextSet {
+    /// Names the renditions `text=en`, `text=en-2` and so on.
+    pub fn new(renditions: Vec<TextRendition>) -> TextSet {
+        let mut hasher = Fnv1a::default();
+        renditions.hash(&mut hasher);
+        let mut named: Vec<(String, TextRendition)> = Vec::with_capacity(renditions.len());
+        for rendition in renditions {
+            let tag = rendition.language_tag().unwrap_or_else(|| "und".to_owned());
+            let numbered = (2..).map(|n| format!("text={tag}-{n}"));
+            let mut names = std::iter::once(format!("text={tag}")).chain(numbered);
+            let free = names.find(|name| !named.iter().any(|(taken, _)| taken == name));
+            named.extend(free.map(|name| (name, rendition)));
+        }
+        TextSet {
+            renditions: named,
+            content_hash: std::hash::Hasher::finish(&hasher),
+        }
+    }
+
+    /// Returns a hash of all cues and their descriptions.
+    pub fn content_hash(&self) -> u64 {
+        self.content_hash
+    }
+
+    /// Returns whether the title has no text.
+    pub fn is_empty(&self) -> bool {
+        self.renditions.is_empty()
+    }
+
+    /// Iterates over the names in URLs and the renditions.
+    pub fn renditions(&self) -> impl ExactSizeIterator<Item = (&str, &TextRendition)> {
+        self.renditions
+            .iter()
+            .map(|(name, rendition)| (&**name, rendition))
+    }
+
+    /// Finds a rendition by its name in URLs.
+    pub fn find_rendition(&self, name: &str) -> Option<&TextRendition> {
+        self.renditions()
+            .find(|(known, _)| *known == name)
+            .map(|(_, rendition)| rendition)
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.renditions()
+            .map(|(_, rendition)| rendition.cues.heap_bytes())
+            .sum()
+    }
+}
+
+/// FNV-1a, whose values are the same in every process and version. They are part of URLs.
+struct Fnv1a(u64);
+
+impl Default for Fnv1a {
+    fn default() -> Fnv1a {
+        Fnv1a(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl std::hash::Hasher for Fnv1a {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,141 @@
+//! SubRip (`.srt`), which has no standard: parsed as leniently as common players do.
+
+use super::vtt::{ARROW, parse_timing};
+use super::{Cue, CueList, CueProblem};
+
+/// Colours that WebVTT defines as classes (WebVTT, 5), with their values in SubRip.
+const COLORS: [(&str, &str); 8] = [
+    ("white", "#ffffff"),
+    ("lime", "#00ff00"),
+    ("cyan", "#00ffff"),
+    ("red", "#ff0000"),
+    ("yellow", "#ffff00"),
+    ("magenta", "#ff00ff"),
+    ("blue", "#0000ff"),
+    ("black", "#000000"),
+];
+
+/// Parses SubRip. A cue extends to the next line of times, so blank lines inside of it are accepted.
+pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
+    let mut cues: Vec<(Cue, Vec<&str>)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if !line.contains(ARROW) {
+            if let Some((_, lines)) = cues.last_mut() {
+                lines.push(line);
+            }
+            continue;
+        }
+        if let Some((_, lines)) = cues.last_mut() {
+            remove_next_number(lines);
+        }
+        match parse_timing(line) {
+            // Coordinates of bitmap subtitles may follow the times.
+            Some(cue) => cues.push((
+                Cue {
+                    settings: String::new(),
+                    ..cue
+                },
+                Vec::new(),
+            )),
+            None => problems.push(CueProblem::Malformed(number + 1)),
+        }
+    }
+    if cues.is_empty() {
+        problems.push(CueProblem::Malformed(1));
+    }
+    let cues = cues
+        .into_iter()
+        .map(|(cue, lines)| convert_cue(cue, &lines));
+    CueList::from_cues(String::new(), cues.collect(), problems)
+}
+
+/// Removes the number of the next cue from the end of a cue's lines.
+fn remove_next_number(lines: &mut Vec<&str>) {
+    let is_number = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+    if lines.last().is_some_and(|line| is_number(&line)) {
+        lines.pop();
+    }
+}
+
+fn convert_cue(cue: Cue, lines: &[&str]) -> Cue {
+    let text: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| !line.is_empty())
+        .collect();
+    let (mut settings, mut payload) = (String::new(), String::new());
+    convert_markup(&text.join("\n"), &mut payload, &mut settings);
+    Cue {
+        settings,
+        payload: payload.trim().replace(ARROW, "--&gt;"),
+        ..cue
+    }
+}
+
+/// Converts `<b>`, `<i>`, `<u>`, `<font color>` and `{\an8}`, and escapes everything else.
+fn convert_markup(mut rest: &str, payload: &mut String, settings: &mut String) {
+    while let Some(c) = rest.chars().next() {
+        let tag = rest.strip_prefix('<').and_then(|tag| tag.split_once('>'));
+        let code = rest
+            .strip_prefix("{\\")
+            .and_then(|code| code.split_once('}'));
+        if let Some((converted, after)) =
+            tag.and_then(|(tag, after)| Some((convert_tag(tag)?, after)))
+        {
+            payload.push_str(&converted);
+            rest = after;
+        } else if let Some((code, after)) = code {
+            if let Some(found) = find_alignment(code) {
+                found.clone_into(settings);
+            }
+            rest = after;
+        } else {
+            push_escaped(payload, c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+}
+
+/// Converts a tag; `None` if it is ordinary text.
+fn convert_tag(tag: &str) -> Option<String> {
+    let lower = tag.trim().to_ascii_lowercase();
+    match lower.as_str() {
+        "b" | "i" | "u" | "/b" | "/i" | "/u" => Some(format!("<{lower}>")),
+        "/font" => Some("</c>".to_owned()),
+        font if font.starts_with("font") => {
+            let color = font.split_once("color=").map(|(_, color)| color);
+            let color = color.unwrap_or_default().trim_matches(['"', '\'', ' ']);
+            let known = COLORS
+                .iter()
+                .find(|(name, value)| color == *name || color == *value);
+            Some(known.map_or("<c>".to_owned(), |(name, _)| format!("<c.{name}>")))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the cue settings of an alignment code, which counts like a numeric keypad.
+fn find_alignment(code: &str) -> Option<&'static str> {
+    match code.trim() {
+        "an1" => Some("align:left"),
+        "an3" => Some("align:right"),
+        "an4" => Some("line:50% align:left"),
+        "an5" => Some("line:50%"),
+        "an6" => Some("line:50% align:right"),
+        "an7" => Some("line:0 align:left"),
+        "an8" => Some("line:0"),
+        "an9" => Some("line:0 align:right"),
+        _ => None,
+    }
+}
+
+/// Appends a character, escaped for WebVTT cue text.
+pub(super) fn push_escaped(out: &mut String, c: char) {
+    match c {
+        '&' => out.push_str("&amp;"),
+        '<' => out.push_str("&lt;"),
+        '\0' => out.push('\u{fffd}'),
+        c => out.push(c),
+    }
+}

@@ -1,0 +1,85 @@
+//! Text of a title: segments of WebVTT or CMAF, written from the cues in memory.
+
+use crate::error;
+use crate::response::manifests::segment_format;
+use crate::response::responder::ClientRequest;
+use crate::response::text::TextResource;
+use crate::route::{TextPart, TextUrl};
+use crate::title::catalog::Catalog;
+use bytes::Bytes;
+use http::Response;
+use http::header::HeaderValue;
+use media::presentation::Presentation;
+use media::text::{
+    TextGrid, TextRendition, write_vtt, write_vtt_segment, write_wvtt_init, write_wvtt_segment,
+};
+use net::{Body, Error};
+use std::sync::Arc;
+
+/// A text URL identifies its content, which therefore never changes.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const VTT: &str = "text/vtt; charset=utf-8";
+const MP4: &str = "application/mp4";
+
+/// Responds with a segment, an init segment or all cues of a text rendition.
+///
+/// # Errors
+/// 410 if the URL belongs to another version of the title or its text, 404 if it names nothing of
+/// this version.
+pub(crate) async fn respond_with_text(
+    catalog: &Arc<Catalog>,
+    url: &TextUrl,
+    request: &ClientRequest<'_>,
+) -> Result<Response<Body>, Error> {
+    let title = catalog.load_title(&url.title).await?;
+    let mut presentations = [&title.hls, &title.dash].into_iter();
+    let presentation = presentations.find(|p| p.text_version() == url.version.0);
+    let presentation = presentation.ok_or_else(error::version_gone)?;
+    let rendition = find_text(presentation, &url.rendition)?;
+    let grid = presentation
+        .text_grid()
+        .ok_or_else(error::no_such_segment)?;
+    let (content_type, bytes) = write_part(&grid, rendition, url.part)?;
+    let content_type = HeaderValue::from_static(content_type);
+    let text = TextResource::new(content_type, IMMUTABLE, title.modified.clone(), bytes);
+    Ok(Arc::new(text).respond(request).await)
+}
+
+/// Finds a text rendition by its name in URLs.
+pub(crate) fn find_text<'a>(
+    presentation: &'a Presentation,
+    name: &str,
+) -> Result<&'a TextRendition, Error> {
+    let found = presentation.text.find_rendition(name);
+    found.ok_or_else(|| error::not_found("unknown rendition"))
+}
+
+fn write_part(
+    grid: &TextGrid<'_>,
+    rendition: &TextRendition,
+    part: TextPart,
+) -> Result<(&'static str, Bytes), Error> {
+    let cues = &rendition.cues;
+    let at = |time| grid.find_segment(time).ok_or_else(error::no_such_segment);
+    let numbered = |number: u32| {
+        let index = (number as usize).checked_sub(1);
+        let index = index.filter(|index| *index < grid.segment_count());
+        index.ok_or_else(error::no_such_segment)
+    };
+    Ok(match part {
+        TextPart::Init => (MP4, write_wvtt_init(grid, &rendition.language, cues).into()),
+        TextPart::Cmaf(time) => (MP4, write_wvtt_segment(grid, cues, at(time)?).into()),
+        TextPart::Number(number) => (
+            MP4,
+            write_wvtt_segment(grid, cues, numbered(number)?).into(),
+        ),
+        TextPart::Vtt(time, container) => {
+            let (shown, format) = (grid.shown_ms(at(time)?), segment_format(container));
+            (
+                VTT,
+                write_vtt_segment(cues, shown, grid.zero(), format).into(),
+            )
+        }
+        TextPart::Whole => (VTT, write_vtt(cues).into()),
+    })
+}

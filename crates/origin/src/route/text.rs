@@ -1,0 +1,122 @@
+//! URLs of text: `T/t-<version>/text=en/…`.
+
+use super::{
+    HlsContainer, ManifestKind, OriginRequest, RouteError, parse_decimal, parse_key, parse_version,
+};
+use std::fmt;
+use store::Key;
+
+/// Name of a text set: `t-9f86d081884c7d65`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TextVersion(pub u64);
+
+/// The URL of a text resource other than a playlist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextUrl {
+    /// The title.
+    pub title: Key,
+    /// Version of the text and of the segments.
+    pub version: TextVersion,
+    /// Name of the rendition.
+    pub rendition: String,
+    /// Resource within the rendition.
+    pub part: TextPart,
+}
+
+/// Resources of a text rendition. Times are those of segments, in ticks of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextPart {
+    /// The CMAF header.
+    Init,
+    /// The CMAF segment that starts at this time.
+    Cmaf(u64),
+    /// The CMAF segment with this number, from 1.
+    Number(u32),
+    /// The WebVTT segment that starts at this time, with the clock of this container.
+    Vtt(u64, HlsContainer),
+    /// All cues as one WebVTT file.
+    Whole,
+}
+
+/// Parses the URL of a text resource; `None` if the folder is not that of text.
+pub(super) fn parse_text_url(
+    folder: &str,
+    name: &str,
+) -> Result<Option<OriginRequest>, RouteError> {
+    let (folder, is_numbered) = match folder.strip_suffix("/n") {
+        Some(folder) => (folder, true),
+        None => (folder, false),
+    };
+    let mut up = folder.rsplitn(3, '/');
+    let rendition = up.next().filter(|name| name.starts_with("text="));
+    let version = up.next().and_then(TextVersion::parse_name);
+    let (Some(rendition), Some(version)) = (rendition, version) else {
+        return Ok(None);
+    };
+    let title = parse_key(up.next().unwrap_or_default())?;
+    let rendition = rendition.to_owned();
+    let playlist = match name {
+        _ if is_numbered => None,
+        "hls.m3u8" => Some(HlsContainer::Cmaf),
+        "ts.m3u8" => Some(HlsContainer::Ts),
+        _ => None,
+    };
+    Ok(Some(match playlist {
+        Some(container) => OriginRequest::Manifest {
+            title,
+            manifest: ManifestKind::Text(version, container, rendition),
+            file: None,
+        },
+        None => OriginRequest::Text(TextUrl {
+            title,
+            version,
+            rendition,
+            // A set contains only generated resources.
+            part: parse_part(name, is_numbered).ok_or(RouteError::NotFound)?,
+        }),
+    }))
+}
+
+fn parse_part(name: &str, is_numbered: bool) -> Option<TextPart> {
+    if is_numbered {
+        let number = u32::try_from(parse_decimal(name.strip_suffix(".m4s")?)?).ok()?;
+        return (number > 0).then_some(TextPart::Number(number));
+    }
+    match name {
+        "init.mp4" => return Some(TextPart::Init),
+        "all.vtt" => return Some(TextPart::Whole),
+        _ => {}
+    }
+    let time = |suffix| name.strip_suffix(suffix).and_then(parse_decimal);
+    time(".m4s")
+        .map(TextPart::Cmaf)
+        .or_else(|| time(".ts.vtt").map(|time| TextPart::Vtt(time, HlsContainer::Ts)))
+        .or_else(|| time(".vtt").map(|time| TextPart::Vtt(time, HlsContainer::Cmaf)))
+}
+
+impl TextVersion {
+    fn parse_name(name: &str) -> Option<TextVersion> {
+        name.strip_prefix("t-")
+            .and_then(parse_version)
+            .map(TextVersion)
+    }
+}
+
+impl fmt::Display for TextVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t-{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for TextPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TextPart::Init => f.write_str("init.mp4"),
+            TextPart::Cmaf(time) => write!(f, "{time}.m4s"),
+            TextPart::Number(number) => write!(f, "n/{number}.m4s"),
+            TextPart::Vtt(time, HlsContainer::Cmaf) => write!(f, "{time}.vtt"),
+            TextPart::Vtt(time, HlsContainer::Ts) => write!(f, "{time}.ts.vtt"),
+            TextPart::Whole => f.write_str("all.vtt"),
+        }
+    }
+}

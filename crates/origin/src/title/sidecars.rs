@@ -1,0 +1,101 @@
+//! Text files beside a film, or in the folder of its renditions: found with one listing, read whole
+//! and parsed.
+
+use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
+use crate::title::sidecar_name::{parse_sidecar_name, text_suffix};
+use media::text::{
+    CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_vtt,
+};
+use store::{Error, FolderEntry, Key, ObjectVersion, Reason, Store};
+
+/// Maximum number of text files of a title. Further ones are ignored.
+const SIDECARS_MAX: usize = 64;
+
+/// Lists the text files beside the film at `title`. Blocks.
+///
+/// # Errors
+/// If the storage fails. A storage that cannot list, or does not allow it, has none.
+pub(crate) fn find_beside(store: &Store, title: &Key) -> Result<Vec<(Key, ObjectVersion)>, Error> {
+    let stem = display_name_of(title);
+    let stem = stem.strip_suffix(INDEX_STEM_SUFFIX).unwrap_or(stem);
+    let Some(folder) = title.parent() else {
+        return Ok(Vec::new());
+    };
+    match store.list_prefixed(&folder, &format!("{stem}.")) {
+        Ok(entries) => Ok(select_text(&folder, entries)),
+        Err(Error::Unlisted | Error::Denied(_) | Error::NotFound | Error::Refused(_)) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Selects the text files of a folder.
+pub(crate) fn select_text(
+    folder: &Key,
+    entries: impl IntoIterator<Item = FolderEntry>,
+) -> Vec<(Key, ObjectVersion)> {
+    let text = entries
+        .into_iter()
+        .filter(|entry| text_suffix(&entry.name).is_some());
+    text.filter_map(|entry| Some((folder.join(&entry.name).ok()?, entry.file?)))
+        .take(SIDECARS_MAX)
+        .collect()
+}
+
+/// Reads and parses text files. Logs those that cannot be read, and leaves them out. Blocks.
+pub(crate) fn read_sidecars(
+    store: &Store,
+    title: &Key,
+    media: &[Key],
+    text: &[(Key, ObjectVersion)],
+) -> Vec<TextRendition> {
+    let mut stems: Vec<&str> = media.iter().map(display_name_of).collect();
+    stems.push(display_name_of(title));
+    let stripped: Vec<&str> = stems
+        .iter()
+        .filter_map(|stem| stem.strip_suffix(INDEX_STEM_SUFFIX))
+        .collect();
+    stems.extend(stripped);
+    let read = text.iter().filter_map(|(key, version)| {
+        let rendition = read_sidecar(store, key, version, &stems);
+        if let Err(error) = &rendition {
+            tracing::warn!(file = key.as_str(), %error, "cannot read text; it is left out");
+        }
+        rendition.ok()
+    });
+    read.collect()
+}
+
+fn read_sidecar(
+    store: &Store,
+    key: &Key,
+    version: &ObjectVersion,
+    stems: &[&str],
+) -> Result<TextRendition, Error> {
+    if version.len > TEXT_BYTES_MAX {
+        return Err(Error::Refused("text files may have at most 16 MiB"));
+    }
+    let object = store.open_whole(key)?;
+    let bytes = object.read(0..object.len().min(TEXT_BYTES_MAX), Reason::Index)?;
+    let mut problems = Vec::new();
+    let name = parse_sidecar_name(key.name(), stems);
+    let cues = parse_cues(key.name(), &bytes, &mut problems);
+    Ok(TextRendition {
+        language: name.language,
+        kind: name.kind,
+        label: name.label,
+        is_default: name.is_default,
+        cues,
+        source: key.name().to_owned(),
+        problems,
+    })
+}
+
+fn parse_cues(name: &str, bytes: &[u8], problems: &mut Vec<CueProblem>) -> CueList {
+    let text = decode_text(bytes, problems);
+    match text_suffix(name) {
+        Some("srt") => parse_srt(&text, problems),
+        _ => parse_vtt(&text, problems),
+    }
+}
