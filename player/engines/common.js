@@ -1,5 +1,5 @@
 // Functions that several engines use.
-import { codecName, language } from '../format.js';
+import { codecName, language, titleUrl } from '../format.js';
 
 /** Describes a video rendition for the quality menu. */
 export const levelOf = (rendition) => ({
@@ -50,3 +50,17 @@ export const nativeTexts = (video) => ({
   text: () => [...video.textTracks].findIndex((track) => track.mode === 'showing'),
   chooseText: (index) => [...video.textTracks].forEach((track, i) => { track.mode = i === index ? 'showing' : 'disabled'; }),
 });
+
+/** Adds the texts of a title as elements, for engines that leave subtitles to the video element. Their times
+ *  count from the start of the film. */
+export function addTexts(video, path, title) {
+  for (const text of title.texts ?? []) {
+    const track = document.createElement('track');
+    track.kind = text.kind === 'captions' ? 'captions' : 'subtitles';
+    track.src = titleUrl(path, text.url);
+    track.label = text.label;
+    if (text.language) track.srclang = text.language;
+    track.default = text.default;
+    video.append(track);
+  }
+}

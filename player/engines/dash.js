@@ -26,7 +26,7 @@ export async function start({ video, path, report, variant, session }) {
   });
   player.on(events.QUALITY_CHANGE_RENDERED, ({ mediaType, newRepresentation }) => report.step('switch', `${mediaType}: ${newRepresentation?.id ?? ''}`));
   player.initialize();
-  player.updateSettings({ streaming: { buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES }, cmcd: { enabled: true, mode: 'headers', sid: session.sid, cid: session.cid } } });
+  player.updateSettings({ streaming: { text: { defaultEnabled: false }, buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES }, cmcd: { enabled: true, mode: 'headers', sid: session.sid, cid: session.cid } } });
   player.attachView(video);
   player.setAutoPlay(false);
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));

@@ -1,7 +1,7 @@
 // The player of the browser: HLS where it is supported, or the plain file.
 import { encodeQuery } from '../cmcd.js';
 import { titleUrl, language } from '../format.js';
-import { nativeTexts, levelOf } from './common.js';
+import { addTexts, nativeTexts, levelOf } from './common.js';
 
 export const name = 'Browser';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }, { id: 'file', label: 'The plain file' }];
@@ -20,6 +20,8 @@ export async function start({ video, path, title, report, variant, kind, session
   const url = { file: `${titleUrl(path)}?${data}`, ts: titleUrl(path, `.m3u8?format=ts&${data}`) }[variant] ?? titleUrl(path, `.m3u8?${data}`);
   report.step('open', new URL(url).pathname);
   video.src = url;
+  // Chromium ignores the subtitles of HLS playlists. Its timeline starts with the film.
+  video.addEventListener('loadedmetadata', () => video.textTracks.length === 0 && addTexts(video, path, title), { once: true });
   const { videoTracks, audioTracks } = video;
   const audios = () => [...(audioTracks ?? [])];
   return {

@@ -1,1 +1,222 @@
+use super::*;
+use crate::fixtures::{self, build_index};
+use crate::manifest::SegmentFormat;
+use crate::presentation::{PackagingRules, Presentation};
+use crate::time::Time;
+use std::sync::Arc;
 
+fn parse(text: &str) -> (CueList, Vec<CueProblem>) {
+    let mut problems = Vec::new();
+    let list = parse_vtt(text, &mut problems);
+    (list, problems)
+}
+
+fn film() -> Presentation {
+    let track = fixtures::build_video_track(20, 50, 1000);
+    let rules = PackagingRules {
+        segment_duration_ms: 6000,
+    };
+    Presentation::new(vec![build_index(vec![track])], &rules).unwrap()
+}
+
+#[test]
+fn webvtt_is_read_with_its_styles_ids_and_settings() {
+    let (list, problems) = parse(
+        "\u{feff}WEBVTT - title\r\n\r\nSTYLE\r\n::cue(b) { color: red }\r\n\r\nNOTE\r\nx --\r\n\r\nid 1\r\n01:02.500 --> 1:00:00.000  line:0   align:start\r\n<b>a</b>\r\nb\r\n\r\n00:00.000 --> 00:01.000\nfirst\n"
+            .trim_start_matches('\u{feff}'),
+    );
+    assert_eq!(list.header, "STYLE\n::cue(b) { color: red }");
+    let [first, second] = list.cues() else {
+        panic!("{list:?}");
+    };
+    assert_eq!((first.start_ms, first.payload.as_str()), (0, "first"));
+    assert_eq!((second.start_ms, second.end_ms), (62_500, 3_600_000));
+    assert_eq!(
+        (&*second.id, &*second.settings, &*second.payload),
+        ("id 1", "line:0 align:start", "<b>a</b>\nb")
+    );
+    assert_eq!(problems, [CueProblem::Unsorted(0)]);
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let text = "WEBVTT\n\nREGION\nid:r\n\na\n00:00:01.000 --> 00:00:02.000 line:0\n<i>x</i>\n\n00:00:03.000 --> 100:00:04.567\ny\nz\n\n";
+    let (list, problems) = parse(text);
+    assert_eq!((write_vtt(&list), problems), (text.to_owned(), Vec::new()));
+}
+
+#[test]
+fn subrip_is_converted_to_webvtt() {
+    let mut problems = Vec::new();
+    let list = parse_srt(
+        "1\n00:00:01,000 --> 00:00:02,5 X1:0 X2:1\n{\\an8}<i>a</i> & <b>b\n\n2 < 3 <font color=\"#FFFF00\">c</font>\n\n2\n00:00:03.000 --> 00:00:04.000\n10\n3\n00:00:05,000 --> 00:00:06,000\n<unknown> {\\pos(1,2)}x --> y\n",
+        &mut problems,
+    );
+    let cues: Vec<_> = list
+        .cues()
+        .iter()
+        .map(|cue| (cue.start_ms, cue.end_ms, &*cue.settings, &*cue.payload))
+        .collect();
+    assert_eq!(
+        cues,
+        [
+            (
+                1000,
+                2500,
+                "line:0",
+                "<i>a</i> &amp; <b>b\n2 &lt; 3 <c.yellow>c</c>"
+            ),
+            (3000, 4000, "", "10"),
+        ]
+    );
+    // A line with an arrow looks like times.
+    assert_eq!(
+        problems,
+        [CueProblem::Malformed(12), CueProblem::Empty(5000)]
+    );
+}
+
+#[test]
+fn old_encodings_are_read() {
+    let mut problems = Vec::new();
+    assert_eq!(decode_text(b"\xef\xbb\xbfa\xc3\xa9", &mut problems), "aé");
+    assert_eq!(decode_text(b"\xff\xfea\0\xe9\0", &mut problems), "aé");
+    assert_eq!(decode_text(b"\xfe\xff\0a\0\xe9", &mut problems), "aé");
+    assert_eq!(problems, []);
+    assert_eq!(
+        decode_text(b"a\xe9 \x93x\x94 \x80", &mut problems),
+        "aé “x” €"
+    );
+    assert_eq!(problems, [CueProblem::NotUnicode]);
+}
+
+#[test]
+fn defective_cues_are_dropped_and_reported() {
+    let (list, problems) = parse(
+        "WEBVTT\n\n00:02.000 --> 00:01.000\nback\n\n00:03.000 --> 00:04.000\n\n00:05.000 --> 00:09.000\na\n\n00:06.000 --> 00:07.000\nb\n\n00:08.000 --> 00:10.000\nc\n\n0:99.000 --> 1\nx\n",
+    );
+    assert_eq!(list.cues().len(), 3);
+    assert_eq!(
+        problems,
+        [
+            CueProblem::Malformed(17),
+            CueProblem::NotShown(2000),
+            CueProblem::Empty(3000),
+            CueProblem::Overlapping(6000),
+            CueProblem::Overlapping(8000),
+        ]
+    );
+    let within = |range| {
+        list.cues_within(range)
+            .map(|cue| &*cue.payload)
+            .collect::<String>()
+    };
+    assert_eq!(within(0..5000), "");
+    assert_eq!(within(5000..5001), "a");
+    assert_eq!(within(7000..8000), "a");
+    assert_eq!(within(8500..20_000), "ac");
+    assert_eq!(within(9000..20_000), "c");
+    assert_eq!(within(i64::MIN..i64::MAX), "abc");
+}
+
+/// Players showed such a film's cues 80 ms early when the map was missing or had another clock.
+#[test]
+fn the_map_names_the_start_of_the_film_on_the_clock_of_the_container() {
+    let (list, _) = parse("WEBVTT\n\n00:00.500 --> 00:02.500\na\n");
+    let zero = Time::from_ms(80);
+    let map = |format, zero| {
+        let text = write_vtt_segment(&list, 0..1000, zero, format);
+        text.lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(
+        map(SegmentFormat::Cmaf, zero),
+        "X-TIMESTAMP-MAP=MPEGTS:7200,LOCAL:00:00:00.000"
+    );
+    assert_eq!(
+        map(SegmentFormat::Ts, zero),
+        "X-TIMESTAMP-MAP=MPEGTS:907200,LOCAL:00:00:00.000"
+    );
+    let day = Time::new((1 << 33) + 90_000, 90_000);
+    assert_eq!(
+        map(SegmentFormat::Cmaf, day),
+        "X-TIMESTAMP-MAP=MPEGTS:90000,LOCAL:00:00:00.000"
+    );
+}
+
+#[test]
+fn a_cue_is_whole_in_every_webvtt_segment_that_it_overlaps() {
+    let (list, _) = parse("WEBVTT\n\n00:05.000 --> 00:13.000\nlong\n");
+    let film = film();
+    let grid = film.text_grid().unwrap();
+    let segments: Vec<bool> = (0..grid.segment_count())
+        .map(|n| {
+            let shown = grid.shown_ms(n);
+            let text = write_vtt_segment(&list, shown, grid.zero(), SegmentFormat::Cmaf);
+            text.contains("00:00:05.000 --> 00:00:13.000\nlong")
+        })
+        .collect();
+    assert_eq!(segments, [true, true, true, false]);
+}
+
+#[test]
+fn samples_of_webvtt_in_cmaf_cover_each_segment() {
+    let (list, _) =
+        parse("WEBVTT\n\n00:05.000 --> 00:13.000\nlong\n\n00:06.500 --> 00:07.000\nshort\n");
+    let film = film();
+    let grid = film.text_grid().unwrap();
+    for n in 0..grid.segment_count() {
+        let segment = write_wvtt_segment(&grid, &list, n);
+        let at = segment.windows(4).position(|name| name == b"trun").unwrap();
+        let word = |n: usize| {
+            let bytes = segment[at + 8 + n * 4..][..4].try_into().unwrap();
+            u64::from(u32::from_be_bytes(bytes))
+        };
+        let samples = word(0);
+        let ticks: u64 = (0..samples).map(|n| word(2 + 2 * n as usize)).sum();
+        let bytes: u64 = (0..samples).map(|n| word(3 + 2 * n as usize)).sum();
+        assert_eq!(ticks, grid.segment_start(n + 1) - grid.segment_start(n));
+        let mdat = segment.windows(4).position(|name| name == b"mdat").unwrap();
+        assert_eq!(bytes as usize, segment.len() - mdat - 4);
+        assert_eq!(samples, [2, 3, 2, 1][n], "segment {n}");
+    }
+}
+
+#[test]
+fn renditions_of_one_language_have_different_names() {
+    let text = |language: &str, kind| TextRendition {
+        language: language.into(),
+        kind,
+        ..TextRendition::default()
+    };
+    let renditions = vec![
+        text("eng", TextKind::Subtitles),
+        text("en", TextKind::Forced),
+        text("und", TextKind::Subtitles),
+    ];
+    let set = TextSet::new(renditions.clone());
+    let names: Vec<&str> = set.renditions().map(|(name, _)| name).collect();
+    assert_eq!(names, ["text=en", "text=en-2", "text=und"]);
+    assert_eq!(set.content_hash(), TextSet::new(renditions).content_hash());
+    let other = TextSet::new(vec![text("eng", TextKind::Captions)]);
+    assert_ne!(set.content_hash(), other.content_hash());
+}
+
+#[test]
+fn text_changes_its_own_version_only() {
+    let film = film();
+    let text = TextSet::new(vec![TextRendition::default()]);
+    let with_text = film.clone().with_text(Arc::new(text));
+    assert_eq!(film.segment_set_name(), with_text.segment_set_name());
+    assert_ne!(film.text_version(), with_text.text_version());
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_file_is_parsed_and_its_segments_are_read_back(text in "(WEBVTT\n\n|[0-9]{1,2}:[0-9]{2}[.,][0-9]{1,3}| --> |\n|[a-z<>&{}]|line:0 |STYLE\n){0,40}") {
+        for parse in [parse_vtt, parse_srt] {
+            let list = parse(&text, &mut Vec::new());
+            let (again, _) = self::parse(&write_vtt(&list));
+            proptest::prop_assert_eq!(&again.cues(), &list.cues());
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! The JSON description of a title, for the player page and for developers.
 
 use crate::title::left_out::LeftOutPart;
+use crate::route::{TextPart, TextVersion};
 use crate::title::title_version::Title;
 use media::codec::MediaFormat;
 use media::manifest::hls::encrypted_len;
 use media::presentation::{Presentation, Rendition};
+use media::text::TextKind;
 use net::Error;
 use serde::Serialize;
 use std::sync::Arc;
@@ -40,6 +42,9 @@ struct TitleDescription<'a> {
     renditions: Vec<RenditionDescription<'a>>,
     /// Tracks and files that are not served.
     left_out: &'a [LeftOutPart],
+    /// Subtitles and captions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<TextDescription>,
     /// Notes about possible playback problems.
     notes: Vec<String>,
 }
@@ -82,6 +87,20 @@ struct RenditionDescription<'a> {
 }
 
 #[derive(Serialize)]
+struct TextDescription {
+    /// `subtitles`, `captions`, `forced` or `descriptions`.
+    kind: &'static str,
+    /// BCP 47 tag.
+    language: Option<String>,
+    /// Name for viewers.
+    label: String,
+    /// Whether players should show it without being asked.
+    default: bool,
+    /// All cues as WebVTT, with times from the start of the film.
+    url: String,
+}
+
+#[derive(Serialize)]
 struct SegmentDescription {
     /// Presentation time of the first sample in ticks, which is also the segment's name.
     t: u64,
@@ -114,6 +133,7 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
             .map(|r| describe_rendition(title, r, &set))
             .collect(),
         left_out: &title.left_out,
+        texts: describe_texts(p),
         notes: collect_notes(title),
         set,
     };
@@ -129,6 +149,25 @@ fn describe_files(title: &Title) -> Vec<FileDescription<'_>> {
         fingerprint: format!("{:016x}", index.fingerprint),
     })
     .collect()
+}
+
+fn describe_texts(p: &Presentation) -> Vec<TextDescription> {
+    let version = TextVersion(p.text_version());
+    let texts = p.text.renditions();
+    texts
+        .map(|(name, text)| TextDescription {
+            kind: match text.kind {
+                TextKind::Subtitles => "subtitles",
+                TextKind::Captions => "captions",
+                TextKind::Forced => "forced",
+                TextKind::Descriptions => "descriptions",
+            },
+            language: text.language_tag(),
+            label: text.display_name(),
+            default: text.is_default,
+            url: format!("{version}/{name}/{}", TextPart::Whole),
+        })
+        .collect()
 }
 
 fn collect_notes(title: &Title) -> Vec<String> {

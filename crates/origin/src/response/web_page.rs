@@ -37,7 +37,7 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// player from memory.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
+     media-src 'self' blob: data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'self'",
 );
 
