@@ -1,6 +1,7 @@
 // Subtitles in real players: the same cue is shown within 40 ms of its frame in every engine, container and
 // source, and once, even if it spans several segments. Screenshots: target/screenshots/text-*.png.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -34,15 +35,62 @@ A comment.
 Spans three segments
 `;
 const CUES = [[0.5, 2.5, 'First'], [3, 7.2, 'Spans']];
-/** Films by name, with their sources. x264 delays the first by two frames, the last has no B-frames. */
-const FILMS = { 'delayed': 'avc.mp4', 'undelayed': 'short.mp4' };
+/** Engines for text inside of films. The others use the same cues. */
+const SEGMENTED = [['hls', 'cmaf'], ['hls', 'ts'], ['shaka', 'cmaf'], ['shaka', 'ts'], ['shaka', 'dash'], ['dash', 'time']];
+const packager = path.join(root, 'target/packager/packager');
 let server;
 let browser;
 
+const ffmpeg = (...args) => execFileSync('ffmpeg', ['-v', 'error', '-y', ...args], { cwd: folder });
+const FRAGMENTED = ['-movflags', '+frag_keyframe+empty_moov+default_base_moof'];
+
+/** Films with text in them. */
+function makeFilms() {
+  fs.writeFileSync(path.join(folder, 'cues.srt'), SRT);
+  fs.writeFileSync(path.join(folder, 'cues.vtt'), VTT);
+  const source = path.join(library, 'avc.mp4');
+  ffmpeg('-i', source, '-i', 'cues.srt', '-map', '0', '-map', '1', '-c', 'copy', '-c:s', 'mov_text', '-metadata:s:s:0', 'language=eng', 'tx3g.mp4');
+  ffmpeg('-itsoffset', '0.4', '-i', 'tx3g.mp4', '-map', '0', '-c', 'copy', 'edited.mp4');
+  ffmpeg('-i', 'tx3g.mp4', '-map', '0', '-c', 'copy', ...FRAGMENTED, 'fragmented.mp4');
+  fs.writeFileSync(path.join(folder, 'late.mp4'), delayFragments(fs.readFileSync(path.join(folder, 'fragmented.mp4')), 3 * 3600));
+  ffmpeg('-i', source, '-map', '0', '-c:v', 'libx264', '-bf', '0', '-g', '50', '-c:a', 'copy', 'undelayed.mp4');
+  for (const format of ['vtt', 'ttml']) {
+    const title = path.join(folder, `${format}-in-cmaf`);
+    fs.mkdirSync(title);
+    fs.copyFileSync(source, path.join(title, 'film.mp4'));
+    if (fs.existsSync(packager)) execFileSync(packager, [`in=cues.vtt,stream=text,output=${title}/text.mp4,format=${format}+mp4,lang=en`], { cwd: folder, stdio: 'ignore' });
+  }
+}
+
+/** Adds seconds to the decode time of every fragment. */
+function delayFragments(bytes, seconds) {
+  const out = Buffer.from(bytes);
+  const timescales = new Map();
+  let track;
+  const walk = (at, end) => {
+    while (at + 8 <= end) {
+      const [size, name] = [out.readUInt32BE(at), out.toString('latin1', at + 4, at + 8)];
+      if (['moov', 'trak', 'mdia', 'moof', 'traf'].includes(name)) walk(at + 8, at + size);
+      const wide = out[at + 8] === 1;
+      if (name === 'tkhd') track = out.readUInt32BE(at + (wide ? 28 : 20));
+      if (name === 'mdhd') timescales.set(track, out.readUInt32BE(at + (wide ? 28 : 20)));
+      if (name === 'tfhd') track = out.readUInt32BE(at + 12);
+      if (name === 'tfdt') {
+        assert.ok(wide, 'a decode time of 64 bits');
+        out.writeBigUInt64BE(out.readBigUInt64BE(at + 12) + BigInt(seconds * timescales.get(track)), at + 12);
+      }
+      at += size;
+    }
+  };
+  walk(0, out.length);
+  return out;
+}
+
 before(async () => {
   fs.mkdirSync(shots, { recursive: true });
-  for (const [name, source] of Object.entries(FILMS)) {
-    fs.copyFileSync(path.join(library, source), path.join(folder, `${name}.mp4`));
+  makeFilms();
+  fs.copyFileSync(path.join(library, 'avc.mp4'), path.join(folder, 'delayed.mp4'));
+  for (const name of ['delayed', 'undelayed', 'late']) {
     fs.writeFileSync(path.join(folder, `${name}.en.srt`), SRT);
     fs.writeFileSync(path.join(folder, `${name}.de.sdh.vtt`), VTT);
   }
@@ -78,33 +126,46 @@ const spans = ([text, start, end, zero]) => {
   return is(Math.min(...same.map((cue) => cue.startTime)) - first, start) && is(Math.max(...same.map((cue) => cue.endTime)) - first, end);
 };
 
-for (const [engine, variant] of ENGINES) {
+async function play(t, film, label, engine, variant) {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const view = await openIn(browser, server, film, `player=${engine}${variant ? `&variant=${variant}` : ''}`);
+  const { page, state, until } = view;
+  await until('the start', begun);
+  await until('the menu', () => window.headwater.state().texts.length > 0);
+  assert.equal((await state()).text, -1, 'no text is shown without being asked for');
+  const index = (await state()).texts.findIndex((text) => text.label === label);
+  assert.ok(index >= 0, JSON.stringify((await state()).texts));
+  await page.evaluate((n) => window.headwater.text(n), index);
+  await page.evaluate(() => window.headwater.seek(0));
+  // The browser's own player starts its timeline at the first frame of HLS.
+  const zero = ['native', 'mse'].includes(engine) ? 0 : null;
+  for (const [start, end, text] of CUES) {
+    await until(`“${text}” to be shown`, isShownOnce, text);
+    await until(`“${text}” from ${start} to ${end}`, spans, text, start, end, zero).catch(async (error) => {
+      assert.fail(`${JSON.stringify(await page.evaluate(() => window.cues))} ${error.message}`);
+    });
+  }
+  await page.evaluate(() => window.headwater.seek(6.5));
+  await until('the cue in whose middle it is', isShownOnce, CUES[1][2]);
+  await page.screenshot({ path: path.join(shots, `text-${film}-${label.slice(0, 2)}-${engine}${variant ?? ''}.png`) });
+  assert.deepEqual([(await state()).errors, view.faults], [[], []]);
+  await page.close();
+}
+
+for (const [engine, variant = ''] of ENGINES) {
   for (const label of ['English', 'German (captions)']) {
-    const id = `${engine}${variant ? `-${variant}` : ''}-${label.slice(0, 2).toLowerCase()}`;
-    test(`delayed.mp4 with ${id}: cues at their frames`, async (t) => {
-      if (!browser) return skip(t, 'browsers: Chromium is not installed');
-      const view = await openIn(browser, server, 'delayed.mp4', `player=${engine}${variant ? `&variant=${variant}` : ''}`);
-      const { page, state, until } = view;
-      await until('the start', begun);
-      await until('the menu', () => window.headwater.state().texts.length === 2);
-      assert.equal((await state()).text, -1, 'no text is shown without being asked for');
-      const index = (await state()).texts.findIndex((text) => text.label === label);
-      assert.ok(index >= 0, JSON.stringify((await state()).texts));
-      await page.evaluate((n) => window.headwater.text(n), index);
-      await page.evaluate(() => window.headwater.seek(0));
-      // The browser's own player starts its timeline at the first frame of HLS.
-      const zero = ['native', 'mse'].includes(engine) ? 0 : null;
-      for (const [start, end, text] of CUES) {
-        await until(`“${text}” to be shown`, isShownOnce, text);
-        await until(`“${text}” from ${start} to ${end}`, spans, text, start, end, zero).catch(async (error) => {
-          assert.fail(`${JSON.stringify(await page.evaluate(() => window.cues))} ${error.message}`);
-        });
-      }
-      await page.evaluate(() => window.headwater.seek(6.5));
-      await until('the cue in whose middle it is', isShownOnce, CUES[1][2]);
-      await page.screenshot({ path: path.join(shots, `text-${id}.png`) });
-      assert.deepEqual([(await state()).errors, view.faults], [[], []]);
-      await page.close();
+    test(`${label} beside a film with ${engine} ${variant}`, (t) => play(t, 'delayed.mp4', label, engine, variant));
+  }
+}
+
+for (const [engine, variant] of SEGMENTED) {
+  for (const film of ['undelayed.mp4', 'late.mp4']) {
+    test(`text beside ${film} with ${engine} ${variant}`, (t) => play(t, film, 'German (captions)', engine, variant));
+  }
+  for (const film of ['tx3g.mp4', 'edited.mp4', 'fragmented.mp4', 'late.mp4', 'vtt-in-cmaf', 'ttml-in-cmaf']) {
+    test(`text inside of ${film} with ${engine} ${variant}`, (t) => {
+      if (film.endsWith('cmaf') && !fs.existsSync(packager)) return skip(t, 'the reference packager is not installed');
+      return play(t, film, 'English', engine, variant);
     });
   }
 }

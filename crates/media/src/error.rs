@@ -67,6 +67,12 @@ impl Error {
         self
     }
 
+    /// Names the track in the message.
+    pub(crate) fn message_in_track(mut self, id: u32) -> Error {
+        self.message = format!("track {id}: {}", self.message);
+        self
+    }
+
     /// Sets the byte offset, unless a more exact offset is already set.
     pub fn at_byte(mut self, at: u64) -> Error {
         self.byte_offset.get_or_insert(at);

@@ -111,6 +111,7 @@ pub(crate) fn build_index(tracks: Vec<Track>) -> Arc<Index> {
     });
     Arc::new(Index {
         tracks,
+        text_tracks: Vec::new(),
         file_len: 1 << 30,
         fingerprint,
         media_version: None,

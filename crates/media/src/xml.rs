@@ -18,7 +18,18 @@ pub(crate) struct XmlElement {
     pub(crate) name: String,
     attributes: Vec<(String, String)>,
     pub(crate) children: Vec<XmlElement>,
+    /// All text directly in the element, without that of its children.
     pub(crate) text: String,
+    /// Length of the parent's text in front of this element, in bytes.
+    text_position: usize,
+}
+
+/// Content of an element.
+pub(crate) enum XmlNode<'a> {
+    /// Text between elements.
+    Text(&'a str),
+    /// A child.
+    Element(&'a XmlElement),
 }
 
 impl XmlElement {
@@ -47,6 +58,23 @@ impl XmlElement {
     /// Returns the children with this local name.
     pub(crate) fn children_named(&self, name: &'static str) -> impl Iterator<Item = &XmlElement> {
         self.children.iter().filter(move |child| child.name == name)
+    }
+
+    /// Returns text and children in document order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = XmlNode<'_>> {
+        let ends = self
+            .children
+            .iter()
+            .map(|child| (child.text_position, Some(child)));
+        let mut from = 0;
+        ends.chain([(self.text.len(), None)])
+            .flat_map(move |(end, child)| {
+                let text = self.text.get(from..end).unwrap_or_default();
+                from = end;
+                [Some(XmlNode::Text(text)), child.map(XmlNode::Element)]
+                    .into_iter()
+                    .flatten()
+            })
     }
 
     /// Returns the first child with this local name.
@@ -129,8 +157,9 @@ fn read_element(start: &BytesStart<'_>) -> Result<XmlElement> {
     })
 }
 
-fn append_child(open: &mut [XmlElement], child: XmlElement) {
+fn append_child(open: &mut [XmlElement], mut child: XmlElement) {
     if let Some(parent) = open.last_mut() {
+        child.text_position = parent.text.len();
         parent.children.push(child);
     }
 }

@@ -67,6 +67,10 @@ pub enum MediaFormat {
 pub enum TextFormat {
     /// WebVTT (ISO/IEC 14496-30, 7).
     Wvtt,
+    /// TTML (ISO/IEC 14496-30, 6).
+    Stpp,
+    /// 3GPP timed text (3GPP TS 26.245), also called `mov_text`.
+    Tx3g,
 }
 
 /// Format of a video track.
@@ -168,6 +172,9 @@ impl Codec {
             b"fLaC" => audio().and_then(|entry| flac::parse(&entry)),
             b"mp4a" => audio().and_then(|entry| aac::parse(&entry)),
             b".mp3" | b"mp3 " | b"ms\0\x55" => audio().and_then(|entry| aac::parse_mp3(&entry)),
+            b"wvtt" => Ok(text_codec(code, entry, TextFormat::Wvtt)),
+            b"stpp" => Ok(text_codec(code, entry, TextFormat::Stpp)),
+            b"tx3g" => Ok(text_codec(code, entry, TextFormat::Tx3g)),
             _ => return Err(unsupported_codec_error(code)),
         };
         codec.map_err(|error| error.in_box(code))
@@ -189,6 +196,14 @@ impl Codec {
         }
     }
 
+    /// Returns the text format; `None` for other kinds.
+    pub fn text(&self) -> Option<TextFormat> {
+        match &self.format {
+            MediaFormat::Text(text) => Some(*text),
+            MediaFormat::Video(_) | MediaFormat::Audio(_) => None,
+        }
+    }
+
     /// Appends the sample entry with `data_reference_index` 1 (ISO/IEC 14496-12, 8.5.2.2), because
     /// the `dref` of a served track has one entry.
     pub(crate) fn write_sample_entry(&self, out: &mut Vec<u8>) {
@@ -202,6 +217,17 @@ impl Codec {
     /// Approximate heap memory, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.sample_entry.len() * 2 + self.codec_string.len()
+    }
+}
+
+/// Builds the codec of a text entry, which is kept verbatim.
+fn text_codec(code: [u8; 4], entry: &[u8], format: TextFormat) -> Codec {
+    Codec {
+        fourcc: code,
+        sample_entry: entry.to_vec(),
+        codec_string: format_fourcc(code),
+        supplemental_codecs: None,
+        format: MediaFormat::Text(format),
     }
 }
 

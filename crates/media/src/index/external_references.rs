@@ -2,7 +2,7 @@
 
 use super::early_tracks::EarlyTracks;
 use super::fingerprint::FingerprintHasher;
-use super::movie_draft::{MovieDraft, is_confined_to_track};
+use super::movie_draft::{FinishedMovie, MovieDraft, is_confined_to_track};
 use super::track::{MediaFile, add_locations};
 use super::{Index, MediaVersion, SourceRecord};
 use crate::bmff::dref::MediaLocation;
@@ -131,7 +131,11 @@ impl ExternalReferences {
         let movie = MovieDraft::parse(&moov, self.is_quicktime, &source, &mut early_tracks);
         self.early_tracks = early_tracks;
         let movie = movie?;
-        let (tracks, left_out) = movie.finish(&mut notes)?;
+        let FinishedMovie {
+            tracks,
+            text_tracks,
+            left_out,
+        } = movie.finish(&mut notes)?;
         let (fingerprint, media_state) = match &self.source_record {
             Some(mark) => (mark.fingerprint, mark.media_state),
             None => (self.hash_fingerprint(n, len), None),
@@ -142,6 +146,7 @@ impl ExternalReferences {
         };
         Ok(Index {
             tracks,
+            text_tracks,
             file_len: len,
             fingerprint,
             media_version: media_state,

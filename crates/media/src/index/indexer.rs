@@ -4,7 +4,7 @@ use super::early_tracks::EarlyTracks;
 use super::external_references::ExternalReferences;
 use super::fingerprint::FingerprintHasher;
 use super::fragment::read_moof;
-use super::movie_draft::MovieDraft;
+use super::movie_draft::{FinishedMovie, MovieDraft};
 use super::track::MediaFile;
 use super::{Index, IndexNote};
 use crate::bmff::{BoxHeader, Mp4Box, ftyp::Ftyp};
@@ -163,9 +163,14 @@ impl Indexer {
             Error::malformed(message)
         })?;
         let mut notes = self.notes;
-        let (tracks, left_out) = movie.finish(&mut notes)?;
+        let FinishedMovie {
+            tracks,
+            text_tracks,
+            left_out,
+        } = movie.finish(&mut notes)?;
         Ok(Index {
             tracks,
+            text_tracks,
             file_len: self.file_len,
             fingerprint: self.fingerprint_hasher.finish(),
             media_version: None,

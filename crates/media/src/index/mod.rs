@@ -45,8 +45,10 @@ use crate::time::Time;
 /// Everything that is needed to package one file without reading its metadata again.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Tracks that can be packaged, in file order. Never empty.
+    /// Video and audio tracks that can be packaged, in file order. Empty only if there is text.
     pub tracks: Vec<Track>,
+    /// Text tracks, in file order.
+    pub text_tracks: Vec<Track>,
     /// Size of the file in bytes at the time of indexing.
     pub file_len: u64,
     /// Hash of all metadata bytes (`moov` and `moof` boxes). It changes with the size, time or
@@ -131,7 +133,7 @@ impl Track {
 impl Index {
     /// Memory of this index in bytes, for cache budgets.
     pub fn heap_bytes(&self) -> usize {
-        let tracks = self.tracks.iter().map(|track| {
+        let tracks = self.tracks.iter().chain(&self.text_tracks).map(|track| {
             size_of::<Track>() + track.samples.heap_bytes() + track.codec.heap_bytes()
         });
         size_of::<Index>() + tracks.sum::<usize>()

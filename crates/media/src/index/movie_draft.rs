@@ -19,6 +19,8 @@ pub(super) struct MovieDraft {
     has_mvex: bool,
     /// Packageable tracks, in file order.
     pub drafts: Vec<TrackDraft>,
+    /// Text tracks with the names of chapters, by `track_ID`.
+    chapter_tracks: Vec<u32>,
     /// Number of `trak` boxes so far.
     trak_count: usize,
     /// Tracks, and parts of the film, that are left out.
@@ -30,6 +32,15 @@ pub(super) struct MovieDraft {
     pub trex_by_track: HashMap<u32, Trex>,
     /// Whether a fragment was read.
     pub has_fragments: bool,
+}
+
+/// The tracks of an indexed film.
+#[derive(Debug, Default)]
+pub(super) struct FinishedMovie {
+    /// Video and audio.
+    pub tracks: Vec<Track>,
+    pub text_tracks: Vec<Track>,
+    pub left_out: Vec<LeftOutTrack>,
 }
 
 impl MovieDraft {
@@ -53,6 +64,7 @@ impl MovieDraft {
             timescale: mvhd.timescale,
             has_mvex: moov.find_child(b"mvex")?.is_some(),
             drafts: Vec::new(),
+            chapter_tracks: Vec::new(),
             trak_count: 0,
             left_out: Vec::new(),
             track_fault: None,
@@ -95,6 +107,7 @@ impl MovieDraft {
             let message = format!("there are more than {TRACKS_MAX} tracks");
             return Err(Error::new(ErrorKind::TooLarge, message).at_byte(trak.offset));
         }
+        self.chapter_tracks.extend(find_chapter_tracks(trak));
         let parsed = match early_tracks.take_track(trak.offset, source) {
             Some(draft) => TrakOutcome::Draft(draft),
             None => match read_trak(trak, is_quicktime, source) {
@@ -151,29 +164,40 @@ impl MovieDraft {
             || self.drafts.is_empty()
     }
 
-    /// Resolves edit lists and packs all tables. Returns the tracks, and what is left out.
-    pub fn finish(self, notes: &mut Vec<IndexNote>) -> Result<(Vec<Track>, Vec<LeftOutTrack>)> {
+    /// Resolves edit lists and packs all tables.
+    pub fn finish(self, notes: &mut Vec<IndexNote>) -> Result<FinishedMovie> {
         let nothing = self.no_tracks_error();
-        let (mut tracks, mut left_out) = (Vec::new(), self.left_out);
+        let mut finished = FinishedMovie {
+            left_out: self.left_out,
+            ..FinishedMovie::default()
+        };
         for draft in self.drafts {
-            let id = draft.id;
-            left_out.extend(draft.describe_missing_end());
+            let (id, is_text) = (draft.id, draft.is_text());
+            let name = format!("track {id}");
+            if is_text && self.chapter_tracks.contains(&id) {
+                let chapters = LeftOutTrack::new(name, "chapters are not served");
+                finished.left_out.push(chapters);
+                continue;
+            }
+            finished.left_out.extend(draft.describe_missing_end());
             let track = draft.finish(self.timescale, self.has_fragments, notes);
-            let track = track.map_err(|mut error| {
-                error.message = format!("track {id}: {}", error.message);
-                error
-            });
-            match track? {
-                FinishedTrack::Served(track) => tracks.push(*track),
-                FinishedTrack::LeftOut(reason) => {
-                    left_out.push(LeftOutTrack::new(format!("track {id}"), reason));
+            match track.map_err(|error| error.message_in_track(id)) {
+                Ok(FinishedTrack::Served(track)) if is_text => finished.text_tracks.push(*track),
+                Ok(FinishedTrack::Served(track)) => finished.tracks.push(*track),
+                Ok(FinishedTrack::LeftOut(reason)) => {
+                    finished.left_out.push(LeftOutTrack::new(name, reason));
                 }
+                // The film plays without its text.
+                Err(error) if is_text => {
+                    finished.left_out.push(LeftOutTrack::new(name, error.message));
+                }
+                Err(error) => return Err(error),
             }
         }
-        if tracks.is_empty() {
+        if finished.tracks.is_empty() && finished.text_tracks.is_empty() {
             return Err(nothing);
         }
-        Ok((tracks, left_out))
+        Ok(finished)
     }
 
     /// Creates the error for a film without packageable tracks.
@@ -206,4 +230,19 @@ impl MovieDraft {
 pub(super) fn is_confined_to_track(fault: &Error) -> bool {
     let in_description = fault.location.split('/').any(|name| name == "stsd");
     fault.kind == ErrorKind::Malformed || (fault.kind == ErrorKind::Truncated && in_description)
+}
+
+/// Returns the tracks that contain the chapters of this one (QuickTime File Format, `tref/chap`).
+fn find_chapter_tracks(trak: &Mp4Box<'_>) -> Vec<u32> {
+    // Broken references do not matter: the film plays without chapters.
+    let tref = trak.find_child(b"tref").ok().flatten();
+    let chap = tref.and_then(|tref| {
+        tref.find_child(b"chap")
+            .ok()
+            .flatten()
+            .map(|chap| chap.body)
+    });
+    let ids = chap.unwrap_or_default().chunks_exact(4).take(TRACKS_MAX);
+    ids.filter_map(|id| id.try_into().ok().map(u32::from_be_bytes))
+        .collect()
 }

@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Maximum number of tracks of a file.
 pub(super) const TRACKS_MAX: usize = 1000;
 
+/// Handler types of text: ISO/IEC 14496-12, 12.5 and 12.6, and Apple's subtitles.
+const TEXT_HANDLERS: [&[u8; 4]; 3] = [b"text", b"subt", b"sbtl"];
+
 /// Outcome of parsing a track.
 pub(super) enum TrakOutcome {
     /// The track can be packaged.
@@ -71,10 +74,36 @@ pub(super) fn read_trak(
         .require_child(b"hdlr")?
         .parse_body(Hdlr::parse)
         .map_err(within)?;
+    if TEXT_HANDLERS.contains(&&hdlr.handler_type) {
+        let handler = format_fourcc(hdlr.handler_type);
+        let skip = |reason| TrakOutcome::Skipped { reason };
+        return Ok(
+            match read_served_trak(trak, (tkhd, hdlr), is_quicktime, source) {
+                Ok(TrakOutcome::Draft(draft)) if !draft.is_text() => {
+                    skip(format!("{handler} is neither audio nor video"))
+                }
+                Ok(outcome) => outcome,
+                // The film plays without its text.
+                Err(error) => skip(error.to_string()),
+            },
+        );
+    }
     if hdlr.handler_type != *b"vide" && hdlr.handler_type != *b"soun" {
         let reason = explain_handler(hdlr.handler_type);
         return Ok(TrakOutcome::Skipped { reason });
     }
+    read_served_trak(trak, (tkhd, hdlr), is_quicktime, source)
+}
+
+/// Parses a track whose handler type is packaged.
+fn read_served_trak(
+    trak: &Mp4Box<'_>,
+    (tkhd, hdlr): (Tkhd, Hdlr),
+    is_quicktime: bool,
+    source: &MediaFile,
+) -> Result<TrakOutcome> {
+    let mdia = trak.require_child(b"mdia")?;
+    let within = |error: Error| error.in_box(*b"mdia");
     let mdhd = mdia.require_child(b"mdhd")?;
     let mdhd = (mdhd.offset, mdhd.parse_body(Mdhd::parse).map_err(within)?);
     let minf = mdia.require_child(b"minf")?;
@@ -116,7 +145,7 @@ pub(super) fn read_trak(
 /// Explains why tracks with this handler are left out.
 fn explain_handler(handler: [u8; 4]) -> String {
     match &handler {
-        b"text" | b"sbtl" | b"subt" | b"clcp" => "text tracks are not served".to_owned(),
+        b"clcp" => "tracks of closed captions are not served".to_owned(),
         _ => format!("{} is neither audio nor video", format_fourcc(handler)),
     }
 }

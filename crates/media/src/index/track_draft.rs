@@ -108,6 +108,16 @@ impl TrackDraft {
         }
     }
 
+    /// Returns whether the track is text.
+    pub fn is_text(&self) -> bool {
+        let codecs = || {
+            self.entries
+                .iter()
+                .filter_map(|entry| entry.codec.as_ref().ok())
+        };
+        codecs().next().is_some() && codecs().all(|codec| codec.text().is_some())
+    }
+
     /// Selects the sample entry with number `description`, counted from 1.
     ///
     /// # Errors

@@ -30,19 +30,16 @@ const FTYP: &[u8; 24] = b"\0\0\0\x18ftypisom\0\0\x02\0isommp41";
 /// `Unsupported` if no movie timescale expresses the delays of all tracks exactly.
 pub fn write_index_mp4(index: &Index, media: &str) -> Result<Vec<u8>> {
     let location = MediaLocation::External(media.to_owned());
-    let movie = MovieWriter::new(index.tracks.iter());
+    let tracks = || index.tracks.iter().chain(&index.text_tracks);
+    let movie = MovieWriter::new(tracks());
     if !movie.is_exact() {
         let message = "no 32-bit movie timescale expresses the times of all tracks exactly";
         return Err(Error::unsupported(message));
     }
-    let chunks: Vec<Vec<FileChunk>> = index
-        .tracks
-        .iter()
+    let chunks: Vec<Vec<FileChunk>> = tracks()
         .map(|track| collect_chunks(&track.samples, u64::MAX))
         .collect();
-    let traks: Vec<TrakWriter<'_>> = index
-        .tracks
-        .iter()
+    let traks: Vec<TrakWriter<'_>> = tracks()
         .zip(&chunks)
         .map(|(track, chunks)| TrakWriter {
             track,

@@ -86,6 +86,8 @@ pub(crate) fn write_hdlr(out: &mut Vec<u8>, track: &Track) {
         MediaFormat::Video(_) => (b"vide", b"Video\0"),
         MediaFormat::Audio(_) => (b"soun", b"Audio\0"),
         MediaFormat::Text(TextFormat::Wvtt) => (b"text", b"Texts\0"),
+        MediaFormat::Text(TextFormat::Stpp) => (b"subt", b"Texts\0"),
+        MediaFormat::Text(TextFormat::Tx3g) => (b"sbtl", b"Texts\0"),
     };
     write_full_box(out, b"hdlr", 0, 0, |out| {
         write_words(out, &[0]);
@@ -126,6 +128,7 @@ fn write_minf(out: &mut Vec<u8>, track: &Track) {
         }
         // balance: centre
         MediaFormat::Audio(_) => write_full_box(out, b"smhd", 0, 0, |out| write_words(out, &[0])),
+        MediaFormat::Text(TextFormat::Stpp) => write_full_box(out, b"sthd", 0, 0, |_| {}),
         MediaFormat::Text(_) => write_full_box(out, b"nmhd", 0, 0, |_| {}),
     }
     write_box(out, b"dinf", |out| {

@@ -106,6 +106,10 @@ pub(super) fn choose_tracks<'a>(
             }
         }
     }
+    if chosen.is_empty() && files.iter().all(|index| index.tracks.is_empty()) {
+        let message = "no track can be packaged: the film has text, but neither audio nor video";
+        return Err(Error::unsupported(message));
+    }
     if chosen.is_empty() {
         return Err(nothing_served_error(left_out));
     }
@@ -178,6 +182,8 @@ pub(super) fn check_lengths(files: &[Arc<Index>]) -> Result<()> {
     let length = |index: &Arc<Index>| index.tracks.iter().map(Track::duration).max();
     let lengths: Vec<f64> = files
         .iter()
+        // Text may end long before the film.
+        .filter(|index| !index.tracks.is_empty())
         .map(|index| length(index).unwrap_or(Time::ZERO).as_seconds_f64())
         .collect();
     let longest = lengths.iter().copied().fold(0.0, f64::max);

@@ -47,6 +47,7 @@ pub(super) fn write_text_init(
         timescale,
         language: language.to_owned(),
         name: None,
+        roles: Vec::new(),
         is_enabled: true,
         codec: Codec {
             fourcc,

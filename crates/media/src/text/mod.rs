@@ -8,11 +8,17 @@ mod cue;
 mod encoding;
 mod grid;
 mod rendition;
+mod samples;
 mod srt;
 #[cfg(test)]
 mod tests;
 mod timestamp;
+mod ttml;
+mod ttml_style;
+mod ttml_time;
+mod tx3g;
 mod vtt;
+mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
@@ -20,7 +26,9 @@ pub use cue::{Cue, CueList, CueProblem};
 pub use encoding::decode_text;
 pub use grid::TextGrid;
 pub use rendition::{TextKind, TextRendition, TextSet};
+pub use samples::{parse_text_samples, text_sample_ranges, text_track_kind};
 pub use srt::parse_srt;
+pub use ttml::parse_ttml;
 pub use vtt::{parse_vtt, write_vtt, write_vtt_segment};
 
 /// Maximum size of a text file, in bytes.

@@ -77,6 +77,78 @@ fn subrip_is_converted_to_webvtt() {
 }
 
 #[test]
+fn ttml_is_converted_with_its_styles_and_regions() {
+    let mut problems = Vec::new();
+    let list = parse_ttml(
+        r##"<?xml version="1.0"?>
+<tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:frameRate="24" ttp:frameRateMultiplier="1000 1001" ttp:tickRate="10000000">
+ <head>
+  <styling><style xml:id="s" tts:color="yellow"/><style xml:id="i" tts:fontStyle="italic"/></styling>
+  <layout><region xml:id="top" tts:origin="10% 10%" tts:extent="80% 20%"/></layout>
+ </head>
+ <body begin="1s"><div begin="00:00:01.000">
+  <p xml:id="a" begin="0.5s" end="2s" region="top" style="s" tts:textAlign="center">One &amp; <span style="i">two</span><br/>
+   three &lt;b&gt;</p>
+  <p begin="00:00:10:12" dur="5000000t">frames</p>
+  <p begin="20s">endless</p>
+  <p begin="30s" end="32s"><span begin="0s" end="1s">x</span><span begin="1s" end="2s">y</span></p>
+ </div></body></tt>"##,
+        &mut problems,
+    );
+    let cues: Vec<_> = list
+        .cues()
+        .iter()
+        .map(|cue| (cue.start_ms, cue.end_ms, &*cue.settings, &*cue.payload))
+        .collect();
+    let one = "<c.yellow>One &amp; <i>two</i>\nthree &lt;b></c>";
+    assert_eq!(
+        cues,
+        [
+            (2500, 4000, "line:10% size:80% position:50%,center", one),
+            (12_500, 13_000, "", "frames"),
+            (32_000, 33_000, "", "x"),
+            (33_000, 34_000, "", "y"),
+        ]
+    );
+    assert_eq!(problems, []);
+    for broken in ["", "<x/>", "<tt>", "WEBVTT"] {
+        parse_ttml(broken, &mut problems);
+    }
+    assert_eq!(
+        problems,
+        [
+            CueProblem::Malformed(1),
+            CueProblem::Malformed(1),
+            CueProblem::Malformed(1),
+            CueProblem::Malformed(1)
+        ]
+    );
+}
+
+#[test]
+fn samples_of_3gpp_text_are_converted() {
+    let sample = |text: &str, styles: &[u8]| {
+        let mut out = (text.len() as u16).to_be_bytes().to_vec();
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(styles);
+        tx3g::parse_sample(&out).map(|cue| cue.payload)
+    };
+    let styled = b"\0\0\0\x16styl\0\x01\0\x01\0\x03\0\x01\x03\x10\xff\xff\xff\xff";
+    assert_eq!(
+        sample("aßc<d\r\n\r\ne", styled).unwrap(),
+        "a<b><i>ßc</i></b>&lt;d\ne"
+    );
+    assert_eq!(sample("", b""), None);
+    assert_eq!(tx3g::parse_sample(b"\0\xffa"), None);
+    assert_eq!(
+        tx3g::parse_sample(b"\0\x04\xfe\xff\0x").unwrap().payload,
+        "x"
+    );
+    let entry = |flags| [&[0; 16][..], &[flags, 0, 0, 0]].concat();
+    assert!(tx3g::is_forced(&entry(0xc0)) && !tx3g::is_forced(&entry(0x40)));
+}
+
+#[test]
 fn old_encodings_are_read() {
     let mut problems = Vec::new();
     assert_eq!(decode_text(b"\xef\xbb\xbfa\xc3\xa9", &mut problems), "aé");
@@ -211,6 +283,13 @@ fn text_changes_its_own_version_only() {
 }
 
 proptest::proptest! {
+    #[test]
+    fn any_bytes_are_samples(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        tx3g::parse_sample(&bytes);
+        wvtt::parse_sample(&bytes);
+        wvtt::parse_header(&bytes);
+    }
+
     #[test]
     fn any_file_is_parsed_and_its_segments_are_read_back(text in "(WEBVTT\n\n|[0-9]{1,2}:[0-9]{2}[.,][0-9]{1,3}| --> |\n|[a-z<>&{}]|line:0 |STYLE\n){0,40}") {
         for parse in [parse_vtt, parse_srt] {

@@ -22,9 +22,8 @@ impl fmt::Display for LeftOutPart {
 }
 
 /// Suffixes of text files that are not served.
-const TEXT_SUFFIXES: [&str; 14] = [
-    "srt", "vtt", "webvtt", "ttml", "dfxp", "itt", "ass", "ssa", "sub", "idx", "sbv", "smi", "scc",
-    "stl",
+const UNSUPPORTED_TEXT_SUFFIXES: [&str; 10] = [
+    "webvtt", "itt", "ass", "ssa", "sub", "idx", "sbv", "smi", "scc", "stl",
 ];
 /// Maximum number of text files that are mentioned.
 const SIDECARS_MAX: usize = 64;
@@ -45,7 +44,7 @@ pub(crate) fn list_tracks(presentation: &Presentation, file_names: &[&str]) -> V
     named.collect()
 }
 
-/// Lists the text files that belong to a title: in its folder, or beside its film with the film's
+/// Lists the text files in other formats that belong to a title: in its folder, or beside its film with the film's
 /// name before the first dot. Blocks.
 ///
 /// Remote libraries are not searched, because a listing would cost a request.
@@ -69,7 +68,7 @@ pub(crate) fn list_sidecars(store: &Store, title: &Key) -> Vec<LeftOutPart> {
         .take(SIDECARS_MAX);
     let part = |name: String| LeftOutPart {
         name,
-        reason: "text files are not served".to_owned(),
+        reason: "this format of text is not supported; convert it to WebVTT or SRT".to_owned(),
     };
     texts.map(|entry| part(entry.name)).collect()
 }
@@ -78,7 +77,7 @@ fn is_text(name: &str) -> bool {
     let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
     suffix.is_some_and(|suffix| {
         let is = |known: &&str| suffix.eq_ignore_ascii_case(known);
-        TEXT_SUFFIXES.iter().any(is)
+        UNSUPPORTED_TEXT_SUFFIXES.iter().any(is)
     })
 }
 
@@ -104,37 +103,38 @@ mod tests {
     fn text_files_beside_a_film_are_left_out() {
         let files = [
             "a/film.mp4",
-            "a/film.en.srt",
-            "a/film.de.VTT",
-            "a/film2.srt",
+            "a/film.en.ass",
+            "a/film.de.SCC",
+            "a/film.fr.srt",
+            "a/film2.ass",
             "a/film.jpg",
-            "a/other.srt",
+            "a/other.ass",
         ];
         assert_eq!(
             names_beside(&files, "a/film.mp4"),
-            ["film.de.VTT", "film.en.srt"]
+            ["film.de.SCC", "film.en.ass"]
         );
         assert_eq!(
-            names_beside(&["film.mp4", "film.srt"], "film.mp4"),
-            ["film.srt"]
+            names_beside(&["film.mp4", "film.ass"], "film.mp4"),
+            ["film.ass"]
         );
     }
 
     #[test]
     fn text_files_in_the_folder_of_a_title_are_left_out() {
-        let files = ["film/v1.mp4", "film/en.srt", "film/sub/de.srt", "de.srt"];
-        assert_eq!(names_beside(&files, "film"), ["en.srt"]);
+        let files = ["film/v1.mp4", "film/en.ass", "film/sub/de.ass", "de.ass"];
+        assert_eq!(names_beside(&files, "film"), ["en.ass"]);
     }
 
     #[test]
     fn an_entry_names_part_and_reason() {
         let part = LeftOutPart {
-            name: "film.en.srt".to_owned(),
-            reason: "text files are not served".to_owned(),
+            name: "film.en.ass".to_owned(),
+            reason: "this format of text is not supported; convert it to WebVTT or SRT".to_owned(),
         };
         assert_eq!(
             part.to_string(),
-            "left out: film.en.srt, because text files are not served"
+            "left out: film.en.ass, because this format of text is not supported; convert it to WebVTT or SRT"
         );
     }
 }

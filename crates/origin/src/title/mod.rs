@@ -1,6 +1,7 @@
 //! Titles: from a path in the library to open, indexed files.
 
 pub(crate) mod catalog;
+pub(crate) mod embedded_text;
 pub(crate) mod file_names;
 pub(crate) mod index_cache;
 pub(crate) mod indexer;

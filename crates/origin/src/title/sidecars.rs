@@ -4,7 +4,8 @@
 use crate::title::file_names::{INDEX_STEM_SUFFIX, display_name_of};
 use crate::title::sidecar_name::{parse_sidecar_name, text_suffix};
 use media::text::{
-    CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_vtt,
+    CueList, CueProblem, TEXT_BYTES_MAX, TextRendition, decode_text, parse_srt, parse_ttml,
+    parse_vtt,
 };
 use store::{Error, FolderEntry, Key, ObjectVersion, Reason, Store};
 
@@ -96,6 +97,7 @@ fn parse_cues(name: &str, bytes: &[u8], problems: &mut Vec<CueProblem>) -> CueLi
     let text = decode_text(bytes, problems);
     match text_suffix(name) {
         Some("srt") => parse_srt(&text, problems),
-        _ => parse_vtt(&text, problems),
+        Some("vtt") => parse_vtt(&text, problems),
+        _ => parse_ttml(&text, problems),
     }
 }

@@ -4,6 +4,7 @@ use crate::error;
 use crate::response::text::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::encryption::{MasterSecret, TitleEncryption};
+use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names::display_name_of;
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
@@ -95,7 +96,6 @@ impl Title {
             });
             indexes.push(index);
         }
-        let text = Arc::new(TextSet::new(found.read_text(stores.library(), key)));
         let cut = |segment_ms| {
             let presentation = Presentation::new(
                 indexes.clone(),
@@ -106,15 +106,20 @@ impl Title {
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
             presentation.manifest_rules = rules.manifest_rules.clone();
-            Ok::<_, Error>(Arc::new(presentation.with_text(text.clone())))
+            Ok::<_, Error>(presentation)
         };
         let lengths = rules.segment_lengths;
         let hls = cut(lengths.hls_ms)?;
+        let objects = files.iter().map(|file| &*file.object);
+        let mut text = read_embedded_text(&hls, objects);
+        text.extend(found.read_text(stores.library(), key));
+        let text = Arc::new(TextSet::new(text));
+        let hls = Arc::new(hls.with_text(text.clone()));
         // With encryption, each segment number (the IV) may be used only once, in HLS.
         let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {
             hls.clone()
         } else {
-            cut(lengths.dash_ms)?
+            Arc::new(cut(lengths.dash_ms)?.with_text(text))
         };
         let named = naming.iter().map(|(_, identity)| identity.modified());
         let modified = files

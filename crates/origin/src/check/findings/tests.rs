@@ -68,6 +68,7 @@ fn index(track: Track) -> Index {
         fingerprint: u64::from(track.samples.len()),
         media_version: None,
         tracks: vec![track],
+        text_tracks: Vec::new(),
         notes: Vec::new(),
         left_out: Vec::new(),
     }

@@ -1,0 +1,121 @@
+//! Text tracks inside of films: from samples to cues.
+
+use super::ttml::parse_ttml_cues;
+use super::{Cue, CueList, CueProblem, TEXT_BYTES_MAX, TextKind, decode_text, tx3g, wvtt};
+use crate::codec::TextFormat;
+use crate::index::Track;
+use crate::presentation::Presentation;
+use crate::time::Time;
+use std::ops::Range;
+
+/// Maximum number of samples of a text track. Tracks with more are left out.
+const SAMPLES_MAX: u32 = 200_000;
+
+/// Returns the byte ranges of the samples; `None` if there are too many, or too many bytes.
+pub fn text_sample_ranges(track: &Track) -> Option<Vec<Range<u64>>> {
+    let samples = &track.samples;
+    if samples.len() > SAMPLES_MAX || samples.byte_count(0..samples.len()) > TEXT_BYTES_MAX {
+        return None;
+    }
+    let range =
+        |sample: crate::index::Sample| sample.offset..sample.offset + u64::from(sample.size);
+    Some(samples.range(0..samples.len()).map(range).collect())
+}
+
+/// Converts the samples of a text track to cues. `samples` are the bytes of
+/// [`text_sample_ranges`], and `film_start` is [`Presentation::film_start`].
+pub fn parse_text_samples<'a>(
+    track: &Track,
+    film_start: Time,
+    samples: impl Iterator<Item = &'a [u8]>,
+    problems: &mut Vec<CueProblem>,
+) -> CueList {
+    let format = track.codec.text().unwrap_or(TextFormat::Tx3g);
+    let mut cues: Vec<Cue> = Vec::new();
+    let start = film_start.round_to(1000);
+    for (n, (bytes, sample)) in samples.zip(track.samples.range(0..u32::MAX)).enumerate() {
+        let from = track.presentation_time(n as u32);
+        let until = Time::new(
+            from.ticks.saturating_add(sample.duration.into()),
+            from.timescale,
+        );
+        let shown = from.round_to(1000) - start..until.round_to(1000) - start;
+        match format {
+            TextFormat::Wvtt => append_cues(&mut cues, wvtt::parse_sample(bytes), &shown),
+            TextFormat::Tx3g => append_cues(&mut cues, tx3g::parse_sample(bytes), &shown),
+            TextFormat::Stpp => {
+                for cue in parse_document_sample(bytes, n, problems) {
+                    // Documents may repeat what other samples show.
+                    let own = cue.start_ms - start..cue.end_ms - start;
+                    let own = own.start.max(shown.start)..own.end.min(shown.end);
+                    append_cues(&mut cues, [cue], &own);
+                }
+            }
+        }
+    }
+    let header = match format {
+        TextFormat::Wvtt => wvtt::parse_header(&track.codec.sample_entry),
+        TextFormat::Stpp | TextFormat::Tx3g => String::new(),
+    };
+    cues.retain(|cue| !cue.payload.trim().is_empty());
+    CueList::from_cues(header, cues, problems)
+}
+
+/// Returns the cues of a sample that is a TTML document, with times of the track.
+fn parse_document_sample(bytes: &[u8], n: usize, problems: &mut Vec<CueProblem>) -> Vec<Cue> {
+    parse_ttml_cues(&decode_text(bytes, problems)).unwrap_or_else(|| {
+        problems.push(CueProblem::Malformed(n + 1));
+        Vec::new()
+    })
+}
+
+/// Appends the cues of a sample. One that continues a cue of the previous sample extends it.
+fn append_cues(cues: &mut Vec<Cue>, shown: impl IntoIterator<Item = Cue>, time: &Range<i64>) {
+    // Only the last cues can end where this sample starts.
+    let recent = cues.len().saturating_sub(wvtt::CUES_PER_SAMPLE_MAX);
+    for cue in shown {
+        let is_same = |known: &&mut Cue| {
+            known.end_ms == time.start
+                && (&known.id, &known.settings, &known.payload)
+                    == (&cue.id, &cue.settings, &cue.payload)
+        };
+        let known = cues
+            .get_mut(recent..)
+            .unwrap_or_default()
+            .iter_mut()
+            .find(is_same);
+        match known {
+            Some(known) => known.end_ms = time.end,
+            None => cues.push(Cue {
+                start_ms: time.start,
+                end_ms: time.end,
+                ..cue
+            }),
+        }
+    }
+}
+
+/// Returns the purpose that the track declares.
+pub fn text_track_kind(track: &Track) -> TextKind {
+    match track.codec.text() {
+        Some(TextFormat::Tx3g) if tx3g::is_forced(&track.codec.sample_entry) => TextKind::Forced,
+        _ => TextKind::Subtitles,
+    }
+}
+
+impl Presentation {
+    /// Returns the time at which the film starts on its own timeline, which its text tracks share.
+    /// It is zero except for films whose first picture is late.
+    pub fn film_start(&self) -> Time {
+        let Some(rendition) = self.renditions.first() else {
+            return Time::ZERO;
+        };
+        let track = self.track(rendition);
+        let first = rendition.segment_cuts.first().copied().unwrap_or(0);
+        let composition_offset = i64::from(track.samples.get(first).composition_offset);
+        // A sample of the film's time 0 is served at this time.
+        let shift = rendition.start_ticks - track.presentation_offset - composition_offset;
+        let zero = self.presentation_time_offset.round_to(track.timescale);
+        Time::new(zero - shift, track.timescale)
+    }
+}

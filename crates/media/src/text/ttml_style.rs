@@ -1,0 +1,195 @@
+//! Styles and regions of TTML, as far as WebVTT expresses them.
+
+use crate::xml::XmlElement;
+use std::collections::HashMap;
+
+/// Maximum number of styles that refer to each other.
+const STYLE_DEPTH_MAX: usize = 8;
+
+/// Colours that WebVTT defines as classes, with their values in TTML.
+const COLORS: [(&str, &str); 8] = [
+    ("white", "#ffffff"),
+    ("lime", "#00ff00"),
+    ("cyan", "#00ffff"),
+    ("red", "#ff0000"),
+    ("yellow", "#ffff00"),
+    ("magenta", "#ff00ff"),
+    ("blue", "#0000ff"),
+    ("black", "#000000"),
+];
+
+/// The computed style of an element.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TtmlStyle {
+    is_bold: bool,
+    is_italic: bool,
+    is_underlined: bool,
+    color: Option<&'static str>,
+    /// `align` of WebVTT.
+    align: Option<&'static str>,
+    region: Option<String>,
+}
+
+/// The styles and regions that a document declares.
+pub(super) struct TtmlStyles<'a> {
+    styles: HashMap<&'a str, &'a XmlElement>,
+    regions: HashMap<&'a str, &'a XmlElement>,
+}
+
+impl<'a> TtmlStyles<'a> {
+    pub(super) fn of_document(root: &'a XmlElement) -> TtmlStyles<'a> {
+        let head = root.first_child("head");
+        let named = |group: &'static str, name: &'static str| {
+            let groups = head
+                .into_iter()
+                .flat_map(move |head| head.children_named(group));
+            let elements = groups.flat_map(move |group| group.children_named(name));
+            elements
+                .filter_map(|element| Some((element.attribute("id")?, element)))
+                .collect()
+        };
+        TtmlStyles {
+            styles: named("styling", "style"),
+            regions: named("layout", "region"),
+        }
+    }
+
+    /// Returns the style of an element within its parent's.
+    pub(super) fn resolve_style(&self, element: &XmlElement, parent: &TtmlStyle) -> TtmlStyle {
+        let mut style = parent.clone();
+        if let Some(region) = element.attribute("region") {
+            style.region = Some(region.to_owned());
+        }
+        self.apply(element, &mut style, STYLE_DEPTH_MAX);
+        style
+    }
+
+    /// Applies referenced styles, then the attributes of the element itself.
+    fn apply(&self, element: &XmlElement, style: &mut TtmlStyle, depth: usize) {
+        let names = element
+            .attribute("style")
+            .unwrap_or_default()
+            .split_whitespace();
+        for named in names
+            .take(STYLE_DEPTH_MAX)
+            .filter_map(|name| self.styles.get(name))
+        {
+            if depth > 0 {
+                self.apply(named, style, depth - 1);
+            }
+        }
+        let attribute = |name| element.attribute(name);
+        if let Some(weight) = attribute("fontWeight") {
+            style.is_bold = weight == "bold";
+        }
+        if let Some(slant) = attribute("fontStyle") {
+            style.is_italic = matches!(slant, "italic" | "oblique");
+        }
+        if let Some(decoration) = attribute("textDecoration") {
+            style.is_underlined = decoration
+                .split_whitespace()
+                .any(|word| word == "underline");
+        }
+        if let Some(color) = attribute("color") {
+            style.color = find_color(color);
+        }
+        if let Some(align) = attribute("textAlign") {
+            style.align = match align {
+                "left" => Some("left"),
+                "right" => Some("right"),
+                "start" => Some("start"),
+                "end" => Some("end"),
+                _ => None,
+            };
+        }
+    }
+
+    /// Returns the WebVTT cue settings of a style: its alignment, and the place of its region.
+    pub(super) fn cue_settings(&self, style: &TtmlStyle) -> String {
+        let region = style
+            .region
+            .as_deref()
+            .and_then(|region| self.regions.get(region));
+        let mut settings: Vec<String> = Vec::new();
+        let origin =
+            region.and_then(|region| parse_percentages(self.region_attribute(region, "origin")?));
+        let extent =
+            region.and_then(|region| parse_percentages(self.region_attribute(region, "extent")?));
+        let display = region.and_then(|region| self.region_attribute(region, "displayAlign"));
+        if let (Some(origin), Some(extent)) = (origin, extent) {
+            let line = match display {
+                Some("after") => (origin.1 + extent.1, ",end"),
+                Some("center") => (origin.1 + extent.1 / 2.0, ",center"),
+                _ => (origin.1, ""),
+            };
+            settings.push(format!("line:{}%{}", shorten(line.0), line.1));
+            if extent.0 < 100.0 {
+                settings.push(format!("size:{}%", shorten(extent.0)));
+                let middle = origin.0 + extent.0 / 2.0;
+                settings.push(format!("position:{}%,center", shorten(middle)));
+            }
+        }
+        settings.extend(style.align.map(|align| format!("align:{align}")));
+        settings.join(" ")
+    }
+
+    /// Returns an attribute of a region, of its nested styles, or of the styles that it names.
+    fn region_attribute<'b>(&'b self, region: &'b XmlElement, name: &str) -> Option<&'b str> {
+        let nested = region
+            .children_named("style")
+            .find_map(|style| style.attribute(name));
+        let named = || {
+            let names = region
+                .attribute("style")
+                .unwrap_or_default()
+                .split_whitespace();
+            names
+                .filter_map(|style| self.styles.get(style)?.attribute(name))
+                .next()
+        };
+        region.attribute(name).or(nested).or_else(named)
+    }
+}
+
+impl TtmlStyle {
+    /// Returns the WebVTT tags for what this style has and `other` lacks.
+    pub(super) fn tags_beyond(&self, other: &TtmlStyle) -> Vec<String> {
+        let faces = [
+            (self.is_bold && !other.is_bold, "b"),
+            (self.is_italic && !other.is_italic, "i"),
+            (self.is_underlined && !other.is_underlined, "u"),
+        ];
+        let faces = faces
+            .into_iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, tag)| tag.to_owned());
+        let color = self.color.filter(|_| self.color != other.color);
+        faces
+            .chain(color.map(|color| format!("c.{color}")))
+            .collect()
+    }
+}
+
+/// Returns the class of a colour. White is what players show without a class.
+fn find_color(color: &str) -> Option<&'static str> {
+    let color = color.trim().to_ascii_lowercase();
+    let value = color.get(..7).unwrap_or(&color);
+    let known = COLORS
+        .iter()
+        .find(|(name, hex)| color == *name || value == *hex);
+    known.map(|(name, _)| *name).filter(|name| *name != "white")
+}
+
+fn parse_percentages(text: &str) -> Option<(f64, f64)> {
+    let (x, y) = text.trim().split_once(' ')?;
+    let number = |text: &str| {
+        let number = text.trim().strip_suffix('%')?.parse::<f64>().ok()?;
+        (0.0..=100.0).contains(&number).then_some(number)
+    };
+    Some((number(x)?, number(y)?))
+}
+
+/// Formats a percentage with at most two decimals, and at most 100.
+fn shorten(number: f64) -> f64 {
+    (number.min(100.0) * 100.0).round() / 100.0
+}

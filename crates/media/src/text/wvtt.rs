@@ -1,0 +1,56 @@
+//! Samples of WebVTT tracks (ISO/IEC 14496-30, 7).
+
+use super::Cue;
+use crate::bmff::BoxIterator;
+
+/// Maximum number of cues of a sample. Others are left out.
+pub(super) const CUES_PER_SAMPLE_MAX: usize = 64;
+
+/// Returns the cues of a sample, without times. A sample of `vtte` has none.
+pub(super) fn parse_sample(sample: &[u8]) -> Vec<Cue> {
+    let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);
+    let cues = boxes.filter(|found| found.name == *b"vttc");
+    cues.take(CUES_PER_SAMPLE_MAX)
+        .map(|cue| parse_cue(cue.body))
+        .collect()
+}
+
+fn parse_cue(body: &[u8]) -> Cue {
+    let mut cue = Cue::default();
+    for part in BoxIterator::new(body, 0).map_while(Result::ok) {
+        let text = || String::from_utf8_lossy(part.body).replace('\0', "");
+        match &part.name {
+            b"iden" => cue.id = single_line(&text()),
+            b"sttg" => cue.settings = single_line(&text()),
+            b"payl" => cue.payload = remove_blank_lines(&text()),
+            _ => {}
+        }
+    }
+    cue
+}
+
+/// Returns the `STYLE` and `REGION` blocks of a sample entry.
+pub(super) fn parse_header(sample_entry: &[u8]) -> String {
+    let children = sample_entry.get(16..).unwrap_or_default();
+    let mut boxes = BoxIterator::new(children, 0).map_while(Result::ok);
+    let config = boxes.find(|found| found.name == *b"vttC");
+    let text = config.map(|config| String::from_utf8_lossy(config.body).into_owned());
+    super::parse_vtt(&text.unwrap_or_default(), &mut Vec::new()).header
+}
+
+/// Joins lines, so that text cannot end the line of a cue.
+fn single_line(text: &str) -> String {
+    text.replace(super::vtt::ARROW, "")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Removes blank lines, which would end a cue, and arrows, which would start another.
+pub(super) fn remove_blank_lines(text: &str) -> String {
+    let text = text
+        .replace('\r', "\n")
+        .replace(super::vtt::ARROW, "--&gt;");
+    let lines: Vec<&str> = text.split('\n').filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
