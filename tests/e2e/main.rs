@@ -15,6 +15,7 @@ mod playlist_cache;
 mod range_delivery;
 mod s3_storage;
 mod slow_readers;
+mod text;
 
 // The other programs.
 mod check_command;

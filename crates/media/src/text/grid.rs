@@ -76,7 +76,7 @@ impl<'a> TextGrid<'a> {
     /// Returns the segment that starts exactly at `time`, in ticks.
     pub fn find_segment(&self, time: u64) -> Option<usize> {
         let factor = u64::from(self.factor);
-        let exact = time % factor == 0;
+        let exact = time.is_multiple_of(factor);
         exact
             .then(|| {
                 self.presentation

@@ -53,7 +53,7 @@ pub fn parse_srt(text: &str, problems: &mut Vec<CueProblem>) -> CueList {
 /// Removes the number of the next cue from the end of a cue's lines.
 fn remove_next_number(lines: &mut Vec<&str>) {
     let is_number = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
-    if lines.last().is_some_and(|line| is_number(&line)) {
+    if lines.last().is_some_and(is_number) {
         lines.pop();
     }
 }

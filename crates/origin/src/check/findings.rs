@@ -1,5 +1,7 @@
 //! Playback problems: one pure function per rule, each with a remedy.
 
+mod text;
+
 use super::report::{Finding, FindingLevel};
 use media::codec::{AudioCoding, Codec};
 use media::presentation::{Presentation, Rendition};
@@ -34,6 +36,7 @@ pub fn find_problems(title: &Presentation) -> Vec<Finding> {
         codecs_players_know,
         bitrates_are_steady,
         languages_are_declared,
+        text::find_text_problems,
     ];
     let mut found = Vec::new();
     rules.iter().for_each(|rule| rule(title, &mut found));

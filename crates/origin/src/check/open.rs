@@ -4,15 +4,17 @@ use super::foreign_containers::{ForeignFile, SIGNATURE_BYTES};
 use super::remedies::choose_remedy;
 use super::summary::summarize;
 use crate::index_command::media_files::folder_and_name;
+use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
 use crate::title::index_cache::IndexCache;
 use crate::title::left_out::{LeftOutPart, list_sidecars, list_tracks};
 use crate::title::sources::TitleSources;
 use crate::title::stores::MediaStores;
+use crate::title::title_files::TitleFiles;
 use bytes::Bytes;
-use media::index::Index;
 use media::presentation::{PackagingRules, Presentation};
+use media::text::TextSet;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Key, Options, Reason, Remote, Store};
@@ -150,17 +152,45 @@ impl TitleSearch {
         }
     }
 
-    /// Opens the title at `key`, which consists of `files`.
+    /// Opens the title at `key`, which consists of `files`, with its text.
     fn open_title(&self, key: &Key, files: &[Key]) -> Result<OpenedTitle, String> {
-        let (names, indexes) = open_indexes(&self.stores, files)?;
-        let presentation = build_presentation(indexes, self.segment_ms)?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let sources = open_sources(&self.stores, files)?;
+        let presentation = self.build_presentation(&sources, key)?;
+        let media = sources.media.iter();
+        let names: Vec<&str> = media.map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_tracks(&presentation, &names);
         left_out.extend(list_sidecars(self.stores.library(), key));
         Ok(OpenedTitle {
             presentation,
             left_out,
         })
+    }
+
+    /// Builds the presentation of the title at `key`, with its text.
+    fn build_presentation(
+        &self,
+        sources: &TitleSources,
+        key: &Key,
+    ) -> Result<Presentation, String> {
+        let files = sources.media.iter().map(|(.., index)| index.clone());
+        let rules = PackagingRules {
+            segment_duration_ms: self.segment_ms,
+        };
+        let presentation = Presentation::new(files.collect(), &rules).map_err(|e| e.to_string())?;
+        let objects = sources.media.iter().map(|(_, object, _)| &**object);
+        let mut text = read_embedded_text(&presentation, objects);
+        let store = self.stores.library();
+        let files = TitleFiles::find_media(store, key);
+        // A library that cannot be listed has no text beside its films.
+        if let Ok(files) = files {
+            let none = files.clone();
+            text.extend(
+                files
+                    .with_text_beside(store, key, &none)
+                    .read_text(store, key),
+            );
+        }
+        Ok(presentation.with_text(Arc::new(TextSet::new(text))))
     }
 
     fn describe_fault(&self, key: &Key, error: String) -> TitleFault {
@@ -186,22 +216,7 @@ impl TitleSearch {
     }
 }
 
-/// Returns names and indexes of the media that files contain or refer to, each once.
-fn open_indexes(
-    stores: &MediaStores,
-    keys: &[Key],
-) -> Result<(Vec<String>, Vec<Arc<Index>>), String> {
-    let sources = TitleSources::open_sources(stores, &IndexCache::default(), keys.iter())
-        .map_err(|e| e.context)?;
-    let media = sources.media.into_iter();
-    Ok(media
-        .map(|(place, _, index)| (place.key.name().to_owned(), index))
-        .unzip())
-}
-
-fn build_presentation(files: Vec<Arc<Index>>, segment_ms: u32) -> Result<Presentation, String> {
-    let rules = PackagingRules {
-        segment_duration_ms: segment_ms,
-    };
-    Presentation::new(files, &rules).map_err(|e| e.to_string())
+/// Opens and indexes the media that files contain or refer to, each once.
+fn open_sources(stores: &MediaStores, keys: &[Key]) -> Result<TitleSources, String> {
+    TitleSources::open_sources(stores, &IndexCache::default(), keys.iter()).map_err(|e| e.context)
 }

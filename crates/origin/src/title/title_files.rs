@@ -68,7 +68,12 @@ impl TitleFiles {
     }
 
     /// Adds the text beside a title that is one file.
-    fn with_text_beside(mut self, store: &Store, title: &Key, known: &TitleFiles) -> TitleFiles {
+    pub(crate) fn with_text_beside(
+        mut self,
+        store: &Store,
+        title: &Key,
+        known: &TitleFiles,
+    ) -> TitleFiles {
         if self.media.iter().any(|(key, _)| key == title) {
             self.text = sidecars::find_beside(store, title).unwrap_or_else(|error| {
                 tracing::warn!(title = title.as_str(), %error, "cannot look for text");

@@ -4,6 +4,7 @@ use super::*;
 use media::codec::MediaFormat;
 use media::index::{Index, IndexNote, Sample, SampleTableBuilder, Track, index_bytes};
 use media::presentation::PackagingRules;
+use media::text::{TextRendition, TextSet, parse_vtt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -343,5 +344,34 @@ fn audio_without_language_is_reported() {
         check_tracks(vec![untagged]),
         [],
         "a single audio track needs no language"
+    );
+}
+
+#[test]
+fn defects_of_text_are_reported_with_their_first_place() {
+    let vtt = "WEBVTT\n\n00:02.000 --> 00:01.000\nback\n\n00:03.000 --> 00:09.000\na\n\n00:04.000 --> 00:05.000\nb\n\n00:31.000 --> 00:32.000\nlate\n\n00:33.000 --> 00:34.000\nlater\n";
+    let mut problems = Vec::new();
+    let cues = parse_vtt(vtt, &mut problems);
+    let text = TextRendition {
+        language: "und".into(),
+        cues,
+        source: "film.vtt".into(),
+        problems,
+        ..TextRendition::default()
+    };
+    let rules = PackagingRules {
+        segment_duration_ms: 6000,
+    };
+    let film = Presentation::new(vec![Arc::new(index(video(30, 50, 1000)))], &rules).unwrap();
+    let found = find_problems(&film.with_text(Arc::new(TextSet::new(vec![text]))));
+    let messages: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
+    assert_eq!(
+        messages,
+        [
+            "cues end before they start and are left out: 1, the first at 2.000 s",
+            "cues start before the previous one has ended: 1, the first at 4.000 s",
+            "cues start after the end of the film: 2, the first at 31.000 s",
+            "the text declares no language, so players cannot choose it",
+        ]
     );
 }

@@ -1,0 +1,146 @@
+//! Subtitle files beside films: found, replaced and removed without a change of the video's URLs.
+
+use crate::support::{HeadwaterServer, TempFolder, fixture_path};
+use std::time::{Duration, Instant};
+
+const SRT: &[u8] =
+    b"1\n00:00:00,500 --> 00:00:02,500\nFirst\n\n2\n00:00:03,000 --> 00:00:07,200\nCaf\xe9\n";
+
+/// Serves a film from its own folder.
+fn serve_film() -> Option<(TempFolder, HeadwaterServer)> {
+    let bytes = std::fs::read(fixture_path("avc.mp4")?).unwrap();
+    let folder = TempFolder::new();
+    folder.write_file("films/film.mp4", &bytes);
+    let server = HeadwaterServer::serve_source(&folder.0);
+    Some((folder, server))
+}
+
+/// Requests the multivariant playlist until it is as expected. The server rechecks paths once per
+/// second.
+fn wait_for_playlist(server: &HeadwaterServer, wanted: impl Fn(&str) -> bool) -> String {
+    let began = Instant::now();
+    loop {
+        let text = server.get_text("/films/film.mp4/.m3u8");
+        if wanted(&text) {
+            return text;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn media_lines(playlist: &str) -> Vec<&str> {
+    let lines = playlist.lines().filter(|line| !line.starts_with('#'));
+    lines.collect()
+}
+
+/// Returns the folder of the first text rendition, such as `/films/film.mp4/t-…/text=en`.
+fn text_folder(playlist: &str) -> String {
+    let line = playlist
+        .lines()
+        .find(|line| line.contains("TYPE=SUBTITLES"));
+    let url = line.unwrap().split("URI=\"").nth(1).unwrap();
+    let folder = url.split_once("/hls.m3u8").unwrap().0;
+    format!("/films/film.mp4/{folder}")
+}
+
+#[test]
+fn new_subtitles_change_no_video_url() {
+    let Some((folder, server)) = serve_film() else {
+        return;
+    };
+    let before = server.get_text("/films/film.mp4/.m3u8");
+    assert!(!before.contains("SUBTITLES"), "{before}");
+    folder.write_file("films/film.en.srt", SRT);
+    folder.write_file("films/other.en.srt", SRT);
+    let english = wait_for_playlist(&server, |text| text.contains("SUBTITLES"));
+    assert_eq!(media_lines(&before), media_lines(&english));
+    assert_eq!(english.matches("TYPE=SUBTITLES").count(), 1, "{english}");
+    let old = text_folder(&english);
+    let segment = server.get(&format!("{old}/26624.vtt"));
+    assert_eq!(segment.status, 200);
+    assert_eq!(
+        String::from_utf8(segment.body.clone()).unwrap(),
+        "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:7200,LOCAL:00:00:00.000\n\n00:00:00.500 --> 00:00:02.500\nFirst\n\n00:00:03.000 --> 00:00:07.200\nCafé\n\n"
+    );
+    assert_eq!(
+        segment.header("cache-control"),
+        Some("public, max-age=31536000, immutable")
+    );
+
+    // Another version: the old URLs are gone, and playlists have moved.
+    let new = folder.write_file("films/new", b"1\n00:00:01,000 --> 00:00:02,000\nNew\n");
+    std::fs::rename(new, folder.0.join("films/film.en.srt")).unwrap();
+    let newer = wait_for_playlist(&server, |text| text_folder(text) != old);
+    assert_eq!(media_lines(&before), media_lines(&newer));
+    assert_eq!(server.get(&format!("{old}/26624.vtt")).status, 410);
+    let moved = server.get(&format!("{old}/hls.m3u8"));
+    assert_eq!(moved.status, 307);
+    let place = moved.header("location").unwrap();
+    assert_eq!(
+        place,
+        format!(
+            "../..{}/hls.m3u8",
+            text_folder(&newer).trim_start_matches("/films/film.mp4")
+        )
+    );
+    std::fs::remove_file(folder.0.join("films/film.en.srt")).unwrap();
+    let after = wait_for_playlist(&server, |text| !text.contains("SUBTITLES"));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn every_text_resource_is_served_and_no_other() {
+    let Some((folder, server)) = serve_film() else {
+        return;
+    };
+    folder.write_file("films/film.en.srt", SRT);
+    let text = text_folder(&wait_for_playlist(&server, |text| {
+        text.contains("SUBTITLES")
+    }));
+    for playlist in ["hls", "ts"] {
+        let body = server.get_text(&format!("{text}/{playlist}.m3u8"));
+        let names = media_lines(&body);
+        assert_eq!(names.len(), 5, "{body}");
+        for name in names {
+            assert!(
+                server
+                    .get_text(&format!("{text}/{name}"))
+                    .starts_with("WEBVTT\n")
+            );
+            let cmaf = name.split('.').next().unwrap();
+            assert_eq!(
+                &server.get_body(&format!("{text}/{cmaf}.m4s"))[4..8],
+                b"styp"
+            );
+        }
+    }
+    assert_eq!(&server.get_body(&format!("{text}/init.mp4"))[4..8], b"ftyp");
+    assert_eq!(
+        server.get_body(&format!("{text}/n/1.m4s")),
+        server.get_body(&format!("{text}/1024.m4s"))
+    );
+    assert!(
+        server
+            .get_text(&format!("{text}/all.vtt"))
+            .contains("First")
+    );
+    for missing in [
+        "n/0.m4s",
+        "n/6.m4s",
+        "0.vtt",
+        "1025.m4s",
+        "1.srt",
+        "keyframes.m3u8",
+        "n/hls.m3u8",
+    ] {
+        assert_eq!(
+            server.get(&format!("{text}/{missing}")).status,
+            404,
+            "{missing}"
+        );
+    }
+    let french = text.replace("text=en", "text=fr");
+    assert_eq!(server.get(&format!("{french}/hls.m3u8")).status, 404);
+    assert_eq!(server.get(&format!("{french}/all.vtt")).status, 404);
+}
