@@ -53,7 +53,7 @@ export class Details {
       const copy = el('button', { type: 'button', onclick: () => copyUrl(copy, url) }, 'Copy');
       return el('li', {}, el('a', { href: url }, word), ' ', el('code', {}, decodeURI(new URL(url).pathname)), copy);
     });
-    const encryption = title.encryption ? [`Segments are encrypted (${title.encryption}). They play as HLS only.`] : [];
+    const encryption = title.encryption ? [describeEncryption(title)] : [];
     const leftOut = (title.left_out ?? []).map(({ name, reason }) => `Left out: ${name}, because ${reason}`);
     const notes = [...encryption, ...leftOut, ...(title.notes ?? [])].map((note) => el('li', {}, String(note)));
     this.served.replaceChildren(el('ul', { class: 'links' }, ...links),
@@ -94,4 +94,11 @@ export class Details {
 async function copyUrl(button, url) {
   await navigator.clipboard?.writeText(url).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Copying is blocked'; });
   setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+}
+
+/** Returns the note of an encrypted title. */
+function describeEncryption({ encryption, license }) {
+  if (encryption === 'aes-128') return 'Segments are encrypted (aes-128). They play as HLS only.';
+  const keys = license ? 'This server provides the keys (ClearKey).' : 'The keys are on a license server, which this page does not use.';
+  return `Segments are encrypted (${encryption}). ${keys}`;
 }

@@ -7,7 +7,8 @@
 //   texts(), text(), chooseText(index | -1)   if it supports subtitles,
 //   throughput() in bit/s                      if it measures it,
 //   close().
-// An engine may export `encrypted`: the variants that play titles encrypted with AES-128.
+// An engine may export `encrypted`: the variants that play titles encrypted with AES-128, and
+// `protectedVariants`: those that play titles with Common Encryption, if the server provides keys.
 
 import * as mse from './engines/mse.js';
 import * as hls from './engines/hls.js';
@@ -63,7 +64,8 @@ export class PlayView {
   variants(name) {
     const engine = ENGINES[name];
     if (!this.title.encryption) return engine?.variants;
-    return engine?.encrypted && engine.variants.filter(({ id }) => engine.encrypted.includes(id));
+    const playing = this.title.encryption === 'aes-128' ? engine?.encrypted : engine?.protectedVariants;
+    return playing && engine.variants.filter(({ id }) => playing.includes(id));
   }
 
   /** Returns 'file' or 'folder' from T/.json. Older servers omit it: then only a file has a body. */

@@ -9,7 +9,9 @@ export const variants = [{ id: 'time', label: 'DASH, $Time$' }, { id: 'number', 
 /** dash.js retries once per second. */
 const SEGMENT_RETRIES = 8;
 
-export async function start({ video, path, report, variant, session }) {
+export const protectedVariants = ['time', 'number'];
+
+export async function start({ video, path, title, report, variant, session }) {
   await loadVendored('dash.all.min.js', 'dash.js');
   const { dashjs } = globalThis;
   const player = dashjs.MediaPlayer().create();
@@ -29,6 +31,7 @@ export async function start({ video, path, report, variant, session }) {
   player.updateSettings({ streaming: { text: { defaultEnabled: false }, buffer: { bufferTimeAtTopQuality: 15, bufferTimeAtTopQualityLongForm: 15, bufferTimeDefault: 15 }, retryAttempts: { MediaSegment: SEGMENT_RETRIES, InitializationSegment: SEGMENT_RETRIES }, cmcd: { enabled: true, mode: 'headers', sid: session.sid, cid: session.cid } } });
   player.attachView(video);
   player.setAutoPlay(false);
+  if (title.license) player.setProtectionData({ 'org.w3.clearkey': { serverURL: titleUrl(path, title.license) } });
   player.attachSource(titleUrl(path, variant === 'number' ? '.mpd?template=number' : '.mpd'));
   await ready;
   const auto = (on) => player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: on } } } });

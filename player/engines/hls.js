@@ -7,14 +7,16 @@ import { loadVendored } from './common.js';
 export const name = 'hls.js';
 export const variants = [{ id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
 export const encrypted = ['cmaf', 'ts'];
+export const protectedVariants = ['cmaf'];
 
-export async function start({ video, path, report, variant, session }) {
+export async function start({ video, path, title, report, variant, session }) {
   await loadVendored('hls.min.js', 'hls.js');
   const { Hls } = globalThis;
   if (!Hls.isSupported()) throw new Error('hls.js needs Media Source Extensions, which this browser lacks.');
   const hls = new Hls({
     maxBufferLength: 15, maxMaxBufferLength: 15, backBufferLength: 30,
     cmcd: { sessionId: session.sid, contentId: session.cid, useHeaders: true },
+    ...protection(path, title),
     loader: loaderWithTopBitrate(Hls, () => Math.max(...hls.levels.map((l) => l.bitrate))),
   });
   hls.on(Hls.Events.ERROR, (_, data) => onError(hls, report, data));
@@ -45,6 +47,10 @@ export async function start({ video, path, report, variant, session }) {
     close: () => hls.destroy(),
   };
 }
+
+/** Returns the settings for a title whose keys this server provides. */
+const protection = (path, { license }) => (license
+  ? { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: titleUrl(path, license) } } } : {});
 
 /** hls.js 1.7 sends the top bitrate (CMCD `tb`) only with muxed segments. This loader adds it to video. */
 const loaderWithTopBitrate = (Hls, topBitrate) => class extends Hls.DefaultConfig.loader {

@@ -6,6 +6,7 @@ import { loadVendored } from './common.js';
 export const name = 'Shaka';
 export const variants = [{ id: 'dash', label: 'DASH' }, { id: 'cmaf', label: 'HLS, CMAF segments' }, { id: 'ts', label: 'HLS, TS segments' }];
 export const encrypted = ['cmaf', 'ts'];
+export const protectedVariants = ['dash', 'cmaf'];
 
 const MANIFEST = { dash: '.mpd', cmaf: '.m3u8', ts: '.m3u8?format=ts' };
 
@@ -13,7 +14,7 @@ const MANIFEST = { dash: '.mpd', cmaf: '.m3u8', ts: '.m3u8?format=ts' };
 const FAILURES_MAX = 4;
 const RETRY_DELAY_S = 2;
 
-export async function start({ video, path, report, variant, session }) {
+export async function start({ video, path, title, report, variant, session }) {
   await loadVendored('shaka-player.compiled.js', 'Shaka Player');
   const { shaka } = globalThis;
   shaka.polyfill.installAll();
@@ -36,6 +37,8 @@ export async function start({ video, path, report, variant, session }) {
     if (isRetried(shaka, error) && failures <= FAILURES_MAX) player.retryStreaming(RETRY_DELAY_S);
   };
   player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry }, cmcd: { enabled: true, useHeaders: true, sessionId: session.sid, contentId: session.cid } });
+  // Shaka Player knows no HLS key format of ClearKey, and would refuse the playlists.
+  if (title.license) player.configure({ drm: { servers: { 'org.w3.clearkey': titleUrl(path, title.license) } }, manifest: { ignoreDrmInfo: variant !== 'dash' } });
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);

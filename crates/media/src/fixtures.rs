@@ -38,6 +38,10 @@ pub(crate) fn hevc_pq_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::HVC1_PQ)
 }
 
+pub(crate) fn vp9_codec() -> Codec {
+    parse_hex_entry(sample_entry_vectors::VP9)
+}
+
 pub(crate) fn aac_codec() -> Codec {
     parse_hex_entry(sample_entry_vectors::AAC)
 }

@@ -10,7 +10,8 @@
 //!    ranges. The exact length is known before any media byte is read.
 //! 4. [`manifest`]: HLS playlists and DASH MPDs of a presentation.
 //!
-//! [`text`] parses subtitles and cuts them along the same segments.
+//! [`text`] parses subtitles and cuts them along the same segments. [`protection`] adds Common
+//! Encryption to the segments and manifests of a presentation.
 //!
 //! Beside them, [`mp4`] writes index MP4s (an index stored as a file) and progressive MP4s. [`ism`]
 //! reads and writes server manifests, and [`ts`] muxes transport streams and packed audio.
@@ -29,6 +30,7 @@ pub mod manifest;
 pub mod mp4;
 pub mod plan;
 pub mod presentation;
+pub mod protection;
 pub mod text;
 pub mod time;
 pub mod ts;

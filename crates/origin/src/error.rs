@@ -23,6 +23,12 @@ pub(crate) fn from_route(bad: RouteError) -> Error {
     Error::client(status, bad)
 }
 
+/// Returns the error for a GET of a license.
+pub(crate) fn license_needs_post() -> Error {
+    let what = "a license is requested with POST";
+    Error::client(StatusCode::METHOD_NOT_ALLOWED, what)
+}
+
 /// Converts a storage error.
 pub(crate) fn from_store(error: &store::Error) -> Error {
     match error {

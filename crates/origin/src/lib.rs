@@ -17,6 +17,7 @@ mod admin;
 pub mod check;
 pub mod config;
 mod demo_film;
+mod drm;
 mod error;
 pub mod index_command;
 mod library_status;

@@ -8,7 +8,7 @@ use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
 use crate::response::static_file::StaticFiles;
 use crate::response::web_page::WebPage;
-use crate::response::{content_key, manifests, title_text};
+use crate::response::{content_key, license, manifests, title_text};
 use crate::route::{self, OriginRequest};
 use crate::segment::encryption;
 use crate::telemetry::Telemetry;
@@ -122,7 +122,11 @@ impl RequestHandler {
             (&Method::GET | &Method::HEAD, Ok(request)) => {
                 self.respond_to_route(uri, &request, client_request).await
             }
+            (&Method::POST, Ok(OriginRequest::License(title))) => {
+                license::respond_with_license(&self.catalog, &title).await
+            }
             (_, Err(error)) => Err(error),
+            (&Method::OPTIONS, Ok(OriginRequest::License(_))) => Ok(license::preflight_response()),
             (&Method::OPTIONS, Ok(_)) => Ok(headers::preflight_response()),
             (method, Ok(_)) => Ok(method_not_allowed(method)),
         };
@@ -174,7 +178,11 @@ impl RequestHandler {
             OriginRequest::Text(url) => {
                 title_text::respond_with_text(&self.catalog, url, client_request).await
             }
+            OriginRequest::License(_) => Err(error::license_needs_post()),
             OriginRequest::Key(title) => content_key::respond_with_key(&self.catalog, title).await,
+            OriginRequest::File(_) if self.catalog.is_protecting() => Err(
+                encryption::unavailable_with_drm("static files are unavailable"),
+            ),
             OriginRequest::File(_) if self.catalog.is_encrypting() => Err(
                 encryption::unavailable_when_encrypted("static files are unavailable"),
             ),

@@ -47,7 +47,7 @@ impl ResourceKind {
                 ..
             } => ResourceKind::Description,
             OriginRequest::Manifest { .. } => ResourceKind::Playlist,
-            OriginRequest::Key(_) => ResourceKind::Key,
+            OriginRequest::Key(_) | OriginRequest::License(_) => ResourceKind::Key,
             OriginRequest::File(_) => ResourceKind::File,
             OriginRequest::Page | OriginRequest::Asset(_) | OriginRequest::Library => {
                 ResourceKind::Page

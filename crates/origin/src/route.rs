@@ -37,6 +37,8 @@ pub enum OriginRequest {
     Text(TextUrl),
     /// The content key of a title.
     Key(Key),
+    /// The ClearKey license of a title.
+    License(Key),
     /// A static file.
     File(Key),
 }
@@ -161,6 +163,8 @@ const CONTAINER_SUFFIXES: [(SegmentContainer, &str); 6] = [
 const NAMELESS_MANIFESTS: [&str; 3] = [".m3u8", ".mpd", ".json"];
 /// Name of a title's content key.
 const KEY_NAME: &str = ".key";
+/// Name of a title's ClearKey license.
+pub const LICENSE_NAME: &str = ".license";
 
 /// Parses the path and query of a URL.
 ///
@@ -184,12 +188,16 @@ pub fn parse_route(path: &str, query: Option<&str>) -> Result<OriginRequest, Rou
         parse_key(folder)?;
         return Err(RouteError::NotFound);
     }
-    if name == KEY_NAME {
-        // Accepts a single spelling, so that a proxy can protect the key by its URL.
-        let plain = query.is_none() && spelled.ends_with(KEY_NAME);
-        return plain
-            .then(|| Ok(OriginRequest::Key(parse_key(folder)?)))
-            .ok_or(RouteError::NotFound)?;
+    if name == KEY_NAME || name == LICENSE_NAME {
+        // Accepts a single spelling, so that a proxy can protect the keys by their URL.
+        if query.is_some() || !spelled.ends_with(name) {
+            return Err(RouteError::NotFound);
+        }
+        let title = parse_key(folder)?;
+        return Ok(match name {
+            KEY_NAME => OriginRequest::Key(title),
+            _ => OriginRequest::License(title),
+        });
     }
     if let Some(request) = text::parse_text_url(folder, name)? {
         return Ok(request);

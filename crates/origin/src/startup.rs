@@ -3,6 +3,9 @@
 use crate::admin;
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
+use crate::drm::secret_keys::SecretKeys;
+use crate::drm::settings::KeyLocation;
+use crate::drm::{DrmRules, KeySource};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
@@ -24,11 +27,13 @@ use net::{
     ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
+use zeroize::Zeroizing;
 
 /// A successor must be the same program.
 const PROGRAM: &str = "serve";
@@ -210,8 +215,9 @@ fn build_request_handler(
     };
     let title_rules = TitleRules {
         segment_lengths: lengths,
-        master_secret: read_secret(settings)?,
+        master_secret: read_master_secret(settings)?,
         manifest_rules: settings.manifest_rules.clone(),
+        drm: open_drm(settings)?,
     };
     let catalog = Catalog::new(
         Arc::new(stores),
@@ -244,14 +250,33 @@ fn build_request_handler(
     })
 }
 
-/// Reads the secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control
-/// characters are errors.
-fn read_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {
+fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, ProgramError> {
     let Some(path) = &settings.aes_secret else {
         return Ok(None);
     };
-    let failed = || ProgramError::cannot(format!("--aes-secret: cannot use {}", path.display()));
-    let text = std::fs::read(path).map_err(failed())?;
+    let secret = read_secret("--aes-secret", path)?;
+    let url = settings.aes_key_url.as_deref();
+    Ok(Some(MasterSecret::new(&secret, url)))
+}
+
+fn open_drm(settings: &ServeSettings) -> Result<Option<DrmRules>, ProgramError> {
+    let Some(drm) = settings.drm.clone() else {
+        return Ok(None);
+    };
+    let KeyLocation::Secret(path) = &drm.keys;
+    let secret = read_secret("--drm-keys", path)?;
+    let source = KeySource::Secret(SecretKeys::new(&secret, drm.key_granularity));
+    Ok(Some(DrmRules {
+        settings: drm,
+        source,
+    }))
+}
+
+/// Reads a secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control
+/// characters are errors.
+fn read_secret(flag: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ProgramError> {
+    let failed = || ProgramError::cannot(format!("{flag}: cannot use {}", path.display()));
+    let text = Zeroizing::new(std::fs::read(path).map_err(failed())?);
     let ends = text.iter().rev().take_while(|byte| **byte == b'\n').count();
     let secret = text.get(..text.len() - ends).unwrap_or_default();
     if secret.iter().any(u8::is_ascii_control) {
@@ -266,10 +291,7 @@ fn read_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, Program
         );
         return Err(failed()(io::Error::other(what)));
     }
-    Ok(Some(MasterSecret::new(
-        secret,
-        settings.aes_key_url.as_deref(),
-    )))
+    Ok(Zeroizing::new(secret.to_vec()))
 }
 
 fn open_index_cache(settings: &ServeSettings) -> Result<IndexCache, ProgramError> {

@@ -9,7 +9,7 @@ use crate::bytes::ByteReader;
 use crate::error::{Error, Result, format_fourcc};
 
 /// `profile_idc`s whose parameter sets contain the chroma format.
-const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
+pub const WITH_CHROMA: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
 /// Parses an `avc1`, `avc3`, `dva1` or `dvav` entry.
 pub fn parse(entry: &VisualSampleEntry<'_>) -> Result<Codec> {
@@ -128,7 +128,7 @@ fn read_chroma_format(bits: &mut BitReader<'_>) -> u32 {
 }
 
 /// Skips `scaling_list` (7.3.2.1.1.1).
-fn skip_scaling_list(bits: &mut BitReader<'_>, size: u32) {
+pub fn skip_scaling_list(bits: &mut BitReader<'_>, size: u32) {
     let (mut last, mut next) = (8i64, 8i64);
     for _ in 0..size {
         if next != 0 {

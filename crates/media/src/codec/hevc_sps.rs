@@ -45,7 +45,7 @@ fn read_conformance_crop(bits: &mut BitReader<'_>, chroma: u32) -> (u64, u64) {
 }
 
 /// Skips `profile_tier_level` (7.3.3).
-fn skip_profile_tier_level(bits: &mut BitReader<'_>, sub_layers: u32) {
+pub fn skip_profile_tier_level(bits: &mut BitReader<'_>, sub_layers: u32) {
     bits.skip(88 + 8);
     let present: Vec<(bool, bool)> = (0..sub_layers)
         .map(|_| (bits.read_bit(), bits.read_bit()))
@@ -85,7 +85,7 @@ fn skip_tools(bits: &mut BitReader<'_>, sub_layers: u32, order_count_bits: u32) 
 }
 
 /// Skips `scaling_list_data` (7.3.4).
-fn skip_scaling_lists(bits: &mut BitReader<'_>) {
+pub fn skip_scaling_lists(bits: &mut BitReader<'_>) {
     for size in 0..4u32 {
         for _ in 0..if size == 3 { 2 } else { 6 } {
             if !bits.read_bit() {

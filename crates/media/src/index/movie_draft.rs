@@ -189,7 +189,9 @@ impl MovieDraft {
                 }
                 // The film plays without its text.
                 Err(error) if is_text => {
-                    finished.left_out.push(LeftOutTrack::new(name, error.message));
+                    finished
+                        .left_out
+                        .push(LeftOutTrack::new(name, error.message));
                 }
                 Err(error) => return Err(error),
             }

@@ -7,7 +7,7 @@ use super::text::{XmlDuration, XmlText};
 use super::url;
 use crate::presentation::{Presentation, Rendition};
 use crate::time::Time;
-use sets::{AdaptationSet, group_into_sets};
+use sets::{AdaptationSet, group_into_sets, list_switchable_sets};
 use std::fmt::Write;
 
 /// Addressing of segments in a `SegmentTemplate` (ISO/IEC 23009-1, 5.3.9.4.4).
@@ -44,6 +44,9 @@ pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> St
     if supplemental {
         out.push_str(" xmlns:scte214=\"urn:scte:dash:scte214-extensions\"");
     }
+    if presentation.protection.is_some() {
+        out.push_str(sets::PROTECTION_NAMESPACES);
+    }
     let _ = writeln!(
         out,
         " profiles=\"urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash:profile:cmaf:2019\" type=\"static\" mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
@@ -58,7 +61,8 @@ pub fn write_mpd(presentation: &Presentation, template: SegmentAddressing) -> St
     );
     out.push_str("  <Period id=\"1\" start=\"PT0S\">\n");
     for (id, set) in sets.iter().enumerate() {
-        write_adaptation_set(&mut out, presentation, template, id + 1, set);
+        let switchable = list_switchable_sets(&sets, id);
+        write_adaptation_set(&mut out, presentation, template, (id + 1, &switchable), set);
     }
     text_sets::write_text_sets(&mut out, presentation, template, sets.len() + 1);
     out.push_str("  </Period>\n</MPD>\n");
@@ -69,10 +73,10 @@ fn write_adaptation_set(
     out: &mut String,
     presentation: &Presentation,
     template: SegmentAddressing,
-    id: usize,
+    (id, switchable): (usize, &[usize]),
     set: &AdaptationSet,
 ) {
-    set.write_start(out, presentation, id);
+    set.write_start(out, presentation, (id, switchable));
     let shared = set
         .renditions
         .windows(2)

@@ -5,6 +5,7 @@ use crate::bmff::dref::{self, MediaLocation};
 use crate::bytes::{write_box, write_full_box};
 use crate::codec::{MediaFormat, TextFormat};
 use crate::index::Track;
+use crate::protection::{TrackSignaling, write_protected_entry};
 
 /// `cmfc` declares CMAF; `iso6` declares the features of its fragments (default-base-is-moof,
 /// tfdt).
@@ -14,16 +15,19 @@ const FTYP: &[u8; 32] = b"\0\0\0\x20ftypcmfc\0\0\0\0iso6cmfcmp41dash";
 pub(crate) const IDENTITY_MATRIX_WORDS: [u32; 9] =
     [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-pub(crate) fn write_init_segment(track: &Track) -> Vec<u8> {
+pub(crate) fn write_init_segment(track: &Track, signaling: Option<&TrackSignaling>) -> Vec<u8> {
     let mut out = Vec::with_capacity(700 + track.codec.sample_entry.len());
     out.extend_from_slice(FTYP);
     write_box(&mut out, b"moov", |out| {
         write_mvhd(out, track);
         write_box(out, b"trak", |out| {
             write_tkhd(out, track);
-            write_box(out, b"mdia", |out| write_mdia(out, track));
+            write_box(out, b"mdia", |out| write_mdia(out, track, signaling));
         });
         write_box(out, b"mvex", write_mvex_content);
+        for pssh in signaling.iter().flat_map(|signaling| &signaling.pssh_boxes) {
+            out.extend_from_slice(pssh);
+        }
     });
     out
 }
@@ -69,14 +73,14 @@ pub(crate) fn display_size(track: &Track) -> (u32, u32) {
     (fixed(width), fixed(u128::from(video.height) * 65536))
 }
 
-fn write_mdia(out: &mut Vec<u8>, track: &Track) {
+fn write_mdia(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignaling>) {
     write_full_box(out, b"mdhd", 0, 0, |out| {
         write_words(out, &[0, 0, track.timescale, 0]);
         out.extend_from_slice(&pack_language(&track.language).to_be_bytes());
         out.extend_from_slice(&[0; 2]);
     });
     write_hdlr(out, track);
-    write_box(out, b"minf", |out| write_minf(out, track));
+    write_box(out, b"minf", |out| write_minf(out, track, signaling));
 }
 
 /// Writes the handler type of a track (ISO/IEC 14496-12, 8.4.3), and its extended language if it
@@ -120,7 +124,7 @@ pub(crate) fn pack_language(language: &str) -> u16 {
     }
 }
 
-fn write_minf(out: &mut Vec<u8>, track: &Track) {
+fn write_minf(out: &mut Vec<u8>, track: &Track, signaling: Option<&TrackSignaling>) {
     match &track.codec.format {
         // graphics mode: copy
         MediaFormat::Video(_) => {
@@ -137,7 +141,12 @@ fn write_minf(out: &mut Vec<u8>, track: &Track) {
     write_box(out, b"stbl", |out| {
         write_full_box(out, b"stsd", 0, 0, |out| {
             write_words(out, &[1]);
-            track.codec.write_sample_entry(out);
+            match signaling {
+                Some(signaling) => {
+                    write_protected_entry(out, &track.codec, &signaling.protection);
+                }
+                None => track.codec.write_sample_entry(out),
+            }
         });
         for empty in [b"stts", b"stsc", b"stco"] {
             write_full_box(out, empty, 0, 0, |out| write_words(out, &[0]));
@@ -168,7 +177,7 @@ mod tests {
     fn a_rotated_picture_keeps_its_matrix() {
         let mut track = fixtures::build_video_track(1, 25, 100);
         track.matrix = [0, 0x1_0000, 0, -0x1_0000, 0, 0, 720 << 16, 0, 0x4000_0000];
-        let init = super::write_init_segment(&track);
+        let init = super::write_init_segment(&track, None);
         let at = init.windows(4).position(|name| name == b"tkhd").unwrap();
         let tkhd = Tkhd::parse(&init[at + 4..]).unwrap();
         assert_eq!(tkhd.matrix, track.matrix);

@@ -3,10 +3,12 @@
 mod access_units;
 pub(crate) mod init_segment;
 mod moof;
+mod protected;
 #[cfg(test)]
 mod tests;
 
 pub use access_units::{AccessUnit, SegmentAccessUnits};
+pub use protected::ProtectedFragment;
 
 use crate::index::Track;
 use crate::presentation::{Presentation, Rendition};
@@ -30,38 +32,48 @@ pub struct Plan {
 impl Presentation {
     /// Builds the CMAF init segment of a rendition (ISO/IEC 23000-19, 7.3.1).
     pub fn init_segment(&self, rendition: &Rendition) -> Vec<u8> {
-        init_segment::write_init_segment(self.track(rendition))
+        init_segment::write_init_segment(self.track(rendition), self.track_signaling(rendition))
     }
 
     /// Plans CMAF media segment `n`, counted from 0, as one fragment (ISO/IEC 23000-19, 7.3.2).
     /// Empty past the last segment.
     pub fn plan_segment(&self, rendition: &Rendition, n: usize) -> Plan {
-        let shape = self.fragment_shape(rendition, self.segment_samples(rendition, n));
-        let fragment = self.build_fragment(rendition, shape, n as u32);
+        let fragment = self.segment_fragment(rendition, n);
         fragment.assemble_plan(rendition.file_index)
     }
 
-    /// Returns the length of [`Presentation::plan_segment`] in bytes, without planning it.
+    fn segment_fragment<'a>(&'a self, rendition: &'a Rendition, n: usize) -> FragmentPlan<'a> {
+        let shape = self.fragment_shape(rendition, self.segment_samples(rendition, n));
+        self.build_fragment(rendition, shape, n as u32)
+    }
+
+    /// Returns the length of segment `n` in bytes, without planning it. An estimate if the rendition
+    /// is protected: the exact length depends on the number of slices.
     pub fn segment_len(&self, rendition: &Rendition, n: usize) -> u64 {
-        self.fragment_shape(rendition, self.segment_samples(rendition, n))
-            .len()
+        let samples = self.segment_samples(rendition, n);
+        self.fragment_shape(rendition, samples.clone()).len()
+            + self.estimate_auxiliary_len(rendition, samples.len())
     }
 
     /// Plans one key frame as a CMAF fragment. It lasts until the next frame of
     /// [`Presentation::key_frames`].
     pub fn plan_key_frame(&self, rendition: &Rendition, key: u32) -> Plan {
+        let fragment = self.key_frame_fragment(rendition, key);
+        fragment.assemble_plan(rendition.file_index)
+    }
+
+    fn key_frame_fragment<'a>(&'a self, rendition: &'a Rendition, key: u32) -> FragmentPlan<'a> {
         let next = self.key_frame_after(rendition, key);
         let from = self.presentation_time(rendition, key);
         let ticks = self.presentation_time(rendition, next).saturating_sub(from);
         let shape = self.key_frame_shape(rendition, key, u32::try_from(ticks).unwrap_or(u32::MAX));
-        let fragment = self.build_fragment(rendition, shape, key);
-        fragment.assemble_plan(rendition.file_index)
+        self.build_fragment(rendition, shape, key)
     }
 
     /// Returns the length of [`Presentation::plan_key_frame`] in bytes.
     pub(crate) fn key_frame_len(&self, rendition: &Rendition, key: u32) -> u64 {
         // The duration does not change the length of the head.
-        self.key_frame_shape(rendition, key, 0).len()
+        self.key_frame_shape(rendition, key, 0).len() + self.estimate_auxiliary_len(rendition, 1)
     }
 
     fn key_frame_shape<'a>(
@@ -105,6 +117,7 @@ impl Presentation {
             tfdt: self.decode_time(rendition, shape.sample_range.start),
             shape,
             sequence_number: n.wrapping_add(1),
+            auxiliary: None,
         }
     }
 }

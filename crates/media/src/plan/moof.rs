@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::bytes::{write_box, write_full_box};
 use crate::index::{Sample, SampleTable};
+use crate::protection::SampleAuxiliary;
 use std::ops::Range;
 
 /// `track_ID` of the only track in every segment and init segment.
@@ -14,6 +15,8 @@ pub(super) struct FragmentPlan<'a> {
     /// Served decode time of the first sample, in ticks.
     pub(super) tfdt: u64,
     pub(super) sequence_number: u32,
+    /// Boxes of a protected track, which follow `trun`.
+    pub(super) auxiliary: Option<SampleAuxiliary>,
 }
 
 /// The properties that decide the length of a fragment.
@@ -120,7 +123,8 @@ impl FragmentPlan<'_> {
             .samples
             .byte_count(self.shape.sample_range.clone());
         let layout = self.shape.layout();
-        let head_len = self.shape.head_len(&layout, payload);
+        let auxiliary_len = self.auxiliary.as_ref().map_or(0, SampleAuxiliary::len);
+        let head_len = self.shape.head_len(&layout, payload) + auxiliary_len;
         let mut head = Vec::with_capacity(head_len as usize);
         let ranges = self.write_styp_and_moof(&mut head, &layout, head_len as u32);
         write_mdat_header(&mut head, payload);
@@ -170,6 +174,9 @@ impl FragmentPlan<'_> {
                         append_range(&mut ranges, &sample);
                     }
                 });
+                if let Some(auxiliary) = &self.auxiliary {
+                    auxiliary.write(out, STYP.len());
+                }
             });
         });
         ranges

@@ -8,6 +8,7 @@ use super::timeline_shift::TimelineShift;
 use super::{Bandwidth, ManifestRules, PackagingRules, Presentation, Rendition, rendition_names};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
+use crate::protection::TitleProtection;
 use crate::time::Time;
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ pub(super) fn build_presentation(
         left_out,
         manifest_rules: ManifestRules::default(),
         text: Arc::default(),
+        protection: None,
     };
     presentation.measure_renditions();
     Ok(presentation)
@@ -384,6 +386,12 @@ fn hash_version(files: &[Arc<Index>], rules: &PackagingRules) -> u64 {
 }
 
 impl Presentation {
+    /// Adds Common Encryption, and measures the longer segments.
+    pub fn protect(&mut self, protection: TitleProtection) {
+        self.protection = Some(Arc::new(protection));
+        self.measure_renditions();
+    }
+
     /// Sets the target duration and the bandwidths.
     fn measure_renditions(&mut self) {
         let longest = self.renditions.iter().flat_map(|r| {

@@ -4,8 +4,8 @@ mod bandwidth;
 mod build;
 mod frame_rate;
 mod lookup;
-mod presentation_times;
 mod manifest_rules;
+mod presentation_times;
 #[cfg(test)]
 mod properties;
 mod rendition_names;
@@ -24,6 +24,7 @@ pub use manifest_rules::ManifestRules;
 
 use crate::error::Result;
 use crate::index::{Index, LeftOutTrack, Track};
+use crate::protection::{TitleProtection, TrackSignaling};
 use crate::text::TextSet;
 use crate::time::Time;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Presentation {
     pub manifest_rules: ManifestRules,
     /// Subtitles and captions. They are not part of `version_hash`.
     pub text: Arc<TextSet>,
+    /// Common Encryption of the renditions, if any.
+    pub protection: Option<Arc<TitleProtection>>,
 }
 
 /// One track as it is served.
@@ -140,6 +143,13 @@ impl Presentation {
     /// Returns the track of a rendition.
     pub fn track(&self, rendition: &Rendition) -> &Track {
         &self.files[rendition.file_index].tracks[rendition.track_index]
+    }
+
+    /// Returns the protection of a rendition, if it is encrypted.
+    pub fn track_signaling(&self, rendition: &Rendition) -> Option<&TrackSignaling> {
+        let protection = self.protection.as_ref()?;
+        let (at, _) = self.find_rendition(&rendition.name)?;
+        protection.tracks.get(at)?.as_ref()
     }
 
     /// Returns the name of this segment set in URLs, such as `6000-0123456789abcdef`.

@@ -42,25 +42,28 @@ pub(super) fn write_text_init(
     sample_entry: Vec<u8>,
     codec_string: &str,
 ) -> Vec<u8> {
-    write_init_segment(&Track {
-        id: TRACK_ID,
-        timescale,
-        language: language.to_owned(),
-        name: None,
-        roles: Vec::new(),
-        is_enabled: true,
-        codec: Codec {
-            fourcc,
-            sample_entry,
-            codec_string: codec_string.to_owned(),
-            supplemental_codecs: None,
-            format: MediaFormat::Text(format),
+    write_init_segment(
+        &Track {
+            id: TRACK_ID,
+            timescale,
+            language: language.to_owned(),
+            name: None,
+            roles: Vec::new(),
+            is_enabled: true,
+            codec: Codec {
+                fourcc,
+                sample_entry,
+                codec_string: codec_string.to_owned(),
+                supplemental_codecs: None,
+                format: MediaFormat::Text(format),
+            },
+            samples: SampleTableBuilder::default().finish(),
+            presentation_offset: 0,
+            presentation_end: None,
+            matrix: IDENTITY_MATRIX,
         },
-        samples: SampleTableBuilder::default().finish(),
-        presentation_offset: 0,
-        presentation_end: None,
-        matrix: IDENTITY_MATRIX,
-    })
+        None,
+    )
 }
 
 /// Writes media segment `n`. Each sample contains the cues that are shown during it, or `vtte`.

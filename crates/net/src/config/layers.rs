@@ -293,19 +293,35 @@ fn read_file(
         .collect()
 }
 
-/// Flattens nested tables: `[storage] retries` becomes `storage-retries`.
+/// Nested tables of a settings file, such as `drm.license-url.widevine`.
+const TABLE_DEPTH_MAX: usize = 3;
+
+/// Flattens nested tables: `[storage] retries` becomes `storage-retries`. Deeper tables stay values,
+/// which no setting accepts.
 fn flatten_tables(
     lines: impl Iterator<Item = (String, toml::Value)>,
 ) -> impl Iterator<Item = (String, toml::Value)> {
-    lines.flat_map(|(key, value)| match value {
-        toml::Value::Table(inner) => {
-            let inner = inner.into_iter();
-            inner
-                .map(|(sub, value)| (format!("{key}-{sub}"), value))
-                .collect()
-        }
-        value => vec![(key, value)],
+    lines.flat_map(|(key, value)| {
+        let mut out = Vec::new();
+        flatten_value(key, value, TABLE_DEPTH_MAX, &mut out);
+        out
     })
+}
+
+fn flatten_value(
+    key: String,
+    value: toml::Value,
+    depth_left: usize,
+    out: &mut Vec<(String, toml::Value)>,
+) {
+    match value {
+        toml::Value::Table(inner) if depth_left > 0 => {
+            for (sub, value) in inner {
+                flatten_value(format!("{key}-{sub}"), value, depth_left - 1, out);
+            }
+        }
+        value => out.push((key, value)),
+    }
 }
 
 fn to_texts(setting: &Setting, value: toml::Value) -> Option<Vec<String>> {

@@ -24,7 +24,7 @@ const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
 pub fn find_problems(title: &Presentation) -> Vec<Finding> {
-    let rules: [fn(&Presentation, &mut Vec<Finding>); 11] = [
+    let rules: [fn(&Presentation, &mut Vec<Finding>); 12] = [
         index_notes_are_listed,
         key_frames_line_up,
         segments_near_the_target,

@@ -55,6 +55,21 @@ pub(super) const GROUPS: &[HelpGroup] = &[
         options: &["tls-cert", "tls-key", "aes-secret", "aes-key-url"],
     },
     HelpGroup {
+        heading: "Protection (DRM)",
+        options: &[
+            "drm-keys",
+            "drm-scheme",
+            "drm-key-per",
+            "drm-systems",
+            "drm-license-url-widevine",
+            "drm-license-url-playready",
+            "drm-license-url-clearkey",
+            "drm-fairplay-uri",
+            "drm-pssh",
+            "drm-clear-tracks",
+        ],
+    },
+    HelpGroup {
         heading: "Caches",
         options: &[
             "segment-memory",

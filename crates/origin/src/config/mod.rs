@@ -11,6 +11,7 @@ pub(crate) mod storage;
 pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variables};
 pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
 
+use crate::drm::settings::DrmSettings;
 use crate::segment::encryption::TITLE_PLACEHOLDER;
 use crate::title::references::UrlPrefix;
 use http::Uri;
@@ -56,6 +57,8 @@ pub struct ServeSettings {
     pub manifest_rules: ManifestRules,
     /// Address of the admin port, and the file with its token.
     pub admin: Option<(String, PathBuf)>,
+    /// Common Encryption, if segments are protected with it.
+    pub drm: Option<DrmSettings>,
     /// Settings of every server.
     pub common: CommonSettings,
 }
@@ -107,6 +110,7 @@ impl ServeSettings {
             aes_key_url: parse_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,
             admin: read_admin_port(layers)?,
+            drm: DrmSettings::parse(layers)?,
             common: CommonSettings::new(layers)?,
         })
     }

@@ -2,6 +2,7 @@
 
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::storage::STORAGE;
+use crate::drm::settings::DRM;
 use clap::{Arg, Command};
 use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
 
@@ -9,7 +10,7 @@ use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
 const SOURCE: &str = "source";
 
 /// All settings of `headwater serve`.
-pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, STORAGE, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, DRM, STORAGE, COMMON];
 
 const PLACE: Setting = Setting::new(
     SOURCE,
@@ -154,7 +155,7 @@ pub fn serve_command() -> Command {
         .about("Serve films as HLS and DASH, packaged on request")
         .after_help(AFTER)
         .arg(source)
-        .args(group_flags(flags(&[OWN, STORAGE, COMMON]), GROUPS))
+        .args(group_flags(flags(&[OWN, DRM, STORAGE, COMMON]), GROUPS))
 }
 
 /// Reduces the help of `headwater serve` to the options that most users need, for `-h`.

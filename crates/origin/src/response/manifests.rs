@@ -74,6 +74,14 @@ pub(crate) fn redirect_to_current(place: HeaderValue) -> Response<Body> {
 fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource, Error> {
     const HLS: &str = "application/vnd.apple.mpegurl";
     let (content_type, text) = match manifest {
+        ManifestKind::Multivariant(HlsContainer::Ts)
+        | ManifestKind::Media(_, HlsContainer::Ts, _)
+            if title.drm.is_some() =>
+        {
+            return Err(encryption::unavailable_with_drm(
+                "this manifest is unavailable",
+            ));
+        }
         ManifestKind::Multivariant(packing) => {
             let text = hls::write_multivariant_playlist(
                 &title.hls,
@@ -123,11 +131,11 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource
     Ok(TextResource::new(
         content_type,
         SOON,
-        // The key URL may change while the film does not.
+        // Keys and their URLs may change while the film does not.
         title
             .modified
             .clone()
-            .filter(|_| title.encryption.is_none()),
+            .filter(|_| title.encryption.is_none() && title.drm.is_none()),
         text.into(),
     ))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod content_key;
 pub(crate) mod content_types;
 pub(crate) mod library_list;
+pub(crate) mod license;
 pub(crate) mod manifests;
 pub(crate) mod progressive;
 pub(crate) mod responder;

@@ -1,7 +1,7 @@
 //! The JSON description of a title, for the player page and for developers.
 
+use crate::route::{LICENSE_NAME, TextPart, TextVersion};
 use crate::title::left_out::LeftOutPart;
-use crate::route::{TextPart, TextVersion};
 use crate::title::title_version::Title;
 use media::codec::MediaFormat;
 use media::manifest::hls::encrypted_len;
@@ -28,9 +28,12 @@ struct TitleDescription<'a> {
     /// `None` if the title is encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     dash: Option<&'static str>,
-    /// Segment encryption: `aes-128`.
+    /// Segment encryption: `aes-128`, `cbcs` or `cenc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     encryption: Option<&'static str>,
+    /// URL of the ClearKey license, if this server provides keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    license: Option<&'static str>,
     /// Name of the segment set in URLs.
     set: String,
     /// Name of the MPD's segment set, if it differs.
@@ -123,7 +126,16 @@ pub(crate) fn write_description(title: &Title) -> Result<String, Error> {
         zero_ms: p.presentation_time_offset.round_to(1000),
         hls: ".m3u8",
         dash: title.encryption.is_none().then_some(".mpd"),
-        encryption: title.encryption.as_ref().map(|_| "aes-128"),
+        encryption: match (&title.encryption, &title.drm) {
+            (Some(_), _) => Some("aes-128"),
+            (None, Some(drm)) => Some(drm.scheme.name()),
+            (None, None) => None,
+        },
+        license: title
+            .drm
+            .as_ref()
+            .is_some_and(|drm| !drm.served_keys().is_empty())
+            .then_some(LICENSE_NAME),
         dash_set: (!same).then(|| title.dash.segment_set_name()),
         segment_ms: p.segment_duration_ms,
         files: describe_files(title),

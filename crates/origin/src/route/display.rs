@@ -1,8 +1,8 @@
 //! Prints an [`OriginRequest`] as a URL, and errors as text.
 
 use super::{
-    DashAddressing, HlsContainer, ManifestKind, OriginRequest, RouteError, SegmentPart, SegmentSet,
-    SegmentUrl, TextUrl, URL_BYTES_MAX,
+    DashAddressing, HlsContainer, LICENSE_NAME, ManifestKind, OriginRequest, RouteError,
+    SegmentPart, SegmentSet, SegmentUrl, TextUrl, URL_BYTES_MAX,
 };
 use std::fmt::{self, Write};
 use store::Key;
@@ -85,6 +85,9 @@ impl fmt::Display for OriginRequest {
             }) => {
                 let folder = title_folder_url(title);
                 write!(f, "{folder}{version}/{}/{part}", EscapedPath(rendition))
+            }
+            OriginRequest::License(title) => {
+                write!(f, "{}{LICENSE_NAME}", title_folder_url(title))
             }
             OriginRequest::Key(title) => write!(f, "{}.key", title_folder_url(title)),
             OriginRequest::File(key) => write!(f, "/{}", EscapedPath(key.as_str())),

@@ -96,6 +96,7 @@ fn manifest_urls_are_parsed() {
         ("/a.mp4", OriginRequest::File(key("a.mp4"))),
         ("/.key", OriginRequest::Key(key(""))),
         ("/a/b%20c.mp4/.key", OriginRequest::Key(key("a/b c.mp4"))),
+        ("/a%20b/.license", OriginRequest::License(key("a b"))),
         ("/a/b%20c.mp4?x=1", OriginRequest::File(key("a/b c.mp4"))),
         (
             "/a.mp4/.m3u8",
@@ -156,6 +157,8 @@ fn a_key_has_one_spelling() {
         "/a/.key?x",
         "/a/.key?",
         "/.k%65y",
+        "/a/.licens%65",
+        "/a/.license?kid=0",
     ] {
         assert_eq!(read(url), Err(RouteError::NotFound), "{url}");
     }
@@ -323,8 +326,9 @@ proptest! {
         let set = SegmentSet { segment_ms, version };
         let segment = SegmentUrl { title: title.clone(), set, rendition, part };
         let key = OriginRequest::Key(title.clone());
+        let license = OriginRequest::License(title.clone());
         let manifest = OriginRequest::Manifest { title, manifest: wanted, file: None };
-        for request in [manifest, OriginRequest::Segment(segment), key] {
+        for request in [manifest, OriginRequest::Segment(segment), key, license] {
             prop_assert_eq!(read(&request.to_string()), Ok(request));
         }
     }

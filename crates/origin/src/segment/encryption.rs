@@ -164,6 +164,14 @@ pub(crate) fn unavailable_when_encrypted(what: &str) -> Error {
     ))
 }
 
+/// Returns the error for resources that would be unencrypted, or that Common Encryption does not
+/// cover.
+pub(crate) fn unavailable_with_drm(what: &str) -> Error {
+    error::not_found(&format!(
+        "{what}: the film is encrypted and available as CMAF only"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -98,6 +98,11 @@ impl<'a> LocatedSegment<'a> {
         if form == SegmentContainer::Cmaf {
             return Ok(());
         }
+        if self.title.drm.is_some() {
+            return Err(encryption::unavailable_with_drm(
+                "this segment is unavailable",
+            ));
+        }
         let codec = &self.presentation.track(self.rendition).codec;
         let extension = hls::segment_extension(SegmentFormat::Ts, codec).unwrap_or_default();
         match form.suffix().strip_prefix('.') == Some(extension) {

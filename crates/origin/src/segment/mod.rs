@@ -12,6 +12,7 @@ pub(crate) mod encryption;
 pub(crate) mod locate;
 pub(crate) mod memory_body;
 pub(crate) mod plan;
+pub(crate) mod protect;
 pub(crate) mod transmux;
 
 use crate::error;

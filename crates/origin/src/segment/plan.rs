@@ -7,13 +7,14 @@ use crate::route::{self, SegmentContainer, SegmentPart, SegmentUrl};
 use crate::segment::cached_segment::{CachedSegment, SegmentFacts};
 use crate::segment::encryption::SegmentEncryption;
 use crate::segment::locate::{LocatedSegment, SegmentPosition};
+use crate::segment::protect::ProtectJob;
 use crate::segment::transmux::{SegmentSamples, TransmuxJob};
 use crate::send::body_parts::PlannedPart;
 use crate::send::body_source::BodySource;
 use bytes::Bytes;
 use http::header::HeaderValue;
 use media::manifest::hls;
-use media::plan::Plan;
+use media::plan::{Plan, ProtectedFragment};
 use net::Error;
 use net::conditional::Validators;
 use std::ops::Range;
@@ -50,6 +51,8 @@ enum PlannedContent {
     Ranges(Vec<PlannedPart>),
     /// Bytes that must be transmuxed or encrypted first.
     Transmuxed(TransmuxJob),
+    /// Samples that must be read and protected first (Common Encryption).
+    Protected(ProtectJob),
 }
 
 impl LocatedSegment<'_> {
@@ -63,11 +66,20 @@ impl LocatedSegment<'_> {
                 Ok(SegmentPlan::from_ranges(facts, vec![init]))
             }
             SegmentPosition::KeyFrame(sample) => {
-                let plan = p.plan_key_frame(self.rendition, sample);
                 let facts = self.describe(self.cmaf_type(), "k", u64::from(sample), None);
+                if let Some(job) = self.protect_job(ProtectedFragment::KeyFrame(sample)) {
+                    return Ok(SegmentPlan::from_job(facts, None, job));
+                }
+                let plan = p.plan_key_frame(self.rendition, sample);
                 Ok(SegmentPlan::from_ranges(facts, body_parts(plan)))
             }
             SegmentPosition::Media(index, SegmentContainer::Cmaf) => {
+                if let Some(job) = self.protect_job(ProtectedFragment::Segment(index)) {
+                    let link = self.next_link(index);
+                    let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
+                    let siblings = self.sibling_ranges(index);
+                    return Ok(SegmentPlan::from_job(facts, siblings, job));
+                }
                 let plan = p.plan_segment(self.rendition, index);
                 let link = self.next_link(index);
                 let facts = self.describe(self.cmaf_type(), "c", index as u64, link);
@@ -108,6 +120,14 @@ impl LocatedSegment<'_> {
             .encryption
             .as_ref()
             .map(|title| title.segment_encryption(number))
+    }
+
+    /// Returns how a fragment is protected, if its rendition is.
+    fn protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
+        let cipher = self.title.drm.as_ref()?.cipher(self.rendition_index)?;
+        let presentation = self.presentation.clone();
+        let rendition = self.rendition_index;
+        Some(ProtectJob::new(presentation, rendition, fragment, cipher))
     }
 
     fn cmaf_type(&self) -> HeaderValue {
@@ -181,6 +201,18 @@ impl SegmentPlan {
         }
     }
 
+    fn from_job(
+        facts: SegmentFacts,
+        sibling_ranges: Option<Arc<[Range<u64>]>>,
+        job: ProtectJob,
+    ) -> SegmentPlan {
+        SegmentPlan {
+            facts,
+            sibling_ranges,
+            content: PlannedContent::Protected(job),
+        }
+    }
+
     pub(crate) fn headers(&self) -> &RepresentationHeaders {
         &self.facts.headers
     }
@@ -191,7 +223,7 @@ impl SegmentPlan {
 
     /// Returns whether materialising reads media bytes.
     pub(crate) fn reads_media(&self) -> bool {
-        matches!(self.content, PlannedContent::Transmuxed(_))
+        !matches!(self.content, PlannedContent::Ranges(_))
     }
 
     /// Checks that the file is unchanged, and transmuxes or encrypts if the plan requires it.
@@ -202,21 +234,27 @@ impl SegmentPlan {
         source: &BodySource,
         arena: &Arc<Arena>,
     ) -> Result<CachedSegment, SegmentError> {
-        match self.content {
-            PlannedContent::Ranges(_) if source.object.changed() => Err(SegmentError::FileChanged),
-            PlannedContent::Ranges(pieces) => Ok(CachedSegment::from_file(
-                self.facts,
-                pieces,
-                self.sibling_ranges,
-            )),
+        let memory = match self.content {
+            PlannedContent::Ranges(_) if source.object.changed() => {
+                return Err(SegmentError::FileChanged);
+            }
+            PlannedContent::Ranges(pieces) => {
+                return Ok(CachedSegment::from_file(
+                    self.facts,
+                    pieces,
+                    self.sibling_ranges,
+                ));
+            }
             // Reading checks the file after its last byte, so that a stored segment never mixes two
             // versions.
-            PlannedContent::Transmuxed(job) => match job.run(source, arena).await {
-                Ok(memory) => Ok(CachedSegment::from_memory(self.facts, memory)),
-                // If the file was replaced, this error may be caused by reading the new bytes.
-                Err(_) if source.object.changed() => Err(SegmentError::FileChanged),
-                Err(error) => Err(error.into()),
-            },
+            PlannedContent::Transmuxed(job) => job.run(source, arena).await,
+            PlannedContent::Protected(job) => job.run(source, arena).await,
+        };
+        match memory {
+            Ok(memory) => Ok(CachedSegment::from_memory(self.facts, memory)),
+            // If the file was replaced, this error may be caused by reading the new bytes.
+            Err(_) if source.object.changed() => Err(SegmentError::FileChanged),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -147,7 +147,7 @@ impl TransmuxJob {
 }
 
 /// Runs `work` inline, or on a blocking thread.
-async fn run_inline_or_blocking(
+pub(crate) async fn run_inline_or_blocking(
     now: bool,
     work: impl FnOnce() -> Result<MemoryBody, Error> + Send + 'static,
 ) -> Result<MemoryBody, Error> {
@@ -355,7 +355,7 @@ fn room_for(len: usize, encryption: Option<&SegmentEncryption>) -> usize {
 }
 
 /// Returns the length if it is within the limit.
-fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
+pub(crate) fn check_packed_len(len: usize, wrong: &str, remedy: &str) -> Result<usize, Error> {
     if len > PACKED_BYTES_MAX {
         let what =
             format!("cannot {wrong} a segment of {len} bytes, over {PACKED_BYTES_MAX}; {remedy}");

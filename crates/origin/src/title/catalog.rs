@@ -189,7 +189,12 @@ impl Catalog {
 
     /// Returns whether films are encrypted. No unencrypted media is served then.
     pub(crate) fn is_encrypting(&self) -> bool {
-        self.title_rules.master_secret.is_some()
+        self.title_rules.master_secret.is_some() || self.is_protecting()
+    }
+
+    /// Returns whether films are protected with Common Encryption.
+    pub(crate) fn is_protecting(&self) -> bool {
+        self.title_rules.drm.is_some()
     }
 
     /// Returns whether static files may exist below a title. Below a remote title that is named

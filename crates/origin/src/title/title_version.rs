@@ -1,5 +1,6 @@
 //! A title version: open files, their indexes, and the segment grid.
 
+use crate::drm::{DrmRules, TitleDrm};
 use crate::error;
 use crate::response::text::ManifestTexts;
 use crate::route::SegmentSet;
@@ -33,6 +34,8 @@ pub(crate) struct TitleRules {
     /// Secret from which content keys are derived, if segments are encrypted.
     pub(crate) master_secret: Option<MasterSecret>,
     pub(crate) manifest_rules: ManifestRules,
+    /// Common Encryption, if segments are protected with it.
+    pub(crate) drm: Option<DrmRules>,
 }
 
 /// One version of a title. It is immutable: when a file changes, a new version replaces it.
@@ -49,6 +52,8 @@ pub(crate) struct Title {
     pub(crate) encryption: Option<TitleEncryption>,
     /// Tracks and files that are not served.
     pub(crate) left_out: Vec<LeftOutPart>,
+    /// Common Encryption of the segments, if any.
+    pub(crate) drm: Option<TitleDrm>,
     /// Latest modification time of its files.
     pub(crate) modified: Option<LastModified>,
     /// Manifests written so far.
@@ -71,6 +76,22 @@ pub(crate) struct TitleFile {
 const MANIFEST_BYTES_PER_SEGMENT: usize = 600;
 /// Memory of an open file beside its tables: descriptor and page tables of the mapping.
 const OPEN_FILE_BYTES: usize = 32 << 10;
+
+/// Adds Common Encryption to a presentation, if the rules require it. Both presentations of a title
+/// get the same keys and IVs.
+fn protect(
+    rules: &TitleRules,
+    key: &Key,
+    presentation: &mut Presentation,
+) -> Result<Option<TitleDrm>, Error> {
+    let Some(drm) = &rules.drm else {
+        return Ok(None);
+    };
+    let (drm, protection) = drm.protect_title(key, presentation)?;
+    presentation.version_hash ^= drm.version();
+    presentation.protect(protection);
+    Ok(Some(drm))
+}
 
 impl Title {
     /// Opens, indexes and segments a title. Blocks.
@@ -106,10 +127,11 @@ impl Title {
             let mut presentation = presentation.map_err(|e| error::from_media(key.as_str(), &e))?;
             presentation.version_hash ^= version;
             presentation.manifest_rules = rules.manifest_rules.clone();
-            Ok::<_, Error>(presentation)
+            let drm = protect(rules, key, &mut presentation)?;
+            Ok::<_, Error>((presentation, drm))
         };
         let lengths = rules.segment_lengths;
-        let hls = cut(lengths.hls_ms)?;
+        let (hls, drm) = cut(lengths.hls_ms)?;
         let objects = files.iter().map(|file| &*file.object);
         let mut text = read_embedded_text(&hls, objects);
         text.extend(found.read_text(stores.library(), key));
@@ -119,7 +141,7 @@ impl Title {
         let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {
             hls.clone()
         } else {
-            Arc::new(cut(lengths.dash_ms)?.with_text(text))
+            Arc::new(cut(lengths.dash_ms)?.0.with_text(text))
         };
         let named = naming.iter().map(|(_, identity)| identity.modified());
         let modified = files
@@ -137,6 +159,7 @@ impl Title {
             hls,
             dash,
             encryption: seal,
+            drm,
             modified: modified.and_then(LastModified::from_time),
             texts: ManifestTexts::default(),
             progressive_layout: ProgressiveSlot::new(),

@@ -19,6 +19,48 @@ pub(super) struct AdaptationSet<'a> {
     is_main: bool,
     /// Whether players should choose it before its alternatives.
     is_default: bool,
+    /// Sets that differ only in their keys have the same number.
+    key_group: usize,
+}
+
+/// Namespaces of the elements that describe protection.
+pub(super) const PROTECTION_NAMESPACES: &str = " xmlns:cenc=\"urn:mpeg:cenc:2013\" xmlns:mspr=\"urn:microsoft:playready\" xmlns:dashif=\"https://dashif.org/CPS\"";
+
+/// Returns the ids of the sets among which a player may switch with set `at`, although their keys
+/// differ (ISO/IEC 23009-1, 5.3.3.5). Ids count from 1.
+pub(super) fn list_switchable_sets(sets: &[AdaptationSet], at: usize) -> Vec<usize> {
+    let group = sets.get(at).map(|set| set.key_group);
+    let of_group = |(n, set): &(usize, &AdaptationSet)| *n != at && Some(set.key_group) == group;
+    let ids = sets.iter().enumerate().filter(of_group).map(|(n, _)| n + 1);
+    ids.collect()
+}
+
+/// Splits sets whose renditions have different keys: a set has one default key id.
+fn split_by_key<'a>(
+    presentation: &Presentation,
+    sets: Vec<AdaptationSet<'a>>,
+) -> Vec<AdaptationSet<'a>> {
+    let key_id = |r: &Rendition| presentation.track_signaling(r).map(|s| s.protection.key_id);
+    let mut split: Vec<AdaptationSet> = Vec::with_capacity(sets.len());
+    for (key_group, set) in sets.into_iter().enumerate() {
+        let first = split.len();
+        for rendition in set.renditions {
+            let own = split.get_mut(first..).unwrap_or_default();
+            match own
+                .iter_mut()
+                .find(|set| key_id(set.renditions[0]) == key_id(rendition))
+            {
+                Some(set) => set.renditions.push(rendition),
+                None => split.push(AdaptationSet {
+                    renditions: vec![rendition],
+                    is_main: set.is_main,
+                    is_default: set.is_default,
+                    key_group,
+                }),
+            }
+        }
+    }
+    split
 }
 
 /// Groups video by grid, codec and colour, and audio by coding, channels, language and programme.
@@ -42,6 +84,7 @@ pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<
                 renditions: vec![rendition],
                 is_main: true,
                 is_default: false,
+                key_group: 0,
             }),
         }
     }
@@ -54,15 +97,21 @@ pub(super) fn group_into_sets(presentation: &Presentation) -> Vec<AdaptationSet<
                 is_default: choices > 1 && n == 0 && may_be_default(presentation, track),
                 renditions: programme.renditions,
                 is_main: programme.first_of_language,
+                key_group: 0,
             });
         }
     }
-    sets
+    split_by_key(presentation, sets)
 }
 
 impl AdaptationSet<'_> {
     /// Writes the start tag and the elements before SegmentTemplate.
-    pub(super) fn write_start(&self, out: &mut String, presentation: &Presentation, id: usize) {
+    pub(super) fn write_start(
+        &self,
+        out: &mut String,
+        presentation: &Presentation,
+        (id, switchable): (usize, &[usize]),
+    ) {
         let track = presentation.track(self.renditions[0]);
         let codec = &track.codec;
         let kind = if codec.video().is_some() {
@@ -88,7 +137,12 @@ impl AdaptationSet<'_> {
             self.write_video_attributes(out, presentation);
         }
         out.push_str(">\n");
-        self.write_properties(out, codec);
+        self.write_properties(out, presentation, codec);
+        if !switchable.is_empty() {
+            let ids: Vec<String> = switchable.iter().map(usize::to_string).collect();
+            let scheme = "urn:mpeg:dash:adaptation-set-switching:2016";
+            write_property(out, "SupplementalProperty", scheme, &ids.join(","));
+        }
         if let Some(name) = &track.name {
             let _ = writeln!(out, "      <Label>{}</Label>", XmlText(name));
         }
@@ -155,17 +209,19 @@ impl AdaptationSet<'_> {
         }
     }
 
-    fn write_properties(&self, out: &mut String, codec: &Codec) {
-        match &codec.format {
-            MediaFormat::Audio(audio) => {
-                let (scheme, value) = &audio.dash_channel_configuration;
-                write_property(out, "AudioChannelConfiguration", scheme, value);
-            }
-            MediaFormat::Video(video) => video
-                .color
-                .into_iter()
-                .for_each(|color| write_color_properties(out, color)),
-            MediaFormat::Text(_) => {}
+    fn write_properties(&self, out: &mut String, presentation: &Presentation, codec: &Codec) {
+        if let MediaFormat::Audio(audio) = &codec.format {
+            let (scheme, value) = &audio.dash_channel_configuration;
+            write_property(out, "AudioChannelConfiguration", scheme, value);
+        }
+        let signaling = presentation.track_signaling(self.renditions[0]);
+        for element in signaling.iter().flat_map(|track| &track.dash_elements) {
+            let _ = writeln!(out, "      {element}");
+        }
+        if let MediaFormat::Video(video) = &codec.format
+            && let Some(color) = video.color
+        {
+            write_color_properties(out, color);
         }
     }
 

@@ -1,6 +1,6 @@
 //! I-frame playlists for trick play (RFC 8216, 4.3.3.6), with one key frame per segment.
 
-use super::media::{ExtinfWriter, write_playlist_header};
+use super::media::{ExtinfWriter, hls_keys, write_playlist_header};
 use super::{INDEPENDENT_SEGMENTS, playlist_version};
 use crate::manifest::{SegmentFormat, url};
 use crate::presentation::{Presentation, Rendition};
@@ -15,6 +15,7 @@ pub fn write_iframe_playlist(presentation: &Presentation, rendition: &Rendition)
     let tags = format!("{INDEPENDENT_SEGMENTS}#EXT-X-I-FRAMES-ONLY\n");
     write_playlist_header(&mut out, presentation, version, &tags);
     let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT_SEGMENT);
+    out.push_str(hls_keys(presentation, rendition));
     let mut clock = ExtinfWriter::new(presentation, rendition);
     let nexts = keys.iter().skip(1).copied().chain([u32::MAX]);
     for (key, next) in keys.iter().zip(nexts) {

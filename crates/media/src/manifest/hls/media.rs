@@ -33,6 +33,7 @@ pub fn write_media_playlist(
     if format == SegmentFormat::Cmaf {
         let _ = writeln!(out, "#EXT-X-MAP:URI=\"{}\"", url::INIT_SEGMENT);
     }
+    out.push_str(hls_keys(presentation, rendition));
     if let Some(url) = key_url {
         let _ = writeln!(
             out,
@@ -50,6 +51,13 @@ pub fn write_media_playlist(
     }
     out.push_str("#EXT-X-ENDLIST\n");
     Some(out)
+}
+
+/// Returns the key lines of a rendition with Common Encryption. They follow EXT-X-MAP, because init
+/// segments are not encrypted.
+pub(super) fn hls_keys<'a>(presentation: &'a Presentation, rendition: &Rendition) -> &'a str {
+    let signaling = presentation.track_signaling(rendition);
+    signaling.map_or("", |signaling| &signaling.hls_keys)
 }
 
 /// Writes the start of a segment playlist. `more` contains further tags, one per line.

@@ -62,14 +62,12 @@ pub fn write_multivariant_playlist(
         true => VERSION_OF_REQUIREMENTS,
         false => playlist_version(format, true),
     };
-    let _ = write!(
-        out,
-        "#EXTM3U\n#EXT-X-VERSION:{version}\n",
-    );
+    let _ = write!(out, "#EXTM3U\n#EXT-X-VERSION:{version}\n",);
     if videos.iter().all(|video| !video.has_leading_pictures) {
         out.push_str(INDEPENDENT_SEGMENTS);
     }
     write_start(&mut out, presentation, &videos);
+    write_session_keys(&mut out, presentation);
     let mut groups = Vec::new();
     for family in &families {
         for step in 0..family.bitrate_steps() {
@@ -130,6 +128,22 @@ fn write_start(out: &mut String, presentation: &Presentation, videos: &[&Renditi
             out,
             "#EXT-X-START:TIME-OFFSET={whole}.{fraction:06},PRECISE=YES"
         );
+    }
+}
+
+/// Writes each key of a title with Common Encryption once, so that players request licenses early.
+fn write_session_keys(out: &mut String, presentation: &Presentation) {
+    let tracks = presentation
+        .protection
+        .iter()
+        .flat_map(|title| &title.tracks);
+    let lines = tracks.flatten().flat_map(|track| &track.hls_session_keys);
+    let mut written: Vec<&str> = Vec::new();
+    for line in lines {
+        if !written.contains(&line.as_str()) {
+            out.push_str(line);
+            written.push(line);
+        }
     }
 }
 

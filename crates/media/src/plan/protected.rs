@@ -1,0 +1,122 @@
+//! Plans of protected segments: the head also contains the subsamples of each sample.
+
+use super::Plan;
+use super::moof::FragmentPlan;
+use crate::error::Result;
+use crate::presentation::{Presentation, Rendition};
+use crate::protection::{
+    SampleAuxiliary, SampleCipher, SubsampleMap, SubsampleParser, encrypt_samples,
+};
+use std::ops::Range;
+
+/// Names the samples of one protected fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtectedFragment {
+    /// Media segment `n`, counted from 0.
+    Segment(usize),
+    /// The key frame with this sample number.
+    KeyFrame(u32),
+}
+
+impl Presentation {
+    /// Plans a protected fragment. `map` contains the subsamples of its samples; without one, they
+    /// are protected as a whole. An unencrypted rendition gets an unencrypted plan.
+    pub fn plan_protected(
+        &self,
+        rendition: &Rendition,
+        fragment: ProtectedFragment,
+        map: Option<&SubsampleMap>,
+    ) -> Plan {
+        let samples = self.fragment_samples(rendition, fragment);
+        let mut plan = match fragment {
+            ProtectedFragment::Segment(n) => self.segment_fragment(rendition, n),
+            ProtectedFragment::KeyFrame(key) => self.key_frame_fragment(rendition, key),
+        };
+        if let Some(signaling) = self.track_signaling(rendition) {
+            let count = samples.end.saturating_sub(samples.start);
+            let auxiliary = SampleAuxiliary::new(&signaling.protection, samples.start, count, map);
+            plan = FragmentPlan {
+                auxiliary: Some(auxiliary),
+                ..plan
+            };
+        }
+        plan.assemble_plan(rendition.file_index)
+    }
+
+    /// Finds the subsamples of a fragment in its samples, which `read` returns by their position in
+    /// the payload; `None` if they are protected as a whole.
+    ///
+    /// # Errors
+    /// `Unsupported` or `Malformed` if the samples cannot be protected.
+    pub fn find_subsamples<'s>(
+        &self,
+        rendition: &Rendition,
+        fragment: ProtectedFragment,
+        mut read: impl FnMut(Range<usize>) -> Result<std::borrow::Cow<'s, [u8]>>,
+    ) -> Result<Option<SubsampleMap>> {
+        let Some(signaling) = self.track_signaling(rendition) else {
+            return Ok(None);
+        };
+        let codec = &self.track(rendition).codec;
+        let Some(mut parser) = SubsampleParser::new(codec, &signaling.protection)? else {
+            return Ok(None);
+        };
+        let mut at = 0;
+        for size in self.fragment_sizes(rendition, fragment) {
+            let end = at + size as usize;
+            parser.add_sample(&read(at..end)?)?;
+            at = end;
+        }
+        Ok(Some(parser.finish()))
+    }
+
+    /// Encrypts the samples of a fragment in place. Does nothing for an unencrypted rendition.
+    ///
+    /// # Errors
+    /// An error of the cipher, or `Malformed` if payload and map do not match the fragment.
+    pub fn encrypt_fragment(
+        &self,
+        rendition: &Rendition,
+        fragment: ProtectedFragment,
+        (payload, map): (&mut [u8], Option<&SubsampleMap>),
+        cipher: &impl SampleCipher,
+    ) -> Result<()> {
+        let Some(signaling) = self.track_signaling(rendition) else {
+            return Ok(());
+        };
+        let first = self.fragment_samples(rendition, fragment).start;
+        encrypt_samples(
+            payload,
+            (first, self.fragment_sizes(rendition, fragment)),
+            map,
+            (&self.track(rendition).codec, &signaling.protection),
+            cipher,
+        )
+    }
+
+    /// Estimates the bytes that protection adds to a fragment of `count` samples.
+    pub(super) fn estimate_auxiliary_len(&self, rendition: &Rendition, count: usize) -> u64 {
+        let is_video = self.track(rendition).codec.video().is_some();
+        let signaling = self.track_signaling(rendition);
+        signaling.map_or(0, |signaling| {
+            SampleAuxiliary::estimate_len(&signaling.protection, is_video, count as u64)
+        })
+    }
+
+    fn fragment_samples(&self, rendition: &Rendition, fragment: ProtectedFragment) -> Range<u32> {
+        match fragment {
+            ProtectedFragment::Segment(n) => self.segment_samples(rendition, n),
+            ProtectedFragment::KeyFrame(key) => key..key.saturating_add(1),
+        }
+    }
+
+    fn fragment_sizes<'a>(
+        &'a self,
+        rendition: &'a Rendition,
+        fragment: ProtectedFragment,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let samples = self.fragment_samples(rendition, fragment);
+        let samples = self.track(rendition).samples.range(samples);
+        samples.map(|sample| sample.size)
+    }
+}

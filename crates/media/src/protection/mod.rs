@@ -1,0 +1,33 @@
+//! Common Encryption of CMAF tracks (ISO/IEC 23001-7), without keys and ciphers of its own.
+//!
+//! 1. [`TrackProtection`] is the public part of a track's protection: scheme, key id and IV. It
+//!    becomes the boxes of the init segment.
+//! 2. [`SubsampleParser`] finds the bytes of each sample that stay unencrypted. The result is a
+//!    [`SubsampleMap`], which decides the length of a segment's head.
+//! 3. [`encrypt_samples`] encrypts the samples in place with a [`SampleCipher`] of the caller.
+//! 4. [`TrackSignaling`] contains the lines and elements of the manifests.
+
+mod avc_slice_header;
+mod cipher;
+mod hevc_parameter_sets;
+mod hevc_reference_pictures;
+mod hevc_slice_header;
+mod nal_subsamples;
+mod sample_auxiliary;
+mod sample_entry;
+mod scheme;
+mod signaling;
+mod slice_header_reader;
+mod subsample_map;
+mod systems;
+#[cfg(test)]
+mod tests;
+
+pub use cipher::{SampleCipher, encrypt_samples};
+pub use nal_subsamples::SubsampleParser;
+pub(crate) use sample_auxiliary::SampleAuxiliary;
+pub(crate) use sample_entry::write_protected_entry;
+pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
+pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
+pub use subsample_map::{Subsample, SubsampleMap};
+pub use systems::{ContentSystem, SystemSignal, to_guid};

@@ -1,0 +1,182 @@
+//! The protection of a title as its manifests and init segments contain it.
+
+use super::systems::{ContentSystem, SystemSignal, encode_base64, escape_xml};
+use super::{TrackProtection, format_key_id};
+use std::fmt::Write;
+
+/// The protection of a title's renditions, without keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TitleProtection {
+    /// In the order of the renditions; `None` for unencrypted ones.
+    pub tracks: Vec<Option<TrackSignaling>>,
+}
+
+/// The protection of one rendition, and the systems that can play it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackSignaling {
+    /// Scheme, key id and IV.
+    pub protection: TrackProtection,
+    /// `pssh` boxes of the init segment.
+    pub(crate) pssh_boxes: Vec<Vec<u8>>,
+    /// Lines of media playlists, each with its line feed.
+    pub(crate) hls_keys: String,
+    /// Lines of the multivariant playlist, each with its line feed.
+    pub(crate) hls_session_keys: Vec<String>,
+    /// `ContentProtection` elements of the MPD.
+    pub(crate) dash_elements: Vec<String>,
+}
+
+/// Places of `pssh` boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PsshPlaces {
+    /// Init segments only.
+    Init,
+    /// Manifests only.
+    Manifest,
+    /// Init segments and manifests.
+    #[default]
+    Both,
+}
+
+impl TrackSignaling {
+    /// Writes the signaling of a track for these systems.
+    pub fn new(
+        protection: TrackProtection,
+        systems: &[SystemSignal],
+        places: PsshPlaces,
+    ) -> TrackSignaling {
+        let mut boxes = Vec::new();
+        let (mut media, mut session) = (String::new(), Vec::new());
+        let mut elements = vec![mp4_protection(&protection)];
+        for system in systems {
+            let pssh = system.pssh_box(&protection);
+            if let Some(lines) = &system.hls_media {
+                media.push_str(&complete_lines(lines));
+            } else {
+                write_media_keys(&mut media, system, &protection, pssh.as_deref());
+            }
+            session.extend(session_keys(system, &protection, pssh.as_deref()));
+            let listed = pssh.as_deref().filter(|_| places != PsshPlaces::Init);
+            elements.extend(content_protection(system, &protection, listed));
+            boxes.extend(pssh.filter(|_| places != PsshPlaces::Manifest));
+        }
+        TrackSignaling {
+            protection,
+            pssh_boxes: boxes,
+            hls_keys: media,
+            hls_session_keys: session,
+            dash_elements: elements,
+        }
+    }
+}
+
+/// Ends every line with a line feed, and drops empty ones.
+fn complete_lines(lines: &str) -> String {
+    let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns the attributes of a key after METHOD; `None` if the system is not used in HLS.
+fn key_attributes(
+    system: &SystemSignal,
+    protection: &TrackProtection,
+    pssh: Option<&[u8]>,
+) -> Option<String> {
+    let uri = match system.system {
+        ContentSystem::Widevine => {
+            format!("data:text/plain;base64,{}", encode_base64(pssh?))
+        }
+        ContentSystem::PlayReady => {
+            let object = match &system.pssh {
+                Some(pssh) => pssh.get(32..)?.to_vec(),
+                None => system.playready_object(protection),
+            };
+            format!(
+                "data:text/plain;charset=UTF-16;base64,{}",
+                encode_base64(&object)
+            )
+        }
+        ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
+    };
+    // FairPlay's own players define no KEYID, and ignore it.
+    let key_id = format_key_id(&protection.key_id).replace('-', "");
+    Some(format!(
+        "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",
+        protection.scheme.hls_method(),
+        uri.replace('"', "%22"),
+        system.system.hls_key_format(),
+    ))
+}
+
+fn write_media_keys(
+    out: &mut String,
+    system: &SystemSignal,
+    protection: &TrackProtection,
+    pssh: Option<&[u8]>,
+) {
+    if let Some(attributes) = key_attributes(system, protection, pssh) {
+        let _ = writeln!(out, "#EXT-X-KEY:{attributes}");
+    }
+}
+
+fn session_keys(
+    system: &SystemSignal,
+    protection: &TrackProtection,
+    pssh: Option<&[u8]>,
+) -> Vec<String> {
+    if let Some(lines) = &system.hls_multivariant {
+        return complete_lines(lines)
+            .lines()
+            .map(|line| format!("{line}\n"))
+            .collect();
+    }
+    let attributes = key_attributes(system, protection, pssh);
+    let line = attributes.map(|attributes| format!("#EXT-X-SESSION-KEY:{attributes}\n"));
+    line.into_iter().collect()
+}
+
+/// Returns the element of the scheme and the default key id (ISO/IEC 23009-1, 5.8.5.2).
+fn mp4_protection(protection: &TrackProtection) -> String {
+    format!(
+        "<ContentProtection schemeIdUri=\"urn:mpeg:dash:mp4protection:2011\" value=\"{}\" cenc:default_KID=\"{}\"/>",
+        protection.scheme.name(),
+        format_key_id(&protection.key_id),
+    )
+}
+
+/// Returns the element of a system; `None` if it is not used in DASH.
+fn content_protection(
+    system: &SystemSignal,
+    protection: &TrackProtection,
+    pssh: Option<&[u8]>,
+) -> Option<String> {
+    let value = match system.system {
+        ContentSystem::Widevine => "",
+        ContentSystem::PlayReady => " value=\"MSPR 2.0\"",
+        ContentSystem::ClearKey => " value=\"ClearKey1.0\"",
+        // The DASH clients of Apple's systems read HLS.
+        ContentSystem::FairPlay => return None,
+    };
+    let mut content = String::new();
+    if let Some(explicit) = &system.dash_content {
+        content.push_str(explicit);
+    } else {
+        // dash.js takes a `pssh` of ClearKey for a list of key ids.
+        let listed = pssh.filter(|_| system.system != ContentSystem::ClearKey);
+        if let Some(pssh) = listed {
+            let _ = write!(content, "<cenc:pssh>{}</cenc:pssh>", encode_base64(pssh));
+        }
+        if system.system == ContentSystem::PlayReady && pssh.is_some() {
+            let object = encode_base64(&system.playready_object(protection));
+            let _ = write!(content, "<mspr:pro>{object}</mspr:pro>");
+        }
+        if let Some(url) = &system.license_url {
+            let _ = write!(content, "<dashif:Laurl>{}</dashif:Laurl>", escape_xml(url));
+        }
+    }
+    let start = format!("schemeIdUri=\"urn:uuid:{}\"{value}", system.system.uuid());
+    Some(match content.is_empty() {
+        true => format!("<ContentProtection {start}/>"),
+        false => format!("<ContentProtection {start}>{content}</ContentProtection>"),
+    })
+}

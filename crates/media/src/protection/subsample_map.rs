@@ -1,0 +1,109 @@
+//! The unencrypted and protected bytes of each sample of one fragment.
+
+/// A run of unencrypted bytes followed by a run of protected ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subsample {
+    /// Unencrypted bytes.
+    pub clear: u16,
+    /// Protected bytes.
+    pub protected: u32,
+}
+
+/// The subsamples of consecutive samples. Eight bytes for each subsample, two for each sample.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SubsampleMap {
+    counts: Vec<u16>,
+    subsamples: Vec<Subsample>,
+}
+
+impl SubsampleMap {
+    /// Adds the next sample.
+    pub(super) fn push_sample(&mut self, subsamples: &[Subsample]) {
+        self.counts.push(subsamples.len() as u16);
+        self.subsamples.extend_from_slice(subsamples);
+    }
+
+    /// Number of samples.
+    pub fn sample_count(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Approximate heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.counts.len() * 2 + self.subsamples.len() * size_of::<Subsample>()
+    }
+
+    /// Iterates over the samples' subsamples.
+    pub fn samples(&self) -> impl Iterator<Item = &[Subsample]> {
+        let mut rest = &self.subsamples[..];
+        self.counts.iter().map(move |count| {
+            let (sample, after) = rest.split_at(usize::from(*count).min(rest.len()));
+            rest = after;
+            sample
+        })
+    }
+}
+
+/// Collects the subsamples of one sample. Adjacent unencrypted runs become one.
+pub(super) struct SampleCollector<'a> {
+    out: &'a mut Vec<Subsample>,
+    clear: usize,
+    /// Whether protected runs are whole cipher blocks; the rest of each is left unencrypted.
+    whole_blocks: bool,
+}
+
+/// Bytes of a cipher block.
+pub(super) const BLOCK_BYTES: usize = 16;
+
+impl<'a> SampleCollector<'a> {
+    pub(super) fn new(out: &'a mut Vec<Subsample>, whole_blocks: bool) -> SampleCollector<'a> {
+        out.clear();
+        SampleCollector {
+            out,
+            clear: 0,
+            whole_blocks,
+        }
+    }
+
+    /// Adds unencrypted bytes.
+    pub(super) fn add_clear(&mut self, bytes: usize) {
+        self.clear += bytes;
+    }
+
+    /// Adds protected bytes.
+    pub(super) fn add_protected(&mut self, bytes: usize) {
+        let rest = if self.whole_blocks {
+            bytes % BLOCK_BYTES
+        } else {
+            0
+        };
+        if bytes > rest {
+            self.flush(bytes - rest);
+        }
+        self.clear += rest;
+    }
+
+    /// Ends the sample.
+    pub(super) fn finish(mut self) {
+        if self.clear > 0 {
+            self.flush(0);
+        }
+    }
+
+    /// Writes the collected unencrypted bytes and `protected` ones. A long unencrypted run takes
+    /// several subsamples, because its length has 16 bits.
+    fn flush(&mut self, protected: usize) {
+        while self.clear > usize::from(u16::MAX) {
+            self.clear -= usize::from(u16::MAX);
+            self.out.push(Subsample {
+                clear: u16::MAX,
+                protected: 0,
+            });
+        }
+        self.out.push(Subsample {
+            clear: self.clear as u16,
+            protected: protected as u32,
+        });
+        self.clear = 0;
+    }
+}

@@ -1,0 +1,239 @@
+//! Content protection systems: their ids, `pssh` boxes (ISO/IEC 23001-7, 8.1) and headers.
+
+use super::{KeyId, ProtectionScheme, TrackProtection, parse_key_id};
+use crate::bytes::write_full_box;
+
+/// A system that can provide keys to players.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ContentSystem {
+    /// Google Widevine.
+    Widevine,
+    /// Microsoft PlayReady.
+    PlayReady,
+    /// Apple FairPlay Streaming.
+    FairPlay,
+    /// ClearKey of Encrypted Media Extensions: keys are sent to players unencrypted.
+    ClearKey,
+}
+
+impl ContentSystem {
+    /// All systems, in the order of manifests.
+    pub const ALL: [ContentSystem; 4] = [
+        ContentSystem::Widevine,
+        ContentSystem::PlayReady,
+        ContentSystem::FairPlay,
+        ContentSystem::ClearKey,
+    ];
+
+    /// Returns the name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            ContentSystem::Widevine => "widevine",
+            ContentSystem::PlayReady => "playready",
+            ContentSystem::FairPlay => "fairplay",
+            ContentSystem::ClearKey => "clearkey",
+        }
+    }
+
+    /// Returns the system id as a UUID.
+    pub fn uuid(self) -> &'static str {
+        match self {
+            ContentSystem::Widevine => "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
+            ContentSystem::PlayReady => "9a04f079-9840-4286-ab92-e65be0885f95",
+            ContentSystem::FairPlay => "94ce86fb-07ff-4f43-adb8-93d2fa968ca2",
+            ContentSystem::ClearKey => "e2719d58-a985-b3c9-781a-b030af78d30e",
+        }
+    }
+
+    /// Returns KEYFORMAT of HLS.
+    pub(super) fn hls_key_format(self) -> &'static str {
+        match self {
+            ContentSystem::Widevine => "urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
+            ContentSystem::PlayReady => "com.microsoft.playready",
+            ContentSystem::FairPlay => "com.apple.streamingkeydelivery",
+            ContentSystem::ClearKey => "org.w3.clearkey",
+        }
+    }
+
+    /// Returns the system with this id, in any case.
+    pub fn from_uuid(uuid: &str) -> Option<ContentSystem> {
+        let id = parse_key_id(uuid)?;
+        let mut all = ContentSystem::ALL.into_iter();
+        all.find(|system| parse_key_id(system.uuid()) == Some(id))
+    }
+}
+
+/// One system, as it is signaled for one key.
+///
+/// Explicit values, as a key document contains them, take precedence over generated ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemSignal {
+    /// The system.
+    pub system: ContentSystem,
+    /// License URL, if manifests contain it. Required by ClearKey and FairPlay (`skd://…`).
+    pub license_url: Option<String>,
+    /// PlayReady with `cenc`: the first 8 bytes of the little-endian key id, encrypted with the key.
+    pub checksum: Option<[u8; 8]>,
+    /// A complete `pssh` box.
+    pub pssh: Option<Vec<u8>>,
+    /// Complete lines for media playlists.
+    pub hls_media: Option<String>,
+    /// Complete lines for the multivariant playlist.
+    pub hls_multivariant: Option<String>,
+    /// The content of the MPD's `ContentProtection`.
+    pub dash_content: Option<String>,
+}
+
+impl SystemSignal {
+    /// Creates a signal of which everything is generated.
+    pub fn new(system: ContentSystem) -> SystemSignal {
+        SystemSignal {
+            system,
+            license_url: None,
+            checksum: None,
+            pssh: None,
+            hls_media: None,
+            hls_multivariant: None,
+            dash_content: None,
+        }
+    }
+
+    /// Returns the `pssh` box, if the system has one.
+    pub(super) fn pssh_box(&self, protection: &TrackProtection) -> Option<Vec<u8>> {
+        let generated = || {
+            let data = match self.system {
+                ContentSystem::Widevine => widevine_data(protection),
+                ContentSystem::PlayReady => self.playready_object(protection),
+                ContentSystem::FairPlay => return None,
+                ContentSystem::ClearKey => return Some(common_pssh(&protection.key_id)),
+            };
+            Some(write_pssh(self.system.uuid(), None, &data))
+        };
+        self.pssh.clone().or_else(generated)
+    }
+
+    /// Returns the PlayReady Object (PlayReady Header Object specification): one record with the
+    /// header in UTF-16LE.
+    pub(super) fn playready_object(&self, protection: &TrackProtection) -> Vec<u8> {
+        let header = self.playready_header(protection);
+        let text: Vec<u8> = header.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut out = Vec::with_capacity(10 + text.len());
+        out.extend_from_slice(&(text.len() as u32 + 10).to_le_bytes());
+        // One record, of the type `rights management header`.
+        out.extend_from_slice(&1u16.to_le_bytes());
+        out.extend_from_slice(&1u16.to_le_bytes());
+        out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        out.extend_from_slice(&text);
+        out
+    }
+
+    /// Writes version 4.0 for AES-CTR, which older devices read, and 4.3 for AES-CBC.
+    fn playready_header(&self, protection: &TrackProtection) -> String {
+        let key_id = encode_base64(&to_guid(&protection.key_id));
+        let url = self.license_url.as_deref();
+        let url = url.map(|url| format!("<LA_URL>{}</LA_URL>", escape_xml(url)));
+        let url = url.unwrap_or_default();
+        let (version, protect) = match protection.scheme {
+            ProtectionScheme::Cenc => {
+                let checksum = self.checksum.map(|sum| encode_base64(&sum));
+                let checksum =
+                    checksum.map_or(String::new(), |sum| format!("<CHECKSUM>{sum}</CHECKSUM>"));
+                let info = "<PROTECTINFO><KEYLEN>16</KEYLEN><ALGID>AESCTR</ALGID></PROTECTINFO>";
+                ("4.0.0.0", format!("{info}<KID>{key_id}</KID>{checksum}"))
+            }
+            ProtectionScheme::Cbcs => {
+                let kid = format!("<KID ALGID=\"AESCBC\" VALUE=\"{key_id}\"></KID>");
+                let info = format!("<PROTECTINFO><KIDS>{kid}</KIDS></PROTECTINFO>");
+                ("4.3.0.0", info)
+            }
+        };
+        format!(
+            "<WRMHEADER xmlns=\"http://schemas.microsoft.com/DRM/2007/03/PlayReadyHeader\" version=\"{version}\"><DATA>{protect}{url}</DATA></WRMHEADER>"
+        )
+    }
+}
+
+/// Converts a key id to a GUID, whose first three fields are little endian.
+pub fn to_guid(key_id: &KeyId) -> KeyId {
+    let mut guid = *key_id;
+    guid[..4].reverse();
+    guid[4..6].reverse();
+    guid[6..8].reverse();
+    guid
+}
+
+/// The system id of the W3C's common `pssh`.
+const COMMON_SYSTEM: &str = "1077efec-c0b2-4d02-ace3-3c1e52e2fb4b";
+
+/// Returns the common `pssh` box, which contains only key ids.
+pub(super) fn common_pssh(key_id: &KeyId) -> Vec<u8> {
+    write_pssh(COMMON_SYSTEM, Some(key_id), &[])
+}
+
+/// Returns Widevine's protobuf: field 2 is the key id, field 9 the scheme.
+fn widevine_data(protection: &TrackProtection) -> Vec<u8> {
+    let mut out = vec![0x12, 0x10];
+    out.extend_from_slice(&protection.key_id);
+    out.push(0x48);
+    let name: [u8; 4] = protection
+        .scheme
+        .name()
+        .as_bytes()
+        .try_into()
+        .unwrap_or_default();
+    let mut rest = u32::from_be_bytes(name);
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+    out
+}
+
+fn write_pssh(uuid: &str, key_id: Option<&KeyId>, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + 20 + data.len());
+    write_full_box(&mut out, b"pssh", key_id.is_some().into(), 0, |out| {
+        out.extend_from_slice(&parse_key_id(uuid).unwrap_or_default());
+        if let Some(key_id) = key_id {
+            out.extend_from_slice(&1u32.to_be_bytes());
+            out.extend_from_slice(key_id);
+        }
+        out.extend_from_slice(&(data.len() as u32).to_be_bytes());
+        out.extend_from_slice(data);
+    });
+    out
+}
+
+/// Escapes text for XML.
+pub(super) fn escape_xml(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        c => c.to_string(),
+    });
+    escaped.collect()
+}
+
+/// Encodes bytes as base64 (RFC 4648, 4).
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk
+            .iter()
+            .fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - chunk.len()));
+        for digit in 0..4 {
+            let index = word >> (18 - 6 * digit) & 63;
+            let used = digit <= chunk.len();
+            out.push(if used {
+                DIGITS[index as usize] as char
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}

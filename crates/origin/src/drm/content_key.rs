@@ -1,0 +1,54 @@
+//! A content key in memory.
+
+use aws_lc_rs::hmac;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Bytes of a key, of an IV, and of a cipher block.
+pub(crate) const KEY_BYTES: usize = 16;
+
+/// A content key. It is wiped when it is dropped, and never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ContentKey(Zeroizing<[u8; KEY_BYTES]>);
+
+impl ContentKey {
+    /// Takes the bytes of a key.
+    pub(crate) fn new(bytes: [u8; KEY_BYTES]) -> ContentKey {
+        ContentKey(Zeroizing::new(bytes))
+    }
+
+    /// Returns the key for a cipher or a license.
+    pub(crate) fn expose(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
+    /// Derives bytes that do not reveal the key: the start of the HMAC-SHA256 of `words`.
+    pub(crate) fn derive_bytes(&self, words: &[&[u8]]) -> [u8; KEY_BYTES] {
+        derive_bytes(&hmac::Key::new(hmac::HMAC_SHA256, self.expose()), words)
+    }
+}
+
+impl fmt::Debug for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentKey(…)")
+    }
+}
+
+/// Returns the start of the HMAC-SHA256 of `words`, one after another.
+pub(crate) fn derive_bytes(key: &hmac::Key, words: &[&[u8]]) -> [u8; KEY_BYTES] {
+    let mut context = hmac::Context::with_key(key);
+    words.iter().for_each(|word| context.update(word));
+    let tag = context.sign();
+    std::array::from_fn(|at| tag.as_ref().get(at).copied().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let key = ContentKey::new([0xab; 16]);
+        assert_eq!(format!("{key:?}"), "ContentKey(…)");
+    }
+}

@@ -1,0 +1,58 @@
+//! The content keys of one title.
+
+use super::content_key::{ContentKey, KEY_BYTES};
+use super::track_rules::{TrackFacts, UsageRule};
+use media::protection::{KeyId, SystemSignal, format_key_id};
+
+/// The keys of a title, and the tracks that each encrypts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeySet {
+    pub(crate) keys: Vec<TitleKey>,
+    /// Without rules, the only key encrypts every track.
+    pub(crate) rules: Vec<UsageRule>,
+    /// Whether this server may give the keys to players (ClearKey).
+    pub(crate) is_served: bool,
+}
+
+/// One content key.
+#[derive(Debug, Clone)]
+pub(crate) struct TitleKey {
+    pub(crate) key_id: KeyId,
+    pub(crate) key: ContentKey,
+    /// The constant IV of `cbcs`, if the key's source defines it.
+    pub(crate) explicit_iv: Option<[u8; KEY_BYTES]>,
+    /// Signaling that the key's source defines. Other systems are those of the settings.
+    pub(crate) systems: Vec<SystemSignal>,
+}
+
+impl KeySet {
+    /// Returns the key of a track; `None` if no rule applies to it.
+    ///
+    /// # Errors
+    /// A message if several keys, or an unknown one, are mapped to the track.
+    pub(crate) fn key_of(&self, track: &TrackFacts) -> Result<Option<&TitleKey>, String> {
+        if self.rules.is_empty() {
+            return match &self.keys[..] {
+                [only] => Ok(Some(only)),
+                keys => Err(format!("{} keys have no usage rules", keys.len())),
+            };
+        }
+        let applying = self.rules.iter().filter(|rule| rule.applies_to(track));
+        let mut ids: Vec<&KeyId> = applying.map(|rule| &rule.key_id).collect();
+        ids.sort();
+        ids.dedup();
+        match &ids[..] {
+            [] => Ok(None),
+            [id] => {
+                let found = self.keys.iter().find(|key| key.key_id == **id);
+                let missing = || format!("a rule names the unknown key {}", format_key_id(id));
+                found.map(Some).ok_or_else(missing)
+            }
+            [first, second, ..] => Err(format!(
+                "the keys {} and {} are mapped to one track",
+                format_key_id(first),
+                format_key_id(second)
+            )),
+        }
+    }
+}

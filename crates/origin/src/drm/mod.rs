@@ -1,0 +1,17 @@
+//! Common Encryption of titles: settings, content keys, and the protection of each rendition.
+//!
+//! [`DrmRules`] are those of the library. For each title version, a [`key_source`] provides a
+//! [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. `media::protection` contains the
+//! bytes and the signaling.
+
+pub(crate) mod content_cipher;
+pub(crate) mod content_key;
+pub(crate) mod key_set;
+pub(crate) mod key_source;
+pub(crate) mod secret_keys;
+pub mod settings;
+pub(crate) mod title_drm;
+pub(crate) mod track_rules;
+
+pub(crate) use key_source::KeySource;
+pub(crate) use title_drm::{DrmRules, TitleDrm};

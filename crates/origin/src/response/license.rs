@@ -1,0 +1,96 @@
+//! ClearKey licenses (Encrypted Media Extensions, 9.1.4). Anyone who can fetch a title's license can
+//! watch it. Authorization belongs in front of this URL, or the keys belong on a key server.
+
+use crate::error;
+use crate::title::catalog::Catalog;
+use crate::title::title_version::Title;
+use http::Response;
+use http::header::{self, HeaderValue};
+use net::{Body, Error, headers};
+use std::fmt::Write;
+use std::sync::Arc;
+use store::Key;
+
+/// Responds with all keys of a title, whichever the request names: its tracks are licensed together.
+pub(crate) async fn respond_with_license(
+    catalog: &Arc<Catalog>,
+    title: &Key,
+) -> Result<Response<Body>, Error> {
+    let title = load_served_title(catalog, title).await?;
+    let keys = title.drm.as_ref().map_or(&[][..], |drm| drm.served_keys());
+    let mut text = String::from("{\"keys\":[");
+    for (n, (id, key)) in keys.iter().enumerate() {
+        let comma = if n > 0 { "," } else { "" };
+        let (id, key) = (encode_base64url(id), encode_base64url(key.expose()));
+        let _ = write!(
+            text,
+            "{comma}{{\"kty\":\"oct\",\"kid\":\"{id}\",\"k\":\"{key}\"}}"
+        );
+    }
+    text.push_str("],\"type\":\"temporary\"}");
+    Ok(private_response(text.into_bytes()))
+}
+
+async fn load_served_title(catalog: &Arc<Catalog>, title: &Key) -> Result<Arc<Title>, Error> {
+    if !catalog.is_protecting() {
+        return Err(error::not_found("this film is not encrypted"));
+    }
+    let title = catalog.load_title(title).await?;
+    let is_served = |title: &Title| {
+        title
+            .drm
+            .as_ref()
+            .is_some_and(|drm| !drm.served_keys().is_empty())
+    };
+    match is_served(&title) {
+        true => Ok(title),
+        false => Err(error::not_found("this server does not provide keys")),
+    }
+}
+
+/// Allows pages of other origins to request a license.
+pub(crate) fn preflight_response() -> Response<Body> {
+    let mut response = headers::preflight_response();
+    for name in [header::ALLOW, header::ACCESS_CONTROL_ALLOW_METHODS] {
+        let methods = HeaderValue::from_static("POST, OPTIONS");
+        response.headers_mut().insert(name, methods);
+    }
+    response
+}
+
+/// No cache may store the response.
+fn private_response(json: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::full(json));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers::allow_any_origin(headers);
+    response
+}
+
+/// Encodes 16 bytes as base64url without padding (RFC 4648, 5).
+fn encode_base64url(bytes: &[u8; 16]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let word = u128::from_be_bytes(*bytes);
+    // 21 digits of six bits, and two bits in the last.
+    let digit = |n: u32| match n {
+        21 => (word << 4) & 63,
+        _ => word >> (122 - 6 * n) & 63,
+    };
+    (0..22).map(|n| DIGITS[digit(n) as usize] as char).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_ids_are_written_as_base64url() {
+        let bytes: [u8; 16] = std::array::from_fn(|n| (n * 17) as u8);
+        assert_eq!(encode_base64url(&bytes), "ABEiM0RVZneImaq7zN3u_w");
+        assert_eq!(encode_base64url(&[0xff; 16]), "_____________________w");
+    }
+}
