@@ -18,7 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("media", &[]),
     ("net", &[]),
     ("store", &["http1", "upstream"]),
-    ("origin", &["media", "net", "store"]),
+    ("origin", &["media", "net", "store", "upstream"]),
     ("edge", &["http1", "net", "store", "upstream"]),
     ("load", &["http1", "media", "net", "stats"]),
     ("lab", &["net", "stats"]),

@@ -37,8 +37,7 @@ export async function start({ video, path, title, report, variant, session }) {
     if (isRetried(shaka, error) && failures <= FAILURES_MAX) player.retryStreaming(RETRY_DELAY_S);
   };
   player.configure({ streaming: { bufferingGoal: 15, bufferBehind: 30, failureCallback: retry }, cmcd: { enabled: true, useHeaders: true, sessionId: session.sid, contentId: session.cid } });
-  // Shaka Player knows no HLS key format of ClearKey, and would refuse the playlists.
-  if (title.license) player.configure({ drm: { servers: { 'org.w3.clearkey': titleUrl(path, title.license) } }, manifest: { ignoreDrmInfo: variant !== 'dash' } });
+  if (title.license) player.configure(await protection(titleUrl(path, title.license), variant));
   const videos = () => player.getVideoTracks().sort((a, b) => a.bandwidth - b.bandwidth);
   const audios = () => player.getAudioTracks();
   const active = (tracks) => tracks.find((t) => t.active);
@@ -60,6 +59,15 @@ export async function start({ video, path, title, report, variant, session }) {
     throughput: () => player.getStats().estimatedBandwidth,
     close: () => player.destroy(),
   };
+}
+
+/** Returns the settings for a title whose keys this server provides. */
+async function protection(license, variant) {
+  if (variant === 'dash') return { drm: { servers: { 'org.w3.clearkey': license } } };
+  // Shaka Player knows no HLS key format of ClearKey, and would refuse the playlists. It takes the keys instead.
+  const { keys } = await (await fetch(license, { method: 'POST' })).json();
+  const hex = (text) => [...atob(text.replaceAll('-', '+').replaceAll('_', '/'))].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('');
+  return { drm: { clearKeys: Object.fromEntries(keys.map(({ kid, k }) => [hex(kid), hex(k)])) }, manifest: { ignoreDrmInfo: true } };
 }
 
 /** Returns whether a segment could not be fetched, for a reason that may pass. */

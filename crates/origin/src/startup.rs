@@ -5,7 +5,7 @@ use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, Sett
 use crate::demo_film::DemoFilm;
 use crate::drm::secret_keys::SecretKeys;
 use crate::drm::settings::KeyLocation;
-use crate::drm::{DrmRules, KeySource};
+use crate::drm::{DrmRules, KeyCache, KeyClient, KeySource};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
@@ -263,13 +263,30 @@ fn open_drm(settings: &ServeSettings) -> Result<Option<DrmRules>, ProgramError> 
     let Some(drm) = settings.drm.clone() else {
         return Ok(None);
     };
-    let KeyLocation::Secret(path) = &drm.keys;
-    let secret = read_secret("--drm-keys", path)?;
-    let source = KeySource::Secret(SecretKeys::new(&secret, drm.key_granularity));
+    let source = match &drm.keys {
+        KeyLocation::Secret(path) => {
+            let secret = read_secret("--drm-keys", path)?;
+            KeySource::Secret(SecretKeys::new(&secret, drm.key_granularity))
+        }
+        _ => KeySource::Documents {
+            client: open_key_client(drm.headers_file.as_deref())?,
+            cache: KeyCache::new(drm.cache, drm.stale_if_error),
+        },
+    };
     Ok(Some(DrmRules {
         settings: drm,
         source,
     }))
+}
+
+fn open_key_client(headers: Option<&Path>) -> Result<KeyClient, ProgramError> {
+    let Some(path) = headers else {
+        return KeyClient::new("").map_err(ProgramError::cannot("--drm-headers-file"));
+    };
+    let what = format!("--drm-headers-file: cannot use {}", path.display());
+    let text = std::fs::read_to_string(path).map(Zeroizing::new);
+    let client = text.and_then(|text| KeyClient::new(&text));
+    client.map_err(ProgramError::cannot(what))
 }
 
 /// Reads a secret. Trailing newlines are ignored, as in a shell's `$(cat FILE)`. Other control

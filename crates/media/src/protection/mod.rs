@@ -8,7 +8,9 @@
 //! 4. [`TrackSignaling`] contains the lines and elements of the manifests.
 
 mod avc_slice_header;
+mod base64;
 mod cipher;
+pub mod cpix;
 mod hevc_parameter_sets;
 mod hevc_reference_pictures;
 mod hevc_slice_header;
@@ -22,7 +24,9 @@ mod subsample_map;
 mod systems;
 #[cfg(test)]
 mod tests;
+mod usage_rules;
 
+pub use base64::decode_base64;
 pub use cipher::{SampleCipher, encrypt_samples};
 pub use nal_subsamples::SubsampleParser;
 pub(crate) use sample_auxiliary::SampleAuxiliary;
@@ -30,4 +34,5 @@ pub(crate) use sample_entry::write_protected_entry;
 pub use scheme::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 pub use signaling::{PsshPlaces, TitleProtection, TrackSignaling};
 pub use subsample_map::{Subsample, SubsampleMap};
-pub use systems::{ContentSystem, SystemSignal, to_guid};
+pub use systems::{ContentSystem, SystemSignal, to_guid, write_system_pssh};
+pub use usage_rules::{MediaFilter, TrackFacts, UsageRule, VideoRange};

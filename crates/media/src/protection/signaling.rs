@@ -1,6 +1,7 @@
 //! The protection of a title as its manifests and init segments contain it.
 
-use super::systems::{ContentSystem, SystemSignal, encode_base64, escape_xml};
+use super::base64::encode_base64;
+use super::systems::{ContentSystem, SystemSignal, escape_xml};
 use super::{TrackProtection, format_key_id};
 use std::fmt::Write;
 
@@ -97,6 +98,7 @@ fn key_attributes(
             )
         }
         ContentSystem::FairPlay | ContentSystem::ClearKey => system.license_url.clone()?,
+        ContentSystem::Other(_) => return None,
     };
     // FairPlay's own players define no KEYID, and ignore it.
     let key_id = format_key_id(&protection.key_id).replace('-', "");
@@ -104,7 +106,7 @@ fn key_attributes(
         "METHOD={},URI=\"{}\",KEYID=0x{key_id},KEYFORMATVERSIONS=\"1\",KEYFORMAT=\"{}\"",
         protection.scheme.hls_method(),
         uri.replace('"', "%22"),
-        system.system.hls_key_format(),
+        system.system.hls_key_format()?,
     ))
 }
 
@@ -151,7 +153,7 @@ fn content_protection(
     pssh: Option<&[u8]>,
 ) -> Option<String> {
     let value = match system.system {
-        ContentSystem::Widevine => "",
+        ContentSystem::Widevine | ContentSystem::Other(_) => "",
         ContentSystem::PlayReady => " value=\"MSPR 2.0\"",
         ContentSystem::ClearKey => " value=\"ClearKey1.0\"",
         // The DASH clients of Apple's systems read HLS.

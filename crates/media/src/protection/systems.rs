@@ -1,6 +1,7 @@
 //! Content protection systems: their ids, `pssh` boxes (ISO/IEC 23001-7, 8.1) and headers.
 
-use super::{KeyId, ProtectionScheme, TrackProtection, parse_key_id};
+use super::base64::encode_base64;
+use super::{KeyId, ProtectionScheme, TrackProtection, format_key_id, parse_key_id};
 use crate::bytes::write_full_box;
 
 /// A system that can provide keys to players.
@@ -14,10 +15,12 @@ pub enum ContentSystem {
     FairPlay,
     /// ClearKey of Encrypted Media Extensions: keys are sent to players unencrypted.
     ClearKey,
+    /// A system with this id, which is signaled only as a key document defines it.
+    Other(KeyId),
 }
 
 impl ContentSystem {
-    /// All systems, in the order of manifests.
+    /// All systems whose signaling can be generated, in the order of manifests.
     pub const ALL: [ContentSystem; 4] = [
         ContentSystem::Widevine,
         ContentSystem::PlayReady,
@@ -32,34 +35,40 @@ impl ContentSystem {
             ContentSystem::PlayReady => "playready",
             ContentSystem::FairPlay => "fairplay",
             ContentSystem::ClearKey => "clearkey",
+            ContentSystem::Other(_) => "other",
         }
     }
 
     /// Returns the system id as a UUID.
-    pub fn uuid(self) -> &'static str {
-        match self {
+    pub fn uuid(self) -> String {
+        let uuid = match self {
             ContentSystem::Widevine => "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
             ContentSystem::PlayReady => "9a04f079-9840-4286-ab92-e65be0885f95",
             ContentSystem::FairPlay => "94ce86fb-07ff-4f43-adb8-93d2fa968ca2",
             ContentSystem::ClearKey => "e2719d58-a985-b3c9-781a-b030af78d30e",
-        }
+            ContentSystem::Other(id) => return format_key_id(&id),
+        };
+        uuid.to_owned()
     }
 
-    /// Returns KEYFORMAT of HLS.
-    pub(super) fn hls_key_format(self) -> &'static str {
-        match self {
+    /// Returns KEYFORMAT of HLS, if the system has one.
+    pub(super) fn hls_key_format(self) -> Option<&'static str> {
+        let format = match self {
             ContentSystem::Widevine => "urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed",
             ContentSystem::PlayReady => "com.microsoft.playready",
             ContentSystem::FairPlay => "com.apple.streamingkeydelivery",
             ContentSystem::ClearKey => "org.w3.clearkey",
-        }
+            ContentSystem::Other(_) => return None,
+        };
+        Some(format)
     }
 
-    /// Returns the system with this id, in any case.
+    /// Returns the system with this id, in any case; `None` if it is not a UUID.
     pub fn from_uuid(uuid: &str) -> Option<ContentSystem> {
         let id = parse_key_id(uuid)?;
         let mut all = ContentSystem::ALL.into_iter();
-        all.find(|system| parse_key_id(system.uuid()) == Some(id))
+        let known = all.find(|system| parse_key_id(&system.uuid()) == Some(id));
+        Some(known.unwrap_or(ContentSystem::Other(id)))
     }
 }
 
@@ -104,10 +113,10 @@ impl SystemSignal {
             let data = match self.system {
                 ContentSystem::Widevine => widevine_data(protection),
                 ContentSystem::PlayReady => self.playready_object(protection),
-                ContentSystem::FairPlay => return None,
+                ContentSystem::FairPlay | ContentSystem::Other(_) => return None,
                 ContentSystem::ClearKey => return Some(common_pssh(&protection.key_id)),
             };
-            Some(write_pssh(self.system.uuid(), None, &data))
+            Some(write_system_pssh(self.system, &data))
         };
         self.pssh.clone().or_else(generated)
     }
@@ -190,6 +199,11 @@ fn widevine_data(protection: &TrackProtection) -> Vec<u8> {
     out
 }
 
+/// Returns the `pssh` box (version 0) of a system with this data.
+pub fn write_system_pssh(system: ContentSystem, data: &[u8]) -> Vec<u8> {
+    write_pssh(&system.uuid(), None, data)
+}
+
 fn write_pssh(uuid: &str, key_id: Option<&KeyId>, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(32 + 20 + data.len());
     write_full_box(&mut out, b"pssh", key_id.is_some().into(), 0, |out| {
@@ -214,26 +228,4 @@ pub(super) fn escape_xml(text: &str) -> String {
         c => c.to_string(),
     });
     escaped.collect()
-}
-
-/// Encodes bytes as base64 (RFC 4648, 4).
-pub(super) fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word = chunk
-            .iter()
-            .fold(0u32, |word, byte| word << 8 | u32::from(*byte));
-        let word = word << (8 * (3 - chunk.len()));
-        for digit in 0..4 {
-            let index = word >> (18 - 6 * digit) & 63;
-            let used = digit <= chunk.len();
-            out.push(if used {
-                DIGITS[index as usize] as char
-            } else {
-                '='
-            });
-        }
-    }
-    out
 }

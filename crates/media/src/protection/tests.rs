@@ -1,7 +1,7 @@
+use super::base64::{decode_base64, encode_base64};
 use super::sample_entry::write_protected_entry;
 use super::slice_header_reader::{ceil_log2, stored_len};
 use super::subsample_map::SampleCollector;
-use super::systems::encode_base64;
 use super::*;
 use crate::error::Result;
 use crate::fixtures;
@@ -90,6 +90,13 @@ fn base64_is_padded() {
         ("foob", "Zm9vYg=="),
     ] {
         assert_eq!(encode_base64(bytes.as_bytes()), text);
+        assert_eq!(
+            decode_base64(&format!(" {text}\n")),
+            Some(bytes.as_bytes().to_vec())
+        );
+    }
+    for wrong in ["Zg", "Zg=", "Z===", "====", "Z=g=", "Zm9*"] {
+        assert_eq!(decode_base64(wrong), None, "{wrong}");
     }
 }
 

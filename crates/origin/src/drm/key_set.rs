@@ -1,11 +1,10 @@
 //! The content keys of one title.
 
 use super::content_key::{ContentKey, KEY_BYTES};
-use super::track_rules::{TrackFacts, UsageRule};
-use media::protection::{KeyId, SystemSignal, format_key_id};
+use media::protection::{KeyId, SystemSignal, TrackFacts, UsageRule, format_key_id};
 
 /// The keys of a title, and the tracks that each encrypts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KeySet {
     pub(crate) keys: Vec<TitleKey>,
     /// Without rules, the only key encrypts every track.
@@ -15,7 +14,7 @@ pub(crate) struct KeySet {
 }
 
 /// One content key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TitleKey {
     pub(crate) key_id: KeyId,
     pub(crate) key: ContentKey,

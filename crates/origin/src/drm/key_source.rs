@@ -1,21 +1,44 @@
 //! Sources of content keys.
 
+use super::key_cache::KeyCache;
+use super::key_client::KeyClient;
+use super::key_document;
 use super::key_set::KeySet;
 use super::secret_keys::SecretKeys;
+use super::settings::DrmSettings;
+use http::StatusCode;
 use net::Error;
+use std::sync::Arc;
 use store::Key;
 
 /// Provides the keys of titles.
 pub(crate) enum KeySource {
     /// Derived from a secret.
     Secret(SecretKeys),
+    /// From files or a key server.
+    Documents { client: KeyClient, cache: KeyCache },
 }
 
 impl KeySource {
     /// Returns the keys of a title. Blocks.
-    pub(crate) fn load_keys(&self, title: &Key) -> Result<KeySet, Error> {
+    ///
+    /// # Errors
+    /// 503, without keys or credentials, if the source is unavailable or its document is invalid.
+    pub(crate) fn load_keys(
+        &self,
+        settings: &DrmSettings,
+        title: &Key,
+    ) -> Result<Arc<KeySet>, Error> {
         match self {
-            KeySource::Secret(secret) => Ok(secret.derive(title)),
+            KeySource::Secret(secret) => Ok(Arc::new(secret.derive(title))),
+            KeySource::Documents { client, cache } => {
+                let load = || key_document::load_document(settings, client, title);
+                let keys = cache.get_or_load(title, load);
+                let unavailable = |error| {
+                    Error::upstream(StatusCode::SERVICE_UNAVAILABLE, format!("keys: {error}"))
+                };
+                keys.map_err(unavailable)
+            }
         }
     }
 }

@@ -6,12 +6,18 @@
 
 pub(crate) mod content_cipher;
 pub(crate) mod content_key;
+mod key_cache;
+mod key_client;
+mod key_document;
 pub(crate) mod key_set;
 pub(crate) mod key_source;
 pub(crate) mod secret_keys;
 pub mod settings;
+mod speke;
 pub(crate) mod title_drm;
-pub(crate) mod track_rules;
+mod udrm;
 
+pub(crate) use key_cache::KeyCache;
+pub(crate) use key_client::KeyClient;
 pub(crate) use key_source::KeySource;
 pub(crate) use title_drm::{DrmRules, TitleDrm};

@@ -3,8 +3,8 @@
 use super::content_key::{ContentKey, derive_bytes};
 use super::key_set::{KeySet, TitleKey};
 use super::settings::KeyGranularity;
-use super::track_rules::{MediaFilter, UsageRule, VideoRange};
 use aws_lc_rs::hmac;
+use media::protection::{MediaFilter, UsageRule, VideoRange};
 use store::Key;
 
 /// Most pixels of SD and of HD video: 1024×576 is SD in broadcasting, but 768×576 in the usual CPIX

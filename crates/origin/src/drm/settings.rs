@@ -1,8 +1,10 @@
 //! The settings of Common Encryption, in the file as the table `[drm]`.
 
+use http::Uri;
 use media::protection::{ContentSystem, ProtectionScheme, PsshPlaces};
-use net::config::{Setting, SettingLayers, UsageError, switch};
+use net::config::{Setting, SettingLayers, UsageError, duration, switch};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The settings, as they are declared.
 pub const DRM: &[Setting] = &[
@@ -10,7 +12,7 @@ pub const DRM: &[Setting] = &[
         "drm-keys",
         "SOURCE",
         "",
-        "Encrypt segments with keys from secret:FILE (Common Encryption; HLS and DASH)",
+        "Encrypt segments (CENC) with keys of secret:FILE, cpix:FILE|URL, speke:URL or udrm:URL",
     ),
     Setting::new(
         "drm-scheme",
@@ -22,7 +24,7 @@ pub const DRM: &[Setting] = &[
         "drm-key-per",
         "title|type|resolution",
         "title",
-        "Tracks that share a key of secret:FILE; resolution: SD, HD, UHD and audio",
+        "Tracks that share a key of secret: or speke:; resolution: SD, HD, UHD and audio",
     ),
     Setting::new(
         "drm-systems",
@@ -56,6 +58,24 @@ pub const DRM: &[Setting] = &[
         "Key URI of FairPlay; may contain {title}, {kid} and {uuid}",
     ),
     Setting::new(
+        "drm-headers-file",
+        "FILE",
+        "",
+        "Headers of requests to the key server, one NAME: VALUE per line",
+    ),
+    Setting::new(
+        "drm-cache",
+        "DURATION",
+        "1h",
+        "Time for which keys stay in memory before they are requested again",
+    ),
+    Setting::new(
+        "drm-stale-if-error",
+        "DURATION",
+        "24h",
+        "Additional time for which they are used while the key server fails",
+    ),
+    Setting::new(
         "drm-pssh",
         "init|manifest|both",
         "both",
@@ -87,6 +107,12 @@ pub struct DrmSettings {
     pub pssh: PsshPlaces,
     /// Whether tracks without a key are served unencrypted.
     pub allows_clear_tracks: bool,
+    /// File with headers for the key server.
+    pub headers_file: Option<PathBuf>,
+    /// Time for which keys are used without a request.
+    pub cache: Duration,
+    /// Additional time for which they are used while the key server fails.
+    pub stale_if_error: Duration,
 }
 
 /// Where keys are read.
@@ -94,6 +120,14 @@ pub struct DrmSettings {
 pub enum KeyLocation {
     /// A file with a secret from which they are derived.
     Secret(PathBuf),
+    /// A CPIX document in a file whose path may contain `{title}`.
+    CpixFile(String),
+    /// A CPIX document at a URL that may contain `{title}`.
+    CpixUrl(String),
+    /// A SPEKE key server.
+    Speke(String),
+    /// A server with the JSON format of nginx-vod-module, at a URL that may contain `{title}`.
+    Udrm(String),
 }
 
 /// Tracks of a title that share a key.
@@ -139,6 +173,11 @@ impl DrmSettings {
             systems,
             license_urls: parse_license_urls(layers)?,
             pssh: layers.with("drm-pssh", parse_places)?.unwrap_or_default(),
+            headers_file: layers.path("drm-headers-file"),
+            cache: layers.with("drm-cache", duration)?.unwrap_or_default(),
+            stale_if_error: layers
+                .with("drm-stale-if-error", duration)?
+                .unwrap_or_default(),
             allows_clear_tracks: layers.with("drm-clear-tracks", switch)?.unwrap_or(false),
         }))
     }
@@ -152,9 +191,31 @@ impl DrmSettings {
 }
 
 fn parse_location(text: &str) -> Result<KeyLocation, String> {
-    match text.split_once(':') {
-        Some(("secret", file)) if !file.is_empty() => Ok(KeyLocation::Secret(file.into())),
-        _ => Err("expected secret:FILE".to_owned()),
+    let (kind, place) = text.split_once(':').unwrap_or_default();
+    let is_url = place.contains("://");
+    match kind {
+        _ if place.is_empty() => {}
+        "secret" => return Ok(KeyLocation::Secret(place.into())),
+        "cpix" if !is_url => return Ok(KeyLocation::CpixFile(place.to_owned())),
+        "cpix" => return parse_server_url(place).map(KeyLocation::CpixUrl),
+        "speke" => return parse_server_url(place).map(KeyLocation::Speke),
+        "udrm" => return parse_server_url(place).map(KeyLocation::Udrm),
+        _ => {}
+    }
+    Err("expected secret:FILE, cpix:FILE, cpix:URL, speke:URL or udrm:URL".to_owned())
+}
+
+/// Checks the URL of a key server. Credentials belong in the headers file, where no log shows them.
+fn parse_server_url(text: &str) -> Result<String, String> {
+    let url = text.replace("{title}", "title").parse::<Uri>();
+    let has_server = url.is_ok_and(|url| {
+        let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+        let authority = url.authority().map(|authority| authority.as_str());
+        is_http && authority.is_some_and(|authority| !authority.contains('@'))
+    });
+    match has_server && !text.split('/').take(3).any(|part| part.contains('{')) {
+        true => Ok(text.to_owned()),
+        false => Err("expected http(s)://HOST/PATH without a user name".to_owned()),
     }
 }
 

@@ -1,18 +1,16 @@
 //! The protection of one title version: its keys, mapped to its renditions.
 
 use super::content_cipher::{ContentCipher, playready_checksum};
-use super::content_key::ContentKey;
 use super::key_set::{KeySet, TitleKey};
 use super::key_source::KeySource;
 use super::settings::DrmSettings;
-use super::track_rules::TrackFacts;
 use crate::error;
 use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SystemSignal, TitleProtection, TrackProtection,
-    TrackSignaling, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, SystemSignal, TitleProtection, TrackFacts,
+    TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
@@ -27,8 +25,7 @@ pub(crate) struct DrmRules {
 /// The keys of one title version.
 pub(crate) struct TitleDrm {
     pub(crate) scheme: ProtectionScheme,
-    /// Keys that this server gives to players; otherwise empty.
-    served_keys: Vec<(KeyId, ContentKey)>,
+    keys: Arc<KeySet>,
     /// In the order of the renditions; `None` for unencrypted ones.
     ciphers: Vec<Option<Arc<ContentCipher>>>,
     version: u64,
@@ -44,14 +41,14 @@ impl DrmRules {
         key: &Key,
         presentation: &Presentation,
     ) -> Result<(TitleDrm, TitleProtection), Error> {
-        let keys = self.source.load_keys(key)?;
+        let keys = self.source.load_keys(&self.settings, key)?;
         let refuse = |why: String| {
             let bad = media::Error::new(ErrorKind::Unsupported, format!("keys: {why}"));
             error::from_media(key.as_str(), &bad)
         };
         let (mut protection, mut ciphers) = (TitleProtection::default(), Vec::new());
         for rendition in &presentation.renditions {
-            let facts = TrackFacts::new(presentation, rendition);
+            let facts = TrackFacts::new(presentation.track(rendition), rendition.bandwidth.average);
             let own = keys.key_of(&facts).map_err(refuse)?;
             if own.is_none() && !self.settings.allows_clear_tracks {
                 let name = &rendition.name;
@@ -67,14 +64,20 @@ impl DrmRules {
                 .push(signaling.transpose().map_err(from_media)?);
             ciphers.push(cipher.transpose().map_err(from_media)?.map(Arc::new));
         }
-        let served = keys.keys.iter().filter(|_| keys.is_served);
         let drm = TitleDrm {
             scheme: self.settings.scheme,
-            served_keys: served.map(|key| (key.key_id, key.key.clone())).collect(),
+            keys,
             ciphers,
             version: hash_protection(&protection),
         };
         Ok((drm, protection))
+    }
+
+    /// Returns whether a title version has the keys that its source currently provides. Blocks. It has
+    /// not if the source fails and cached keys are too old.
+    pub(crate) fn has_same_keys(&self, title: &Key, drm: &TitleDrm) -> bool {
+        let current = self.source.load_keys(&self.settings, title);
+        current.is_ok_and(|keys| *keys == *drm.keys)
     }
 
     fn signal_track(
@@ -179,8 +182,11 @@ impl TitleDrm {
         self.ciphers.get(rendition)?.clone()
     }
 
-    /// Returns the keys that this server gives to players.
-    pub(crate) fn served_keys(&self) -> &[(KeyId, ContentKey)] {
-        &self.served_keys
+    /// Returns the keys that this server gives to players; none if a license server does.
+    pub(crate) fn served_keys(&self) -> &[TitleKey] {
+        match self.keys.is_served {
+            true => &self.keys.keys,
+            false => &[],
+        }
     }
 }

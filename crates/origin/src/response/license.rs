@@ -19,9 +19,12 @@ pub(crate) async fn respond_with_license(
     let title = load_served_title(catalog, title).await?;
     let keys = title.drm.as_ref().map_or(&[][..], |drm| drm.served_keys());
     let mut text = String::from("{\"keys\":[");
-    for (n, (id, key)) in keys.iter().enumerate() {
+    for (n, own) in keys.iter().enumerate() {
         let comma = if n > 0 { "," } else { "" };
-        let (id, key) = (encode_base64url(id), encode_base64url(key.expose()));
+        let (id, key) = (
+            encode_base64url(&own.key_id),
+            encode_base64url(own.key.expose()),
+        );
         let _ = write!(
             text,
             "{comma}{{\"kty\":\"oct\",\"kid\":\"{id}\",\"k\":\"{key}\"}}"

@@ -239,8 +239,8 @@ impl Catalog {
         {
             return true;
         }
-        let (stores, looked_at) = (self.stores.clone(), title.clone());
-        let look = tokio::task::spawn_blocking(move || looked_at.has_same_files(&stores));
+        let (catalog, looked_at) = (self.clone(), title.clone());
+        let look = tokio::task::spawn_blocking(move || catalog.is_current(&looked_at));
         let current = look.await.unwrap_or(false);
         if !current {
             self.remove_version(key, &title);
@@ -260,13 +260,22 @@ impl Catalog {
         }
         let (catalog, entry, title) = (self.clone(), entry.clone(), title.clone());
         tokio::task::spawn_blocking(move || {
-            if title.has_same_files(&catalog.stores) {
+            if catalog.is_current(&title) {
                 entry.checked_ms.fetch_max(now_ms, Relaxed);
             } else {
                 catalog.remove_version(&title.key, &title);
             }
             entry.is_checking.store(false, Relaxed);
         });
+    }
+
+    /// Returns whether a title has the same files and keys as before. Blocks.
+    fn is_current(&self, title: &Title) -> bool {
+        let has_same_keys = || match (&self.title_rules.drm, &title.drm) {
+            (Some(rules), Some(drm)) => rules.has_same_keys(&title.key, drm),
+            _ => true,
+        };
+        title.has_same_files(&self.stores) && has_same_keys()
     }
 
     fn remove_version(&self, key: &Key, old: &Arc<Title>) {

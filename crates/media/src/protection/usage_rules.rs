@@ -1,13 +1,13 @@
 //! Rules that map keys to tracks (CPIX 2.3, 5.4).
 
-use media::codec::{CicpColor, Codec};
-use media::presentation::{Presentation, Rendition};
-use media::protection::KeyId;
+use super::KeyId;
+use crate::codec::CicpColor;
+use crate::index::Track;
 use std::ops::RangeInclusive;
 
 /// The facts of a track that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct TrackFacts {
+pub struct TrackFacts {
     kind: TrackKind,
     /// Average bits per second.
     bitrate: u64,
@@ -27,10 +27,9 @@ enum TrackKind {
 }
 
 impl TrackFacts {
-    /// Returns the facts of a rendition.
-    pub(crate) fn new(presentation: &Presentation, rendition: &Rendition) -> TrackFacts {
-        let track = presentation.track(rendition);
-        let codec: &Codec = &track.codec;
+    /// Returns the facts of a track with this average bit rate.
+    pub fn new(track: &Track, bitrate: u64) -> TrackFacts {
+        let codec = &track.codec;
         let kind = match codec.video() {
             Some(video) => TrackKind::Video {
                 pixels: u64::from(video.width) * u64::from(video.height),
@@ -43,10 +42,7 @@ impl TrackFacts {
                 channels: codec.audio().map_or(0, |audio| audio.channel_count),
             },
         };
-        TrackFacts {
-            kind,
-            bitrate: rendition.bandwidth.average,
-        }
+        TrackFacts { kind, bitrate }
     }
 }
 
@@ -58,17 +54,19 @@ fn is_high_range(color: CicpColor) -> bool {
 /// Maps one key to the tracks that all kinds of filters accept. Filters of one kind are
 /// alternatives.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct UsageRule {
-    pub(crate) key_id: KeyId,
+pub struct UsageRule {
+    /// The key.
+    pub key_id: KeyId,
     /// Filters of the track's kind; without any, both kinds match.
-    pub(crate) media: Vec<MediaFilter>,
+    pub media: Vec<MediaFilter>,
     /// Inclusive ranges of the bit rate; without any, all match.
-    pub(crate) bitrates: Vec<RangeInclusive<u64>>,
+    pub bitrates: Vec<RangeInclusive<u64>>,
 }
 
 /// A `VideoFilter` or an `AudioFilter`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum MediaFilter {
+pub enum MediaFilter {
+    /// Video within these limits.
     Video(VideoRange),
     /// Inclusive range of channels.
     Audio(RangeInclusive<u32>),
@@ -76,13 +74,15 @@ pub(crate) enum MediaFilter {
 
 /// The limits of a `VideoFilter`. The default accepts all video.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct VideoRange {
+pub struct VideoRange {
     /// Width × height, inclusive.
-    pub(crate) pixels: RangeInclusive<u64>,
+    pub pixels: RangeInclusive<u64>,
     /// Frames per second: more than the first, and at most the second.
-    pub(crate) frame_rates: (f64, f64),
-    pub(crate) hdr: Option<bool>,
-    pub(crate) wide_gamut: Option<bool>,
+    pub frame_rates: (f64, f64),
+    /// Whether the transfer function is PQ or HLG.
+    pub hdr: Option<bool>,
+    /// Whether the primaries are those of BT.2020.
+    pub wide_gamut: Option<bool>,
 }
 
 impl Default for VideoRange {
@@ -98,7 +98,7 @@ impl Default for VideoRange {
 
 impl UsageRule {
     /// Returns whether the rule applies to a track.
-    pub(crate) fn applies_to(&self, track: &TrackFacts) -> bool {
+    pub fn applies_to(&self, track: &TrackFacts) -> bool {
         let bitrate = |range: &RangeInclusive<u64>| range.contains(&track.bitrate);
         (self.media.is_empty() || self.media.iter().any(|filter| filter.accepts(track)))
             && (self.bitrates.is_empty() || self.bitrates.iter().any(bitrate))

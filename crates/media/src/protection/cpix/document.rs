@@ -1,0 +1,217 @@
+//! Parsing of CPIX documents into keys, rules and signaling.
+
+use super::{signaling, usage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::protection::base64::decode_base64;
+use crate::protection::{
+    KeyId, ProtectionScheme, SystemSignal, UsageRule, format_key_id, parse_key_id,
+};
+use crate::xml::{self, XmlElement};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Maximum size of a key document, in bytes.
+pub const CPIX_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of keys, and of usage rules, in a document.
+const ENTRIES_MAX: usize = 64;
+
+/// The keys of a title.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyDocument {
+    /// At least one.
+    pub keys: Vec<KeyDocumentEntry>,
+    /// Empty only with a single key, which is that of all tracks.
+    pub rules: Vec<UsageRule>,
+}
+
+/// One content key with its signaling.
+#[derive(Clone, PartialEq)]
+pub struct KeyDocumentEntry {
+    /// Key id.
+    pub key_id: KeyId,
+    /// The key. It is wiped when it is dropped.
+    pub key: Zeroizing<[u8; 16]>,
+    /// Constant IV of `cbcs`.
+    pub explicit_iv: Option<[u8; 16]>,
+    /// Systems that the document names for the key.
+    pub systems: Vec<SystemSignal>,
+}
+
+impl fmt::Debug for KeyDocumentEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key_id = format_key_id(&self.key_id);
+        f.debug_struct("KeyDocumentEntry")
+            .field("key_id", &key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Parses a document. Its keys must fit `scheme`, if it names one.
+///
+/// # Errors
+/// `TooLarge` over [`CPIX_BYTES_MAX`] or the number of entries; `Unsupported` for encrypted keys, key
+/// hierarchies, rotation, and rules that cannot be evaluated; `Malformed` otherwise.
+pub fn parse_key_document(text: &str, scheme: ProtectionScheme) -> Result<KeyDocument> {
+    if text.len() > CPIX_BYTES_MAX {
+        let message = format!("a key document of more than {CPIX_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let mut root = xml::parse_document(text)?;
+    let document = read_document(&root, scheme);
+    wipe_text(&mut root);
+    document
+}
+
+/// The tree contains the keys as text.
+fn wipe_text(element: &mut XmlElement) {
+    drop(Zeroizing::new(std::mem::take(&mut element.text)));
+    element.children.iter_mut().for_each(wipe_text);
+}
+
+fn read_document(root: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocument> {
+    if root.name != "CPIX" {
+        let message = format!("not a CPIX document: it starts with {}", root.name);
+        return Err(Error::malformed(message));
+    }
+    if let Some(version) = root.attribute("version")
+        && !version.starts_with("2.")
+    {
+        let message = format!("CPIX version {version} is not supported; use 2.3 or 2.4");
+        return Err(Error::unsupported(message));
+    }
+    let periods = list_entries(root, "ContentKeyPeriodList", "ContentKeyPeriod")?;
+    if periods.len() > 1 {
+        let message = "the keys change during the film; use one key period";
+        return Err(Error::unsupported(message));
+    }
+    let mut keys = Vec::new();
+    for element in list_entries(root, "ContentKeyList", "ContentKey")? {
+        let key = read_key(element, scheme)?;
+        if keys
+            .iter()
+            .any(|known: &KeyDocumentEntry| known.key_id == key.key_id)
+        {
+            let message = format!("the key {} occurs twice", format_key_id(&key.key_id));
+            return Err(Error::malformed(message));
+        }
+        keys.push(key);
+    }
+    if keys.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Empty,
+            "the key document contains no key",
+        ));
+    }
+    for system in list_entries(root, "DRMSystemList", "DRMSystem")? {
+        let key_id = require_key_id(system)?;
+        let key = keys.iter_mut().find(|key| key.key_id == key_id);
+        // Key servers may describe keys that are not in the document.
+        if let Some(key) = key {
+            key.systems.push(signaling::read_system(system)?);
+        }
+    }
+    let rules = list_entries(root, "ContentKeyUsageRuleList", "ContentKeyUsageRule")?;
+    let rules: Vec<UsageRule> = rules
+        .into_iter()
+        .map(usage::read_rule)
+        .collect::<Result<_>>()?;
+    check_rules(&keys, &rules)?;
+    Ok(KeyDocument { keys, rules })
+}
+
+fn check_rules(keys: &[KeyDocumentEntry], rules: &[UsageRule]) -> Result<()> {
+    if rules.is_empty() && keys.len() > 1 {
+        let message = format!(
+            "{} keys without usage rules; add a rule for each",
+            keys.len()
+        );
+        return Err(Error::malformed(message));
+    }
+    let unknown = |rule: &&UsageRule| keys.iter().all(|key| key.key_id != rule.key_id);
+    match rules.iter().find(unknown) {
+        None => Ok(()),
+        Some(rule) => {
+            let id = format_key_id(&rule.key_id);
+            Err(Error::malformed(format!(
+                "a usage rule names the unknown key {id}"
+            )))
+        }
+    }
+}
+
+/// Returns the entries of a list.
+fn list_entries<'a>(
+    root: &'a XmlElement,
+    list: &'static str,
+    entry: &'static str,
+) -> Result<Vec<&'a XmlElement>> {
+    // Each key may have a description for several systems.
+    let most = if list == "DRMSystemList" {
+        ENTRIES_MAX * 8
+    } else {
+        ENTRIES_MAX
+    };
+    let lists = root.children_named(list);
+    let entries: Vec<_> = lists
+        .flat_map(|list| list.children_named(entry))
+        .take(most + 1)
+        .collect();
+    if entries.len() > most {
+        let message = format!("more than {most} entries in {list}");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    Ok(entries)
+}
+
+pub(super) fn require_key_id(element: &XmlElement) -> Result<KeyId> {
+    let key_id = element.attribute("kid").and_then(parse_key_id);
+    let message = || Error::malformed(format!("{}@kid is not a UUID", element.name));
+    key_id.ok_or_else(message)
+}
+
+fn read_key(element: &XmlElement, scheme: ProtectionScheme) -> Result<KeyDocumentEntry> {
+    let key_id = require_key_id(element)?;
+    let named = |what: &str| format!("the key {} {what}", format_key_id(&key_id));
+    if element.attribute("dependsOnKey").is_some() {
+        return Err(Error::unsupported(named("depends on another key")));
+    }
+    if let Some(declared) = element.attribute("commonEncryptionScheme")
+        && declared != scheme.name()
+    {
+        let other: String = declared.chars().take(8).collect();
+        let what = format!("is one for {other:?}; set drm-scheme accordingly");
+        return Err(Error::unsupported(named(&what)));
+    }
+    let iv = element.attribute("explicitIV").map(|text| {
+        let bytes = decode_base64(text).and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| Error::malformed(named("has an explicitIV that is not 16 bytes")))
+    });
+    Ok(KeyDocumentEntry {
+        key_id,
+        key: read_secret(element, &named)?,
+        explicit_iv: iv.transpose()?,
+        systems: Vec::new(),
+    })
+}
+
+fn read_secret(
+    element: &XmlElement,
+    named: &dyn Fn(&str) -> String,
+) -> Result<Zeroizing<[u8; 16]>> {
+    let secret = element
+        .first_child("Data")
+        .and_then(|data| data.first_child("Secret"));
+    let secret = secret.ok_or_else(|| Error::malformed(named("has no value")))?;
+    if secret.first_child("EncryptedValue").is_some() {
+        let message = named("is encrypted; request documents with plain values over TLS");
+        return Err(Error::unsupported(message));
+    }
+    let text = secret
+        .first_child("PlainValue")
+        .map(|value| value.text.as_str());
+    let bytes = Zeroizing::new(text.and_then(decode_base64).unwrap_or_default());
+    match bytes[..].try_into() {
+        Ok(key) => Ok(Zeroizing::new(key)),
+        Err(_) => Err(Error::malformed(named("has a value that is not 16 bytes"))),
+    }
+}

@@ -1,0 +1,96 @@
+//! CPIX 2.3 documents that request keys from a key server (SPEKE 2.0).
+
+use crate::protection::base64::encode_base64;
+use crate::protection::systems::escape_xml;
+use crate::protection::{
+    ContentSystem, MediaFilter, ProtectionScheme, UsageRule, VideoRange, format_key_id,
+};
+use std::fmt::Write;
+
+/// A key to be requested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestedKey {
+    /// Key id and tracks.
+    pub rule: UsageRule,
+    /// Constant IV of `cbcs`.
+    pub explicit_iv: [u8; 16],
+    /// `intendedTrackType` of SPEKE.
+    pub track_type: &'static str,
+}
+
+/// Writes the document. The key server fills its empty elements in.
+pub fn write_key_request(
+    content_id: &str,
+    scheme: ProtectionScheme,
+    keys: &[RequestedKey],
+    systems: &[ContentSystem],
+) -> String {
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cpix:CPIX contentId=\"{}\" version=\"2.3\" xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\">\n<cpix:ContentKeyList>\n",
+        escape_xml(content_id)
+    );
+    for key in keys {
+        let _ = write!(
+            out,
+            "<cpix:ContentKey kid=\"{}\" commonEncryptionScheme=\"{}\"",
+            format_key_id(&key.rule.key_id),
+            scheme.name()
+        );
+        if scheme == ProtectionScheme::Cbcs {
+            let _ = write!(out, " explicitIV=\"{}\"", encode_base64(&key.explicit_iv));
+        }
+        out.push_str("/>\n");
+    }
+    out.push_str("</cpix:ContentKeyList>\n<cpix:DRMSystemList>\n");
+    for key in keys {
+        for system in systems {
+            write_system(&mut out, key, *system);
+        }
+    }
+    out.push_str("</cpix:DRMSystemList>\n<cpix:ContentKeyUsageRuleList>\n");
+    for key in keys {
+        let id = format_key_id(&key.rule.key_id);
+        let _ = write!(
+            out,
+            "<cpix:ContentKeyUsageRule kid=\"{id}\" intendedTrackType=\"{}\">",
+            key.track_type
+        );
+        key.rule
+            .media
+            .iter()
+            .for_each(|filter| write_filter(&mut out, filter));
+        out.push_str("</cpix:ContentKeyUsageRule>\n");
+    }
+    out.push_str("</cpix:ContentKeyUsageRuleList>\n</cpix:CPIX>\n");
+    out
+}
+
+/// Writes the system's empty elements. FairPlay is signaled in HLS only.
+fn write_system(out: &mut String, key: &RequestedKey, system: ContentSystem) {
+    let id = format_key_id(&key.rule.key_id);
+    let _ = write!(
+        out,
+        "<cpix:DRMSystem kid=\"{id}\" systemId=\"{}\">",
+        system.uuid()
+    );
+    if system != ContentSystem::FairPlay {
+        out.push_str("<cpix:PSSH/><cpix:ContentProtectionData/>");
+    }
+    out.push_str("<cpix:HLSSignalingData playlist=\"media\"/><cpix:HLSSignalingData playlist=\"master\"/></cpix:DRMSystem>\n");
+}
+
+fn write_filter(out: &mut String, filter: &MediaFilter) {
+    match filter {
+        MediaFilter::Audio(_) => out.push_str("<cpix:AudioFilter/>"),
+        MediaFilter::Video(VideoRange { pixels, .. }) => {
+            out.push_str("<cpix:VideoFilter");
+            if *pixels.start() > 0 {
+                let _ = write!(out, " minPixels=\"{}\"", pixels.start());
+            }
+            if *pixels.end() < u64::MAX {
+                let _ = write!(out, " maxPixels=\"{}\"", pixels.end());
+            }
+            out.push_str("/>");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Signaling that a CPIX document defines for a system (2.3, 5.3.3).
+
+use crate::error::{Error, Result};
+use crate::protection::base64::decode_base64;
+use crate::protection::{ContentSystem, SystemSignal};
+use crate::xml::{self, XmlElement};
+
+/// Reads a `DRMSystem`. What it does not define is generated. Empty elements define nothing.
+pub(super) fn read_system(element: &XmlElement) -> Result<SystemSignal> {
+    let id = element.attribute("systemId").unwrap_or_default();
+    let system = ContentSystem::from_uuid(id);
+    let system = system.ok_or_else(|| Error::malformed("DRMSystem@systemId is not a UUID"))?;
+    let mut signal = SystemSignal::new(system);
+    for child in &element.children {
+        let Some(value) = decode_value(child)? else {
+            continue;
+        };
+        match child.name.as_str() {
+            "PSSH" => signal.pssh = Some(check_pssh(value)?),
+            "ContentProtectionData" => signal.dash_content = Some(check_xml(value)?),
+            "HLSSignalingData" => match child.attribute("playlist") {
+                None | Some("media") => {
+                    signal.hls_media = Some(check_lines(value, "#EXT-X-KEY:")?);
+                }
+                Some("master" | "multiVariant") => {
+                    let lines = check_lines(value, "#EXT-X-SESSION-KEY:")?;
+                    signal.hls_multivariant = Some(lines);
+                }
+                Some(_) => return Err(Error::malformed("HLSSignalingData@playlist is unknown")),
+            },
+            "URIExtXKey" => signal.license_url = Some(check_uri(value)?),
+            _ => {}
+        }
+    }
+    Ok(signal)
+}
+
+fn decode_value(element: &XmlElement) -> Result<Option<Vec<u8>>> {
+    let text = element.text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let message = || Error::malformed(format!("{} is not base64", element.name));
+    decode_base64(text).map(Some).ok_or_else(message)
+}
+
+/// Returns a complete `pssh` box.
+fn check_pssh(bytes: Vec<u8>) -> Result<Vec<u8>> {
+    let size = bytes
+        .first_chunk()
+        .map(|size| u32::from_be_bytes(*size) as usize);
+    match size == Some(bytes.len()) && bytes.get(4..8) == Some(b"pssh") && bytes.len() >= 32 {
+        true => Ok(bytes),
+        false => Err(Error::malformed("PSSH is not one complete pssh box")),
+    }
+}
+
+fn decode_text(bytes: Vec<u8>, name: &str) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::malformed(format!("{name} is not UTF-8")))
+}
+
+/// Returns XML that is complete by itself, because it becomes part of an MPD.
+fn check_xml(bytes: Vec<u8>) -> Result<String> {
+    let text = decode_text(bytes, "ContentProtectionData")?;
+    let wrapped = format!("<ContentProtection>{text}</ContentProtection>");
+    xml::parse_document(&wrapped).map_err(|error| Error {
+        message: format!("ContentProtectionData: {}", error.message),
+        ..error
+    })?;
+    match text.contains("<?") || text.contains("<!") {
+        true => Err(Error::malformed(
+            "ContentProtectionData is more than elements",
+        )),
+        false => Ok(text),
+    }
+}
+
+/// Returns lines that all are the tag `tag`, because they become part of a playlist.
+fn check_lines(bytes: Vec<u8>, tag: &str) -> Result<String> {
+    let text = decode_text(bytes, "HLSSignalingData")?;
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_tag = |line: &str| line.starts_with(tag) && !line.contains(char::is_control);
+    match lines.all(is_tag) {
+        true => Ok(text),
+        false => Err(Error::malformed(format!(
+            "HLSSignalingData is not {tag} lines"
+        ))),
+    }
+}
+
+fn check_uri(bytes: Vec<u8>) -> Result<String> {
+    let text = decode_text(bytes, "URIExtXKey")?;
+    match text.contains(char::is_control) || text.contains('"') {
+        true => Err(Error::malformed("URIExtXKey is not a URI")),
+        false => Ok(text),
+    }
+}

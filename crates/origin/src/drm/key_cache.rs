@@ -1,0 +1,131 @@
+//! Keys in memory, so that a key server is requested rarely and may fail for a while. They are never
+//! written to disk.
+
+use super::key_set::KeySet;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::Key;
+
+/// Titles whose keys are cached.
+const TITLES_MAX: usize = 10_000;
+/// Pause after a failure, so that a slow key server does not delay each check of a title.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Caches the keys of titles.
+pub(crate) struct KeyCache {
+    entries: Cache<Key, CachedKeys>,
+    /// Time for which keys are used without a request.
+    max_age: Duration,
+    /// Additional time for which they are used while the key server fails.
+    stale_if_error: Duration,
+}
+
+#[derive(Clone)]
+struct CachedKeys {
+    keys: Arc<KeySet>,
+    loaded: Instant,
+    /// Time of the last failure.
+    failed: Option<Instant>,
+}
+
+impl KeyCache {
+    /// Creates an empty cache.
+    pub(crate) fn new(max_age: Duration, stale_if_error: Duration) -> KeyCache {
+        KeyCache {
+            entries: Cache::new(TITLES_MAX),
+            max_age,
+            stale_if_error,
+        }
+    }
+
+    /// Returns the keys of a title, and loads them with `load` if they are absent or old. Old keys are
+    /// returned if that fails.
+    pub(crate) fn get_or_load(
+        &self,
+        title: &Key,
+        load: impl FnOnce() -> Result<KeySet, String>,
+    ) -> Result<Arc<KeySet>, String> {
+        let cached = self.entries.get(title);
+        if let Some(cached) = &cached
+            && self.is_usable(cached)
+        {
+            return Ok(cached.keys.clone());
+        }
+        match (load(), cached) {
+            (Ok(keys), _) => {
+                let keys = Arc::new(keys);
+                self.insert(title, keys.clone(), Instant::now(), None);
+                Ok(keys)
+            }
+            (Err(error), Some(cached))
+                if cached.loaded.elapsed() < self.max_age + self.stale_if_error =>
+            {
+                tracing::warn!(title = title.as_str(), error, "cached keys are used");
+                let failed = Some(Instant::now());
+                self.insert(title, cached.keys.clone(), cached.loaded, failed);
+                Ok(cached.keys)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn is_usable(&self, cached: &CachedKeys) -> bool {
+        let age = cached.loaded.elapsed();
+        let has_just_failed = cached
+            .failed
+            .is_some_and(|failed| failed.elapsed() < RETRY_AFTER);
+        age < self.max_age || has_just_failed && age < self.max_age + self.stale_if_error
+    }
+
+    fn insert(&self, title: &Key, keys: Arc<KeySet>, loaded: Instant, failed: Option<Instant>) {
+        let entry = CachedKeys {
+            keys,
+            loaded,
+            failed,
+        };
+        self.entries.insert(title.clone(), entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drm::content_key::ContentKey;
+    use crate::drm::key_set::TitleKey;
+
+    fn keys(byte: u8) -> KeySet {
+        let key = TitleKey {
+            key_id: [byte; 16],
+            key: ContentKey::new([byte; 16]),
+            explicit_iv: None,
+            systems: Vec::new(),
+        };
+        KeySet {
+            keys: vec![key],
+            ..KeySet::default()
+        }
+    }
+
+    #[test]
+    fn keys_are_loaded_once_and_survive_a_failure() {
+        let title = Key::parse("a").unwrap();
+        let fresh = KeyCache::new(Duration::MAX / 4, Duration::ZERO);
+        assert!(fresh.get_or_load(&title, || Err("down".into())).is_err());
+        assert_eq!(*fresh.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
+        let unused = || -> Result<KeySet, String> { unreachable!("the keys are cached") };
+        assert_eq!(*fresh.get_or_load(&title, unused).unwrap(), keys(1));
+        let old = KeyCache::new(Duration::ZERO, Duration::MAX / 4);
+        assert_eq!(*old.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
+        assert_eq!(*old.get_or_load(&title, || Ok(keys(2))).unwrap(), keys(2));
+        assert_eq!(
+            *old.get_or_load(&title, || Err("down".into())).unwrap(),
+            keys(2)
+        );
+        // Within the pause, the failing server is not requested again.
+        assert_eq!(*old.get_or_load(&title, unused).unwrap(), keys(2));
+        let strict = KeyCache::new(Duration::ZERO, Duration::ZERO);
+        assert!(strict.get_or_load(&title, || Ok(keys(1))).is_ok());
+        assert!(strict.get_or_load(&title, || Err("down".into())).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests to a key server. They are rare, and run on a blocking thread with a runtime and a
+//! connection of their own: nothing of a request outlives it.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::Full;
+use std::io;
+use std::time::Duration;
+use upstream::{RequestUpload, TrustedAuthorities, UpstreamClient, UpstreamLimits};
+use zeroize::Zeroizing;
+
+/// Longest time for a whole exchange, however slowly the response arrives.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time to connect, and to receive the response's head.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most characters of an error text that is logged.
+const ERROR_CHARS_MAX: usize = 200;
+
+/// Sends requests with the headers that authorize them.
+pub(crate) struct KeyClient {
+    headers: HeaderMap,
+}
+
+/// One request.
+pub(crate) struct KeyRequest {
+    pub(crate) url: Uri,
+    /// Body of a POST; a GET without one.
+    pub(crate) body: Option<String>,
+    /// Headers besides those of the client.
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
+    /// Most bytes of the response's body.
+    pub(crate) response_bytes_max: usize,
+}
+
+/// A response with status 200.
+pub(crate) struct KeyResponse {
+    pub(crate) headers: HeaderMap,
+    /// Contains keys, so it is wiped.
+    pub(crate) body: Zeroizing<Vec<u8>>,
+}
+
+impl KeyClient {
+    /// Creates a client that sends these headers, one `Name: value` per line.
+    ///
+    /// # Errors
+    /// An error with the number of the first invalid line.
+    pub(crate) fn new(header_lines: &str) -> io::Result<KeyClient> {
+        let mut headers = HeaderMap::new();
+        for (n, line) in header_lines.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let parsed = parse_header(line);
+            let invalid = || io::Error::other(format!("line {}: expected NAME: VALUE", n + 1));
+            let (name, mut value) = parsed.ok_or_else(invalid)?;
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        Ok(KeyClient { headers })
+    }
+
+    /// Sends a request and reads the whole response. Blocks.
+    ///
+    /// # Errors
+    /// A message without credentials: the server is unavailable, slow, or responds with another
+    /// status than 200 or with too many bytes.
+    pub(crate) fn send(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| format!("cannot start a runtime: {error}"))?;
+        runtime.block_on(async {
+            let exchange = tokio::time::timeout(EXCHANGE_TIMEOUT, self.exchange(request));
+            let late = || format!("no complete response within {EXCHANGE_TIMEOUT:?}");
+            exchange.await.unwrap_or_else(|_| Err(late()))
+        })
+    }
+
+    async fn exchange(&self, request: KeyRequest) -> Result<KeyResponse, String> {
+        let limits = UpstreamLimits {
+            connect_timeout: STEP_TIMEOUT,
+            first_byte_timeout: STEP_TIMEOUT,
+            body_gap_timeout: STEP_TIMEOUT,
+            ..UpstreamLimits::default()
+        };
+        let bytes_max = request.response_bytes_max;
+        let server = server_url(&request.url)?;
+        let client = UpstreamClient::new(&server, 1, limits, &TrustedAuthorities::Public);
+        let client = client.map_err(|error| error.to_string())?;
+        let request = self.build_request(&client, request)?;
+        let sent = client.send_once(0, request).await;
+        let mut response = sent.map_err(|(error, _)| error.to_string())?;
+        let mut body = Zeroizing::new(Vec::new());
+        while let Some(data) = response
+            .next_data()
+            .await
+            .map_err(|error| error.to_string())?
+        {
+            if body.len() + data.len() > bytes_max {
+                return Err(format!("the response has more than {bytes_max} bytes"));
+            }
+            body.extend_from_slice(&data);
+        }
+        if response.status != StatusCode::OK {
+            return Err(format!("status {}{}", response.status, quote_text(&body)));
+        }
+        Ok(KeyResponse {
+            headers: std::mem::take(&mut response.headers),
+            body,
+        })
+    }
+
+    fn build_request(
+        &self,
+        client: &UpstreamClient,
+        request: KeyRequest,
+    ) -> Result<Request<Option<RequestUpload>>, String> {
+        let method = if request.body.is_some() {
+            Method::POST
+        } else {
+            Method::GET
+        };
+        let len = request.body.as_ref().map(String::len);
+        let body = request
+            .body
+            .and_then(|body| RequestUpload::new(Full::new(Bytes::from(body))));
+        let mut built = Request::new(body);
+        *built.method_mut() = method;
+        *built.uri_mut() = request.url;
+        let headers = built.headers_mut();
+        let host = HeaderValue::from_str(client.authority());
+        headers.insert(header::HOST, host.map_err(|error| error.to_string())?);
+        for (name, value) in request.headers {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(len) = len {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+        }
+        headers.extend(self.headers.clone());
+        Ok(built)
+    }
+}
+
+fn parse_header(line: &str) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = line.split_once(':')?;
+    Some((name.trim().parse().ok()?, value.trim().parse().ok()?))
+}
+
+/// Returns scheme and authority of a URL.
+fn server_url(url: &Uri) -> Result<Uri, String> {
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+    Uri::from_parts(parts).map_err(|error| error.to_string())
+}
+
+/// Quotes the start of an error text, such as SPEKE's.
+fn quote_text(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let start: String = text
+        .trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(ERROR_CHARS_MAX)
+        .collect();
+    match start.is_empty() {
+        true => String::new(),
+        false => format!(": {start:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_line_by_line() {
+        let client = KeyClient::new("Authorization: Basic eA==\n\nX-A: b\n").unwrap();
+        assert_eq!(client.headers["authorization"], "Basic eA==");
+        assert!(client.headers["authorization"].is_sensitive());
+        let wrong = KeyClient::new("A: b\nno header\n")
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(wrong, "line 2: expected NAME: VALUE");
+    }
+}

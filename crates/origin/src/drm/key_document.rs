@@ -1,0 +1,95 @@
+//! Key documents from files and key servers, and the keys that they contain.
+
+use super::content_key::ContentKey;
+use super::key_client::{KeyClient, KeyRequest};
+use super::key_set::{KeySet, TitleKey};
+use super::settings::KeyLocation;
+use super::{speke, udrm};
+use crate::drm::settings::DrmSettings;
+use crate::route;
+use media::protection::cpix::{CPIX_BYTES_MAX, KeyDocument, parse_key_document};
+use std::io::Read;
+use std::path::Path;
+use store::Key;
+use zeroize::Zeroizing;
+
+/// Reads the key document of a title. Blocks.
+///
+/// # Errors
+/// A message without keys or credentials.
+pub(crate) fn load_document(
+    settings: &DrmSettings,
+    client: &KeyClient,
+    title: &Key,
+) -> Result<KeySet, String> {
+    let text = match &settings.keys {
+        KeyLocation::Secret(_) => return Err("a secret is not a document".to_owned()),
+        KeyLocation::CpixFile(path) => {
+            let path = path.replace("{title}", title.as_str());
+            read_document_file(Path::new(&path))?
+        }
+        KeyLocation::CpixUrl(url) => fetch_text(client, url, title, CPIX_BYTES_MAX)?,
+        KeyLocation::Speke(url) => return speke::request_keys(settings, client, (url, title)),
+        KeyLocation::Udrm(url) => {
+            let text = fetch_text(client, url, title, udrm::RESPONSE_BYTES_MAX)?;
+            return udrm::parse_keys(&text);
+        }
+    };
+    let document = parse_key_document(&text, settings.scheme);
+    document
+        .map(from_document)
+        .map_err(|error| error.to_string())
+}
+
+/// Converts a parsed document.
+pub(crate) fn from_document(document: KeyDocument) -> KeySet {
+    let keys = document.keys.into_iter().map(|entry| TitleKey {
+        key_id: entry.key_id,
+        key: ContentKey::new(*entry.key),
+        explicit_iv: entry.explicit_iv,
+        systems: entry.systems,
+    });
+    KeySet {
+        keys: keys.collect(),
+        rules: document.rules,
+        is_served: false,
+    }
+}
+
+fn read_document_file(path: &Path) -> Result<Zeroizing<String>, String> {
+    let mut text = Zeroizing::new(String::new());
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| {
+        file.take(CPIX_BYTES_MAX as u64 + 1)
+            .read_to_string(&mut text)
+    });
+    let failed = |error| format!("cannot read {}: {error}", path.display());
+    read.map(|_| text).map_err(failed)
+}
+
+fn fetch_text(
+    client: &KeyClient,
+    url: &str,
+    title: &Key,
+    response_bytes_max: usize,
+) -> Result<Zeroizing<String>, String> {
+    let response = client.send(KeyRequest {
+        url: expand_url(url, title)?,
+        body: None,
+        headers: Vec::new(),
+        response_bytes_max,
+    })?;
+    decode_body(&response.body)
+}
+
+pub(super) fn decode_body(body: &[u8]) -> Result<Zeroizing<String>, String> {
+    let text = std::str::from_utf8(body);
+    text.map(|text| Zeroizing::new(text.to_owned()))
+        .map_err(|_| "the response is not UTF-8".to_owned())
+}
+
+/// Replaces `{title}` by the only spelling of the title.
+pub(super) fn expand_url(url: &str, title: &Key) -> Result<http::Uri, String> {
+    let url = url.replace("{title}", &route::escape_strictly(title));
+    url.parse().map_err(|error| format!("invalid URL: {error}"))
+}
