@@ -1,1 +1,278 @@
+use super::*;
+use crate::fixtures;
+use crate::protection::{ContentSystem, ProtectionScheme, TrackFacts, format_key_id};
 
+const SCHEME: ProtectionScheme = ProtectionScheme::Cbcs;
+/// The base64 of the bytes 0 to 15.
+const BLOCK: &str = "AAECAwQFBgcICQoLDA0ODw==";
+const SD: &str = "00000000-0000-0000-0000-0000000000a1";
+const HD: &str = "00000000-0000-0000-0000-0000000000a2";
+const AUDIO: &str = "00000000-0000-0000-0000-0000000000a3";
+
+fn key(kid: &str, attributes: &str) -> String {
+    format!(
+        "<c:ContentKey kid=\"{kid}\" {attributes}><c:Data><p:Secret><p:PlainValue>{BLOCK}</p:PlainValue></p:Secret></c:Data></c:ContentKey>"
+    )
+}
+
+fn document(keys: &str, systems: &str, rules: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\"?><c:CPIX version=\"2.3\" xmlns:c=\"urn:dashif:org:cpix\" xmlns:p=\"urn:ietf:params:xml:ns:keyprov:pskc\"><c:ContentKeyList>{keys}</c:ContentKeyList><c:DRMSystemList>{systems}</c:DRMSystemList><c:ContentKeyUsageRuleList>{rules}</c:ContentKeyUsageRuleList></c:CPIX>"
+    )
+}
+
+fn rule(kid: &str, filters: &str) -> String {
+    format!("<c:ContentKeyUsageRule kid=\"{kid}\">{filters}</c:ContentKeyUsageRule>")
+}
+
+fn three_keys() -> String {
+    let keys = [SD, HD, AUDIO]
+        .map(|kid| key(kid, "explicitIV=\"AAECAwQFBgcICQoLDA0ODw==\""))
+        .concat();
+    let rules = [
+        rule(SD, "<c:VideoFilter maxPixels=\"442368\"/>"),
+        rule(HD, "<c:VideoFilter minPixels=\"442369\"/>"),
+        rule(AUDIO, "<c:AudioFilter/>"),
+    ];
+    document(&keys, "", &rules.concat())
+}
+
+#[test]
+fn rules_select_tracks_by_pixels_and_kind() {
+    let document = parse_key_document(&three_keys(), SCHEME).expect("a legal document");
+    assert_eq!(document.keys.len(), 3);
+    assert_eq!(
+        document.keys[0].key[..],
+        document.keys[0].explicit_iv.expect("an IV")
+    );
+    let rows = &[(512, 0, 4, true)];
+    let track = |codec| fixtures::build_track(codec, 12_800, 0, rows);
+    for (track, expected) in [
+        (track(fixtures::avc_codec(768, 576)), SD),
+        (track(fixtures::avc_codec(1280, 720)), HD),
+        (track(fixtures::aac_codec()), AUDIO),
+    ] {
+        let facts = TrackFacts::new(&track, 1);
+        let applying = document.rules.iter().filter(|rule| rule.applies_to(&facts));
+        let found: Vec<String> = applying.map(|rule| format_key_id(&rule.key_id)).collect();
+        assert_eq!(found, [expected]);
+    }
+}
+
+#[test]
+fn kinds_of_filters_must_all_match() {
+    let filters = "<c:VideoFilter/><c:BitrateFilter minBitrate=\"10\" maxBitrate=\"20\"/>";
+    let text = document(&key(SD, ""), "", &rule(SD, filters));
+    let document = parse_key_document(&text, SCHEME).expect("a legal document");
+    let video = fixtures::build_track(
+        fixtures::avc_codec(640, 360),
+        12_800,
+        0,
+        &[(512, 0, 4, true)],
+    );
+    let applies = |bitrate| document.rules[0].applies_to(&TrackFacts::new(&video, bitrate));
+    assert_eq!([9, 10, 20, 21].map(applies), [false, true, true, false]);
+}
+
+#[test]
+fn signaling_is_decoded_and_empty_elements_define_nothing() {
+    let pssh = "AAAAIHBzc2gAAAAA7e+LqXnWSs6jyCfc1R0h7QAAAAA=";
+    let line = "I0VYVC1YLUtFWTpNRVRIT0Q9U0FNUExFLUFFUw=="; // #EXT-X-KEY:METHOD=SAMPLE-AES
+    let widevine = format!(
+        "<c:DRMSystem kid=\"{SD}\" systemId=\"EDEF8BA9-79d6-4ace-a3c8-27dcd51d21ed\"><c:PSSH>{pssh}</c:PSSH><c:ContentProtectionData/><c:HLSSignalingData playlist=\"media\">{line}</c:HLSSignalingData></c:DRMSystem>"
+    );
+    let text = document(&key(SD, ""), &widevine, "");
+    let document = parse_key_document(&text, SCHEME).expect("a legal document");
+    let system = &document.keys[0].systems[0];
+    assert_eq!(system.system, ContentSystem::Widevine);
+    assert_eq!(system.pssh.as_ref().map(Vec::len), Some(32));
+    assert_eq!(
+        system.hls_media.as_deref(),
+        Some("#EXT-X-KEY:METHOD=SAMPLE-AES")
+    );
+    assert_eq!(
+        (&system.hls_multivariant, &system.dash_content),
+        (&None, &None)
+    );
+}
+
+#[test]
+fn documents_that_cannot_be_followed_are_refused_with_a_reason() {
+    let two = [key(SD, ""), key(HD, "")].concat();
+    let system = |content: &str| {
+        format!(
+            "<c:DRMSystem kid=\"{SD}\" systemId=\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\">{content}</c:DRMSystem>"
+        )
+    };
+    let encrypted = format!(
+        "<ContentKey kid=\"{SD}\"><Data><Secret><EncryptedValue/></Secret></Data></ContentKey>"
+    );
+    let periods = "<CPIX><ContentKeyPeriodList><ContentKeyPeriod/><ContentKeyPeriod/></ContentKeyPeriodList></CPIX>";
+    let line_break = "I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU"; // two lines, the second another tag
+    for (text, wrong) in [
+        ("<smil/>".to_owned(), "not a CPIX document"),
+        (
+            "<CPIX version=\"3.0\"/>".to_owned(),
+            "CPIX version 3.0 is not supported",
+        ),
+        ("<CPIX/>".to_owned(), "contains no key"),
+        (periods.to_owned(), "the keys change during the film"),
+        (document(&two, "", ""), "2 keys without usage rules"),
+        (
+            document(&[key(SD, ""), key(SD, "")].concat(), "", ""),
+            "occurs twice",
+        ),
+        (
+            document(&key(SD, "dependsOnKey=\"x\""), "", ""),
+            "depends on another key",
+        ),
+        (
+            document(&key(SD, "commonEncryptionScheme=\"cenc\""), "", ""),
+            "is one for \"cenc\"",
+        ),
+        (
+            document(&key(SD, "explicitIV=\"AAEC\""), "", ""),
+            "explicitIV that is not 16 bytes",
+        ),
+        (
+            document(&key("1", ""), "", ""),
+            "ContentKey@kid is not a UUID",
+        ),
+        (
+            document(&key(SD, "").replace(BLOCK, "AAEC"), "", ""),
+            "a value that is not 16 bytes",
+        ),
+        (document(&encrypted, "", ""), "is encrypted"),
+        (document(&key(SD, ""), "", &rule(HD, "")), "the unknown key"),
+        (
+            document(&key(SD, ""), "", &rule(SD, "<c:LabelFilter label=\"x\"/>")),
+            "the filter LabelFilter",
+        ),
+        (
+            document(
+                &key(SD, ""),
+                "",
+                &rule(SD, "<c:VideoFilter maxPixels=\"x\"/>"),
+            ),
+            "maxPixels is not a number",
+        ),
+        (
+            document(&key(SD, ""), &system("<PSSH>AAEC</PSSH>"), ""),
+            "not one complete pssh box",
+        ),
+        (
+            document(&key(SD, ""), &system("<PSSH>*</PSSH>"), ""),
+            "PSSH is not base64",
+        ),
+        (
+            document(
+                &key(SD, ""),
+                &system("<ContentProtectionData>PGE+</ContentProtectionData>"),
+                "",
+            ),
+            "ContentProtectionData",
+        ),
+        (
+            document(
+                &key(SD, ""),
+                &system(&format!(
+                    "<HLSSignalingData>{line_break}</HLSSignalingData>"
+                )),
+                "",
+            ),
+            "#EXT-X-KEY: lines",
+        ),
+    ] {
+        let error = parse_key_document(&text, SCHEME).expect_err(wrong);
+        assert!(error.message.contains(wrong), "{error} is not {wrong}");
+        assert!(!error.message.contains(BLOCK), "{error}");
+    }
+}
+
+#[test]
+fn keys_are_not_printed() {
+    let document = parse_key_document(&three_keys(), SCHEME).expect("a legal document");
+    let printed = format!("{:?}", document.keys[0]);
+    assert!(
+        printed.starts_with("KeyDocumentEntry { key_id: "),
+        "{printed}"
+    );
+    assert!(!printed.contains("1, 2, 3"), "{printed}");
+}
+
+#[test]
+fn requests_are_documents_without_values() {
+    let rule = |kid, media| crate::protection::UsageRule {
+        key_id: crate::protection::parse_key_id(kid).expect("a UUID"),
+        media,
+        bitrates: Vec::new(),
+    };
+    let video = crate::protection::VideoRange {
+        pixels: 0..=442_368,
+        ..Default::default()
+    };
+    let keys = [
+        RequestedKey {
+            rule: rule(SD, vec![crate::protection::MediaFilter::Video(video)]),
+            explicit_iv: [0; 16],
+            track_type: "SD",
+        },
+        RequestedKey {
+            rule: rule(
+                AUDIO,
+                vec![crate::protection::MediaFilter::Audio(0..=u32::MAX)],
+            ),
+            explicit_iv: [0; 16],
+            track_type: "AUDIO",
+        },
+    ];
+    let systems = [ContentSystem::Widevine, ContentSystem::FairPlay];
+    let text = write_key_request("a&b", SCHEME, &keys, &systems);
+    assert!(
+        text.contains("contentId=\"a&amp;b\" version=\"2.3\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("intendedTrackType=\"SD\"><cpix:VideoFilter maxPixels=\"442368\"/>"),
+        "{text}"
+    );
+    let error = parse_key_document(&text, SCHEME).expect_err("keys without values");
+    assert!(error.message.contains("has no value"), "{error}");
+    // With values, it is the response of a key server.
+    let value = format!(
+        "explicitIV=\"AAAAAAAAAAAAAAAAAAAAAA==\"><Data><Secret><PlainValue>{BLOCK}</PlainValue></Secret></Data></cpix:ContentKey>"
+    );
+    let filled = text.replace("explicitIV=\"AAAAAAAAAAAAAAAAAAAAAA==\"/>", &value);
+    let document = parse_key_document(&filled, SCHEME).expect("a filled request");
+    assert_eq!(document.rules, keys.map(|key| key.rule));
+    assert_eq!(document.keys[0].systems.len(), 2);
+}
+
+/// A generator of reproducible mutations (xorshift).
+fn next_random(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state as usize
+}
+
+#[test]
+fn ten_thousand_mutated_documents_do_not_panic() {
+    let whole = three_keys().into_bytes();
+    let mut state = 0x2545_f491_4f6c_dd1d;
+    let mut accepted = 0;
+    for _ in 0..10_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + next_random(&mut state) % 4 {
+            let at = next_random(&mut state) % bytes.len();
+            match next_random(&mut state) % 3 {
+                0 => bytes[at] = next_random(&mut state) as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        accepted += usize::from(parse_key_document(&text, SCHEME).is_ok());
+    }
+    assert!((1..9_000).contains(&accepted), "{accepted}");
+}
