@@ -6,6 +6,8 @@ use std::path::Path;
 
 #[path = "../../../fuzz/bodies/boxes.rs"]
 mod boxes;
+#[path = "../../../fuzz/bodies/cpix.rs"]
+mod cpix;
 #[path = "../../../fuzz/bodies/indexer.rs"]
 mod indexer;
 #[path = "../../../fuzz/bodies/manifest.rs"]
@@ -35,6 +37,11 @@ fn the_boxes_corpus_is_replayed() {
 #[test]
 fn the_indexer_corpus_is_replayed() {
     replay_corpus("indexer", indexer::run);
+}
+
+#[test]
+fn the_cpix_corpus_is_replayed() {
+    replay_corpus("cpix", cpix::run);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SystemSignal, TitleProtection, TrackFacts,
+    ContentSystem, KeyId, ProtectionScheme, SubsampleParser, SystemSignal, TitleProtection, TrackFacts,
     TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
@@ -108,6 +108,8 @@ impl DrmRules {
             iv,
         };
         let systems = self.list_systems(keys, own, title)?;
+        // Refuses a codec or a parameter set before the first segment is requested.
+        SubsampleParser::new(&presentation.track(rendition).codec, &protection)?;
         Ok(TrackSignaling::new(
             protection,
             &systems,
