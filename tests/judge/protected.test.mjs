@@ -1,9 +1,10 @@
 // Common Encryption, read by ffmpeg's decryption, the reference packager's boxes and each player of the page
 // (ClearKey), through an edge. The test derives keys as docs/how-to/drm.md specifies.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -129,4 +130,113 @@ test('no cache stores a license, and records do not contain keys', async () => {
   const written = fs.readFileSync(records, 'utf8');
   assert.match(written, /"kind":"key"/);
   for (const [, key] of expected) assert.ok(!written.includes(key));
+});
+
+/** Returns boxes with this name as { body }, wherever they are. Only for names that media does not contain by chance. */
+function boxes(bytes, name, found = [], start = 0, end = bytes.length) {
+  const containers = ['moov', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf', 'schi', 'sinf'];
+  for (let at = start; at + 8 <= end;) {
+    const size = bytes.readUInt32BE(at);
+    const kind = bytes.toString('latin1', at + 4, at + 8);
+    if (kind === name) found.push(bytes.subarray(at, at + size));
+    const skipped = { stsd: 16, encv: 86, enca: 36 }[kind] ?? (containers.includes(kind) ? 8 : undefined);
+    if (skipped) boxes(bytes, name, found, at + skipped, at + size);
+    at += Math.max(size, 8);
+  }
+  return found;
+}
+
+const KID = '00112233445566778899aabbccddeeff';
+const KEY = '000102030405060708090a0b0c0d0e0f';
+const IV = '0f0e0d0c0b0a09080706050403020100';
+const base64 = (hex) => Buffer.from(hex, 'hex').toString('base64');
+const uuid = (hex) => hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, '$1-$2-$3-$4-$5');
+const contentKey = (kid, value, iv) => `<ContentKey kid="${uuid(kid)}"${iv ? ` explicitIV="${base64(iv)}"` : ''}><Data><Secret><PlainValue>${base64(value)}</PlainValue></Secret></Data></ContentKey>`;
+
+for (const scheme of SCHEMES) {
+  for (const title of ['avc.mp4', 'hevc.mp4']) {
+    test(`${title}, ${scheme}: boxes and ciphertext equal those of the reference packager`, async (t) => {
+      if (!fs.existsSync(packager)) return skip(t, 'reference packager: not installed');
+      const document = path.join(folder, 'one.cpix');
+      fs.writeFileSync(document, `<CPIX><ContentKeyList>${contentKey(KID, KEY, IV)}</ContentKeyList></CPIX>`);
+      const server = await serve(undefined, '--segment', '2s', '--drm-keys', `cpix:${document}`, '--drm-scheme', scheme, '--drm-systems', 'widevine', '--drm-systems', 'playready');
+      const all = (await playlists(server, title)).filter((playlist) => !playlist.isKeyFrames);
+      const out = fs.mkdtempSync(path.join(folder, 'packager-'));
+      for (const playlist of all) {
+        const kind = playlist.isVideo ? 'video' : 'audio';
+        const ours = fs.readFileSync(await download(playlist, `ours-${scheme}-${title}-${kind}.mp4`));
+        const stream = `in=${path.join(library, title)},stream=${kind},init_segment=${out}/${kind}.mp4,segment_template=${out}/${kind}-$Number$.m4s`;
+        const run = spawnSync(packager, [stream, '--enable_raw_key_encryption', '--protection_scheme', scheme, '--keys', `label=:key_id=${KID}:key=${KEY}`, '--iv', scheme === 'cbcs' ? IV : IV.slice(0, 16), '--clear_lead', '0', '--segment_duration', '2', '--protection_systems', 'Widevine,PlayReady', '--generate_static_live_mpd', '--mpd_output', `${out}/x.mpd`, '--quiet'], { encoding: 'utf8' });
+        assert.equal(run.status, 0, run.stderr);
+        const names = fs.readdirSync(out).filter((name) => name.startsWith(`${kind}-`)).sort((a, b) => Number(a.match(/\d+/)[0]) - Number(b.match(/\d+/)[0]));
+        const theirs = Buffer.concat([`${kind}.mp4`, ...names].map((name) => fs.readFileSync(path.join(out, name))));
+        for (const name of ['frma', 'schm', 'tenc', 'pssh']) {
+          const [a, b] = [boxes(ours, name), boxes(theirs, name)].map((list) => list.map((box) => box.toString('hex')).sort());
+          assert.ok(a.length > 0, name);
+          assert.deepEqual(a, b, `${kind}: ${name}`);
+        }
+        // The segments of audio are cut elsewhere, so their samples are compared as a whole.
+        const entries = (bytes) => Buffer.concat(boxes(bytes, 'senc').map((box) => box.subarray(16)));
+        if (scheme === 'cbcs') {
+          assert.ok(entries(ours).equals(entries(theirs)), `${kind}: subsamples`);
+          const media = (bytes) => Buffer.concat(boxes(bytes, 'mdat').map((box) => box.subarray(8)));
+          assert.ok(media(ours).equals(media(theirs)), `${kind}: ciphertext`);
+        } else {
+          // IVs differ by intention.
+          const withoutIvs = (bytes) => boxes(bytes, 'senc').flatMap((box) => subsamplesOf(box)).join();
+          assert.equal(withoutIvs(ours), withoutIvs(theirs), kind);
+        }
+      }
+      server.stop();
+    });
+  }
+}
+
+/** Returns the subsamples of each sample in a `senc` with IVs of eight bytes. */
+function subsamplesOf(senc) {
+  const found = [];
+  const hasSubsamples = senc.readUInt32BE(8) & 2;
+  for (let at = 16, n = senc.readUInt32BE(12); n > 0; n -= 1) {
+    at += 8;
+    const count = hasSubsamples ? senc.readUInt16BE(at) : 0;
+    const end = hasSubsamples ? at + 2 + 6 * count : at;
+    found.push(senc.toString('hex', at, end));
+    at = end;
+  }
+  return found;
+}
+
+test('three keys of a document play with ClearKey from a license server', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const ids = ['a1', 'a2', 'a3'].map((end) => '0'.repeat(30) + end);
+  const values = ids.map(() => crypto.randomBytes(16).toString('hex'));
+  const filters = ['<VideoFilter maxPixels="100000"/>', '<VideoFilter minPixels="100001"/>', '<AudioFilter/>'];
+  const document = path.join(folder, 'three.cpix');
+  const rules = ids.map((id, n) => `<ContentKeyUsageRule kid="${uuid(id)}">${filters[n]}</ContentKeyUsageRule>`);
+  fs.writeFileSync(document, `<CPIX><ContentKeyList>${ids.map((id, n) => contentKey(id, values[n])).join('')}</ContentKeyList><ContentKeyUsageRuleList>${rules.join('')}</ContentKeyUsageRuleList></CPIX>`);
+  const requested = new Set();
+  const word = (hex) => Buffer.from(hex, 'hex').toString('base64url');
+  const license = http.createServer((request, response) => {
+    const parts = [];
+    request.on('data', (part) => parts.push(part));
+    request.on('end', () => {
+      const { kids } = JSON.parse(Buffer.concat(parts).toString() || '{"kids":[]}');
+      kids.forEach((kid) => requested.add(Buffer.from(kid, 'base64url').toString('hex')));
+      const keys = ids.map((id, n) => ({ kty: 'oct', kid: word(id), k: word(values[n]) })).filter(({ kid }) => kids.includes(kid));
+      response.writeHead(200, { 'content-type': 'application/json', 'access-control-allow-origin': '*', 'access-control-allow-headers': '*' });
+      response.end(JSON.stringify({ keys, type: 'temporary' }));
+    });
+  });
+  await new Promise((done) => { license.listen(0, '127.0.0.1', done); });
+  const server = await serve(undefined, '--segment', '2s', '--drm-keys', `cpix:${document}`, '--drm-systems', 'clearkey', '--drm-license-url-clearkey', `http://127.0.0.1:${license.address().port}/`);
+  for (const quality of [0, 2]) {
+    const view = await open(browser, server, 'ladder', `player=shaka&variant=dash&quality=${quality}`);
+    await view.until('the end', ended);
+    const last = await view.state();
+    assert.deepEqual([last.errors, view.faults], [[], []]);
+    await view.page.close();
+  }
+  assert.deepEqual([...requested].sort(), ids);
+  server.stop();
+  license.close();
 });
