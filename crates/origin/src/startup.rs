@@ -266,7 +266,7 @@ fn open_drm(settings: &ServeSettings) -> Result<Option<DrmRules>, ProgramError> 
     let source = match &drm.keys {
         KeyLocation::Secret(path) => {
             let secret = read_secret("--drm-keys", path)?;
-            KeySource::Secret(SecretKeys::new(&secret, drm.key_granularity))
+            KeySource::Secret(Box::new(SecretKeys::new(&secret, drm.key_granularity)))
         }
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,

@@ -34,7 +34,7 @@ pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
         .take_while(|digit| **digit == b'=')
         .count();
     let used = digits.get(..digits.len() - padding)?;
-    if digits.len() % 4 != 0 || padding > 2 {
+    if !digits.len().is_multiple_of(4) || padding > 2 {
         return None;
     }
     let mut out = Vec::with_capacity(used.len() * 3 / 4);

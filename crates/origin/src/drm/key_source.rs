@@ -14,7 +14,7 @@ use store::Key;
 /// Provides the keys of titles.
 pub(crate) enum KeySource {
     /// Derived from a secret.
-    Secret(SecretKeys),
+    Secret(Box<SecretKeys>),
     /// From files or a key server.
     Documents { client: KeyClient, cache: KeyCache },
 }

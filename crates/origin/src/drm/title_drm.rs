@@ -9,8 +9,8 @@ use crate::route::{self, LICENSE_NAME};
 use media::error::ErrorKind;
 use media::presentation::{Presentation, Rendition};
 use media::protection::{
-    ContentSystem, KeyId, ProtectionScheme, SubsampleParser, SystemSignal, TitleProtection, TrackFacts,
-    TrackProtection, TrackSignaling, format_key_id,
+    ContentSystem, KeyId, ProtectionScheme, SubsampleParser, SystemSignal, TitleProtection,
+    TrackFacts, TrackProtection, TrackSignaling, format_key_id,
 };
 use net::Error;
 use std::sync::Arc;
