@@ -269,7 +269,7 @@ fn send_body(
     body: &[u8],
     fault: Option<OriginFault>,
 ) -> Option<()> {
-    let is_chunked = body.len() % 3 == 0 || fault == Some(OriginFault::InvalidChunk);
+    let is_chunked = body.len().is_multiple_of(3) || fault == Some(OriginFault::InvalidChunk);
     let framing = match is_chunked && status == 200 && body.len() < 1_000_000 {
         true => "Transfer-Encoding: chunked".to_owned(),
         false => format!("Content-Length: {}", body.len()),

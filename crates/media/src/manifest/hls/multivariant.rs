@@ -58,16 +58,7 @@ pub fn write_multivariant_playlist(
         return None;
     }
     let mut out = String::with_capacity(1024 + 512 * presentation.renditions.len());
-    let version = match videos.iter().any(|video| is_stereo(presentation, video)) {
-        true => VERSION_OF_REQUIREMENTS,
-        false => playlist_version(format, true),
-    };
-    let _ = write!(out, "#EXTM3U\n#EXT-X-VERSION:{version}\n",);
-    if videos.iter().all(|video| !video.has_leading_pictures) {
-        out.push_str(INDEPENDENT_SEGMENTS);
-    }
-    write_start(&mut out, presentation, &videos);
-    write_session_keys(&mut out, presentation);
+    write_header(&mut out, presentation, format, &videos);
     let mut groups = Vec::new();
     for family in &families {
         for step in 0..family.bitrate_steps() {
@@ -114,6 +105,25 @@ pub fn write_multivariant_playlist(
             .for_each(|video| write_iframe_variant(&mut out, presentation, video));
     }
     Some(out)
+}
+
+/// Writes the tags that precede the renditions.
+fn write_header(
+    out: &mut String,
+    presentation: &Presentation,
+    format: SegmentFormat,
+    videos: &[&Rendition],
+) {
+    let version = match videos.iter().any(|video| is_stereo(presentation, video)) {
+        true => VERSION_OF_REQUIREMENTS,
+        false => playlist_version(format, true),
+    };
+    let _ = write!(out, "#EXTM3U\n#EXT-X-VERSION:{version}\n",);
+    if videos.iter().all(|video| !video.has_leading_pictures) {
+        out.push_str(INDEPENDENT_SEGMENTS);
+    }
+    write_start(out, presentation, videos);
+    write_session_keys(out, presentation);
 }
 
 /// Writes `EXT-X-START` (RFC 8216, 4.3.5.2) if the first video rendition contains pictures that the
