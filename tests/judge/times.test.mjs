@@ -114,3 +114,23 @@ function assertPreciseStart(hls, video) {
   assert.equal(hls.start?.precise, true, `EXT-X-START for ${hidden} s of hidden pictures`);
   assert.ok(near(hls.start.offset, hidden, 2e-6), `TIME-OFFSET ${hls.start.offset}, hidden ${hidden}`);
 }
+
+for (const [title, rate] of [['vfr_slows.mp4', 60], ['avc_vfr.mp4', 30], ['avc_2997.mp4', 29.97]]) {
+  test(`${title}: FRAME-RATE and @maxFrameRate are the maximum`, async () => {
+    const { variants } = hlsParser.parse(await text(`${server.url}/${title}/.m3u8`));
+    assert.equal(variants[0].frameRate, rate);
+    const [, frames, seconds = '1'] = (await text(`${server.url}/${title}/.mpd`)).match(/maxFrameRate="(\d+)(?:\/(\d+))?"/);
+    assert.ok(near(Number(frames) / Number(seconds), rate, 0.001), `${frames}/${seconds}`);
+  });
+}
+
+for (const [title, isIndependent] of [['avc_open_gop.mp4', false], ['avc.mp4', true]]) {
+  test(`${title}: segments are ${isIndependent ? '' : 'not '}listed as independent`, async () => {
+    const url = `${server.url}/${title}/.m3u8`;
+    const multivariant = hlsParser.parse(await text(url));
+    const media = hlsParser.parse(await text(new URL(multivariant.variants[0].uri, url)));
+    assert.deepEqual([multivariant.independentSegments ?? false, media.independentSegments ?? false], [isIndependent, isIndependent]);
+    const video = (await text(`${server.url}/${title}/.mpd`)).match(/<AdaptationSet[^>]*contentType="video"[^>]*>/)[0];
+    assert.match(video, isIndependent ? /startWithSAP="1"/ : /startWithSAP="3"/);
+  });
+}

@@ -105,7 +105,7 @@ struct TextDescription {
 
 #[derive(Serialize)]
 struct SegmentDescription {
-    /// Presentation time of the first sample in ticks, which is also the segment's name.
+    /// Earliest presentation time in ticks, which is also the segment's name.
     t: u64,
     /// Duration in ticks.
     duration: u64,
