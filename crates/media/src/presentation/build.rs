@@ -224,7 +224,11 @@ impl ShiftedTrack<'_> {
         times
             .iter()
             .for_each(|time| self.cut_near(*time, &mut cuts));
-        let end = self.end_nanos() - target_ns / segment_grid::TAIL_DIVISOR;
+        let lag = i64::from(self.served.presentation_lag());
+        // A broken composition offset may present a sample years after the last one is decoded.
+        let decoded = self.served.track.samples.total_duration() as i64;
+        let end = self.end_nanos().min(self.served_nanos(decoded + lag));
+        let end = end - target_ns / segment_grid::TAIL_DIVISOR;
         let mut time = resume_ns;
         while time < end {
             self.cut_near(time, &mut cuts);
@@ -234,8 +238,7 @@ impl ShiftedTrack<'_> {
                 .samples
                 .dts(cuts[cuts.len() - 1].saturating_add(1));
             // Continues near the next frame if frames are longer than the target.
-            let next = next as i64 + i64::from(self.served.presentation_lag());
-            let steps = (self.served_nanos(next) - time) / target_ns;
+            let steps = (self.served_nanos(next as i64 + lag) - time) / target_ns;
             time = time.saturating_add(steps.max(1).saturating_mul(target_ns));
         }
         let mut cuts = self.keep_rising(cuts);

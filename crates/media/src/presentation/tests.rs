@@ -300,3 +300,16 @@ fn a_trim_inside_a_gop_reports_the_hidden_lead() {
     assert_eq!(title.hidden_lead(&title.renditions[0]), Time::new(1, 2));
     assert_eq!(title.duration, Time::new(39, 2));
 }
+
+#[test]
+fn a_sample_that_is_presented_years_late_adds_no_segments() {
+    let rows: Vec<fixtures::FixtureRow> = (0..20)
+        .map(|n| (1, if n == 19 { i32::MAX } else { 0 }, 100, true))
+        .collect();
+    let track = fixtures::build_track(fixtures::aac_codec(), 1, 0, &rows);
+    let rules = PackagingRules {
+        segment_duration_ms: 1,
+    };
+    let title = Presentation::new(vec![build_index(vec![track])], &rules).expect("a legal title");
+    assert_eq!(title.renditions[0].segment_count(), 20);
+}
