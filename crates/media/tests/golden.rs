@@ -80,7 +80,7 @@ fn manifests_have_their_pinned_bytes() {
         write_iframe_playlist(&title, video).unwrap(),
     ];
     let expected = [
-        0x9910_ef99_233a_eb80,
+        0x34ee_722e_ad1f_9c21,
         0xc0f4_3ef8_4605_22d6,
         0xcc6e_14c1_b7b2_7612,
         0x868e_1d27_2907_17da,

@@ -7,7 +7,7 @@ use crate::index::testing::{
     MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
     mux_progressive, sample_row,
 };
-use crate::index::{ExternalReferences, Index, Indexer, Sample, Track, index_bytes};
+use crate::index::{ExternalReferences, Index, Indexer, Sample, Track, TrackRole, index_bytes};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ fn assert_same_track(a: &Track, b: &Track) {
         (b.presentation_offset, b.presentation_end)
     );
     assert_eq!(a.matrix, b.matrix);
+    assert_eq!(a.roles, b.roles);
     assert_eq!(a.codec.sample_entry, b.codec.sample_entry);
     assert_eq!(a.codec.codec_string, b.codec.codec_string);
     assert_eq!(a.samples.is_all_sync(), b.samples.is_all_sync());
@@ -68,6 +69,28 @@ fn assert_round_trip(index: &Index) {
     assert_eq!(back.file_len, index.file_len);
     assert_eq!(back.fingerprint, index.fingerprint);
     assert_eq!(back.notes, index.notes);
+    assert_eq!(back.left_out, index.left_out);
+}
+
+#[test]
+fn an_index_mp4_keeps_roles_and_what_is_left_out() {
+    let rows = |count| {
+        (0..count)
+            .map(|n| sample_row(512, 0, 9 + n, n == 0))
+            .collect()
+    };
+    let mut text = MuxTrack::audio(3, rows(4));
+    text.handler = *b"text";
+    let film = [
+        MuxTrack::video(1, rows(9)),
+        MuxTrack::audio(2, rows(5)),
+        text,
+    ];
+    let file = mux_progressive(&film, &ProgressiveLayout::default()).to_bytes();
+    let mut index = index_bytes(&file).unwrap();
+    assert_eq!(index.left_out.len(), 1);
+    index.tracks[1].roles = vec![TrackRole::Commentary, TrackRole::AudioDescription];
+    assert_round_trip(&index);
 }
 
 fn any_rows() -> impl Strategy<Value = Vec<Sample>> {
