@@ -40,6 +40,18 @@ for (const [engine, variant] of engines) {
   }
 }
 
+test('the page names what is left out', async (t) => {
+  if (!browser) return skip(t, 'browsers: Chromium is not installed');
+  const { page } = await openIn(browser, partial, 'text.mp4', 'player=mse');
+  const notes = page.locator('.notes li', { hasText: 'Left out' });
+  await notes.first().waitFor({ state: 'attached' });
+  assert.deepEqual(await notes.allTextContents(), [
+    'Left out: text.mp4, track 3 (text, tx3g), because text tracks are not served',
+    'Left out: text.en.srt, because text files are not served',
+  ]);
+  await page.close();
+});
+
 test('every playlist has scores and stable identifiers', async () => {
   for (const [server, titles] of [[library, ['purposes.mp4', 'film', 'several_tracks.mp4']], [partial, ['still.mp4', 'cut.mp4', 'xhe_aac.mp4']]]) {
     for (const title of titles) {
