@@ -28,7 +28,7 @@ pub(super) struct AudioFamily<'a> {
 /// bitrates are different programmes.
 const LADDER_STEP_PERCENT: u64 = 15;
 
-/// Groups audio renditions into families.
+/// Groups audio renditions into families. Those without audio for all viewers come last.
 pub(super) fn group_audio<'a>(
     presentation: &'a Presentation,
     of: impl Iterator<Item = &'a Rendition>,
@@ -58,6 +58,7 @@ pub(super) fn group_audio<'a>(
     families
         .iter_mut()
         .for_each(|family| family.sort_programmes(presentation));
+    families.sort_by_key(|family| !family.has_audio_for_all(presentation));
     families
 }
 
@@ -74,6 +75,12 @@ impl<'a> AudioFamily<'a> {
         for n in 0..self.programmes.len() {
             self.programmes[n].first_of_language = self.is_first_of_language(presentation, n);
         }
+    }
+
+    /// Returns whether a programme is more than commentary or an aid.
+    pub(super) fn has_audio_for_all(&self, presentation: &Presentation) -> bool {
+        let first = self.programmes.first();
+        first.is_some_and(|first| is_for_all(presentation.track(first.renditions[0])))
     }
 
     fn is_first_of_language(&self, presentation: &Presentation, n: usize) -> bool {
@@ -126,15 +133,15 @@ impl<'a> AudioFamily<'a> {
 
     /// Finds the programme that plays by default.
     ///
-    /// The operator's choice of a language comes first. Then follow audio for all viewers, the
+    /// Audio for all viewers comes first. Then follow the operator's choice of a language, the
     /// enabled flag, and the role of the main programme. Among equals, it is the first.
     fn find_default(&self, presentation: &Presentation) -> usize {
         let choice = presentation.manifest_rules.default_audio.as_deref();
         let rank = |n: &usize| {
             let track = presentation.track(self.programmes[*n].renditions[0]);
             (
-                choice.is_some_and(|choice| !is_same_language(choice, &track.language)),
                 !is_for_all(track),
+                choice.is_some_and(|choice| !is_same_language(choice, &track.language)),
                 !track.is_enabled,
                 !track.roles.contains(&TrackRole::Main),
             )

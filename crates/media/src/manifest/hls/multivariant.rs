@@ -19,7 +19,7 @@ use std::fmt::Write;
 /// One `GROUP-ID`: a rendition of each programme in a family.
 struct AudioGroup<'a> {
     id: String,
-    codec_string: &'a str,
+    codec_strings: Vec<&'a str>,
     /// Largest peak and largest average of its renditions.
     bandwidth: Bandwidth,
     default_rendition: &'a Rendition,
@@ -29,6 +29,23 @@ struct AudioGroup<'a> {
 
 /// `EXT-X-VERSION` of playlists with an attribute that starts with `REQ-` (RFC 8216bis, 8).
 const VERSION_OF_REQUIREMENTS: u32 = 12;
+
+/// Attributes by which players select a rendition of a group automatically. Only one rendition may
+/// have the same (RFC 8216, 4.3.4.1.1).
+#[derive(PartialEq)]
+struct AutoselectKey {
+    language: Option<String>,
+    characteristics: Vec<&'static str>,
+}
+
+impl AutoselectKey {
+    fn of(track: &Track) -> AutoselectKey {
+        AutoselectKey {
+            language: language_tag::shortest_tag(&track.language),
+            characteristics: media_characteristics(track).collect(),
+        }
+    }
+}
 
 /// Writes the multivariant playlist; `None` if the format does not support the title.
 ///
@@ -60,14 +77,15 @@ pub fn write_multivariant_playlist(
     let mut out = String::with_capacity(1024 + 512 * presentation.renditions.len());
     write_header(&mut out, presentation, format, &videos);
     let mut groups = Vec::new();
-    for family in &families {
+    let (families, extras) = split_families(presentation, &families);
+    for family in families {
         for step in 0..family.bitrate_steps() {
-            let alone = videos.is_empty() && family.programmes.len() == 1;
+            let alone = videos.is_empty() && family.programmes.len() == 1 && extras.is_empty();
             groups.push(write_audio_group(
                 &mut out,
                 presentation,
                 packing,
-                family,
+                (family, extras),
                 step,
                 !alone,
             ));
@@ -157,12 +175,23 @@ fn write_session_keys(out: &mut String, presentation: &Presentation) {
     }
 }
 
-/// Writes the `EXT-X-MEDIA` tags of a group, if it is listed.
+/// Splits off the families that form no group of their own: those that contain only commentary or
+/// aids. A player that chose such a group would have no other audio.
+fn split_families<'f, 'a>(
+    presentation: &Presentation,
+    families: &'f [AudioFamily<'a>],
+) -> (&'f [AudioFamily<'a>], &'f [AudioFamily<'a>]) {
+    let count = families.partition_point(|family| family.has_audio_for_all(presentation));
+    families.split_at(if count == 0 { families.len() } else { count })
+}
+
+/// Writes the `EXT-X-MEDIA` tags of a group, if it is listed: the programmes of its family, and
+/// those of `extras`.
 fn write_audio_group<'a>(
     out: &mut String,
     presentation: &Presentation,
     packing: SegmentPacking,
-    family: &AudioFamily<'a>,
+    (family, extras): (&AudioFamily<'a>, &[AudioFamily<'a>]),
     step: usize,
     listed: bool,
 ) -> AudioGroup<'a> {
@@ -178,8 +207,15 @@ fn write_audio_group<'a>(
     }
     let mut names: Vec<String> = Vec::new();
     let mut total = Bandwidth::default();
-    for (n, programme) in family.programmes.iter().enumerate() {
+    let mut codec_strings: Vec<&str> = Vec::new();
+    let mut selected: Vec<AutoselectKey> = Vec::new();
+    let families = std::iter::once(family).chain(extras);
+    let members = families.flat_map(|member| member.programmes.iter().map(move |p| (member, p)));
+    for (n, (member, programme)) in members.enumerate() {
         let rendition = rendition_of_step(programme, step);
+        if !codec_strings.contains(&member.codec_string) {
+            codec_strings.push(member.codec_string);
+        }
         let measured = packed_bandwidth(presentation, rendition, packing);
         total.peak = total.peak.max(measured.peak);
         total.average = total.average.max(measured.average);
@@ -195,13 +231,16 @@ fn write_audio_group<'a>(
                 let _ = write!(out, ",LANGUAGE=\"{tag}\"");
             }
             let is_default = n == 0 && may_be_default(presentation, track);
-            let is_selectable = is_for_all(track) || is_aid(track);
+            let key = AutoselectKey::of(track);
+            let is_selectable = (is_for_all(track) || is_aid(track)) && !selected.contains(&key);
+            let is_selected = is_default || (programme.first_of_language && is_selectable);
+            selected.extend(is_selected.then_some(key));
             let _ = write!(
                 out,
                 ",DEFAULT={},AUTOSELECT={},CHANNELS=\"{}\"",
                 yes_or_no(is_default),
-                yes_or_no(is_default || (programme.first_of_language && is_selectable)),
-                QuotedString(&family.format.hls_channels),
+                yes_or_no(is_selected),
+                QuotedString(&member.format.hls_channels),
             );
             let characteristics: Vec<&str> = media_characteristics(track).collect();
             if !characteristics.is_empty() {
@@ -218,7 +257,7 @@ fn write_audio_group<'a>(
     }
     AudioGroup {
         id,
-        codec_string: family.codec_string,
+        codec_strings,
         bandwidth: total,
         default_rendition: rendition_of_step(&family.programmes[0], step),
         is_listed: listed,
@@ -283,8 +322,9 @@ fn write_variant(
         "#EXT-X-STREAM-INF:BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}",
         QuotedString(&codec.codec_string)
     );
-    if let Some(group) = group.filter(|_| is_video) {
-        let _ = write!(out, ",{}", QuotedString(group.codec_string));
+    let of_group = group.iter().flat_map(|group| &group.codec_strings);
+    for codec_string in of_group.filter(|other| **other != codec.codec_string) {
+        let _ = write!(out, ",{}", QuotedString(codec_string));
     }
     out.push('"');
     let video_only = if is_video { own } else { Bandwidth::default() };

@@ -154,6 +154,33 @@ fn only_the_default_of_a_language_is_selected_automatically() {
     );
 }
 
+/// A player that chose a group with nothing but a commentary would have no other audio.
+#[test]
+fn a_commentary_in_another_coding_is_in_the_group_of_the_film() {
+    let mut commentary = audio_with_roles("fra", 200, &[TrackRole::Commentary]);
+    commentary.codec = crate::fixtures::opus_codec();
+    let files = vec![commentary.clone(), audio_track("eng", 300)];
+    let mut title = build_title(vec![vec![video_track(9_000)], files]);
+    for choice in [None, Some("fr")] {
+        title.manifest_rules.default_audio = choice.map(str::to_owned);
+        let text = multivariant_text(&title);
+        let media = lines_of(&text, "#EXT-X-MEDIA");
+        let facts = |name| -> Vec<_> { media.iter().map(|line| attribute(line, name)).collect() };
+        let group = Some("audio-mp4a.40.2-1");
+        assert_eq!(facts("GROUP-ID"), [group, group]);
+        assert_eq!(facts("DEFAULT"), [Some("YES"), Some("NO")]);
+        assert_eq!(facts("AUTOSELECT"), [Some("YES"), Some("NO")]);
+        let variants = lines_of(&text, "#EXT-X-STREAM-INF");
+        assert_eq!(variants.len(), 1);
+        let codecs = attribute(variants[0], "CODECS");
+        assert_eq!(codecs, Some("avc1.64000C,mp4a.40.2,opus"));
+    }
+    // A title that has nothing else plays it.
+    let text = multivariant_text(&build_title(vec![vec![video_track(9_000), commentary]]));
+    let media = lines_of(&text, "#EXT-X-MEDIA");
+    assert_eq!(attribute(media[0], "DEFAULT"), Some("YES"));
+}
+
 #[test]
 fn audio_with_another_purpose_is_no_copy() {
     // Equal but for the purpose.
