@@ -26,8 +26,11 @@ for file in "$@"; do
   # A finding that was not reproduced is a result too; a failed measurement is not.
   if [ -e "$out/report.json" ] && [ $status -le 1 ]; then
     mkdir -p "docs/results/$id"
+    # The records reproduce the report; the list of reports reads report.json.gz.
+    cp "$out/document.toml" "$out/machine.jsonl" "$out/runs.jsonl.zst" "docs/results/$id"
     gzip -9 -n -c "$out/report.json" > "docs/results/$id/report.json.gz"
     "$headwater" lab report "docs/results/$id" > "$out.said" || short="$short $id"
+    rm -f "docs/results/$id/report.html" "docs/results/$id/report.json"
   else
     failed="$failed $id"
   fi

@@ -121,7 +121,7 @@ test('every plot of a report is drawn', async (t) => {
     assert.equal(panels.length, 13, JSON.stringify(panels));
     for (const { name, coloured } of panels) assert.ok(coloured > 20, `${name}: ${coloured} coloured points`);
     assert.equal(await page.locator('table.map tbody td').count(), 2);
-    assert.match(await page.locator('.finding').innerText(), /^Reproduced/);
+    assert.match(await page.locator('.finding').innerText(), /^As expected: 1 of 1\./);
     assert.ok(await page.locator('details').count() >= panels.length - 2);
     await page.screenshot({ path: path.join(shots, `report-${colorScheme}.png`), fullPage: true });
     if (colorScheme === 'dark') {

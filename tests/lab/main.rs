@@ -196,7 +196,7 @@ fn known_numbers_are_measured_and_compared() {
         "{summary}"
     );
     assert_eq!(claims[0]["n"], 6);
-    assert_eq!(claims[1]["verdict"], "holds", "{summary}");
+    assert_eq!(claims[1]["verdict"], "as_expected", "{summary}");
     let of = &summary["arms"][0]["values"];
     assert_eq!(of["x"]["mean"], 36.0, "{summary}");
     assert!(
@@ -227,10 +227,43 @@ fn known_numbers_are_measured_and_compared() {
     assert!(
         std::fs::read_to_string(bench.path("out/report.md"))
             .unwrap()
-            .contains("| fails |"),
+            .contains("| not as expected |"),
         "{}",
         text(&refuted.stdout)
     );
+}
+
+#[test]
+fn raw_records_reproduce_the_report_exactly() {
+    let Some(bench) = Bench::new("raw_records_reproduce_the_report", "0") else {
+        return;
+    };
+    bench.edit("rounds = 3", "rounds = 2");
+    assert_eq!(bench.run().status.code(), Some(0));
+    let again = bench.folder.join("again");
+    std::fs::create_dir_all(&again).unwrap();
+    for name in ["document.toml", "machine.jsonl", "runs.jsonl.zst"] {
+        std::fs::copy(bench.folder.join("out").join(name), again.join(name)).unwrap();
+    }
+    let output = lab(&["report", again.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let list = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let plots = list(&bench.folder.join("out/plots"));
+    assert!(!plots.is_empty());
+    let reports =
+        ["report.html", "report.json", "report.md"].map(|name| bench.folder.join("out").join(name));
+    for path in reports.iter().chain(&plots) {
+        let inside = path.strip_prefix(bench.folder.join("out")).unwrap();
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        assert!(
+            read(path) == read(&again.join(inside)),
+            "{}",
+            inside.display()
+        );
+    }
 }
 
 #[test]

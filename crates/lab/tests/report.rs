@@ -33,10 +33,10 @@ histogram.latency = { from = "/hdr" }
 that = "slow takes longer"
 found = "three times"
 because = "the <b>link</b> was another"
+source = [2.5, 3.5]
 quantity = "seconds"
 of.kind = "slow"
 to.kind = "fast"
-at-least = 2.0
 
 [[plot]]
 kind = "time"
@@ -119,6 +119,7 @@ fn sample_records(plan: &RunPlan, slower: f64) -> Vec<RunRecord> {
                 arm: arm.clone(),
                 unix_s: 1.7e9 + f64::from(round),
                 took_s: 1.0,
+                claims: plan.claim_fingerprints(),
                 values: [("seconds".to_owned(), seconds)].into(),
                 series: [
                     ("out".to_owned(), (0..8).map(out).collect()),
@@ -180,7 +181,7 @@ fn a_report_finds_the_effects_in_its_records() {
     // For visual inspection.
     let page = concat!(env!("CARGO_TARGET_TMPDIR"), "/report.html");
     std::fs::write(page, report.html()).unwrap();
-    assert_eq!(report.finding.outcome, FindingOutcome::Reproduced);
+    assert_eq!(report.finding.outcome, FindingOutcome::Repeated);
     assert_eq!(
         (report.runs, report.rounds, report.discarded.len()),
         (64, 8, 1)
@@ -190,7 +191,7 @@ fn a_report_finds_the_effects_in_its_records() {
         report
             .claims
             .iter()
-            .all(|claim| claim.verdict == Verdict::Holds)
+            .all(|claim| claim.verdict == Verdict::Repeated)
     );
     assert_near(&json["claims"][0]["value"], 3.0);
     for row in find_plot(&json, "ratio")["panels"][0]["shape"]["rows"]
@@ -283,23 +284,22 @@ fn the_first_lines_explain_the_verdict() {
     };
     let records: Vec<RunRecord> = sample_records(&plan, 1.0).into_iter().map(flat).collect();
     let (report, json) = create_report(&plan, &records);
-    assert_eq!(report.finding.outcome, FindingOutcome::NotReproduced);
-    assert!(report.failed());
+    assert_eq!(report.finding.outcome, FindingOutcome::Mixed);
     let lines = report.markdown();
     let first: Vec<&str> = lines.lines().take(5).collect();
     assert!(
-        first[2].contains("Not reproduced: of the findings of the source, 0 held, 4 failed"),
+        first[2].contains("Claims of the source: 4 undecided."),
         "{first:?}"
     );
     assert!(
-        first[4].contains("1.000 times") && first[4].contains("Source: three times."),
+        first[4].contains("1.000 times") && first[4].contains("Source: three times (2.5 – 3.5)."),
         "{first:?}"
     );
     assert!(
         first[4].contains("Reason: the &lt;b&gt;link&lt;/b&gt; was another"),
         "{first:?}"
     );
-    assert_eq!(json["finding"]["outcome"], "not_reproduced");
+    assert_eq!(json["finding"]["outcome"], "mixed");
 }
 
 #[test]
@@ -391,4 +391,57 @@ fn arms_that_only_records_have_are_reported() {
     records[0].arm = arm.clone();
     let (report, _) = create_report(&plan, &records);
     assert!(report.arms.iter().any(|of| of.arm == arm && of.runs == 1));
+}
+
+#[test]
+fn a_changed_bound_turns_earlier_runs_into_not_measured() {
+    let plan = parse_plan(DOCUMENT);
+    let records = sample_records(&plan, 1.0);
+    let moved = DOCUMENT.replace("source = [2.5, 3.5]", "source = [2.9, 3.1]");
+    let (report, _) = create_report(&parse_plan(&moved), &records);
+    assert!(
+        report
+            .claims
+            .iter()
+            .all(|claim| claim.verdict == Verdict::NotMeasured)
+    );
+    assert_eq!(
+        report.finding.sentence,
+        "Claims of the source: 4 not measured."
+    );
+    // Texts may change.
+    let reworded = DOCUMENT.replace("slow takes longer", "slow is slower");
+    let (report, _) = create_report(&parse_plan(&reworded), &records);
+    assert_eq!(report.finding.sentence, "Claims of the source: 4 repeated.");
+}
+
+#[test]
+fn claims_without_runs_are_counted_as_not_measured() {
+    let plan = parse_plan(DOCUMENT);
+    let mut records = sample_records(&plan, 1.0);
+    records.retain(|record| record.arm["loss"] != "1%");
+    let (report, _) = create_report(&plan, &records);
+    assert_eq!(
+        report.finding.sentence,
+        "Claims of the source: 2 repeated, 2 not measured."
+    );
+    assert!(
+        report
+            .html()
+            .contains("no run of this experiment measured it")
+    );
+}
+
+#[test]
+fn claims_of_our_own_are_counted_as_expected() {
+    let text = DOCUMENT
+        .replace("source = [2.5, 3.5]", "at-least = 2.0")
+        .replacen(
+            "that = \"slow takes longer\"\nfound = \"three times\"",
+            "that = \"slow takes longer\"",
+            1,
+        );
+    let plan = parse_plan(&text);
+    let (report, _) = create_report(&plan, &sample_records(&plan, 1.0));
+    assert_eq!(report.finding.sentence, "As expected: 4 of 4.");
 }

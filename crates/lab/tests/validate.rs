@@ -229,6 +229,11 @@ of.loss = "0%"\nto.loss = "1%" => of.loss = "0%" => plot[1].to
 [source.film]\nmake = "touch film.mp4" => [source.film] => source.film
 at-least = 1.0 => at-least = 3.0 => expect[0]
 at-least = 1.0 => at-least = nan => expect[0]
+at-least = 1.0 => found = 'x' => expect[0]
+at-least = 1.0 => found = 'x'\nsource = [1, 2] => expect[0]
+at-least = 1.0\nat-most = 2.0 => source = [1, 2] => expect[0]
+at-least = 1.0\nat-most = 2.0 => found = 'x'\nsource = [3, 2] => expect[0]
+at-least = 1.0\nat-most = 2.0 => found = 'x'\nsource = 'other' =>
 to.kind = "b" => to.loss = "0%" => expect[0].to
 input = ["film"] => input = ["edge"] => function.edge.input
 input = ["film"] => input = ["edge"] => function.origin.input

@@ -27,8 +27,9 @@ pub(super) fn define_commands() -> [Command; 3] {
             .about("Regenerate the report of a result folder")
             .after_help(
                 "Writes the report to standard output and to DIR/report.html, .json, .md and plots. With \
-                 --html,\n--json or --markdown, writes only these files. In a folder with nothing but \
-                 report.json or\nreport.json.gz, regenerates report.md and plots.\n\n\
+                 --html,\n--json or --markdown, writes only these files. A folder needs document.toml, machine.jsonl \
+                 and\nruns.jsonl or runs.jsonl.zst. In a folder with nothing but report.json or report.json.gz, \
+                 regenerates\nreport.md and plots.\n\n\
                  Example:\n  headwater lab report results/congestion --html congestion.html",
             )
             .arg(dir().help("Result folder of a run"))
@@ -117,7 +118,7 @@ pub(super) fn report_results(
     text: &str,
     dir: &Path,
 ) -> Result<ExitCode, CommandError> {
-    let records = RunRecord::read_all(&dir.join("runs.jsonl"))?;
+    let records = RunRecord::read_folder(dir)?;
     let report = ExperimentReport::new(plan, text, &records, MachineDescription::read_all(dir)?);
     write_report(&report, dir)?;
     let page = dir.join("report.html");
@@ -133,6 +134,7 @@ fn exit_code(report: &ExperimentReport) -> ExitCode {
 }
 
 fn write_report(report: &ExperimentReport, dir: &Path) -> Result<(), CommandError> {
+    RunRecord::compress_folder(dir)?;
     write_file(&dir.join("report.html"), &report.html())?;
     write_file(&dir.join("report.json"), &report.json()?)?;
     write_illustrated(report, dir)
@@ -173,7 +175,7 @@ impl ResultFolder {
         let (plan, text) = parse_plan(&path, &text, scale.as_deref())?;
         Ok(ResultFolder {
             plan,
-            records: RunRecord::read_all(&dir.join("runs.jsonl"))?,
+            records: RunRecord::read_folder(dir)?,
             machines,
             text,
         })

@@ -37,6 +37,14 @@ pub struct UnknownScale {
 pub(crate) struct UnknownName(pub(crate) String);
 
 impl RunPlan {
+    /// Returns the fingerprints of the document's claims, in order.
+    pub fn claim_fingerprints(&self) -> Vec<String> {
+        let expect = self.document.expect.iter();
+        expect
+            .map(|expect| expect.get_ref().fingerprint())
+            .collect()
+    }
+
     /// Plans a document as written, or at the named scale.
     ///
     /// # Errors

@@ -2,9 +2,11 @@
 
 mod presentation;
 mod result_sources;
+mod source_claim;
 
 pub use presentation::{PlotKind, PlotSpec, QuantityLabel, list_names};
 pub use result_sources::{HistogramSource, SeriesSource};
+pub use source_claim::{SourceDirection, SourceRange};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -193,8 +195,10 @@ pub struct NoiseBounds {
 pub struct Expectation {
     /// The claim as a sentence.
     pub that: String,
-    /// The finding of the source; such claims decide whether the source is reproduced.
+    /// The finding of the source in words; such claims decide whether the source is repeated.
     pub found: Option<String>,
+    /// The figure of the source's finding, instead of bounds.
+    pub source: Option<SourceRange>,
     /// Reason why the claim does not hold, if known.
     pub because: Option<String>,
     /// A quantity of a sink or a link: `LINK.lost`, `LINK.dropped`, `LINK.down-bytes`,
@@ -208,7 +212,7 @@ pub struct Expectation {
     /// Restricts the expectation to these values of other variables.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<Spanned<String>, Spanned<Value>>,
-    /// Lower bound of the median ratio or value.
+    /// Lower bound of the median ratio or value, if the claim is our own.
     pub at_least: Option<f64>,
     /// Upper bound.
     pub at_most: Option<f64>,

@@ -34,6 +34,7 @@ mod process;
 mod programs;
 mod progress;
 mod quantity;
+mod raw_records;
 mod record;
 mod redacted_command;
 mod run;

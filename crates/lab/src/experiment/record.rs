@@ -44,6 +44,9 @@ pub struct RunRecord {
     /// Agents that took part, by name; empty if the run was local.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentRecord>,
+    /// Fingerprints of the document's claims with their bounds, which were fixed before the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
     /// Reason why the run does not count; `None` if it counts.
     #[serde(rename = "thrown")]
     pub discard_reason: Option<String>,
@@ -125,6 +128,14 @@ pub(super) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Rec
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(FileError::new(path, error).into()),
     };
+    parse_lines(path, &text)
+}
+
+/// Parses the complete lines of a file's text.
+pub(super) fn parse_lines<T: DeserializeOwned>(
+    path: &Path,
+    text: &str,
+) -> Result<Vec<T>, RecordFileError> {
     let whole = text.rfind('\n').map_or(0, |at| at + 1);
     let lines = text.get(..whole).unwrap_or_default().lines().enumerate();
     let read = |(number, line): (usize, &str)| {

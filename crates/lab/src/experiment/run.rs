@@ -239,6 +239,7 @@ impl RoundRunner<'_> {
             }
             on_event(RunEvent::Started(round, attempt, arm.clone()));
             let mut record = RunRecord::new(round, place, attempt, arm);
+            record.claims = self.job.plan.claim_fingerprints();
             let began = Instant::now();
             let ended = self.execute_attempt(lane, &mut record);
             record.took_s = began.elapsed().as_secs_f64();

@@ -3,6 +3,7 @@
 use super::arms::{QuantitySummary, as_pair};
 use super::runs::{RunIndex, has_values, value_texts};
 use super::table::format_interval;
+use super::verdict::{ClaimBounds, Verdict};
 use crate::experiment::document::Expectation;
 use crate::experiment::{Arm, RunPlan};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct ClaimResult {
     pub n: usize,
     /// Whether the value is a ratio.
     pub ratio: bool,
-    /// Median of the rounds' ratios or values.
+    /// Median of the rounds' ratios or values; 0 without rounds.
     pub value: f64,
     /// Its 95 % interval; `None` below six rounds.
     pub interval: Option<[f64; 2]>,
@@ -36,29 +37,17 @@ pub struct ClaimResult {
     pub found: Option<String>,
     /// Reason why it does not hold, from the document.
     pub because: Option<String>,
+    /// The figure of the source, as text.
+    pub source: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
-}
-
-/// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The whole interval is within the bounds.
-    Holds,
-    /// The whole interval is outside.
-    Fails,
-    /// Neither, or too few rounds for an interval.
-    Undecided,
-    /// There are no bounds.
-    #[serde(rename = "told")]
-    Reported,
 }
 
 impl ClaimResult {
     /// Formats the interval, or the range of too few rounds, with the number of rounds.
     pub(super) fn format_certainty(&self) -> String {
         match self.interval {
+            _ if self.n == 0 => "no round".into(),
             Some(_) => format!(
                 "95 % interval {} of {} rounds",
                 format_interval(self.interval),
@@ -73,32 +62,64 @@ impl ClaimResult {
     }
 }
 
-impl Verdict {
-    /// Returns the verdict as one word.
-    pub(super) fn as_word(self) -> &'static str {
-        match self {
-            Verdict::Holds => "holds",
-            Verdict::Fails => "fails",
-            Verdict::Undecided => "undecided",
-            Verdict::Reported => "reported",
-        }
-    }
-}
-
-/// Evaluates all expectations for all measured combinations.
+/// Evaluates all expectations for all combinations of the other variables. An expectation with
+/// bounds that no run measured is a result too.
 pub(super) fn evaluate_claims(plan: &RunPlan, runs: &RunIndex<'_>) -> Vec<ClaimResult> {
     let mut claims = Vec::new();
     for expect in &plan.document.expect {
         let expect = expect.get_ref();
+        let committed = runs.with_claim(&expect.fingerprint());
         let (of, only) = (value_texts(&expect.of), value_texts(&expect.only));
-        for arm in runs
-            .arms()
+        let arms = runs.arms();
+        let arms: Vec<&Arm> = arms
             .filter(|arm| has_values(arm, &of) && has_values(arm, &only))
-        {
-            claims.extend(evaluate_claim(expect, arm, runs));
+            .collect();
+        let is_judged = ClaimBounds::of(expect).is_some();
+        for arm in &arms {
+            let missing = || is_judged.then(|| unmeasured_claim(expect, arm, runs));
+            claims.extend(evaluate_claim(expect, arm, &committed).or_else(missing));
+        }
+        if arms.is_empty() && is_judged {
+            claims.push(unmeasured_claim(expect, &only, runs));
         }
     }
     claims
+}
+
+/// Returns the result of a claim without usable runs.
+fn unmeasured_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> ClaimResult {
+    let has_runs = runs.of(arm).next().is_some();
+    let because = match has_runs {
+        true => "the runs do not contain this claim with these bounds, or not its quantity",
+        false => "no run of this experiment measured it",
+    };
+    ClaimResult {
+        because: Some(because.into()),
+        ..describe_claim(expect, arm)
+    }
+}
+
+/// Returns the result of a claim before its evaluation.
+fn describe_claim(expect: &Expectation, arm: &Arm) -> ClaimResult {
+    let mut cell = arm.clone();
+    cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
+    ClaimResult {
+        that: expect.that.clone(),
+        quantity: expect.quantity.get_ref().clone(),
+        cell,
+        n: 0,
+        ratio: !expect.to.is_empty(),
+        value: 0.0,
+        interval: None,
+        range: [0.0; 2],
+        geometric_and_of_means: None,
+        at_least: expect.at_least,
+        at_most: expect.at_most,
+        found: expect.found.clone(),
+        because: expect.because.clone(),
+        source: expect.source.map(|source| source.to_string()),
+        verdict: Verdict::NotMeasured,
+    }
 }
 
 /// Returns `None` if nothing was measured.
@@ -117,33 +138,14 @@ fn evaluate_claim(expect: &Expectation, arm: &Arm, runs: &RunIndex<'_>) -> Optio
         let interval = ratio.interval.map(as_pair);
         (n, ratio.median, interval, ratio.range(), beside)
     };
-    let mut cell = arm.clone();
-    cell.retain(|name, _| !expect.of.contains_key(name.as_str()));
+    let bounds = ClaimBounds::of(expect);
     Some(ClaimResult {
-        that: expect.that.clone(),
-        quantity: quantity.clone(),
-        cell,
         n,
-        ratio: !to.is_empty(),
         value,
         interval,
         range,
         geometric_and_of_means: beside,
-        at_least: expect.at_least,
-        at_most: expect.at_most,
-        found: expect.found.clone(),
-        because: expect.because.clone(),
-        verdict: decide_verdict(expect, interval),
+        verdict: bounds.map_or(Verdict::Reported, |bounds| bounds.judge(interval)),
+        ..describe_claim(expect, arm)
     })
-}
-
-fn decide_verdict(expect: &Expectation, interval: Option<[f64; 2]>) -> Verdict {
-    let least = expect.at_least.unwrap_or(f64::NEG_INFINITY);
-    let most = expect.at_most.unwrap_or(f64::INFINITY);
-    match interval {
-        _ if expect.at_least.is_none() && expect.at_most.is_none() => Verdict::Reported,
-        Some([low, high]) if low >= least && high <= most => Verdict::Holds,
-        Some([low, high]) if high < least || low > most => Verdict::Fails,
-        _ => Verdict::Undecided,
-    }
 }

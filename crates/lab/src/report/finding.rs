@@ -1,8 +1,9 @@
-//! The verdict at the head of a report: whether the source's finding was reproduced.
+//! The headline of a report: the number of claims with each verdict.
 
 use super::arms::describe_arm;
-use super::claims::{ClaimResult, Verdict};
+use super::claims::ClaimResult;
 use super::table::format_number;
+use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 /// The overall result.
@@ -13,71 +14,66 @@ pub struct SourceFinding {
     /// The outcome as a sentence.
     #[serde(rename = "says")]
     pub sentence: String,
-    /// One line for each decisive claim: result, the source's finding, and the reason for a
+    /// One line for each claim with bounds: result, the source's finding, and the reason for a
     /// difference.
     pub lines: Vec<String>,
 }
 
-/// Whether a finding was reproduced.
+/// The overall result of the claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingOutcome {
-    /// All of its claims hold.
-    Reproduced,
-    /// Some claims hold, some fail.
-    Partly,
-    /// No claim holds, and at least one fails.
-    NotReproduced,
-    /// Too few rounds, or too much scatter.
-    Undecided,
+    /// Every claim of the source is repeated; without such claims, every one is as expected.
+    Repeated,
+    /// At least one claim is contradicted or not as expected.
+    Contradicted,
+    /// Anything else.
+    Mixed,
     /// There are no claims.
     NoClaim,
 }
 
 impl SourceFinding {
-    /// Evaluates the claims that state a finding of the source; without any, all claims with
-    /// bounds.
+    /// Counts the verdicts: those on claims of the source, then those on our own.
     pub(super) fn from_claims(claims: &[ClaimResult]) -> SourceFinding {
-        let bounded = |claim: &&ClaimResult| claim.verdict != Verdict::Reported;
-        let of_source = |claim: &&ClaimResult| claim.found.is_some();
-        let mut rests: Vec<&ClaimResult> =
-            claims.iter().filter(bounded).filter(of_source).collect();
-        let from_source = !rests.is_empty();
-        if !from_source {
-            rests = claims.iter().filter(bounded).collect();
-        }
-        let count = |verdict| {
-            rests
-                .iter()
-                .filter(|claim| claim.verdict == verdict)
-                .count()
+        let judged = claims
+            .iter()
+            .filter(|claim| claim.verdict != Verdict::Reported);
+        let (of_source, own): (Vec<&ClaimResult>, Vec<&ClaimResult>) =
+            judged.partition(|claim| claim.source.is_some());
+        let count = |of: &[&ClaimResult], verdict| {
+            of.iter().filter(|claim| claim.verdict == verdict).count()
         };
-        let (all, hold, fail) = (rests.len(), count(Verdict::Holds), count(Verdict::Fails));
+        let repeated = count(&of_source, Verdict::Repeated);
+        let expected = count(&own, Verdict::AsExpected);
+        let wrong = count(&of_source, Verdict::Contradicted) + count(&own, Verdict::NotAsExpected);
         let outcome = match () {
-            () if all == 0 => FindingOutcome::NoClaim,
-            () if hold == all => FindingOutcome::Reproduced,
-            () if hold > 0 && fail > 0 => FindingOutcome::Partly,
-            () if fail > 0 => FindingOutcome::NotReproduced,
-            () => FindingOutcome::Undecided,
+            () if of_source.is_empty() && own.is_empty() => FindingOutcome::NoClaim,
+            () if wrong > 0 => FindingOutcome::Contradicted,
+            () if repeated + expected == of_source.len() + own.len() => FindingOutcome::Repeated,
+            () => FindingOutcome::Mixed,
         };
-        let what = if from_source {
-            "findings of the source"
-        } else {
-            "expectations"
-        };
-        let left = all - hold - fail;
-        let counts = format!("of the {what}, {hold} held, {fail} failed, {left} undecided");
-        let sentence = match outcome {
-            FindingOutcome::Reproduced => format!("Reproduced: all {all} {what} hold."),
-            FindingOutcome::Partly => format!("Partly reproduced: {counts}."),
-            FindingOutcome::NotReproduced => format!("Not reproduced: {counts}."),
-            FindingOutcome::Undecided => format!("Undecided: {counts}; run more rounds."),
-            FindingOutcome::NoClaim => "No expectation has bounds.".into(),
-        };
+        let mut sentences = Vec::new();
+        if !of_source.is_empty() {
+            let counts = Verdict::OF_SOURCE.into_iter();
+            let counts = counts.map(|verdict| (count(&of_source, verdict), verdict.as_words()));
+            let counts = counts
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, words)| format!("{n} {words}"));
+            let counts = counts.collect::<Vec<_>>().join(", ");
+            sentences.push(format!("Claims of the source: {counts}."));
+        }
+        if !own.is_empty() {
+            sentences.push(format!("As expected: {expected} of {}.", own.len()));
+        }
+        if sentences.is_empty() {
+            sentences.push("No expectation has bounds.".into());
+        }
+        let lines = of_source.into_iter().chain(own);
         SourceFinding {
             outcome,
-            sentence,
-            lines: rests.into_iter().map(format_claim).collect(),
+            sentence: sentences.join(" "),
+            lines: lines.map(format_claim).collect(),
         }
     }
 }
@@ -89,17 +85,22 @@ fn format_claim(claim: &ClaimResult) -> String {
         false => format!(" ({})", describe_arm(&claim.cell)),
     };
     let times = if claim.ratio { " times" } else { "" };
-    let mut line = format!(
-        "{}{cell}: {}{times} ({}): {}.",
-        claim.that,
-        format_number(claim.value),
-        claim.format_certainty(),
-        claim.verdict.as_word()
-    );
+    let value = match claim.n {
+        0 => String::new(),
+        _ => format!(
+            "{}{times} ({}): ",
+            format_number(claim.value),
+            claim.format_certainty()
+        ),
+    };
+    let verdict = claim.verdict.as_words();
+    let mut line = format!("{}{cell}: {value}{verdict}.", claim.that);
     if let Some(found) = &claim.found {
-        line += &format!(" Source: {found}.");
+        let range = claim.source.as_deref().unwrap_or("no figure");
+        line += &format!(" Source: {found} ({range}).");
     }
-    if let (Some(because), true) = (&claim.because, claim.verdict != Verdict::Holds) {
+    let is_good = matches!(claim.verdict, Verdict::Repeated | Verdict::AsExpected);
+    if let (Some(because), false) = (&claim.because, is_good) {
         line += &format!(" Reason: {because}");
     }
     line

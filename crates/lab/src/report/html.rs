@@ -80,9 +80,9 @@ impl ExperimentReport {
     /// Writes the part above the plots.
     fn write_above_plots(&self, out: &mut String) -> std::fmt::Result {
         let class = match self.finding.outcome {
-            FindingOutcome::Reproduced => "good",
-            FindingOutcome::NotReproduced => "bad",
-            FindingOutcome::Partly | FindingOutcome::Undecided | FindingOutcome::NoClaim => "open",
+            FindingOutcome::Repeated => "good",
+            FindingOutcome::Contradicted => "bad",
+            FindingOutcome::Mixed | FindingOutcome::NoClaim => "open",
         };
         writeln!(out, "<header><h1>{}</h1>", escape_html(&self.name))?;
         writeln!(

@@ -43,6 +43,10 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
         let discarded = json
             .pointer("/thrown")
             .and_then(serde_json::Value::as_array);
+        let finding = match json.pointer("/format").and_then(serde_json::Value::as_u64) {
+            Some(_) => word("/finding/says"),
+            None => "not measured: a report of an earlier version; run the experiment again".into(),
+        };
         let count = json.pointer("/runs").and_then(serde_json::Value::as_u64);
         let machine = [word("/machines/0/cpu"), word("/machines/0/kernel")].join(", ");
         links.push(format!(
@@ -52,7 +56,7 @@ pub fn index_reports(folder: &Path) -> Result<String, ReportFileError> {
         table.rows.push(vec![
             id,
             word("/scale"),
-            word("/finding/says"),
+            finding,
             count.map_or("–".into(), |count| count.to_string()),
             discarded.map_or("–".into(), |discarded| discarded.len().to_string()),
             machine,

@@ -229,24 +229,29 @@ impl ExperimentReport {
 
 fn claim_row(claim: &ClaimResult) -> Vec<String> {
     let bounds = match (claim.at_least, claim.at_most) {
+        _ if claim.source.is_some() => claim.source.clone().unwrap_or_default(),
         (None, None) => "–".into(),
         (Some(least), None) => format!("≥ {least}"),
         (None, Some(most)) => format!("≤ {most}"),
         (Some(least), Some(most)) => format!("{least} – {most}"),
     };
     let beside = claim.geometric_and_of_means;
+    let measured = match claim.n {
+        0 => "–".into(),
+        _ => format_number(claim.value),
+    };
     vec![
         claim.that.clone(),
         describe_arm(&claim.cell),
         claim.found.clone().unwrap_or("–".into()),
         claim.n.to_string(),
-        format_number(claim.value),
+        measured,
         format_interval_or_range(claim.interval, claim.n, claim.range),
         beside.map_or("–".into(), |[geometric, means]| {
             format!("{}, {}", format_number(geometric), format_number(means))
         }),
         bounds,
-        claim.verdict.as_word().into(),
+        claim.verdict.as_words().into(),
         claim.because.clone().unwrap_or("–".into()),
     ]
 }

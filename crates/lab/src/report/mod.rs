@@ -20,9 +20,10 @@ mod runs;
 mod stored;
 mod svg;
 mod table;
+mod verdict;
 
 pub use arms::{ArmReport, QuantitySummary};
-pub use claims::{ClaimResult, Verdict};
+pub use claims::ClaimResult;
 pub use commands::ReportedCommand;
 pub use compare::{Comparison, ResultSet};
 pub use finding::{FindingOutcome, SourceFinding};
@@ -30,14 +31,20 @@ pub use index::index_reports;
 pub use plots::ReportPlot;
 pub use stored::{ReportFileError, read_report};
 pub use table::ReportTable;
+pub use verdict::Verdict;
 
 use crate::experiment::{Arm, MachineDescription, RunPlan, RunRecord};
 use runs::RunIndex;
 use serde::{Deserialize, Serialize};
 
+/// Version of the format.
+const FORMAT: u32 = 2;
+
 /// The results of an experiment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExperimentReport {
+    /// Format version; earlier versions had other intervals and verdicts.
+    pub format: u32,
     /// Title of the document.
     pub name: String,
     /// Question of the document.
@@ -46,7 +53,7 @@ pub struct ExperimentReport {
     pub found: String,
     /// Scale of the run.
     pub scale: Option<String>,
-    /// Whether the source's finding was reproduced.
+    /// The number of claims with each verdict.
     pub finding: SourceFinding,
     /// Evaluated expectations.
     pub claims: Vec<ClaimResult>,
@@ -120,6 +127,7 @@ impl ExperimentReport {
         });
         let rounds: std::collections::BTreeSet<u32> = counted().map(|r| r.round).collect();
         ExperimentReport {
+            format: FORMAT,
             name: document.name.clone(),
             question: document.question.clone(),
             found: document.found.clone(),
@@ -145,9 +153,14 @@ impl ExperimentReport {
         }
     }
 
-    /// Returns whether a claim fails or an arm could not be measured.
+    /// Returns whether a claim is contradicted, or not as expected, or an arm could not be measured.
     pub fn failed(&self) -> bool {
-        let fails = |claim: &ClaimResult| claim.verdict == Verdict::Fails;
+        let fails = |claim: &ClaimResult| {
+            matches!(
+                claim.verdict,
+                Verdict::Contradicted | Verdict::NotAsExpected
+            )
+        };
         self.claims.iter().any(fails) || self.arms.iter().any(|of| of.runs == 0)
     }
 

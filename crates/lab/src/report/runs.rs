@@ -33,6 +33,21 @@ impl<'a> RunIndex<'a> {
         }
     }
 
+    /// Returns the runs whose record contains a claim with its present bounds.
+    pub(super) fn with_claim(&self, fingerprint: &str) -> RunIndex<'a> {
+        let knew = |record: &RunRecord| record.claims.iter().any(|claim| claim == fingerprint);
+        let rounds = |rounds: &BTreeMap<u32, &'a RunRecord>| {
+            let known = rounds.iter().filter(|(_, record)| knew(record));
+            known.map(|(round, record)| (*round, *record)).collect()
+        };
+        let by_arm = self.by_arm.iter();
+        RunIndex {
+            arms: self.arms.clone(),
+            by_arm: by_arm.map(|(arm, all)| (*arm, rounds(all))).collect(),
+            document: self.document,
+        }
+    }
+
     pub(super) fn arms(&self) -> impl Iterator<Item = &Arm> {
         self.arms.iter()
     }

@@ -21,7 +21,7 @@ pub enum ReportFileError {
     #[error("{} is longer than {BYTES_MAX} bytes", .0.display())]
     TooLong(PathBuf),
     /// A file that is not a report.
-    #[error("invalid report {}: {source}", path.display())]
+    #[error("invalid report {}: {source}; run the experiment of an earlier version again", path.display())]
     Json {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use super::{FaultCollector, all_plans};
 use crate::experiment::arms::scalar_text;
-use crate::experiment::document::{Expectation, ExperimentDocument};
+use crate::experiment::document::{Expectation, ExperimentDocument, SourceRange};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
@@ -36,7 +36,10 @@ pub(super) fn check_claims(document: &ExperimentDocument, faults: &mut FaultColl
         if !expect.to.is_empty() {
             check_same_variables(&expect.of, &expect.to, at.clone(), &path, faults);
         }
-        check_claim_bounds(expect, at, &path, faults);
+        check_claim_bounds(expect, at.clone(), &path, faults);
+        if let Some(what) = find_source_fault(expect) {
+            faults.add_fault(at, &path, what);
+        }
     }
 }
 
@@ -76,6 +79,29 @@ fn check_claim_bounds(
             path,
             "at-least exceeds at-most, so no value can satisfy both",
         );
+    }
+}
+
+/// Returns the fault of a source's claim.
+fn find_source_fault(expect: &Expectation) -> Option<&'static str> {
+    let has_bounds = expect.at_least.is_some() || expect.at_most.is_some();
+    match (&expect.found, expect.source) {
+        (Some(_), None) => Some(
+            "a claim of the source needs its figure: source = [LOW, HIGH], or \"more\" or \"less\" without a figure",
+        ),
+        (None, Some(_)) => Some("`source` needs `found`, the finding of the source in words"),
+        (_, Some(_)) if has_bounds => {
+            Some("the bounds of a source's claim are its `source`; remove at-least and at-most")
+        }
+        (_, Some(SourceRange::Figures([low, high])))
+            if !(low <= high && (low - high).is_finite()) =>
+        {
+            Some("`source` must be two finite numbers, the smaller one first")
+        }
+        (_, Some(SourceRange::Direction(_))) if expect.to.is_empty() => {
+            Some("a direction compares two arms; add `to`, or write source = [LOW, HIGH]")
+        }
+        _ => None,
     }
 }
 

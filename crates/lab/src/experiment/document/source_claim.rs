@@ -1,0 +1,67 @@
+//! The figure of a source's claim, as a range that is committed before the run.
+
+use super::Expectation;
+use serde::Deserialize;
+use std::fmt;
+use toml::{Spanned, Value};
+
+/// The figure that a source gives for a ratio or a value.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum SourceRange {
+    /// Its smallest and its largest figure.
+    Figures([f64; 2]),
+    /// No figure, but a direction.
+    Direction(SourceDirection),
+}
+
+/// The direction of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceDirection {
+    /// Above 1.
+    More,
+    /// Below 1.
+    Less,
+}
+
+impl fmt::Display for SourceRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceRange::Figures([low, high]) if low == high => write!(f, "{low}"),
+            SourceRange::Figures([low, high]) => write!(f, "{low} – {high}"),
+            SourceRange::Direction(SourceDirection::More) => f.write_str("more than 1"),
+            SourceRange::Direction(SourceDirection::Less) => f.write_str("less than 1"),
+        }
+    }
+}
+
+impl Expectation {
+    /// Returns a fingerprint of everything that decides the verdict. Every record contains those of
+    /// its document, so that a bound that changes afterwards does not judge earlier runs.
+    pub fn fingerprint(&self) -> String {
+        type Values = std::collections::BTreeMap<Spanned<String>, Spanned<Value>>;
+        let list = |values: &Values| {
+            let text = |(name, value): (&Spanned<String>, &Spanned<Value>)| {
+                let value = crate::experiment::scalar_text(value.get_ref()).unwrap_or_default();
+                format!("{}={value};", name.get_ref())
+            };
+            values.iter().map(text).collect::<String>()
+        };
+        let text = format!(
+            "{}|{}|{}|{}|{:?}|{:?}|{:?}",
+            self.quantity.get_ref(),
+            list(&self.of),
+            list(&self.to),
+            list(&self.only),
+            self.source,
+            self.at_least,
+            self.at_most
+        );
+        // FNV-1a: no protection against intent is needed.
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{hash:016x}")
+    }
+}

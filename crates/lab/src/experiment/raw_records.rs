@@ -1,0 +1,89 @@
+//! The records of a result folder: `runs.jsonl` while it is measured, and `runs.jsonl.zst` beside
+//! its report.
+
+use super::file_error::FileError;
+use super::record::{RecordFileError, RunRecord, parse_lines};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Limit of the records, decompressed.
+const BYTES_MAX: u64 = 1 << 30;
+/// Compression is done once per report, so size matters more than time.
+const COMPRESSION_LEVEL: i32 = 12;
+
+impl RunRecord {
+    /// Reads the records of a result folder: `runs.jsonl`, or `runs.jsonl.zst` if there is none.
+    ///
+    /// # Errors
+    /// A file cannot be read, is too long, or a line is not a record.
+    pub fn read_folder(folder: &Path) -> Result<Vec<RunRecord>, RecordFileError> {
+        let (plain, packed) = (folder.join("runs.jsonl"), folder.join("runs.jsonl.zst"));
+        if plain.exists() || !packed.exists() {
+            return RunRecord::read_all(&plain);
+        }
+        let text = read_compressed(&packed).map_err(|error| FileError::new(&packed, error))?;
+        parse_lines(&packed, &text)
+    }
+
+    /// Writes `runs.jsonl.zst` of a folder that has `runs.jsonl`, so that the report can be
+    /// reproduced from a small file.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn compress_folder(folder: &Path) -> Result<(), FileError> {
+        let (plain, packed) = (folder.join("runs.jsonl"), folder.join("runs.jsonl.zst"));
+        let mut from = match File::open(&plain) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(|error| FileError::new(&plain, error))?,
+        };
+        // Another process may read the folder meanwhile.
+        let part = folder.join("runs.jsonl.zst.part");
+        write_compressed(&mut from, &part)
+            .and_then(|()| std::fs::rename(&part, &packed))
+            .map_err(|error| FileError::new(&packed, error))
+    }
+}
+
+fn read_compressed(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let decoder = zstd::stream::read::Decoder::new(File::open(path)?)?;
+    decoder.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > BYTES_MAX {
+        true => Err(io::Error::other(format!("longer than {BYTES_MAX} bytes"))),
+        false => Ok(text),
+    }
+}
+
+fn write_compressed(from: &mut File, path: &Path) -> io::Result<()> {
+    let mut out = zstd::stream::write::Encoder::new(File::create(path)?, COMPRESSION_LEVEL)?;
+    io::copy(from, &mut out)?;
+    out.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressed_records_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        assert_eq!(RunRecord::read_folder(path).unwrap(), []);
+        RunRecord::compress_folder(path).unwrap();
+        let record = RunRecord {
+            round: 3,
+            ..RunRecord::default()
+        };
+        let line = serde_json::to_string(&record).unwrap() + "\n";
+        std::fs::write(path.join("runs.jsonl"), line.repeat(2)).unwrap();
+        RunRecord::compress_folder(path).unwrap();
+        std::fs::remove_file(path.join("runs.jsonl")).unwrap();
+        assert_eq!(
+            RunRecord::read_folder(path).unwrap(),
+            [record.clone(), record]
+        );
+        std::fs::write(path.join("runs.jsonl.zst"), "no zstd").unwrap();
+        assert!(RunRecord::read_folder(path).is_err());
+    }
+}

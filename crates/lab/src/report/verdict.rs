@@ -1,0 +1,203 @@
+//! The verdict on a claim: its interval compared with bounds that were fixed before the run.
+
+use crate::experiment::document::{Expectation, SourceDirection, SourceRange};
+use serde::{Deserialize, Serialize};
+
+/// The verdict on a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval meets the source's range.
+    Repeated,
+    /// The effect has the source's direction, and exceeds its range.
+    Stronger,
+    /// The effect has the source's direction, and does not reach its range.
+    Weaker,
+    /// The effect has the source's direction, and the source gives no figure.
+    DirectionOnly,
+    /// The effect has the opposite direction, or the source found none.
+    Contradicted,
+    /// The interval allows several of these, or there are too few rounds for an interval.
+    Undecided,
+    /// No run measured the claim with its present bounds.
+    NotMeasured,
+    /// The interval is within the bounds of our own claim.
+    AsExpected,
+    /// The interval is outside the bounds of our own claim.
+    NotAsExpected,
+    /// There are no bounds.
+    #[serde(rename = "told")]
+    Reported,
+}
+
+impl Verdict {
+    /// Verdicts on claims of a source, in the order of the headline.
+    pub(super) const OF_SOURCE: [Verdict; 7] = [
+        Verdict::Repeated,
+        Verdict::Stronger,
+        Verdict::Weaker,
+        Verdict::DirectionOnly,
+        Verdict::Contradicted,
+        Verdict::Undecided,
+        Verdict::NotMeasured,
+    ];
+
+    /// Returns the verdict in words.
+    pub(super) fn as_words(self) -> &'static str {
+        match self {
+            Verdict::Repeated => "repeated",
+            Verdict::Stronger => "stronger",
+            Verdict::Weaker => "weaker",
+            Verdict::DirectionOnly => "direction only",
+            Verdict::Contradicted => "contradicted",
+            Verdict::Undecided => "undecided",
+            Verdict::NotMeasured => "not measured",
+            Verdict::AsExpected => "as expected",
+            Verdict::NotAsExpected => "not as expected",
+            Verdict::Reported => "reported",
+        }
+    }
+}
+
+/// The bounds of a claim.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ClaimBounds {
+    /// Our own: lower and upper bound.
+    Own([f64; 2]),
+    /// The source's range, and the value without effect: 1 for ratios, 0 for values.
+    Source(SourceRange, f64),
+}
+
+impl ClaimBounds {
+    /// Returns the bounds of an expectation, if it has any.
+    pub(super) fn of(expect: &Expectation) -> Option<ClaimBounds> {
+        let neutral = if expect.to.is_empty() { 0.0 } else { 1.0 };
+        let own = |least: Option<f64>, most: Option<f64>| {
+            let ends = [
+                least.unwrap_or(f64::NEG_INFINITY),
+                most.unwrap_or(f64::INFINITY),
+            ];
+            least.or(most).map(|_| ClaimBounds::Own(ends))
+        };
+        match expect.source {
+            Some(source) => Some(ClaimBounds::Source(source, neutral)),
+            None => own(expect.at_least, expect.at_most),
+        }
+    }
+
+    /// Judges an interval; without one, the claim is undecided.
+    pub(super) fn judge(self, interval: Option<[f64; 2]>) -> Verdict {
+        let Some([low, high]) = interval else {
+            return Verdict::Undecided;
+        };
+        match self {
+            ClaimBounds::Own([least, most]) if low >= least && high <= most => Verdict::AsExpected,
+            ClaimBounds::Own([least, most]) if high < least || low > most => Verdict::NotAsExpected,
+            ClaimBounds::Own(_) => Verdict::Undecided,
+            ClaimBounds::Source(SourceRange::Direction(direction), neutral) => {
+                let agrees = match direction {
+                    SourceDirection::More => [low > neutral, high < neutral],
+                    SourceDirection::Less => [high < neutral, low > neutral],
+                };
+                match agrees {
+                    [true, _] => Verdict::DirectionOnly,
+                    [_, true] => Verdict::Contradicted,
+                    _ => Verdict::Undecided,
+                }
+            }
+            ClaimBounds::Source(SourceRange::Figures(range), neutral) => {
+                judge_figures([low, high], range, neutral)
+            }
+        }
+    }
+}
+
+/// Compares an interval with the source's range. An interval that contains the neutral value does
+/// not establish a direction, unless the source's range contains it too.
+fn judge_figures([low, high]: [f64; 2], [least, most]: [f64; 2], neutral: f64) -> Verdict {
+    let contains = |low: f64, high: f64| low <= neutral && neutral <= high;
+    let meets = low <= most && high >= least;
+    if meets {
+        return match contains(low, high) && !contains(least, most) {
+            true => Verdict::Undecided,
+            false => Verdict::Repeated,
+        };
+    }
+    // A source that found no effect: any effect contradicts it.
+    if least < neutral && neutral < most {
+        return Verdict::Contradicted;
+    }
+    // Mirrors effects below the neutral value, so that the source's effect is above it.
+    let [low, high, most] = match most <= neutral {
+        true => [
+            2.0 * neutral - high,
+            2.0 * neutral - low,
+            2.0 * neutral - least,
+        ],
+        false => [low, high, most],
+    };
+    match () {
+        () if low > most => Verdict::Stronger,
+        () if high < neutral => Verdict::Contradicted,
+        () if low > neutral => Verdict::Weaker,
+        () => Verdict::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_compared_with_the_range_of_the_source() {
+        let (up, down, none) = ([1.1, 1.24], [0.73, 0.9], [0.95, 1.05]);
+        for (interval, range, verdict) in [
+            ([1.2, 1.4], up, Verdict::Repeated),
+            ([1.15, 1.2], up, Verdict::Repeated),
+            ([3.7, 4.1], up, Verdict::Stronger),
+            ([1.02, 1.05], up, Verdict::Weaker),
+            ([0.7, 0.9], up, Verdict::Contradicted),
+            ([0.9, 1.05], up, Verdict::Undecided),
+            ([0.9, 1.3], up, Verdict::Undecided),
+            ([0.8, 0.95], down, Verdict::Repeated),
+            ([0.31, 0.34], down, Verdict::Stronger),
+            ([0.95, 0.98], down, Verdict::Weaker),
+            ([1.2, 1.3], down, Verdict::Contradicted),
+            ([0.95, 1.1], down, Verdict::Undecided),
+            ([0.97, 1.2], none, Verdict::Repeated),
+            ([1.2, 1.3], none, Verdict::Contradicted),
+        ] {
+            let bounds = ClaimBounds::Source(SourceRange::Figures(range), 1.0);
+            assert_eq!(
+                bounds.judge(Some(interval)),
+                verdict,
+                "{interval:?} {range:?}"
+            );
+            assert_eq!(bounds.judge(None), Verdict::Undecided);
+        }
+        // Values without a denominator have an effect above 0.
+        let value = ClaimBounds::Source(SourceRange::Figures([0.28, 0.30]), 0.0);
+        assert_eq!(value.judge(Some([0.25, 0.27])), Verdict::Weaker);
+    }
+
+    #[test]
+    fn a_source_without_figures_gives_a_direction() {
+        let less = SourceRange::Direction(SourceDirection::Less);
+        for (interval, verdict) in [
+            ([0.2, 0.3], Verdict::DirectionOnly),
+            ([1.1, 1.3], Verdict::Contradicted),
+            ([0.9, 1.1], Verdict::Undecided),
+        ] {
+            let bounds = ClaimBounds::Source(less, 1.0);
+            assert_eq!(bounds.judge(Some(interval)), verdict, "{interval:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_bounds_are_expectations() {
+        let own = ClaimBounds::Own([1.0, f64::INFINITY]);
+        assert_eq!(own.judge(Some([1.1, 9.0])), Verdict::AsExpected);
+        assert_eq!(own.judge(Some([0.5, 0.9])), Verdict::NotAsExpected);
+        assert_eq!(own.judge(Some([0.5, 1.9])), Verdict::Undecided);
+    }
+}
