@@ -1,7 +1,7 @@
 //! Live progress on standard error: two lines that are redrawn, or one line per second without a
 //! terminal.
 
-use super::text_summary::format_ms;
+use super::number_format::format_ms;
 use crate::rate::RateProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

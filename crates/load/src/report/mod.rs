@@ -4,6 +4,7 @@ mod expectation;
 pub mod html_report;
 mod input_file;
 pub mod live_progress;
+mod number_format;
 pub mod paired_comparison;
 pub(crate) mod percentiles;
 pub mod result_files;

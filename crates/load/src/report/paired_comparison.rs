@@ -1,9 +1,9 @@
 //! Compares two configurations by interleaved pairs of runs: ratios with intervals over pairs, and
 //! whole distributions.
 
+use super::number_format::format_ms;
 use super::percentiles::supported_quantile;
 use super::run_description::identify_run;
-use super::text_summary::format_ms;
 use crate::result::{LatencyHistogram, RunResult};
 use stats::PairedRatio;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! The percentiles in every report, each with the number of its samples.
 
-use super::text_summary::format_ms;
+use super::number_format::format_ms;
 use crate::result::LatencyHistogram;
 use serde::Serialize;
 use std::collections::BTreeMap;

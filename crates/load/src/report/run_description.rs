@@ -1,7 +1,7 @@
 //! A run in one sentence, and the facts that identify it: targets, date, version.
 
+use super::number_format::format_ms;
 use super::percentiles::KeyQuantiles;
-use super::text_summary::format_ms;
 use crate::players::drive::PopulationStats;
 use crate::result::{RequestStats, RunResult, TARGETS_MAX};
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,5 +1,6 @@
 //! The text summary of a run.
 
+use super::number_format::{format_bytes, format_ms};
 use super::percentiles::{KeyQuantiles, QUANTILES, supported_quantile};
 use super::run_description::{describe_result, identify_run};
 use crate::result::{LAG_P99_MAX_MS, LatencyHistogram, RequestStats, RunResult};
@@ -54,7 +55,7 @@ fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
 fn write_resources(out: &mut String, run: &RunResult, total: &RequestStats) -> std::fmt::Result {
     if total.bytes > 0 && run.wall_s > 0.0 {
         let megabits = total.bytes as f64 * 8.0 / run.wall_s / 1e6;
-        let bytes = in_bytes(total.bytes);
+        let bytes = format_bytes(total.bytes);
         writeln!(out, "bodies        {bytes}, {megabits:.1} Mb/s")?;
     }
     if run.connections > 0 {
@@ -182,25 +183,4 @@ fn write_lateness(out: &mut String, run: &RunResult) -> std::fmt::Result {
         )?;
     }
     Ok(())
-}
-
-/// Formats milliseconds with three significant digits.
-pub(super) fn format_ms(value: f64) -> String {
-    match value {
-        v if v >= 1000.0 => format!("{v:.0}"),
-        v if v >= 100.0 => format!("{v:.1}"),
-        v if v >= 10.0 => format!("{v:.2}"),
-        v => format!("{v:.3}"),
-    }
-}
-
-pub(super) fn in_bytes(count: u64) -> String {
-    let mut value = count as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 1000.0 {
-            return format!("{value:.1} {unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
 }
