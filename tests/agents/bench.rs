@@ -53,7 +53,7 @@ timeout = "60s"
 x = "sum /x"
 pieces = "most /parts"
 requests = "rate.hdr */due count"
-p99-ms = "rate.hdr */due p99 / 1e6"
+p50-ms = "rate.hdr */due p50 / 1e6"
 "#;
 
 /// A process that is killed at the end of its test.

@@ -62,7 +62,7 @@ fn one_document_on_one_machine_and_on_three() {
             (&values["pieces"], &values["requests"]),
             (&2.0.into(), &40.0.into())
         );
-        assert!(values["p99-ms"].as_f64().unwrap() > 0.0, "{record}");
+        assert!(values["p50-ms"].as_f64().unwrap() > 0.0, "{record}");
         let parts = &record["agents"];
         assert_eq!(parts["one"]["places"][0], "origin", "{record}");
         assert_eq!(parts["two"]["places"][0], "viewers", "{record}");

@@ -246,11 +246,10 @@ impl RoundRunner<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return ArmOutcome::Finished;
             }
-            let is_fault = ended.is_err();
             let ended = ended.and_then(|()| Ok(bounds::check_bounds(&self.job.plan, &record)?));
+            let is_fault = matches!(&ended, Err(error) if !error.is_disturbance());
             record.discard_reason = ended.err().map(|error| error.to_string());
             let counts = record.discard_reason.is_none();
-            // A disturbance by the machine may pass.
             let fault = record.discard_reason.as_deref().filter(|_| is_fault);
             let like_others = attempt == 0 && self.first.note(fault);
             on_event(RunEvent::Ended(Box::new(record), attempt + 1 == ATTEMPTS));

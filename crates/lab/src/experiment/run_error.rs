@@ -88,6 +88,19 @@ pub(crate) enum RunError {
     Agents(Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl RunError {
+    /// Returns whether the next attempt may succeed although nothing is corrected: the machine was
+    /// disturbed, or an agent was lost.
+    pub(super) fn is_disturbance(&self) -> bool {
+        match self {
+            RunError::Bound(_) => true,
+            #[cfg(feature = "nats")]
+            RunError::Agents(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Why a link cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkFault {
