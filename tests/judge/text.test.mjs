@@ -118,6 +118,7 @@ const isShownOnce = ([text]) => {
  *  may have several cues for one that is cut at segment boundaries. */
 const spans = ([text, start, end, zero]) => {
   const video = document.querySelector('video');
+  if (video.buffered.length === 0) return false;
   const first = zero ?? video.buffered.start(0);
   const cues = [...video.textTracks].flatMap((track) => (track.mode === 'disabled' ? [] : [...track.cues ?? []]));
   const same = cues.filter((cue) => cue.text.includes(text));
@@ -137,6 +138,8 @@ async function play(t, film, label, engine, variant, from = 0) {
   const index = (await state()).texts.findIndex((text) => text.label === label);
   assert.ok(index >= 0, JSON.stringify((await state()).texts));
   await page.evaluate((n) => window.headwater.text(n), index);
+  // A seek before its first text segment has arrived stops the text of Shaka Player.
+  await until('the first text', () => [...document.querySelector('video').textTracks].some((track) => track.mode !== 'disabled' && track.cues?.length > 0));
   await page.evaluate(() => window.headwater.seek(0));
   // The browser's own player starts its timeline at the first frame of HLS.
   const zero = ['native', 'mse'].includes(engine) ? 0 : null;

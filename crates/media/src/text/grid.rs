@@ -68,21 +68,28 @@ impl<'a> TextGrid<'a> {
 
     /// Returns the start of segment `n` in ticks, which is also its name. Past the last segment,
     /// the end.
+    ///
+    /// The first starts with the film, even if the picture is later: otherwise Shaka Player shows
+    /// the cues of all others that much too late.
     pub fn segment_start(&self, n: usize) -> u64 {
         let start = self.presentation.segment_start(self.reference, n);
-        start.saturating_mul(self.factor.into())
+        let start = start.saturating_mul(self.factor.into());
+        let zero = u64::try_from(self.zero().round_to(self.timescale())).unwrap_or(0);
+        if n == 0 { start.min(zero) } else { start }
     }
 
     /// Returns the segment that starts exactly at `time`, in ticks.
     pub fn find_segment(&self, time: u64) -> Option<usize> {
+        if time == self.segment_start(0) {
+            return Some(0);
+        }
         let factor = u64::from(self.factor);
-        let exact = time.is_multiple_of(factor);
-        exact
-            .then(|| {
-                self.presentation
-                    .find_segment(self.reference, time / factor)
-            })
-            .flatten()
+        let is_exact = time.is_multiple_of(factor);
+        let found = is_exact.then(|| {
+            self.presentation
+                .find_segment(self.reference, time / factor)
+        });
+        found.flatten().filter(|n| *n > 0)
     }
 
     /// Returns the time of the film's start.

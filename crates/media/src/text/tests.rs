@@ -299,3 +299,29 @@ proptest::proptest! {
         }
     }
 }
+
+/// Shaka Player showed the cues of all segments but the first 80 ms late.
+#[test]
+fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
+    let late = crate::index::Track {
+        presentation_offset: 1024,
+        ..fixtures::build_video_track(20, 50, 1000)
+    };
+    let tracks = vec![late, fixtures::build_audio_track(20, 300)];
+    let rules = PackagingRules {
+        segment_duration_ms: 6000,
+    };
+    let film = Presentation::new(vec![build_index(tracks)], &rules).unwrap();
+    let grid = film.text_grid().unwrap();
+    let zero = grid.zero().round_to(grid.timescale()) as u64;
+    let picture = film.segment_start(&film.renditions[0], 0);
+    assert!(zero < picture, "{zero} {picture}");
+    assert_eq!(grid.segment_start(0), zero);
+    assert_eq!(
+        (grid.find_segment(zero), grid.find_segment(picture)),
+        (Some(0), None)
+    );
+    for n in 0..grid.segment_count() {
+        assert_eq!(grid.find_segment(grid.segment_start(n)), Some(n));
+    }
+}
