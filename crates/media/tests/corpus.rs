@@ -14,6 +14,8 @@ mod indexer;
 mod manifest;
 #[path = "../../../fuzz/bodies/references.rs"]
 mod references;
+#[path = "../../../fuzz/bodies/text.rs"]
+mod text;
 #[path = "../../../fuzz/bodies/ts.rs"]
 mod ts;
 
@@ -62,4 +64,9 @@ fn the_references_corpus_is_replayed() {
 #[test]
 fn the_ts_corpus_is_replayed() {
     replay_corpus("ts", ts::run);
+}
+
+#[test]
+fn the_text_corpus_is_replayed() {
+    replay_corpus("text", text::run);
 }

@@ -29,7 +29,9 @@ pub use rendition::{TextKind, TextRendition, TextSet};
 pub use samples::{parse_text_samples, text_sample_ranges, text_track_kind};
 pub use srt::parse_srt;
 pub use ttml::parse_ttml;
+pub use tx3g::parse_sample as parse_tx3g_sample;
 pub use vtt::{parse_vtt, write_vtt, write_vtt_segment};
+pub use wvtt::parse_sample as parse_wvtt_sample;
 
 /// Maximum size of a text file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;

@@ -13,7 +13,7 @@ const ALL_SAMPLES_FORCED: u32 = 0x8000_0000;
 const FACES: [(u8, &str); 3] = [(1, "b"), (2, "i"), (4, "u")];
 
 /// Returns the cue of a sample, without times; `None` if it shows nothing.
-pub(super) fn parse_sample(sample: &[u8]) -> Option<Cue> {
+pub fn parse_sample(sample: &[u8]) -> Option<Cue> {
     let mut reader = ByteReader::new(sample);
     let len = usize::from(reader.u16());
     let text = decode_sample_text(reader.take(len));

@@ -7,7 +7,7 @@ use crate::bmff::BoxIterator;
 pub(super) const CUES_PER_SAMPLE_MAX: usize = 64;
 
 /// Returns the cues of a sample, without times. A sample of `vtte` has none.
-pub(super) fn parse_sample(sample: &[u8]) -> Vec<Cue> {
+pub fn parse_sample(sample: &[u8]) -> Vec<Cue> {
     let boxes = BoxIterator::new(sample, 0).map_while(Result::ok);
     let cues = boxes.filter(|found| found.name == *b"vttc");
     cues.take(CUES_PER_SAMPLE_MAX)
