@@ -144,3 +144,75 @@ fn every_text_resource_is_served_and_no_other() {
     assert_eq!(server.get(&format!("{french}/hls.m3u8")).status, 404);
     assert_eq!(server.get(&format!("{french}/all.vtt")).status, 404);
 }
+
+/// Returns a film whose key frames carry captions of CEA-608: ffmpeg muxes a byte stream with SEI
+/// messages in front of each IDR picture.
+fn build_captioned_film(folder: &TempFolder) -> Option<std::path::PathBuf> {
+    let ffmpeg = |args: &[&str]| {
+        let status = std::process::Command::new("ffmpeg")
+            .args(["-v", "error", "-y"])
+            .args(args)
+            .current_dir(&folder.0)
+            .status();
+        assert!(status.unwrap().success(), "{args:?}");
+    };
+    let source = fixture_path("avc.mp4")?;
+    ffmpeg(&[
+        "-i",
+        source.to_str()?,
+        "-c:v",
+        "copy",
+        "-an",
+        "-f",
+        "h264",
+        "plain.h264",
+    ]);
+    let stream = std::fs::read(folder.0.join("plain.h264")).unwrap();
+    let captions = b"\x06\x04\x0e\xb5\x00\x31GA94\x03\x41\xff\xfc\x94\x20\xff\x80";
+    let mut out = Vec::new();
+    for (n, byte) in stream.iter().enumerate() {
+        // The start code of an IDR slice.
+        if stream[n..].starts_with(b"\0\0\x01\x65") {
+            out.extend(b"\0\0\x01");
+            out.extend(captions);
+        }
+        out.push(*byte);
+    }
+    std::fs::write(folder.0.join("captioned.h264"), out).unwrap();
+    ffmpeg(&[
+        "-r",
+        "25",
+        "-i",
+        "captioned.h264",
+        "-c",
+        "copy",
+        "captioned.mp4",
+    ]);
+    Some(folder.0.join("captioned.mp4"))
+}
+
+#[test]
+fn captions_inside_of_the_video_are_announced() {
+    let folder = TempFolder::new();
+    if build_captioned_film(&folder).is_none() {
+        return;
+    }
+    let server = HeadwaterServer::serve_source(&folder.0);
+    let hls = server.get_text("/captioned.mp4/.m3u8");
+    assert!(
+        hls.contains("TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"") && hls.contains("INSTREAM-ID=\"CC1\""),
+        "{hls}"
+    );
+    let variants = hls
+        .lines()
+        .filter(|line| line.starts_with("#EXT-X-STREAM-INF"));
+    assert!(variants.clone().count() > 0);
+    for variant in variants {
+        assert!(variant.ends_with(",CLOSED-CAPTIONS=\"cc\""), "{variant}");
+    }
+    let mpd = server.get_text("/captioned.mp4/.mpd");
+    assert!(
+        mpd.contains("urn:scte:dash:cc:cea-608:2015\" value=\"CC1\""),
+        "{mpd}"
+    );
+}

@@ -1,5 +1,7 @@
 //! Indexed tables equal the muxed ones, for any layout and however the input is split.
 
+mod text_tracks;
+
 use super::testing::{
     MuxFragment, MuxTrack, MuxedFile, OffsetBase, ProgressiveLayout, mux_fragmented,
     mux_progressive, sample_row,

@@ -3,6 +3,7 @@
 //! Sources become [`TextRendition`]s, whose cues are WebVTT cue text with times of the film. A
 //! [`TextGrid`] cuts them along the segments of the video, and the writers produce WebVTT or CMAF.
 
+mod caption_channels;
 mod cmaf;
 mod cue;
 mod encoding;
@@ -21,6 +22,7 @@ mod vtt;
 mod wvtt;
 
 pub use crate::manifest::language_tag::parse_language;
+pub use caption_channels::{CaptionChannel, find_caption_channels};
 pub use cmaf::{write_wvtt_init, write_wvtt_segment};
 pub use cue::{Cue, CueList, CueProblem};
 pub use encoding::decode_text;

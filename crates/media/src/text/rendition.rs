@@ -1,6 +1,6 @@
 //! Text renditions of a title, and the set of them.
 
-use super::{CueList, CueProblem};
+use super::{CaptionChannel, CueList, CueProblem};
 use crate::manifest::language_tag::shortest_tag;
 use std::hash::Hash;
 
@@ -49,6 +49,7 @@ impl TextRendition {
 pub struct TextSet {
     renditions: Vec<(String, TextRendition)>,
     content_hash: u64,
+    caption_channels: Vec<CaptionChannel>,
 }
 
 impl TextSet {
@@ -67,7 +68,22 @@ impl TextSet {
         TextSet {
             renditions: named,
             content_hash: std::hash::Hasher::finish(&hasher),
+            caption_channels: Vec::new(),
         }
+    }
+
+    /// Returns the same set with captions inside of the video. They change no URL.
+    #[must_use]
+    pub fn with_caption_channels(self, caption_channels: Vec<CaptionChannel>) -> TextSet {
+        TextSet {
+            caption_channels,
+            ..self
+        }
+    }
+
+    /// Returns the captions inside of the video, sorted.
+    pub fn caption_channels(&self) -> &[CaptionChannel] {
+        &self.caption_channels
     }
 
     /// Returns a hash of all cues and their descriptions.

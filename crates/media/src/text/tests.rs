@@ -284,6 +284,11 @@ fn text_changes_its_own_version_only() {
 
 proptest::proptest! {
     #[test]
+    fn any_bytes_are_video(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        find_caption_channels(&fixtures::avc_codec(640, 360), &bytes);
+    }
+
+    #[test]
     fn any_bytes_are_samples(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         tx3g::parse_sample(&bytes);
         wvtt::parse_sample(&bytes);
@@ -324,4 +329,48 @@ fn the_first_segment_starts_with_the_film_if_the_picture_is_late() {
     for n in 0..grid.segment_count() {
         assert_eq!(grid.find_segment(grid.segment_start(n)), Some(n));
     }
+}
+
+#[test]
+fn captions_inside_of_video_are_found() {
+    let codec = fixtures::avc_codec(640, 360);
+    let sample = |triplets: &[[u8; 3]]| {
+        let mut data = b"\xb5\0\x31GA94\x03".to_vec();
+        data.extend([0x40 | triplets.len() as u8, 0xff]);
+        data.extend(triplets.concat());
+        data.push(0xff);
+        let mut unit = vec![6, 1, 1, 0x80, 4, data.len() as u8];
+        unit.extend(data);
+        unit.push(0x80);
+        let mut out = vec![0, 0, 0, 2, 9, 0x10];
+        out.extend((unit.len() as u32).to_be_bytes());
+        out.extend(unit);
+        out.extend([0, 0, 0, 2, 0x65, 0x88]);
+        out
+    };
+    let find = |triplets: &[[u8; 3]]| find_caption_channels(&codec, &sample(triplets));
+    use CaptionChannel::{Cea608, Cea708};
+    assert_eq!(find(&[[0xfc, 0x80, 0x80], [0xfd, 0x80, 0x80]]), [Cea608(1)]);
+    assert_eq!(find(&[[0xf8, 0x94, 0x20]]), []);
+    let several = [
+        [0xfd, 0x94, 0x20],
+        [0xfc, 0x1c, 0x20],
+        [0xff, 0x02, 0x21],
+        [0xfe, 1, 2],
+    ];
+    assert_eq!(find(&several), [Cea608(2), Cea608(3), Cea708(1)]);
+    assert_eq!(find_caption_channels(&codec, &[0, 0, 0, 9, 6]), []);
+    let text = TextSet::new(Vec::new()).with_caption_channels(find(&several));
+    let film = film().with_text(Arc::new(text));
+    let hls = crate::manifest::hls::write_multivariant_playlist(&film, SegmentFormat::Cmaf, false);
+    let hls = hls.unwrap();
+    assert_eq!(
+        hls.matches("TYPE=CLOSED-CAPTIONS,GROUP-ID=\"cc\"").count(),
+        3,
+        "{hls}"
+    );
+    assert!(hls.contains("INSTREAM-ID=\"SERVICE1\"") && hls.contains(",CLOSED-CAPTIONS=\"cc\"\n"));
+    assert!(!hls.contains("NONE"), "{hls}");
+    let mpd = crate::manifest::dash::write_mpd(&film, Default::default());
+    assert!(mpd.contains("cea-608:2015\" value=\"CC2;CC3\"/>"), "{mpd}");
 }

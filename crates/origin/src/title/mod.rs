@@ -1,5 +1,6 @@
 //! Titles: from a path in the library to open, indexed files.
 
+pub(crate) mod caption_channels;
 pub(crate) mod catalog;
 pub(crate) mod embedded_text;
 pub(crate) mod file_names;

@@ -5,6 +5,7 @@ use crate::error;
 use crate::response::text::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::encryption::{MasterSecret, TitleEncryption};
+use crate::title::caption_channels::find_captions;
 use crate::title::embedded_text::read_embedded_text;
 use crate::title::file_names::display_name_of;
 use crate::title::index_cache::IndexCache;
@@ -132,10 +133,11 @@ impl Title {
         };
         let lengths = rules.segment_lengths;
         let (hls, drm) = cut(lengths.hls_ms)?;
-        let objects = files.iter().map(|file| &*file.object);
-        let mut text = read_embedded_text(&hls, objects);
+        let objects = || files.iter().map(|file| &*file.object);
+        let mut text = read_embedded_text(&hls, objects());
         text.extend(found.read_text(stores.library(), key));
-        let text = Arc::new(TextSet::new(text));
+        let captions = find_captions(&hls, objects());
+        let text = Arc::new(TextSet::new(text).with_caption_channels(captions));
         let hls = Arc::new(hls.with_text(text.clone()));
         // With encryption, each segment number (the IV) may be used only once, in HLS.
         let dash = if lengths.dash_ms == lengths.hls_ms || seal.is_some() {

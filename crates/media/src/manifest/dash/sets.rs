@@ -1,5 +1,6 @@
 //! Grouping of renditions into AdaptationSets, and their attributes.
 
+use super::text_sets::write_caption_channels;
 use super::write_attribute;
 use crate::codec::{CicpColor, Codec, MediaFormat, VideoFormat};
 use crate::index::{AUDIO_PURPOSE_SCHEME, DASH_ROLE_SCHEME, Track};
@@ -145,6 +146,9 @@ impl AdaptationSet<'_> {
         }
         if let Some(name) = &track.name {
             let _ = writeln!(out, "      <Label>{}</Label>", XmlText(name));
+        }
+        if codec.video().is_some() {
+            write_caption_channels(out, presentation);
         }
         for purpose in accessibility_purposes(track) {
             write_property(out, "Accessibility", AUDIO_PURPOSE_SCHEME, purpose);

@@ -5,7 +5,7 @@ use super::{SegmentAddressing, write_attribute, write_segment_timeline};
 use crate::manifest::text::XmlText;
 use crate::manifest::url;
 use crate::presentation::Presentation;
-use crate::text::{TextGrid, TextKind, TextRendition, write_wvtt_segment};
+use crate::text::{CaptionChannel, TextGrid, TextKind, TextRendition, write_wvtt_segment};
 use std::fmt::Write;
 
 /// Writes one AdaptationSet per text rendition. Their ids count from `first_id`.
@@ -91,4 +91,22 @@ fn write_template(out: &mut String, grid: &TextGrid<'_>, addressing: SegmentAddr
         grid.segment_start(n)
     });
     out.push_str("      </SegmentTemplate>\n");
+}
+
+/// Writes which CEA-608 captions the video contains (ANSI/SCTE 214-1, 7.1.3).
+pub(super) fn write_caption_channels(out: &mut String, presentation: &Presentation) {
+    let channels = presentation.text.caption_channels().iter();
+    let channels = channels.filter_map(|channel| match channel {
+        CaptionChannel::Cea608(channel) => Some(format!("CC{channel}")),
+        CaptionChannel::Cea708(_) => None,
+    });
+    let value = channels.collect::<Vec<_>>().join(";");
+    if !value.is_empty() {
+        write_property(
+            out,
+            "Accessibility",
+            "urn:scte:dash:cc:cea-608:2015",
+            &value,
+        );
+    }
 }

@@ -340,7 +340,8 @@ fn write_variant(
     }
     out.push_str(subtitles);
     // Without the declaration, players look for captions in the video (RFC 8216, 4.3.4.2).
-    if is_video && presentation.manifest_rules.has_no_captions {
+    let has_captions = !presentation.text.caption_channels().is_empty();
+    if is_video && presentation.manifest_rules.has_no_captions && !has_captions {
         out.push_str(",CLOSED-CAPTIONS=NONE");
     }
     let _ = writeln!(

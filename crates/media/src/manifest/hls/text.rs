@@ -5,18 +5,20 @@ use super::playlist_version;
 use crate::manifest::text::QuotedString;
 use crate::manifest::{SegmentFormat, language_tag, url};
 use crate::presentation::Presentation;
-use crate::text::{TextKind, TextRendition};
+use crate::text::{TextKind, TextRendition, TextSet};
 use std::fmt::Write;
 
 /// `GROUP-ID` of all subtitles.
 const TEXT_GROUP: &str = "text";
+/// `GROUP-ID` of captions inside of the video.
+const CAPTION_GROUP: &str = "cc";
 
 /// Characteristics that describe captions (RFC 8216bis, 4.4.6.1).
 const CAPTION_CHARACTERISTICS: &str =
     "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
 
-/// Writes the `EXT-X-MEDIA` tags of all text. Returns the attribute with which each variant names
-/// the group; it is empty if the title has no text.
+/// Writes the `EXT-X-MEDIA` tags of all text. Returns the attributes with which each variant names
+/// the groups; empty if the title has no text.
 pub(super) fn write_text_group(
     out: &mut String,
     presentation: &Presentation,
@@ -61,10 +63,28 @@ pub(super) fn write_text_group(
         );
         names.push(name);
     }
-    match text.is_empty() {
-        true => String::new(),
-        false => format!(",SUBTITLES=\"{TEXT_GROUP}\""),
+    let mut attributes = String::new();
+    if !text.is_empty() {
+        let _ = write!(attributes, ",SUBTITLES=\"{TEXT_GROUP}\"");
     }
+    if write_caption_channels(out, text) {
+        let _ = write!(attributes, ",CLOSED-CAPTIONS=\"{CAPTION_GROUP}\"");
+    }
+    attributes
+}
+
+/// Writes the `EXT-X-MEDIA` tags of captions inside of the video, and returns whether there are any.
+/// Their languages are unknown.
+fn write_caption_channels(out: &mut String, text: &TextSet) -> bool {
+    for (n, channel) in text.caption_channels().iter().enumerate() {
+        let id = channel.instream_id();
+        let default = if n == 0 { "YES" } else { "NO" };
+        let _ = writeln!(
+            out,
+            "#EXT-X-MEDIA:TYPE=CLOSED-CAPTIONS,GROUP-ID=\"{CAPTION_GROUP}\",NAME=\"Captions {id}\",DEFAULT=NO,AUTOSELECT={default},INSTREAM-ID=\"{id}\""
+        );
+    }
+    !text.caption_channels().is_empty()
 }
 
 /// Returns the name for viewers: the label of the author, or the language with its kind. It is

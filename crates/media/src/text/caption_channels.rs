@@ -1,0 +1,149 @@
+//! Captions inside of video (CEA-608 and CEA-708): found in SEI messages, to be announced in manifests.
+//! Players extract them.
+
+use crate::codec::{Codec, NalFormat};
+
+/// A channel of captions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CaptionChannel {
+    /// CEA-608 channel, 1 to 4.
+    Cea608(u8),
+    /// CEA-708 service, 1 to 6.
+    Cea708(u8),
+}
+
+/// Maximum number of bytes of a NAL unit that are searched. SEI messages are far shorter.
+const SEI_BYTES_MAX: usize = 64 << 10;
+/// `itu_t_t35_country_code`, provider code and `user_identifier` of captions, and their
+/// `user_data_type_code` (ATSC A/53 part 4, 6.2.3).
+const CAPTION_DATA: &[u8] = b"\xb5\0\x31GA94\x03";
+
+/// Returns the channels that a sample of video contains, sorted. Empty for codecs other than AVC and
+/// HEVC.
+pub fn find_caption_channels(codec: &Codec, sample: &[u8]) -> Vec<CaptionChannel> {
+    let Some(nal) = codec.video().and_then(|video| video.nal.as_ref()) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for unit in split_units(nal, sample) {
+        if let Some(messages) = sei_messages(nal, unit) {
+            read_messages(&remove_emulation_prevention(messages), &mut found);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Iterates over length-prefixed NAL units.
+fn split_units<'a>(nal: &NalFormat, sample: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let length_bytes = usize::from(nal.length_field_bytes).max(1);
+    let mut rest = sample;
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_at_checked(length_bytes)?;
+        let length = length
+            .iter()
+            .fold(0usize, |sum, byte| (sum << 8) | usize::from(*byte));
+        let (unit, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(unit)
+    })
+}
+
+/// Returns the content of a unit of SEI messages after its header.
+fn sei_messages<'a>(nal: &NalFormat, unit: &'a [u8]) -> Option<&'a [u8]> {
+    let (header_bytes, is_sei) = match nal.is_hevc {
+        true => (2, matches!(unit.first()? >> 1 & 0x3f, 39 | 40)),
+        false => (1, unit.first()? & 0x1f == 6),
+    };
+    let messages = unit.get(header_bytes..).filter(|_| is_sei)?;
+    Some(messages.get(..SEI_BYTES_MAX).unwrap_or(messages))
+}
+
+/// Removes the 3 of each `00 00 03` (ISO/IEC 14496-10, 7.4.1).
+fn remove_emulation_prevention(bytes: &[u8]) -> Vec<u8> {
+    let (mut out, mut zeros) = (Vec::with_capacity(bytes.len()), 0);
+    for byte in bytes {
+        if zeros >= 2 && *byte == 3 {
+            zeros = 0;
+            continue;
+        }
+        zeros = if *byte == 0 { zeros + 1 } else { 0 };
+        out.push(*byte);
+    }
+    out
+}
+
+/// Reads SEI messages (ISO/IEC 14496-10, 7.3.2.3).
+fn read_messages(mut rest: &[u8], found: &mut Vec<CaptionChannel>) {
+    // The last byte contains the trailing bits.
+    while rest.len() > 2 {
+        let Some((kind, after)) = read_sei_number(rest) else {
+            return;
+        };
+        let Some((length, after)) = read_sei_number(after) else {
+            return;
+        };
+        let Some((payload, after)) = after.split_at_checked(length) else {
+            return;
+        };
+        if let Some(data) = payload.strip_prefix(CAPTION_DATA).filter(|_| kind == 4) {
+            read_caption_data(data, found);
+        }
+        rest = after;
+    }
+}
+
+/// Reads a number as a sum of bytes, of which all but the last are 255.
+fn read_sei_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let full = bytes.iter().take_while(|byte| **byte == 255).count();
+    let last = bytes.get(full)?;
+    Some((full * 255 + usize::from(*last), bytes.get(full + 1..)?))
+}
+
+/// Reads `cc_data` (ANSI/CTA-708-E, 4.4).
+fn read_caption_data(data: &[u8], found: &mut Vec<CaptionChannel>) {
+    let count = data.first().map_or(0, |flags| usize::from(flags & 0x1f));
+    let triplets = data
+        .get(2..)
+        .unwrap_or_default()
+        .chunks_exact(3)
+        .take(count);
+    for triplet in triplets {
+        let (kind, first, second) = (triplet[0] & 3, triplet[1] & 0x7f, triplet[2] & 0x7f);
+        let is_valid = triplet[0] & 4 != 0;
+        match kind {
+            _ if !is_valid => {}
+            // The first field is announced even if no caption is shown yet.
+            0 => found.push(CaptionChannel::Cea608(1 + second_channel(first))),
+            1 if (first, second) != (0, 0) => {
+                found.push(CaptionChannel::Cea608(3 + second_channel(first)));
+            }
+            // The start of a packet, which is followed by the header of a service block.
+            3 => {
+                let service = triplet[2] >> 5;
+                found.extend(
+                    (1..=6)
+                        .contains(&service)
+                        .then_some(CaptionChannel::Cea708(service)),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns 1 if a control code belongs to the second channel of its field (ANSI/CTA-608-E, 8.4).
+fn second_channel(first: u8) -> u8 {
+    u8::from((0x10..0x20).contains(&first) && first & 8 != 0)
+}
+
+impl CaptionChannel {
+    /// Returns HLS `INSTREAM-ID` (RFC 8216, 4.3.4.1).
+    pub(crate) fn instream_id(self) -> String {
+        match self {
+            CaptionChannel::Cea608(channel) => format!("CC{channel}"),
+            CaptionChannel::Cea708(service) => format!("SERVICE{service}"),
+        }
+    }
+}
