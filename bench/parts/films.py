@@ -132,6 +132,7 @@ def cold_texts(args, work, ended):
     for job, what in (
         ("playlist", "media playlist"), ("mpd", "MPD"), ("multivariant", "multivariant playlist"),
         ("cold-playlist", "media playlist and segment grid"), ("cold-mpd", "MPD and segment grid"),
+        ("text-segments", "segment of text, of 5000 cues"),
     ):  # fmt: skip
         times = [
             float(subprocess.run([*hot, job, "2", "20", "ms"], check=True, capture_output=True, text=True).stdout)

@@ -10,6 +10,7 @@ use media::manifest::dash::{self, SegmentAddressing};
 use media::manifest::{SegmentFormat, hls};
 use media::plan::SegmentAccessUnits;
 use media::presentation::{PackagingRules, Presentation};
+use media::text::{Cue, CueList, write_vtt_segment, write_wvtt_segment};
 use media::{bytes, index, ts};
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -70,6 +71,7 @@ const JOBS: &[(&str, JobSetup)] = &[
         prepare_segment(hours, |segments| segments - 1)
     }),
     ("ts", prepare_transport_stream),
+    ("text-segments", prepare_text),
 ];
 
 fn main() -> ExitCode {
@@ -143,6 +145,33 @@ fn prepare_segment(hours: u32, which: fn(usize) -> usize) -> media::Result<JobRu
             let found = presentation.find_segment(rendition, at);
             black_box(found.map(|n| presentation.plan_segment(rendition, n)));
         }
+    }))
+}
+
+/// Prepares a film with 5000 cues: one segment as WebVTT and one in CMAF.
+fn prepare_text(hours: u32) -> media::Result<JobRun> {
+    let presentation = cut_ladder(&build_ladder(hours)?)?;
+    let every_ms = i64::from(hours) * 3_600_000 / 5000;
+    let cues = (0..5000).map(|n| Cue {
+        start_ms: n * every_ms,
+        end_ms: n * every_ms + every_ms * 3 / 4,
+        payload: "<i>Two lines</i>\nof a cue".to_owned(),
+        ..Cue::default()
+    });
+    let cues = CueList::from_cues(String::new(), cues.collect(), &mut Vec::new());
+    Ok(Box::new(move || {
+        let Some(grid) = black_box(&presentation).text_grid() else {
+            return;
+        };
+        let n = grid.segment_count() / 2;
+        let shown = grid.shown_ms(n);
+        black_box(write_vtt_segment(
+            &cues,
+            shown,
+            grid.zero(),
+            SegmentFormat::Ts,
+        ));
+        black_box(write_wvtt_segment(&grid, &cues, n));
     }))
 }
 
