@@ -138,7 +138,7 @@ async function play(t, film, label, engine, variant, from = 0) {
   const index = (await state()).texts.findIndex((text) => text.label === label);
   assert.ok(index >= 0, JSON.stringify((await state()).texts));
   await page.evaluate((n) => window.headwater.text(n), index);
-  // A seek before its first text segment has arrived stops the text of Shaka Player.
+  // A seek before the first text segment has arrived stops the text of Shaka Player.
   await until('the first text', () => [...document.querySelector('video').textTracks].some((track) => track.mode !== 'disabled' && track.cues?.length > 0));
   await page.evaluate(() => window.headwater.seek(0));
   // The browser's own player starts its timeline at the first frame of HLS.
