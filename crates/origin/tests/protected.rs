@@ -670,3 +670,92 @@ fn keys_of_nginx_vod_key_servers_are_used() {
     );
     assert!(mpd.contains("urn:uuid:edef8ba9"), "{mpd}");
 }
+
+/// Returns init segment and segments of a title's video, one after another.
+fn video_bytes(server: &TestServer, title: &str) -> Vec<Vec<u8>> {
+    let all = playlists(server, title);
+    let is_video = |name: &&String| name.contains("/video=") && name.ends_with("/hls.m3u8");
+    let playlist = all.iter().find(is_video).unwrap();
+    let urls = segments(server, playlist);
+    urls.iter().map(|url| server.get(url).body).collect()
+}
+
+#[test]
+fn a_remote_title_has_the_same_bytes_and_takes_one_request_per_segment() {
+    let secret = TextFile::new(SECRET);
+    let keys = secret.keys("secret");
+    let storage = TestServer::new(&[]);
+    let url = format!("http://{}", storage.address());
+    let flags = ["--segment", "2s", "--drm-keys", &keys];
+    let running = support::start(std::path::Path::new(&url), &flags).unwrap();
+    let remote = TestServer::from_running(running);
+    let local = serve_with_keys(&keys, &[]);
+    let playlist = |server: &TestServer| {
+        let all = playlists(server, "film.mp4");
+        all.into_iter()
+            .find(|name| name.ends_with("/hls.m3u8"))
+            .unwrap()
+    };
+    let (ours, theirs) = (
+        segments(&remote, &playlist(&remote)),
+        segments(&local, &playlist(&local)),
+    );
+    let requests = || remote.metric("headwater_storage_requests_total{reason=\"segment\"}");
+    let before = requests();
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(remote.get(ours).body, local.get(theirs).body, "{ours}");
+    }
+    let cold = requests() - before;
+    assert_eq!(
+        cold,
+        ours.len() as u64 - 1,
+        "one request for each segment, none for the init segment"
+    );
+}
+
+#[test]
+fn titles_that_name_other_files_are_protected() {
+    let secret = TextFile::new(SECRET);
+    let server = serve_with_keys(&secret.keys("secret"), &[]);
+    let smil = "<smil><body><switch><video src=\"film.mp4\"/></switch></body></smil>";
+    std::fs::write(server.path("named.ism"), smil).unwrap();
+    for body in video_bytes(&server, "named.ism") {
+        assert!(contains(&body, b"senc") || contains(&body, b"sinf"));
+    }
+    assert_eq!(server.get("/named.ism").status, 404);
+}
+
+#[test]
+fn codecs_that_cannot_be_protected_are_refused_by_name() {
+    let library =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fixtures/library");
+    let secret = TextFile::new(SECRET);
+    let server = serve_with_keys(&secret.keys("secret"), &[]);
+    for (name, codec) in [("av1.mp4", "av01"), ("vp9.mp4", "vp09")] {
+        if std::fs::copy(library.join(name), server.path(name)).is_err() {
+            println!("SKIPPED {name}: fixtures/make.sh has not run");
+            continue;
+        }
+        let response = server.get(&format!("/{name}/.m3u8"));
+        let error = response.header("headwater-error");
+        assert_eq!(response.status, 415, "{error}");
+        assert!(
+            error.contains(&format!("codec {codec} cannot be protected yet")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn key_documents_are_found_by_the_titles_path() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.cpix"), three_keys()).unwrap();
+    let keys = format!("cpix:{}/{{title}}.cpix", folder.path().display());
+    let server = serve_with_keys(&keys, &[]);
+    assert!(server.text("/film/.mpd").contains(LOW));
+    let other = server.get("/film.mp4/.mpd");
+    let error = other.header("headwater-error");
+    assert_eq!(other.status, 503, "{error}");
+    // The path of the key folder is not for viewers.
+    assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
+}

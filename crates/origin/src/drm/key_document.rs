@@ -63,7 +63,11 @@ fn read_document_file(path: &Path) -> Result<Zeroizing<String>, String> {
         file.take(CPIX_BYTES_MAX as u64 + 1)
             .read_to_string(&mut text)
     });
-    let failed = |error| format!("cannot read {}: {error}", path.display());
+    // The path is for operators, and the error for viewers, too.
+    let failed = |error| {
+        tracing::warn!(path = %path.display(), %error, "cannot read a key document");
+        format!("cannot read the key document: {error}")
+    };
     read.map(|_| text).map_err(failed)
 }
 

@@ -75,6 +75,14 @@ impl TestServer {
         TestServer { root, running }
     }
 
+    /// Wraps a server that was started over another kind of library.
+    pub fn from_running(running: RunningProgram) -> TestServer {
+        TestServer {
+            root: tempfile::tempdir().unwrap(),
+            running: Some(running),
+        }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }

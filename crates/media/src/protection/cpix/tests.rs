@@ -96,96 +96,86 @@ fn signaling_is_decoded_and_empty_elements_define_nothing() {
     );
 }
 
+fn assert_refused(text: &str, wrong: &str) {
+    let error = parse_key_document(text, SCHEME).expect_err(wrong);
+    assert!(error.message.contains(wrong), "{error} is not {wrong}");
+    assert!(!error.message.contains(BLOCK), "{error}");
+}
+
 #[test]
-fn documents_that_cannot_be_followed_are_refused_with_a_reason() {
-    let two = [key(SD, ""), key(HD, "")].concat();
-    let system = |content: &str| {
-        format!(
-            "<c:DRMSystem kid=\"{SD}\" systemId=\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\">{content}</c:DRMSystem>"
-        )
-    };
+fn documents_with_unusable_keys_are_refused_with_a_reason() {
     let encrypted = format!(
         "<ContentKey kid=\"{SD}\"><Data><Secret><EncryptedValue/></Secret></Data></ContentKey>"
     );
-    let periods = "<CPIX><ContentKeyPeriodList><ContentKeyPeriod/><ContentKeyPeriod/></ContentKeyPeriodList></CPIX>";
-    let line_break = "I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU"; // two lines, the second another tag
-    for (text, wrong) in [
-        ("<smil/>".to_owned(), "not a CPIX document"),
+    let two = [key(SD, ""), key(HD, "")].concat();
+    let twice = [key(SD, ""), key(SD, "")].concat();
+    let short = key(SD, "").replace(BLOCK, "AAEC");
+    for (keys, wrong) in [
+        (two, "2 keys without usage rules"),
+        (twice, "occurs twice"),
+        (key(SD, "dependsOnKey=\"x\""), "depends on another key"),
         (
-            "<CPIX version=\"3.0\"/>".to_owned(),
-            "CPIX version 3.0 is not supported",
-        ),
-        ("<CPIX/>".to_owned(), "contains no key"),
-        (periods.to_owned(), "the keys change during the film"),
-        (document(&two, "", ""), "2 keys without usage rules"),
-        (
-            document(&[key(SD, ""), key(SD, "")].concat(), "", ""),
-            "occurs twice",
-        ),
-        (
-            document(&key(SD, "dependsOnKey=\"x\""), "", ""),
-            "depends on another key",
-        ),
-        (
-            document(&key(SD, "commonEncryptionScheme=\"cenc\""), "", ""),
+            key(SD, "commonEncryptionScheme=\"cenc\""),
             "is one for \"cenc\"",
         ),
         (
-            document(&key(SD, "explicitIV=\"AAEC\""), "", ""),
+            key(SD, "explicitIV=\"AAEC\""),
             "explicitIV that is not 16 bytes",
         ),
+        (key("1", ""), "ContentKey@kid is not a UUID"),
+        (short, "a value that is not 16 bytes"),
+        (encrypted, "is encrypted"),
+    ] {
+        assert_refused(&document(&keys, "", ""), wrong);
+    }
+    let periods = "<CPIX><ContentKeyPeriodList><ContentKeyPeriod/><ContentKeyPeriod/></ContentKeyPeriodList></CPIX>";
+    assert_refused(periods, "the keys change during the film");
+    assert_refused("<smil/>", "not a CPIX document");
+    assert_refused(
+        "<CPIX version=\"3.0\"/>",
+        "CPIX version 3.0 is not supported",
+    );
+    assert_refused("<CPIX/>", "contains no key");
+}
+
+#[test]
+fn rules_that_cannot_be_evaluated_are_refused_by_name() {
+    for (rule, wrong) in [
+        (rule(HD, ""), "the unknown key"),
         (
-            document(&key("1", ""), "", ""),
-            "ContentKey@kid is not a UUID",
-        ),
-        (
-            document(&key(SD, "").replace(BLOCK, "AAEC"), "", ""),
-            "a value that is not 16 bytes",
-        ),
-        (document(&encrypted, "", ""), "is encrypted"),
-        (document(&key(SD, ""), "", &rule(HD, "")), "the unknown key"),
-        (
-            document(&key(SD, ""), "", &rule(SD, "<c:LabelFilter label=\"x\"/>")),
+            rule(SD, "<c:LabelFilter label=\"x\"/>"),
             "the filter LabelFilter",
         ),
         (
-            document(
-                &key(SD, ""),
-                "",
-                &rule(SD, "<c:VideoFilter maxPixels=\"x\"/>"),
-            ),
+            rule(SD, "<c:VideoFilter maxPixels=\"x\"/>"),
             "maxPixels is not a number",
         ),
         (
-            document(&key(SD, ""), &system("<PSSH>AAEC</PSSH>"), ""),
-            "not one complete pssh box",
-        ),
-        (
-            document(&key(SD, ""), &system("<PSSH>*</PSSH>"), ""),
-            "PSSH is not base64",
-        ),
-        (
-            document(
-                &key(SD, ""),
-                &system("<ContentProtectionData>PGE+</ContentProtectionData>"),
-                "",
-            ),
-            "ContentProtectionData",
-        ),
-        (
-            document(
-                &key(SD, ""),
-                &system(&format!(
-                    "<HLSSignalingData>{line_break}</HLSSignalingData>"
-                )),
-                "",
-            ),
-            "#EXT-X-KEY: lines",
+            rule(SD, "<c:VideoFilter hdr=\"x\"/>"),
+            "hdr is not a boolean",
         ),
     ] {
-        let error = parse_key_document(&text, SCHEME).expect_err(wrong);
-        assert!(error.message.contains(wrong), "{error} is not {wrong}");
-        assert!(!error.message.contains(BLOCK), "{error}");
+        assert_refused(&document(&key(SD, ""), "", &rule), wrong);
+    }
+}
+
+#[test]
+fn signaling_that_would_break_a_manifest_is_refused() {
+    // Two lines, the second another tag.
+    let two_tags = "<HLSSignalingData>I0VYVC1YLUtFWTpBCiNFWFQtWC1FTkRMSVNU</HLSSignalingData>";
+    for (content, wrong) in [
+        ("<PSSH>AAEC</PSSH>", "not one complete pssh box"),
+        ("<PSSH>*</PSSH>", "PSSH is not base64"),
+        (
+            "<ContentProtectionData>PGE+</ContentProtectionData>",
+            "ContentProtectionData",
+        ),
+        (two_tags, "#EXT-X-KEY: lines"),
+    ] {
+        let system = format!(
+            "<c:DRMSystem kid=\"{SD}\" systemId=\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\">{content}</c:DRMSystem>"
+        );
+        assert_refused(&document(&key(SD, ""), &system, ""), wrong);
     }
 }
 
