@@ -64,6 +64,19 @@ impl SubsampleParser {
         Ok(Some(parser))
     }
 
+    /// Checks that a track can be protected, with either scheme.
+    ///
+    /// # Errors
+    /// As [`SubsampleParser::new`].
+    pub fn check(codec: &Codec) -> Result<()> {
+        let any = TrackProtection {
+            scheme: ProtectionScheme::Cbcs,
+            key_id: [0; 16],
+            iv: [0; 16],
+        };
+        SubsampleParser::new(codec, &any).map(drop)
+    }
+
     /// Adds the next sample.
     ///
     /// # Errors

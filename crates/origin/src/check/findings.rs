@@ -5,6 +5,7 @@ mod text;
 use super::report::{Finding, FindingLevel};
 use media::codec::{AudioCoding, Codec};
 use media::presentation::{Presentation, Rendition};
+use media::protection::SubsampleParser;
 use media::time::Time;
 
 /// Apple's HLS authoring specification: "key frames should be present every two seconds"; with
@@ -24,7 +25,7 @@ const LATE_START_S: f64 = 0.25;
 
 /// Applies every rule to a title. The worst findings come first.
 pub fn find_problems(title: &Presentation) -> Vec<Finding> {
-    let rules: [fn(&Presentation, &mut Vec<Finding>); 12] = [
+    let rules: [fn(&Presentation, &mut Vec<Finding>); 13] = [
         index_notes_are_listed,
         key_frames_line_up,
         segments_near_the_target,
@@ -34,6 +35,7 @@ pub fn find_problems(title: &Presentation) -> Vec<Finding> {
         gops::gops_are_closed,
         gops::trims_start_at_key_frames,
         codecs_players_know,
+        tracks_can_be_protected,
         bitrates_are_steady,
         languages_are_declared,
         text::find_text_problems,
@@ -261,6 +263,22 @@ fn codecs_players_know(title: &Presentation, found: &mut Vec<Finding>) {
             "there is no AAC audio; some browsers and most old devices play nothing else".into(),
             "add an AAC rendition of the audio",
         ));
+    }
+}
+
+/// With protection (`[drm]`), such a title is refused.
+fn tracks_can_be_protected(title: &Presentation, found: &mut Vec<Finding>) {
+    for rendition in &title.renditions {
+        let Err(error) = SubsampleParser::check(&title.track(rendition).codec) else {
+            continue;
+        };
+        let (what, fix) = error
+            .message
+            .split_once("; ")
+            .unwrap_or((&error.message, ""));
+        let fix = format!("{fix}, if the film needs DRM");
+        let finding = Finding::new(FindingLevel::Hint, &rendition.name, what.to_owned(), &fix);
+        found.push(finding);
     }
 }
 

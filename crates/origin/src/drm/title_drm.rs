@@ -109,7 +109,7 @@ impl DrmRules {
         };
         let systems = self.list_systems(keys, own, title)?;
         // Refuses a codec or a parameter set before the first segment is requested.
-        SubsampleParser::new(&presentation.track(rendition).codec, &protection)?;
+        SubsampleParser::check(&presentation.track(rendition).codec)?;
         Ok(TrackSignaling::new(
             protection,
             &systems,

@@ -1,6 +1,8 @@
 //! A server in this process on a free port, and a client that sends exactly the given bytes.
 #![allow(dead_code)] // Each test binary uses its own part.
 
+pub mod keys;
+
 use net::RunningProgram;
 use net::lifecycle::ProgramError;
 use origin::config::{SETTINGS, ServeSettings, SettingLayers, SettingSources, serve_command};

@@ -1,0 +1,310 @@
+//! Key documents from files and key servers, also from those that fail.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use support::keys::*;
+
+/// A key server that sends one response to every request, or none.
+struct KeyServer {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl KeyServer {
+    fn new(respond: impl Fn(&str) -> Option<String> + Send + 'static) -> KeyServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = requests.clone();
+        std::thread::spawn(move || {
+            // Connections without a response stay open.
+            let mut silent = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let request = read_request(&mut stream);
+                let response = respond(&request);
+                seen.lock().unwrap().push(request);
+                match response {
+                    Some(response) => _ = stream.write_all(response.as_bytes()),
+                    None => silent.push(stream),
+                }
+            }
+        });
+        KeyServer { address, requests }
+    }
+
+    fn url(&self, kind: &str) -> String {
+        format!("{kind}:http://{}/keys/{{title}}", self.address)
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn read_request(stream: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let len = text.lines().find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("content-length: ")?
+                .parse::<usize>()
+                .ok()
+        });
+        if let Some(end) = text.find("\r\n\r\n")
+            && bytes.len() >= end + 4 + len.unwrap_or(0)
+        {
+            return text;
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return text,
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
+
+fn respond(status: &str, headers: &str, body: &str) -> Option<String> {
+    Some(format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}Connection: close\r\n\r\n{body}",
+        body.len()
+    ))
+}
+
+#[test]
+fn a_key_server_is_requested_once_per_title() {
+    let keys = KeyServer::new(|_| respond("200 OK", "", &three_keys()));
+    let headers = TextFile::new("Authorization: Basic c2VjcmV0\n");
+    let flags = [
+        "--drm-headers-file",
+        headers.path().to_str().unwrap(),
+        "--recheck",
+        "0s",
+    ]
+    .map(str::to_owned);
+    let server = serve_with_keys(&keys.url("cpix"), &flags.each_ref().map(String::as_str));
+    for _ in 0..3 {
+        server.text("/film/.mpd");
+        server.text("/film/.m3u8");
+    }
+    let requests = keys.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert!(
+        requests[0].starts_with("GET /keys/film HTTP/1.1\r\n"),
+        "{requests:?}"
+    );
+    assert!(
+        requests[0]
+            .to_lowercase()
+            .contains("\r\nauthorization: basic c2vjcmv0\r\n"),
+        "{requests:?}"
+    );
+    // No title, no request.
+    assert_eq!(server.get("/missing/.m3u8").status, 404);
+    assert_eq!(keys.requests().len(), 1);
+}
+
+#[test]
+fn a_failing_key_server_is_reported_without_its_documents() {
+    let too_long = "x".repeat((1 << 20) + 1);
+    for (status, body, wrong) in [
+        (
+            "404 Not Found",
+            "no such title",
+            "status 404 Not Found: \"no such title\"",
+        ),
+        ("302 Found", "", "status 302 Found"),
+        ("200 OK", "<CPIX", "keys: "),
+        (
+            "200 OK",
+            &three_keys().replace("<AudioFilter/>", "<AudioFilter/><X/>"),
+            "the filter X",
+        ),
+        (
+            "200 OK",
+            &three_keys().replacen(VALUE, "AAEC", 1),
+            "not 16 bytes",
+        ),
+        ("200 OK", &too_long, "more than 1048576 bytes"),
+    ] {
+        let (status, body) = (status.to_owned(), body.to_owned());
+        let keys = KeyServer::new(move |_| respond(&status, "", &body));
+        let response = serve_with_keys(&keys.url("cpix"), &[]).get("/film/.m3u8");
+        let error = response.header("headwater-error");
+        assert_eq!(
+            (response.status, response.header("retry-after")),
+            (503, "1"),
+            "{error}"
+        );
+        assert!(
+            error.starts_with("upstream; keys: ") && error.contains(wrong),
+            "{error}"
+        );
+        assert!(!error.contains(VALUE), "{error}");
+    }
+}
+
+#[test]
+fn a_key_server_that_is_down_or_silent_is_unavailable() {
+    let unused = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let silent = KeyServer::new(|_| None);
+    for url in [
+        format!("cpix:http://{unused}/{{title}}"),
+        silent.url("cpix"),
+    ] {
+        let response = serve_with_keys(&url, &[]).get("/film/.mpd");
+        let error = response.header("headwater-error");
+        assert_eq!(response.status, 503, "{error}");
+        assert!(error.starts_with("upstream; keys: "), "{error}");
+    }
+}
+
+#[test]
+fn cached_keys_survive_a_failing_key_server() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let down = is_down.clone();
+    let keys = KeyServer::new(
+        move |_| match down.load(std::sync::atomic::Ordering::SeqCst) {
+            false => respond("200 OK", "", &three_keys()),
+            true => respond("500 Internal Server Error", "", ""),
+        },
+    );
+    let server = serve_with_keys(&keys.url("cpix"), &["--drm-cache", "0s", "--recheck", "0s"]);
+    let before = server.text("/film/.mpd");
+    is_down.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(server.text("/film/.mpd"), before);
+    assert!(keys.requests().len() > 1);
+}
+
+#[test]
+fn a_changed_key_changes_the_segment_urls() {
+    let document = TextFile::new(&three_keys());
+    let server = serve_with_keys(
+        &document.keys("cpix"),
+        &["--drm-cache", "0s", "--recheck", "0s"],
+    );
+    let before = playlists(&server, "film");
+    std::fs::write(
+        document.path(),
+        three_keys().replace(VALUE, "Dw4NDAsKCQgHBgUEAwIBAA=="),
+    )
+    .unwrap();
+    let after = playlists(&server, "film");
+    assert_eq!(before.len(), after.len());
+    assert!(before.iter().all(|url| !after.contains(url)), "{after:?}");
+}
+
+/// Fills a SPEKE request in, as a key server does.
+fn fill_request(request: &str) -> String {
+    let body = request.split_once("\r\n\r\n").unwrap().1;
+    let value = format!(
+        "><Data><Secret><PlainValue>{VALUE}</PlainValue></Secret></Data></cpix:ContentKey>"
+    );
+    body.split_inclusive('\n')
+        .map(|line| match line.starts_with("<cpix:ContentKey ") {
+            true => line.replace("/>", &value),
+            false => line.to_owned(),
+        })
+        .collect()
+}
+
+#[test]
+fn speke_keys_are_those_that_were_requested() {
+    let keys = KeyServer::new(|request| {
+        respond("200 OK", "X-Speke-Version: 2.0\r\n", &fill_request(request))
+    });
+    let server = serve_with_keys(
+        &keys.url("speke"),
+        &["--drm-key-per", "type", "--drm-systems", "widevine"],
+    );
+    assert_eq!(
+        server
+            .text("/film/.mpd")
+            .matches("cenc:default_KID=")
+            .count(),
+        3
+    );
+    let request = keys.requests().remove(0);
+    assert!(
+        request.starts_with("POST /keys/film HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(request.contains("x-speke-version: 2.0\r\n"), "{request}");
+    assert!(
+        request.contains("contentId=\"film\" version=\"2.3\""),
+        "{request}"
+    );
+    for (headers, replaced, wrong) in [
+        ("", "", "does not declare x-speke-version: 2.0"),
+        (
+            "X-Speke-Version: 2.1\r\n",
+            "",
+            "does not declare x-speke-version: 2.0",
+        ),
+        (
+            "X-Speke-Version: 2.0\r\n",
+            "kid=\"",
+            "lacks the requested key",
+        ),
+    ] {
+        let lying = KeyServer::new(move |request| {
+            let filled = fill_request(request);
+            let body = match replaced {
+                "" => filled,
+                // Another key id everywhere.
+                _ => {
+                    let kid = filled
+                        .split("kid=\"")
+                        .nth(1)
+                        .unwrap()
+                        .split('"')
+                        .next()
+                        .unwrap();
+                    filled.replace(kid, LOW)
+                }
+            };
+            respond("200 OK", headers, &body)
+        });
+        let response = serve_with_keys(&lying.url("speke"), &[]).get("/film/.mpd");
+        let error = response.header("headwater-error");
+        assert_eq!(response.status, 503, "{error}");
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_nginx_vod_key_servers_are_used() {
+    let json = format!(
+        "[{{\"key\":\"{VALUE}\",\"key_id\":\"{VALUE}\",\"pssh\":[{{\"uuid\":\"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\",\"data\":\"AQI=\"}}]}}]"
+    );
+    let keys = KeyServer::new(move |_| respond("200 OK", "", &json));
+    let server = serve_with_keys(&keys.url("udrm"), &[]);
+    let mpd = server.text("/film/.mpd");
+    assert!(
+        mpd.contains("cenc:default_KID=\"00010203-0405-0607-0809-0a0b0c0d0e0f\""),
+        "{mpd}"
+    );
+    assert!(mpd.contains("urn:uuid:edef8ba9"), "{mpd}");
+}
+
+#[test]
+fn key_documents_are_found_by_the_titles_path() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.cpix"), three_keys()).unwrap();
+    let keys = format!("cpix:{}/{{title}}.cpix", folder.path().display());
+    let server = serve_with_keys(&keys, &[]);
+    assert!(server.text("/film/.mpd").contains(LOW));
+    let other = server.get("/film.mp4/.mpd");
+    let error = other.header("headwater-error");
+    assert_eq!(other.status, 503, "{error}");
+    // The path of the key folder is not for viewers.
+    assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
+}
