@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import hlsParser from 'hls-parser';
 import { begun, ended, launch, open } from './browser.mjs';
-import { get, library, root, serve, skip, start, text } from './support.mjs';
+import { get, library, peakRate, root, serve, skip, start, text } from './support.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'headwater-protected-'));
 const secret = crypto.randomBytes(32).toString('hex');
@@ -140,6 +140,25 @@ function tracedHeaders(file) {
     return units === 1 && packet.includes('Slice Segment Header') ? Math.ceil(Math.max(...fields) / 8) : undefined;
   });
 }
+
+test('declared bandwidths cover protected segments', async () => {
+  for (const [place, title] of [[library, 'ladder'], [encodings, 'slices.mp4']]) {
+    for (const scheme of SCHEMES) {
+      const server = await serve(place, '--segment', '2s', '--drm-keys', `secret:${path.join(folder, 'secret')}`, '--drm-scheme', scheme);
+      const mpd = await text(`${server.url}/${title}/.mpd`);
+      for (const { url, lines, isVideo, isKeyFrames } of await playlists(server, title)) {
+        if (!isVideo || isKeyFrames) continue;
+        const target = Number(lines.find((line) => line.startsWith('#EXT-X-TARGETDURATION')).split(':')[1]);
+        const seconds = lines.filter((line) => line.startsWith('#EXTINF')).map((line) => parseFloat(line.slice(8)));
+        const bytes = await Promise.all(lines.filter((line) => line.endsWith('.m4s')).map(async (uri) => (await get(new URL(uri, url))).length));
+        const peak = Math.floor(peakRate(bytes.map((size, n) => ({ bytes: size, seconds: seconds[n] })), target));
+        const [, declared] = mpd.match(new RegExp(`id="${decodeURIComponent(url.split('/').at(-2))}" bandwidth="(\\d+)"`));
+        assert.ok(Number(declared) >= peak && Number(declared) < peak * 1.1, `${url}: ${declared} of ${peak}`);
+      }
+      server.stop();
+    }
+  }
+});
 
 test('slice headers with entry points end where ffmpeg ends them', async () => {
   const title = 'hevc-wavefront.mp4';

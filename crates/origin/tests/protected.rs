@@ -229,6 +229,10 @@ fn contradicting_settings_are_refused() {
         ),
         (&["--drm-keys", "other:a"], "expected secret:FILE"),
         (
+            &["--drm-scheme", "cbcs"],
+            "drm-scheme requires a source of keys",
+        ),
+        (
             &["--drm-keys", "cpix:https://u:p@h/{title}"],
             "without a user name",
         ),

@@ -17,8 +17,8 @@ pub(crate) struct SampleAuxiliary {
 const SENC_HEAD_BYTES: u64 = 16;
 const SAIO_BYTES: u64 = 20;
 const SAIZ_HEAD_BYTES: u64 = 17;
-/// Subsamples of most pictures at most, for estimates.
-const TYPICAL_SUBSAMPLES: u64 = 3;
+/// Subsamples of a picture of four slices at most, for estimates.
+const TYPICAL_SUBSAMPLES: u64 = 5;
 /// `UseSubSampleEncryption`.
 const SENC_SUBSAMPLES: u32 = 2;
 

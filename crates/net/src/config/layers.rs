@@ -119,6 +119,12 @@ impl SettingLayers {
         self.one(name).map(PathBuf::from)
     }
 
+    /// Returns whether a setting has a value other than by default.
+    pub fn is_set(&self, name: &str) -> bool {
+        let found = self.set.get(name);
+        found.is_some_and(|set| !matches!(set.by, SettingOrigin::Default))
+    }
+
     /// Returns a setting's text, if it is set.
     pub fn one(&self, name: &str) -> Option<&str> {
         self.set.get(name)?.values.first().map(String::as_str)

@@ -148,7 +148,7 @@ impl DrmSettings {
     /// [`UsageError`] for the first invalid value, and for a combination with `aes-secret`.
     pub fn parse(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
         let Some(keys) = layers.with("drm-keys", parse_location)? else {
-            return Ok(None);
+            return refuse_settings_without_keys(layers);
         };
         if layers.one("aes-secret").is_some() {
             let what =
@@ -187,6 +187,18 @@ impl DrmSettings {
         let mut urls = self.license_urls.iter();
         let found = urls.find(|(of, _)| *of == system);
         found.map(|(_, url)| url.as_str())
+    }
+}
+
+/// An operator who sets any of these expects encrypted segments.
+fn refuse_settings_without_keys(layers: &SettingLayers) -> Result<Option<DrmSettings>, UsageError> {
+    let mut names = DRM.iter().map(|setting| setting.name);
+    match names.find(|name| layers.is_set(name)) {
+        None => Ok(None),
+        Some(name) => {
+            let what = format!("{name} requires a source of keys; set drm-keys");
+            Err(UsageError(what))
+        }
     }
 }
 
