@@ -5,10 +5,19 @@ use crate::targets::AttackedServers;
 
 type Field = (&'static str, &'static str);
 
-/// Method, path, fields, statuses of `serve` and of the edge, and reason. The edge passes on what is an
-/// origin's to judge; its origin here answers everything with 200.
+/// Method, path, fields, statuses of `serve` and of the edge, and reason.
+type RequestRow = (
+    &'static str,
+    &'static str,
+    &'static [Field],
+    u16,
+    u16,
+    &'static str,
+);
+
+/// The edge passes on what is an origin's to judge; its origin here responds to everything with 200.
 #[rustfmt::skip]
-pub const REQUESTS: &[(&str, &str, &[Field], u16, u16, &str)] = &[
+pub const REQUESTS: &[RequestRow] = &[
     ("GET", "/film.bin", &[], 200, 200, "a valid request"),
     ("GET", "/%66ilm.bin", &[], 200, 200, "an escape of an unreserved character"),
     ("GET", "//film.bin", &[], 400, 200, "an empty segment at the start of the path"),
