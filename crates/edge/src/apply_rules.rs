@@ -52,7 +52,7 @@ impl RuleApplier {
     ) -> RuleApplier {
         RuleApplier {
             rules: settings.rules.clone(),
-            records_cmcd: recorder.is_some(),
+            records_cmcd: recorder.as_ref().is_some_and(Recorder::records_all),
             sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
             matches: metrics.family(&MATCHES, &["rule"]),
             refused: metrics.family(&REFUSED, &["option"]).with_values(&[

@@ -195,6 +195,7 @@ impl OriginClient {
                 break;
             }
         }
+        self.counts.record_response_time(&last, began);
         to_response(last, began)
     }
 
@@ -234,6 +235,7 @@ impl OriginClient {
                 break;
             }
         }
+        self.counts.record_response_time(&last, began);
         to_response(last, began)
     }
 

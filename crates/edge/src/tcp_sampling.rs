@@ -57,7 +57,7 @@ impl TcpSampler {
     pub fn new(interval: Duration, metrics: &Metrics, recorder: Option<Recorder>) -> TcpSampler {
         TcpSampler {
             interval,
-            recorder,
+            recorder: recorder.filter(Recorder::records_all),
             rtt: metrics.histograms(&RTT, "algorithm", RTT_S),
             delivery: metrics.histograms(&DELIVERY, "algorithm", DELIVERY_BYTES_PER_S),
         }

@@ -255,7 +255,9 @@ impl Telemetry {
             began: Instant::now(),
             access: wanted.then(|| {
                 let mut access = AccessRecord::from_request(parts, conn);
-                access.cmcd = CmcdData::parse(parts.uri.query(), &parts.headers).to_record();
+                if self.recorder.as_ref().is_some_and(Recorder::records_all) {
+                    access.cmcd = CmcdData::parse(parts.uri.query(), &parts.headers).to_record();
+                }
                 Box::new(access)
             }),
         }

@@ -132,7 +132,8 @@ impl Recorder {
         }
     }
 
-    /// Returns whether the format has records of storage requests and of TCP. An access log has none.
+    /// Returns whether the format has records of storage requests and of TCP, and CMCD. An access log
+    /// has none of these.
     pub fn records_all(&self) -> bool {
         self.shared.format == RecordFormat::Json
     }
