@@ -1,7 +1,6 @@
 //! Metrics of the process, with the names that Prometheus' client libraries have agreed on.
 
 use std::fs;
-use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -10,7 +9,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use rustix::process::{Resource, getrlimit};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::MetricSpec;
 
@@ -50,6 +48,10 @@ const START_TIME: MetricSpec = MetricSpec {
     help: "Start of the process, in seconds since 1970.",
 };
 
+/// Ticks per second of the times in `/proc`: part of the kernel's interface on all processors that we
+/// build for.
+const TICKS_PER_S: f64 = 100.0;
+
 /// Reads the metrics of this process from the kernel when they are requested. A metric that the
 /// kernel does not report is left out.
 #[derive(Debug)]
@@ -67,9 +69,9 @@ impl ProcessCollector {
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu = Duration::try_from(cpu).unwrap_or_default().as_secs_f64();
-        encode_metric(&mut encoder, &CPU, &ConstCounter::new(cpu))?;
+        if let Some(cpu) = read_cpu_time() {
+            encode_metric(&mut encoder, &CPU, &ConstCounter::new(cpu))?;
+        }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let kib = |name| Some(status_number(&status, name)? << 10);
         let gauges = [
@@ -117,15 +119,26 @@ fn count_descriptors() -> Option<u64> {
     }
 }
 
-/// Returns the start of this process in seconds since 1970 (proc_pid_stat(5), field 22).
+/// Returns the processor time of all threads in seconds: proc_pid_stat(5), fields 14 and 15.
+fn read_cpu_time() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    Some((stat_number(&stat, 14)? + stat_number(&stat, 15)?) / TICKS_PER_S)
+}
+
+/// Returns the start of this process in seconds since 1970: proc_pid_stat(5), field 22.
 fn read_start_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in parentheses, may contain spaces. The third field follows.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks: f64 = fields.split(' ').nth(19)?.parse().ok()?;
     let system = fs::read_to_string("/proc/stat").ok()?;
     let boot = status_number(&system, "btime ")?;
-    Some(boot as f64 + ticks / rustix::param::clock_ticks_per_second() as f64)
+    Some(boot as f64 + stat_number(&stat, 22)? / TICKS_PER_S)
+}
+
+/// Returns a field of `/proc/PID/stat`, counted from 1; 3 is the first one that can be returned.
+fn stat_number(stat: &str, field: usize) -> Option<f64> {
+    // The name of the program, in parentheses, may contain spaces.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let number = fields.split(' ').nth(field.checked_sub(3)?)?;
+    number.parse().ok()
 }
 
 #[cfg(test)]
@@ -139,6 +152,11 @@ mod tests {
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
         // The boot time has whole seconds.
         assert!(start > 1.6e9 && start < since_1970 + 2.0, "{start}");
+        // The kernel counts in hundredths of a second.
+        let cpu = read_cpu_time().unwrap();
+        while read_cpu_time().unwrap() <= cpu {
+            std::hint::black_box(fs::read("/proc/self/stat").unwrap());
+        }
         let before = count_descriptors().unwrap();
         let _open: Vec<_> = (0..100)
             .map(|_| fs::File::open("/dev/null").unwrap())
