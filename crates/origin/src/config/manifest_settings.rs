@@ -36,3 +36,21 @@ fn parse_language(text: &str) -> Result<String, String> {
         false => Err("expected a language tag such as en or pt-BR".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_and_languages_are_validated() {
+        assert_eq!(parse_captions("none"), Ok(true));
+        assert_eq!(parse_captions("unknown"), Ok(false));
+        assert!(parse_captions("NONE").is_err());
+        for legal in ["en", "ger", "pt-BR"] {
+            assert_eq!(parse_language(legal), Ok(legal.to_owned()));
+        }
+        for illegal in ["", "-", "en\"", "deutsch, bitte", &"a".repeat(36)] {
+            assert!(parse_language(illegal).is_err(), "{illegal}");
+        }
+    }
+}
