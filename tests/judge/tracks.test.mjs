@@ -46,8 +46,7 @@ test('the page names what is left out', async (t) => {
   const notes = page.locator('.notes li', { hasText: 'Left out' });
   await notes.first().waitFor({ state: 'attached' });
   assert.deepEqual(await notes.allTextContents(), [
-    'Left out: text.mp4, track 3 (text, tx3g), because text tracks are not served',
-    'Left out: text.en.srt, because text files are not served',
+    'Left out: text.en.ass, because this format of text is not supported; convert it to WebVTT or SRT',
   ]);
   await page.close();
 });
