@@ -55,10 +55,7 @@ export async function start({ video, path, title, report, variant, session }) {
     chooseAudio: (index) => { report.expect('audio'); player.selectAudioTrack(audios()[index]); },
     texts: () => player.getTextTracks().map((t) => ({ label: t.label || language(t.language), language: t.language })),
     text: () => player.getTextTracks().findIndex((t) => t.active),
-    chooseText: async (index) => {
-      await Promise.all([...video.querySelectorAll('track')].map(loaded));
-      player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]);
-    },
+    chooseText: (index) => player.selectTextTrack(index < 0 ? null : player.getTextTracks()[index]),
     throughput: () => player.getStats().estimatedBandwidth,
     close: () => player.destroy(),
   };
@@ -71,15 +68,6 @@ async function protection(license, variant) {
   const { keys } = await (await fetch(license, { method: 'POST' })).json();
   const hex = (text) => [...atob(text.replaceAll('-', '+').replaceAll('_', '/'))].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('');
   return { drm: { clearKeys: Object.fromEntries(keys.map(({ kid, k }) => [hex(kid), hex(k)])) }, manifest: { ignoreDrmInfo: true } };
-}
-
-/** Loads the empty document of a track element. Chromium drops the cues that Shaka Player adds while it loads. */
-async function loaded(element) {
-  if (element.readyState !== HTMLTrackElement.NONE) return;
-  const end = new Promise((done) => { for (const event of ['load', 'error']) element.addEventListener(event, done, { once: true }); });
-  element.track.mode = 'hidden';
-  await end;
-  element.track.mode = 'disabled';
 }
 
 /** Returns whether a segment could not be fetched, for a reason that may pass. */

@@ -25,37 +25,20 @@ pub fn write_wvtt_init(grid: &TextGrid<'_>, language: &str, list: &CueList) -> V
             }
         });
     });
-    write_text_init(
-        grid.timescale(),
-        language,
-        (TextFormat::Wvtt, *b"wvtt"),
-        entry,
-        "wvtt",
-    )
-}
-
-/// Writes the init segment of a text track with this sample entry.
-pub(super) fn write_text_init(
-    timescale: u32,
-    language: &str,
-    (format, fourcc): (TextFormat, [u8; 4]),
-    sample_entry: Vec<u8>,
-    codec_string: &str,
-) -> Vec<u8> {
     write_init_segment(
         &Track {
             id: TRACK_ID,
-            timescale,
+            timescale: grid.timescale(),
             language: language.to_owned(),
             name: None,
             roles: Vec::new(),
             is_enabled: true,
             codec: Codec {
-                fourcc,
-                sample_entry,
-                codec_string: codec_string.to_owned(),
+                fourcc: *b"wvtt",
+                sample_entry: entry,
+                codec_string: "wvtt".to_owned(),
                 supplemental_codecs: None,
-                format: MediaFormat::Text(format),
+                format: MediaFormat::Text(TextFormat::Wvtt),
             },
             samples: SampleTableBuilder::default().finish(),
             presentation_offset: 0,
@@ -143,7 +126,7 @@ fn write_sample(shown: &[&ServedCue<'_>]) -> Vec<u8> {
 }
 
 /// Writes a fragment of samples, each with its duration.
-pub(super) fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
+fn write_fragment(start: u64, n: usize, samples: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let word = |out: &mut Vec<u8>, word: u32| out.extend_from_slice(&word.to_be_bytes());
     let bytes: usize = samples.iter().map(|(_, sample)| sample.len()).sum();
     let mut out = Vec::with_capacity(200 + samples.len() * 8 + bytes);

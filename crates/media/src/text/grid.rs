@@ -132,11 +132,6 @@ impl<'a> TextGrid<'a> {
         self.presentation.measure_bandwidth(self.reference, len)
     }
 
-    /// Returns the length of the film, in milliseconds.
-    pub fn duration_ms(&self) -> i64 {
-        self.presentation.duration.round_to(1000)
-    }
-
     /// Returns the cues of segment `n`.
     pub(super) fn cues_of<'b>(
         &self,
