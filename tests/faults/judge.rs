@@ -2,7 +2,7 @@
 //!
 //! 1. No byte that the origin did not send for this URL and validator.
 //! 2. No response beyond its lifetime, or to another client than its own, without permission.
-//! 3. Every request ends, and without an error unless a fault caused it.
+//! 3. Every request ends, and without an error unless a fault or a timeout caused it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ use crate::resource::{CachingPolicy, Resource};
 
 /// Time between an event at the origin and its effect at a client on a busy machine.
 const DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// The edge's timeouts for the origin.
+const ORIGIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The observations of a run so far.
 pub struct RunJudge<'a> {
@@ -68,6 +71,8 @@ impl<'a> RunJudge<'a> {
         let status = response.status;
         match status {
             500.. if is_excused => return None,
+            // A busy machine may be slower than the timeout.
+            504 if exchange.end - exchange.start >= ORIGIN_TIMEOUT => return None,
             // A lying 304 of the origin, for the client alone.
             304 if is_excused => return None,
             200 | 206 | 304 => {}

@@ -31,7 +31,10 @@ pub enum CachingPolicy {
 
 use CachingPolicy::*;
 
-pub const POLICIES: [CachingPolicy; 10] = [
+/// Large resources are frequent, because most of their faults need several blocks.
+pub const POLICIES: [CachingPolicy; 12] = [
+    Large,
+    Large,
     Lasting,
     Brief,
     Untagged,
@@ -48,7 +51,7 @@ pub const POLICIES: [CachingPolicy; 10] = [
 pub const BODY_BYTES_MIN: u64 = 200;
 
 /// Length of a resource that is stored in blocks.
-pub const LARGE_BYTES: u64 = 1_300_000;
+pub const LARGE_BYTES: u64 = 2_500_000;
 
 impl CachingPolicy {
     /// Returns the lines of a response, except validators.
@@ -122,8 +125,10 @@ impl Resource {
             _ => BODY_BYTES_MIN + random.below(50_000),
         };
         let start = random.next();
-        let words = (0..len.div_ceil(8)).flat_map(|at| mix(start ^ at).to_le_bytes());
-        let mut body: Vec<u8> = words.collect();
+        let mut body = Vec::new();
+        for at in 0..len.div_ceil(8) {
+            body.extend_from_slice(&mix(start ^ at).to_le_bytes());
+        }
         body.truncate(usize::try_from(len).unwrap());
         body.into()
     }
