@@ -160,6 +160,11 @@ impl RequestFailure {
         }
     }
 
+    /// Returns whether an HTTP/2 server has not processed the request, because it ends the connection.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.unanswered && self.fault == FailureKind::Http2
+    }
+
     pub(crate) fn mark_unanswered(mut self) -> RequestFailure {
         self.unanswered = matches!(self.fault, FailureKind::Reset | FailureKind::Closed);
         self

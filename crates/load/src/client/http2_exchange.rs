@@ -6,6 +6,7 @@ use super::{FailureKind, RequestFailure, ResponseSink};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Instant;
 use url::Url;
 
@@ -14,7 +15,18 @@ const WINDOW: u32 = 16 << 20;
 
 /// A shared connection; clones refer to the same one.
 #[derive(Clone)]
-pub(crate) struct Http2Connection(SendRequest<Bytes>);
+pub(crate) struct Http2Connection {
+    send: SendRequest<Bytes>,
+    /// Equal for the clones of one connection.
+    identity: Arc<()>,
+}
+
+impl Http2Connection {
+    /// Returns whether both refer to the same connection.
+    pub(crate) fn is_same(&self, other: &Http2Connection) -> bool {
+        Arc::ptr_eq(&self.identity, &other.identity)
+    }
+}
 
 /// Starts HTTP/2 on a connected socket. A task of the current runtime drives the connection until
 /// it closes, then calls `ended`.
@@ -35,7 +47,10 @@ pub(crate) async fn start_http2(
         let _ = connection.await;
         ended();
     });
-    Ok(Http2Connection(send))
+    Ok(Http2Connection {
+        send,
+        identity: Arc::default(),
+    })
 }
 
 /// Encodes a request head.
@@ -86,7 +101,7 @@ pub(crate) async fn send_and_receive(
     first: &mut Option<Instant>,
 ) -> Result<ExchangeResponse, RequestFailure> {
     let mut ready = connection
-        .0
+        .send
         .clone()
         .ready()
         .await
@@ -108,7 +123,7 @@ pub(crate) async fn send_and_receive(
     }
     let mut body_bytes = 0;
     while let Some(data) = poll_fn(|cx| body.poll_data(cx)).await {
-        let data = data.map_err(to_failure)?;
+        let data = data.map_err(to_body_failure)?;
         body_bytes += data.len() as u64;
         if body_bytes > body_max {
             return Err(FailureKind::TooLong.into());
@@ -131,6 +146,14 @@ fn to_failure(error: h2::Error) -> RequestFailure {
         Some(io) => RequestFailure::new(FailureKind::from_io_error(io), io),
         None => RequestFailure::new(FailureKind::Http2, error),
     }
+}
+
+/// Converts an error that cut a response.
+fn to_body_failure(error: h2::Error) -> RequestFailure {
+    let mut failure = to_failure(error);
+    let detail = failure.detail.unwrap_or_default();
+    failure.detail = Some(format!("in the body: {detail}").into());
+    failure
 }
 
 /// Converts an error that occurred before the response. A graceful GOAWAY means that the request

@@ -156,8 +156,17 @@ impl RateThread {
         }
     }
 
-    pub(super) async fn forget_shared(&self, id: usize, origin: usize) {
-        *self.shared_slot(id, origin).lock().await = None;
+    /// Opens another connection for the next requests, unless that has happened meanwhile.
+    pub(super) async fn forget_shared(
+        &self,
+        id: usize,
+        origin: usize,
+        failed: &http2_exchange::Http2Connection,
+    ) {
+        let mut place = self.shared_slot(id, origin).lock().await;
+        if place.as_ref().is_some_and(|shared| shared.is_same(failed)) {
+            *place = None;
+        }
     }
 
     fn shared_slot(

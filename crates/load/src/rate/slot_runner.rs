@@ -15,6 +15,10 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+/// Connections on which a request is tried that HTTP/2 servers refuse while they exit. A request may wait
+/// through several restarts; the timeout ends it, too.
+const HTTP2_ATTEMPTS: usize = 32;
+
 /// The task that sends the requests of one slot.
 pub(super) struct SlotRunner {
     pub(super) thread: Rc<RateThread>,
@@ -243,22 +247,29 @@ impl SlotRunner {
             }
         }
         let body = prepared.target.body.clone();
-        let shared = thread.shared_connection(self.id, prepared.origin).await?;
-        let (sent, first) = (&mut done.sent, &mut done.first);
-        let response = http2_exchange::send_and_receive(
-            &shared,
-            head,
-            body,
-            thread.body_max,
-            sink,
-            sent,
-            first,
-        )
-        .await;
-        if response.is_err() {
-            thread.forget_shared(self.id, prepared.origin).await;
+        for attempt in 1.. {
+            let shared = thread.shared_connection(self.id, prepared.origin).await?;
+            let (sent, first) = (&mut done.sent, &mut done.first);
+            let (head, body) = (head.clone(), body.clone());
+            let body_max = thread.body_max;
+            let result =
+                http2_exchange::send_and_receive(&shared, head, body, body_max, sink, sent, first);
+            match result.await {
+                Ok(response) => return Ok(response),
+                Err(failure) => {
+                    thread
+                        .forget_shared(self.id, prepared.origin, &shared)
+                        .await;
+                    if !failure.is_refused() || attempt == HTTP2_ATTEMPTS {
+                        return Err(failure);
+                    }
+                    // The server has announced the end of the connection: that is not a response
+                    // to this request.
+                    (done.sent, done.first) = (None, None);
+                }
+            }
         }
-        response
+        Err(FailureKind::Http2.into())
     }
 }
 
