@@ -52,9 +52,7 @@ const FILMS: [(&str, usize, usize, &[&str]); 5] = [
         "text.mp4",
         1,
         1,
-        &[
-            "text.en.ass: this format of text is not supported; convert it to WebVTT or SRT",
-        ],
+        &["text.en.ass: this format of text is not supported; convert it to WebVTT or SRT"],
     ),
     ("xhe_aac.mp4", 0, 1, &[]),
 ];

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 mod load;
+mod open_loop;
 
 const ROLLING_RESTARTS: usize = 20;
 /// Responses under load between two restarts.
@@ -35,6 +36,16 @@ impl RestartSetup {
 
     fn handover_socket(&self) -> String {
         self.path("handover.sock")
+    }
+
+    /// Returns the flags of a new self-signed certificate.
+    fn write_certificate(&self) -> [String; 4] {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let write = |name, pem: &str| self.folder.write_file(name, pem.as_bytes());
+        let cert = write("cert.pem", &made.cert.pem()).display().to_string();
+        let key = write("key.pem", &made.signing_key.serialize_pem());
+        let key = key.display().to_string();
+        ["--tls-cert".into(), cert, "--tls-key".into(), key]
     }
 
     fn start_origin(&self) -> HeadwaterServer {

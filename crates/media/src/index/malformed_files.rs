@@ -215,7 +215,7 @@ fn unsupported_tracks_are_left_out() {
     assert_eq!(index.tracks.len(), 1);
     assert_eq!(
         left_out_of(&index),
-        ["track 2 (text, mp4a): 'text' is neither audio nor video"]
+        ["track 2 (text, mp4a): text is neither audio nor video"]
     );
     film[0].entries[0][4..8].copy_from_slice(b"apcn");
     expect_error(
