@@ -150,9 +150,12 @@ impl Presentation {
         }
         let ends = self.key_frames(rendition).skip(1).chain([u32::MAX]);
         let mut from = self.segment_start(rendition, 0);
+        // The first key frame is listed from the start of the title, as the first segment is.
+        let mut lead = self.listed_lead_ticks(rendition);
         let lengths = ends.map(|end| {
             let until = self.presentation_time(rendition, end);
-            until.saturating_sub(std::mem::replace(&mut from, until))
+            let length = until.saturating_sub(std::mem::replace(&mut from, until));
+            length.saturating_add(std::mem::take(&mut lead))
         });
         let ticks = lengths.max()? as i64;
         Some(Time::new(ticks, self.track(rendition).timescale))
