@@ -74,7 +74,10 @@ fn broken_text_does_not_refuse_the_film() {
     assert_eq!((index.tracks.len(), text_ids(&index)), (1, vec![5]));
     for id in [2, 3, 4] {
         let name = format!("track {id}");
-        let listed = index.left_out.iter().any(|part| part.name.starts_with(&name));
+        let listed = index
+            .left_out
+            .iter()
+            .any(|part| part.name.starts_with(&name));
         assert!(listed, "{name}: {:?}", index.left_out);
     }
 }

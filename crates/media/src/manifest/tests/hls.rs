@@ -436,6 +436,21 @@ fn key_frames_of_open_gops_tile_the_film() {
 }
 
 #[test]
+fn the_target_duration_covers_the_first_key_frame_of_late_open_gops() {
+    let mut late = open_gop_track();
+    late.presentation_offset += i64::from(late.timescale) * 44 / 100;
+    let whole = build_title(vec![vec![late, audio_track("eng", 900)]]);
+    let rules = PackagingRules {
+        segment_duration_ms: 2000,
+    };
+    let film = Presentation::new(whole.files, &rules).expect("a legal title");
+    let keys = hls::write_iframe_playlist(&film, &film.renditions[0]).expect("video");
+    // From the start of the audio, 21 ms before that of the film: 0.461 s and 2.08 s round to 3 s.
+    assert_eq!(extinf_nanos(&keys)[0], 2_541_328_000);
+    assert_eq!(film.target_duration_s, 3);
+}
+
+#[test]
 fn a_trim_inside_a_gop_is_listed_with_a_precise_start() {
     let mut trimmed = video_track(9_000);
     trimmed.presentation_offset -= 6_401;
