@@ -194,12 +194,12 @@ fn purposes_and_captions_of_tracks_are_declared() {
     let library = film.parent().unwrap();
     let server = HeadwaterServer::serve_source(library);
     let text = server.get_text("/purposes.mp4/.m3u8");
-    assert!(!text.contains("CLOSED-CAPTIONS"), "{text}");
+    assert!(text.contains("CLOSED-CAPTIONS=\"cc\""), "{text}");
     let media: Vec<&str> = text
         .lines()
         .filter(|line| line.starts_with("#EXT-X-MEDIA"))
         .collect();
-    let [main, comment, described] = &media[..] else {
+    let [main, comment, described, captions] = &media[..] else {
         panic!("{text}")
     };
     assert!(
@@ -208,6 +208,7 @@ fn purposes_and_captions_of_tracks_are_declared() {
     );
     let characteristics = "CHARACTERISTICS=\"public.accessibility.describes-video\"";
     assert!(described.contains(characteristics), "{described}");
+    assert!(captions.contains("INSTREAM-ID=\"CC1\""), "{captions}");
     assert!(main.contains("DEFAULT=YES"), "{main}");
     assert_eq!(text.matches("DEFAULT=YES").count(), 1);
     let mpd = server.get_text("/purposes.mp4/.mpd");
