@@ -11,6 +11,8 @@ pub enum Reason {
     Manifest,
     /// Building an index.
     Index,
+    /// Text inside of a film.
+    Text,
     /// A segment for a client.
     Segment,
     /// A file that is sent unchanged.
@@ -25,10 +27,11 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of the metrics.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::Look,
         Reason::Manifest,
         Reason::Index,
+        Reason::Text,
         Reason::Segment,
         Reason::Plain,
         Reason::Ahead,
@@ -42,6 +45,7 @@ impl Reason {
             Reason::Look => "look",
             Reason::Manifest => "manifest",
             Reason::Index => "index",
+            Reason::Text => "text",
             Reason::Segment => "segment",
             Reason::Plain => "plain",
             Reason::Ahead => "ahead",

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings, as they are declared.
+///
+/// Their defaults are applied by [`DrmSettings::parse`], so that the printed settings of a server
+/// without protection contain none of them.
 pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-keys",
@@ -17,14 +20,14 @@ pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-scheme",
         "cbcs|cenc",
-        "cbcs",
-        "Protection scheme; cenc only for old devices, and not for Apple's",
+        "",
+        "Protection scheme; cenc only for old devices, and not for Apple's [default: cbcs]",
     ),
     Setting::new(
         "drm-key-per",
         "title|type|resolution",
-        "title",
-        "Tracks that share a key of secret: or speke:; resolution: SD, HD, UHD and audio",
+        "",
+        "Tracks that share a key of secret: or speke:; resolution: SD, HD, UHD and audio [default: title]",
     ),
     Setting::new(
         "drm-systems",
@@ -54,8 +57,8 @@ pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-fairplay-uri",
         "URI",
-        "skd://{kid}",
-        "Key URI of FairPlay; may contain {title}, {kid} and {uuid}",
+        "",
+        "Key URI of FairPlay; may contain {title}, {kid} and {uuid} [default: skd://{kid}]",
     ),
     Setting::new(
         "drm-headers-file",
@@ -66,29 +69,36 @@ pub const DRM: &[Setting] = &[
     Setting::new(
         "drm-cache",
         "DURATION",
-        "1h",
-        "Time for which keys stay in memory before they are requested again",
+        "",
+        "Time for which keys stay in memory before they are requested again [default: 1h]",
     ),
     Setting::new(
         "drm-stale-if-error",
         "DURATION",
-        "24h",
-        "Additional time for which they are used while the key server fails",
+        "",
+        "Additional time for which they are used while the key server fails [default: 24h]",
     ),
     Setting::new(
         "drm-pssh",
         "init|manifest|both",
-        "both",
-        "Places of pssh boxes",
+        "",
+        "Places of pssh boxes [default: both]",
     ),
     Setting::new(
         "drm-clear-tracks",
         "yes|no",
-        "no",
+        "",
         "Serve tracks without a key unencrypted; otherwise such titles are refused",
     )
     .as_switch(),
 ];
+
+/// Time for which keys stay in memory.
+const CACHE: Duration = Duration::from_secs(60 * 60);
+/// Additional time for which they are used while the key server fails.
+const STALE_IF_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
+/// Key URI of FairPlay.
+const FAIRPLAY_URI: &str = "skd://{kid}";
 
 /// The settings of Common Encryption.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,10 +184,10 @@ impl DrmSettings {
             license_urls: parse_license_urls(layers)?,
             pssh: layers.with("drm-pssh", parse_places)?.unwrap_or_default(),
             headers_file: layers.path("drm-headers-file"),
-            cache: layers.with("drm-cache", duration)?.unwrap_or_default(),
+            cache: layers.with("drm-cache", duration)?.unwrap_or(CACHE),
             stale_if_error: layers
                 .with("drm-stale-if-error", duration)?
-                .unwrap_or_default(),
+                .unwrap_or(STALE_IF_ERROR),
             allows_clear_tracks: layers.with("drm-clear-tracks", switch)?.unwrap_or(false),
         }))
     }
@@ -280,6 +290,12 @@ fn parse_license_urls(layers: &SettingLayers) -> Result<Vec<(ContentSystem, Stri
             }
         })?;
         urls.extend(url.map(|url| (system, url)));
+    }
+    if urls
+        .iter()
+        .all(|(system, _)| *system != ContentSystem::FairPlay)
+    {
+        urls.push((ContentSystem::FairPlay, FAIRPLAY_URI.to_owned()));
     }
     Ok(urls)
 }

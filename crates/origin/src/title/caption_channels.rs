@@ -32,7 +32,7 @@ pub(crate) fn find_captions<'a>(
             let len = u64::from(sample.size).min(KEY_FRAME_BYTES_MAX);
             // The film plays without the announcement.
             let bytes = object
-                .read(sample.offset..sample.offset + len, Reason::Index)
+                .read(sample.offset..sample.offset + len, Reason::Text)
                 .ok()?;
             Some(find_caption_channels(&track.codec, &bytes))
         })

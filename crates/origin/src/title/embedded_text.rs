@@ -89,7 +89,7 @@ fn read_ranges(object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, E
     }
     let mut samples = Vec::with_capacity(ranges.len());
     for (span, members) in spans {
-        let bytes = object.read(span.clone(), Reason::Index)?;
+        let bytes = object.read(span.clone(), Reason::Text)?;
         let sample = |range: &&Range<u64>| {
             let from = usize::try_from(range.start - span.start).ok()?;
             let until = usize::try_from(range.end - span.start).ok()?;
