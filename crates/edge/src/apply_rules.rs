@@ -54,8 +54,8 @@ impl RuleApplier {
             rules: settings.rules.clone(),
             records_cmcd: recorder.as_ref().is_some_and(Recorder::records_all),
             sampler: TcpSampler::new(settings.tcp_interval, metrics, recorder),
-            matches: metrics.family(&MATCHES, &["rule"]),
-            refused: metrics.family(&REFUSED, &["option"]).with_values(&[
+            matches: metrics.counter_family(&MATCHES, &["rule"]),
+            refused: metrics.counter_family(&REFUSED, &["option"]).with_values(&[
                 "congestion",
                 "pace",
                 "notsent-lowat",

@@ -58,8 +58,8 @@ impl TcpSampler {
         TcpSampler {
             interval,
             recorder: recorder.filter(Recorder::records_all),
-            rtt: metrics.histograms(&RTT, "algorithm", RTT_S),
-            delivery: metrics.histograms(&DELIVERY, "algorithm", DELIVERY_BYTES_PER_S),
+            rtt: metrics.histogram_family(&RTT, "algorithm", RTT_S),
+            delivery: metrics.histogram_family(&DELIVERY, "algorithm", DELIVERY_BYTES_PER_S),
         }
     }
 

@@ -8,7 +8,7 @@ use http::Response;
 use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
 use net::metrics::{
-    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestTimings, TrafficMetrics,
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TrafficMetrics,
 };
 use net::record::{AccessRecord, BoundedText, CacheFacts, REQUEST_ID, Recorder, micros};
 use net::{Body, Conn, Error};
@@ -53,7 +53,7 @@ const FOLLOWERS: MetricSpec = MetricSpec {
 pub struct RequestTelemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
-    timings: RequestTimings,
+    timings: RequestHistograms,
     results: CounterFamily,
     reasons: CounterFamily,
     hits: Counter,
@@ -92,11 +92,11 @@ impl PendingRecord {
 
 impl RequestTelemetry {
     pub fn new(metrics: Metrics, recorder: Option<Recorder>) -> RequestTelemetry {
-        let results = metrics.family(&CACHE_REQUESTS, &["result"]);
-        let reasons = metrics.family(&CACHE_REASONS, &["result", "reason"]);
+        let results = metrics.counter_family(&CACHE_REQUESTS, &["result"]);
+        let reasons = metrics.counter_family(&CACHE_REASONS, &["result", "reason"]);
         RequestTelemetry {
             traffic: TrafficMetrics::new(&metrics, KINDS),
-            timings: RequestTimings::new(&metrics, "result", CACHE_RESULTS),
+            timings: RequestHistograms::new(&metrics, "result", CACHE_RESULTS),
             hits: results.with_labels(&[CacheOutcome::Hit.result()]),
             fresh: reasons.with_labels(&[CacheOutcome::Hit.result(), CacheOutcome::Hit.reason()]),
             results,

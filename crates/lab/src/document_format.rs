@@ -67,5 +67,5 @@ fn check_nbmp_table(_: ParsedDocument) -> Result<ParsedDocument, Vec<DocumentFau
 
 #[cfg(not(feature = "nbmp"))]
 fn missing_feature_fault(what: &str) -> DocumentFault {
-    DocumentFault::without_place(crate::config::missing_feature_message(what, "nbmp"))
+    DocumentFault::without_place(crate::commands::missing_feature_message(what, "nbmp"))
 }

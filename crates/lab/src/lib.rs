@@ -11,7 +11,7 @@
 #[cfg(feature = "nats")]
 mod agent;
 mod closest_name;
-pub mod config;
+pub mod commands;
 mod document_format;
 pub mod experiment;
 pub mod link;
@@ -21,4 +21,4 @@ pub mod report;
 #[cfg(feature = "nbmp")]
 mod serve;
 
-pub use config::{command, run};
+pub use commands::{command, run};

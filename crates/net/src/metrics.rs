@@ -15,7 +15,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use self::durations::DurationMetric;
-pub use self::durations::{DurationHistogram, RequestTimings};
+pub use self::durations::{DurationHistogram, RequestHistograms};
 use self::process::ProcessCollector;
 use self::scrape_gauge::ScrapeGauge;
 use self::text_format::{TextFormat, to_prometheus_text};
@@ -92,14 +92,18 @@ impl Metrics {
     }
 
     /// Registers a counter per combination of label values.
-    pub fn family(&self, row: &MetricSpec, labels: &'static [&'static str]) -> CounterFamily {
+    pub fn counter_family(
+        &self,
+        row: &MetricSpec,
+        labels: &'static [&'static str],
+    ) -> CounterFamily {
         let inner = Inner::default();
         self.register_metric(row, inner.clone());
         CounterFamily { labels, inner }
     }
 
     /// Registers a histogram per value of one label; `buckets` are upper bounds.
-    pub fn histograms(
+    pub fn histogram_family(
         &self,
         row: &MetricSpec,
         label: &'static str,
@@ -268,8 +272,8 @@ struct TrafficCells {
 impl TrafficMetrics {
     /// Registers both metrics for these kinds.
     pub fn new(metrics: &Metrics, kinds: &'static [&'static str]) -> TrafficMetrics {
-        let requests = metrics.family(&REQUESTS, &["kind", "status"]);
-        let bytes = metrics.family(&RESPONSE_BYTES, &["kind"]);
+        let requests = metrics.counter_family(&REQUESTS, &["kind", "status"]);
+        let bytes = metrics.counter_family(&RESPONSE_BYTES, &["kind"]);
         let cells = kinds.iter().map(|_| Default::default()).collect();
         let bytes = kinds
             .iter()

@@ -95,7 +95,7 @@ impl OverloadManager {
     pub fn start(limit: MemoryLimit, metrics: &Metrics) -> io::Result<OverloadManager> {
         let limit_gauge = metrics.gauge(&LIMIT);
         limit_gauge.set(i64::try_from(limit.bytes()).unwrap_or(i64::MAX));
-        let refused = metrics.family(&REFUSED, &["action"]);
+        let refused = metrics.counter_family(&REFUSED, &["action"]);
         let state = Arc::new(OverloadState {
             level_gauge: metrics.gauge(&LEVEL),
             used: metrics.gauge(&USED),

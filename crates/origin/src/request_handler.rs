@@ -6,7 +6,7 @@ use crate::response::library_list::LibraryList;
 use crate::response::responder::ClientRequest;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
-use crate::response::static_file::StaticFiles;
+use crate::response::static_files::StaticFiles;
 use crate::response::web_page::WebPage;
 use crate::response::{content_key, license, manifests, title_text};
 use crate::route::{self, OriginRequest};

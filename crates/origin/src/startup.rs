@@ -5,12 +5,12 @@ use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, Sett
 use crate::demo_film::DemoFilm;
 use crate::drm::secret_keys::SecretKeys;
 use crate::drm::settings::KeyLocation;
-use crate::drm::{DrmRules, KeyCache, KeyClient, KeySource};
+use crate::drm::{KeyCache, KeyClient, KeySource, LibraryDrm};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
 use crate::response::response_cache::segments::SegmentCache;
-use crate::response::static_file::StaticFiles;
+use crate::response::static_files::StaticFiles;
 use crate::response::web_page::WebPage;
 use crate::segment::encryption::{MasterSecret, SECRET_BYTES_RANGE};
 use crate::telemetry::{self, Telemetry};
@@ -259,7 +259,7 @@ fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, 
     Ok(Some(MasterSecret::new(&secret, url)))
 }
 
-fn open_drm(settings: &ServeSettings) -> Result<Option<DrmRules>, ProgramError> {
+fn open_drm(settings: &ServeSettings) -> Result<Option<LibraryDrm>, ProgramError> {
     let Some(drm) = settings.drm.clone() else {
         return Ok(None);
     };
@@ -273,7 +273,7 @@ fn open_drm(settings: &ServeSettings) -> Result<Option<DrmRules>, ProgramError> 
             cache: KeyCache::new(drm.cache, drm.stale_if_error),
         },
     };
-    Ok(Some(DrmRules {
+    Ok(Some(LibraryDrm {
         settings: drm,
         source,
     }))

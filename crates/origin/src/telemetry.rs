@@ -7,7 +7,7 @@ use http::Response;
 use http::header::HeaderValue;
 use net::cmcd::CmcdData;
 use net::metrics::{
-    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestTimings, TrafficMetrics,
+    Counter, CounterFamily, Gauge, MetricSpec, Metrics, RequestHistograms, TrafficMetrics,
 };
 use net::record::{AccessRecord, REQUEST_ID, Recorder, StorageRecord, micros};
 use net::{Body, Conn, Error};
@@ -105,7 +105,7 @@ const INDEX_DISK: MetricSpec = MetricSpec {
 pub(crate) struct Telemetry {
     metrics: Metrics,
     traffic: TrafficMetrics,
-    timings: RequestTimings,
+    timings: RequestHistograms,
     recorder: Option<Recorder>,
     requests: CounterFamily,
     bytes: CounterFamily,
@@ -195,16 +195,16 @@ impl Telemetry {
     pub(crate) fn new(metrics: Metrics, recorder: Option<Recorder>) -> Telemetry {
         Telemetry {
             traffic: TrafficMetrics::new(&metrics, RESOURCE_KINDS),
-            timings: RequestTimings::new(&metrics, "kind", RESOURCE_KINDS),
-            requests: metrics.family(&STORAGE_REQUESTS, &["reason"]),
-            bytes: metrics.family(&STORAGE_BYTES, &["reason"]),
-            waits: metrics.family(&STORAGE_WAITS, &["reason"]),
+            timings: RequestHistograms::new(&metrics, "kind", RESOURCE_KINDS),
+            requests: metrics.counter_family(&STORAGE_REQUESTS, &["reason"]),
+            bytes: metrics.counter_family(&STORAGE_BYTES, &["reason"]),
+            waits: metrics.counter_family(&STORAGE_WAITS, &["reason"]),
             remote: RemoteStorageMetrics::new(&metrics),
             builds: metrics.counter(&INDEX_BUILDS),
             memory: metrics.gauge(&INDEX_MEMORY),
             titles: metrics.gauge(&INDEX_TITLES),
             segments: metrics.gauge(&SEGMENT_MEMORY),
-            on_disk: metrics.family(&INDEX_DISK_REQUESTS, &["result"]),
+            on_disk: metrics.counter_family(&INDEX_DISK_REQUESTS, &["result"]),
             disk: metrics.gauge(&INDEX_DISK),
             metrics,
             recorder,
@@ -230,7 +230,7 @@ impl Telemetry {
         raise_counter(&self.builds, catalog.builds());
         set_gauge(&self.memory, catalog.memory_bytes());
         set_gauge(&self.segments, segments.memory_bytes());
-        set_gauge(&self.titles, catalog.len() as u64);
+        set_gauge(&self.titles, catalog.cached_count() as u64);
         if let Some((counts, bytes)) = catalog.index_cache().disk_usage() {
             let DiskCounts {
                 hits,

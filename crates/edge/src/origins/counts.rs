@@ -53,13 +53,13 @@ impl OriginMetrics {
     pub fn new(metrics: &Metrics, workers: usize) -> OriginMetrics {
         OriginMetrics {
             workers,
-            requests: metrics.family(&REQUESTS, &["origin", "result"]),
+            requests: metrics.counter_family(&REQUESTS, &["origin", "result"]),
             connections_opened: metrics.counter(&CONNECTIONS),
             retries: metrics
-                .family(&RETRIES, &["result"])
+                .counter_family(&RETRIES, &["result"])
                 .with_values(&["sent", "spent"]),
             response_time: metrics.durations(&RESPONSE_TIME),
-            suspensions: metrics.family(&OUT, &["origin"]),
+            suspensions: metrics.counter_family(&OUT, &["origin"]),
             suspended_now: metrics.gauge(&OUT_NOW),
         }
     }

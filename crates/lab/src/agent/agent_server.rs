@@ -137,7 +137,7 @@ struct AgentSubscriptions {
 /// Creates a folder that only this user can read; the guard removes it however the process ends.
 fn create_private_folder(folder: &Path) -> std::io::Result<ProcessGuard> {
     let mut guard = ProcessGuard::start()?;
-    guard.remove(folder)?;
+    guard.delete_at_exit(folder)?;
     DirBuilder::new().mode(0o700).create(folder)?;
     Ok(guard)
 }

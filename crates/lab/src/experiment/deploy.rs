@@ -52,7 +52,7 @@ impl<'a> DeployedRun<'a> {
         }
         // Registered before it is created, so that it is removed even if this process is killed in
         // between.
-        guard.remove(&at.folder)?;
+        guard.delete_at_exit(&at.folder)?;
         let _ = fs::remove_dir_all(&at.folder);
         fs::create_dir_all(&at.folder)?;
         let mut deployed = DeployedRun {

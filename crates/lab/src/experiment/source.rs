@@ -83,7 +83,7 @@ fn make_source(
     let inside = NetworkNamespace::same_network().map_err(failed)?;
     let mut guard = ProcessGuard::start().map_err(failed)?;
     guard.watch_namespace(&inside).map_err(failed)?;
-    guard.remove(&half).map_err(failed)?;
+    guard.delete_at_exit(&half).map_err(failed)?;
     let _ = fs::remove_dir_all(&half);
     fs::create_dir_all(half.join("files")).map_err(failed)?;
     let output = half.join("said");

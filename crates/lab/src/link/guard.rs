@@ -71,7 +71,7 @@ impl ProcessGuard {
     ///
     /// # Errors
     /// The guard is gone, or the path is not absolute or contains a line break.
-    pub fn remove(&mut self, folder: &Path) -> io::Result<()> {
+    pub fn delete_at_exit(&mut self, folder: &Path) -> io::Result<()> {
         let bytes = folder.as_os_str().as_bytes();
         if !folder.is_absolute() || bytes.contains(&b'\n') {
             return Err(io::ErrorKind::InvalidInput.into());

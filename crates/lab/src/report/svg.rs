@@ -1,13 +1,13 @@
 //! Plots as static SVG images, for Markdown and for pages without the plotting library.
 
-mod axis;
+mod scale;
 
 use super::plots::{
     BarGroup, CurveJoin, MapRow, PanelShape, PlotAxis, PlotCurve, PlotPanel, QuartileBox,
     ReportPlot,
 };
 use super::table::{escape_html, format_number};
-use axis::{AxisScale, tick_label};
+use scale::{AxisScale, tick_label};
 use std::fmt::{Result, Write};
 
 const PANEL_WIDTH: f64 = 400.0;

@@ -53,8 +53,8 @@ pub(crate) async fn start_http2(
     })
 }
 
-/// Encodes a request head.
-pub(crate) fn encode_request(
+/// Builds a request head.
+pub(crate) fn build_request(
     method: &http::Method,
     url: &Url,
     headers: &http::HeaderMap,

@@ -192,7 +192,7 @@ impl HttpClient {
                     self.give_back(url.origin(), ClientConnection::Http2(shared.clone()));
                 }
                 let head =
-                    http2_exchange::encode_request(method, &url, &request.headers, &defaults)?;
+                    http2_exchange::build_request(method, &url, &request.headers, &defaults)?;
                 let most = settings.body_max;
                 let done = http2_exchange::send_and_receive(
                     &shared, head, body, most, sink, moments.0, moments.1,

@@ -153,7 +153,7 @@ impl TargetSet {
             if target.ranges.is_some() {
                 bytes.truncate(bytes.len() - target.body.len() - 2);
             }
-            let head = http2_exchange::encode_request(
+            let head = http2_exchange::build_request(
                 &target.method,
                 &target.url,
                 &target.headers,

@@ -147,7 +147,7 @@ impl Expectation {
     /// Evaluates a run. Without data, no expectation holds.
     pub fn evaluate(&self, run: &RunResult) -> ExpectationVerdict {
         let cell = match self.kind {
-            None => run.total(),
+            None => run.merged_stats(),
             Some(kind) => run.stats_by_kind().remove(&kind).unwrap_or_default(),
         };
         let Some(found) = self.measure(run, &cell) else {

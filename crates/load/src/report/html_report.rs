@@ -164,11 +164,11 @@ fn render_page(title: &str, above: &str, ratios: &str, runs: &[&RunResult]) -> S
 
 fn plot_run(run: &RunResult) -> RunPlots<'_> {
     let viewing = run.viewing.as_deref();
-    let total = run.total();
+    let total = run.merged_stats();
     let every_s = run.seconds.len().div_ceil(SECONDS_MAX).max(1);
     let closed = run.due() == 0;
     let steps = run.steps.iter().map(|step| {
-        let cell = step.total();
+        let cell = step.merged_stats();
         let times = if closed {
             &cell.from_sent
         } else {

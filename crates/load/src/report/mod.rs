@@ -57,7 +57,7 @@ struct ResultSummary {
 impl<'a> ResultDocument<'a> {
     /// Creates the document of a run.
     pub fn new(run: &'a RunResult, expected: &[Expectation]) -> ResultDocument<'a> {
-        let total = run.total();
+        let total = run.merged_stats();
         let wall = run.wall_s.max(1e-9);
         let checked = expected.iter().map(|expectation| {
             let verdict = expectation.evaluate(run);

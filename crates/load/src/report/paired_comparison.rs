@@ -20,18 +20,18 @@ const QUANTITIES: [ComparedQuantity; 5] = [
     ("median latency from sending", |run| sent_ms(run, 0.5)),
     ("p99 of the latency from sending", |run| sent_ms(run, 0.99)),
     ("body bytes per second", |run| {
-        (run.wall_s > 0.0).then(|| run.total().bytes as f64 / run.wall_s)
+        (run.wall_s > 0.0).then(|| run.merged_stats().bytes as f64 / run.wall_s)
     }),
 ];
 
 fn due_ms(run: &RunResult, share: f64) -> Option<f64> {
     // A closed loop has no due times.
-    let of = run.total().from_due;
+    let of = run.merged_stats().from_due;
     (run.due() > 0).then(|| supported_quantile(&of, share))?
 }
 
 fn sent_ms(run: &RunResult, share: f64) -> Option<f64> {
-    supported_quantile(&run.total().from_sent, share)
+    supported_quantile(&run.merged_stats().from_sent, share)
 }
 
 /// Two configurations, A and B, with their runs in order; `a[k]` and `b[k]` ran one after the other.
@@ -127,8 +127,8 @@ impl RunComparison {
     fn write_distribution(&self, out: &mut String) -> std::fmt::Result {
         let closed = self.a.iter().chain(&self.b).any(|run| run.due() == 0);
         let [of_a, of_b] = self.merged().map(|run| match closed {
-            true => run.total().from_sent,
-            false => run.total().from_due,
+            true => run.merged_stats().from_sent,
+            false => run.merged_stats().from_due,
         });
         let since = if closed {
             "from sending"

@@ -11,7 +11,7 @@ const DATE_MS_END: u64 = 253_402_300_800_000;
 
 /// Describes the result in one or two sentences.
 pub(super) fn describe_result(run: &RunResult) -> String {
-    let total = run.total();
+    let total = run.merged_stats();
     let sentence = match run.viewing.as_deref() {
         Some(viewing) => describe_viewing(viewing),
         None => describe_requests(run, &total),

@@ -15,7 +15,7 @@ pub fn format_summary(run: &RunResult) -> String {
 }
 
 fn write_summary(out: &mut String, run: &RunResult) -> std::fmt::Result {
-    let total = run.total();
+    let total = run.merged_stats();
     let name = if run.name.is_empty() {
         "run"
     } else {
@@ -118,7 +118,7 @@ fn write_table(out: &mut String, run: &RunResult, total: &RequestStats) -> std::
     };
     let kinds = run.stats_by_kind();
     let steps = run.steps.iter().enumerate();
-    let steps = steps.map(|(number, step)| (number, step, step.total()));
+    let steps = steps.map(|(number, step)| (number, step, step.merged_stats()));
     let parts = kinds
         .iter()
         .filter(|_| kinds.len() > 1)

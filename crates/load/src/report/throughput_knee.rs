@@ -112,7 +112,7 @@ impl TailQuantile {
             let least = run
                 .steps
                 .iter()
-                .map(|step| step.total().from_due.count())
+                .map(|step| step.merged_stats().from_due.count())
                 .min();
             let share = [0.999, 0.99, 0.9, 0.5]
                 .into_iter()
@@ -144,7 +144,7 @@ fn load_point(run: &RunResult, of: &StepResult, tail: TailQuantile) -> Option<Lo
         .map(|second| second.ended - second.errors.min(second.ended))
         .sum();
     let tail_ms = match tail {
-        TailQuantile::OfStep(share) => of.total().from_due.quantile_ms(share),
+        TailQuantile::OfStep(share) => of.merged_stats().from_due.quantile_ms(share),
         TailQuantile::OfSecond(of) => seconds().map(of).fold(0.0, f64::max),
         // Equal tails leave the decision to the throughput.
         TailQuantile::Unsupported => 1.0,

@@ -27,7 +27,7 @@ pub struct StepResult {
 
 impl StepResult {
     /// Returns the statistics of all kinds.
-    pub fn total(&self) -> RequestStats {
+    pub fn merged_stats(&self) -> RequestStats {
         let mut total = RequestStats::default();
         self.kinds.values().for_each(|cell| total.add(cell));
         total
@@ -162,9 +162,11 @@ impl RunResult {
     }
 
     /// Returns the statistics of all steps and kinds.
-    pub fn total(&self) -> RequestStats {
+    pub fn merged_stats(&self) -> RequestStats {
         let mut total = RequestStats::default();
-        self.steps.iter().for_each(|step| total.add(&step.total()));
+        self.steps
+            .iter()
+            .for_each(|step| total.add(&step.merged_stats()));
         total
     }
 

@@ -47,7 +47,7 @@ fn percentiles_of_scripted_delays_are_right_to_hdr_precision() {
         );
         assert_eq!(record.due_ms, record.n as f64 * 5.0);
     }
-    let total = run.total();
+    let total = run.merged_stats();
     let due: fn(&RequestRecord) -> f64 = |r| r.end_ms - r.due_ms;
     let sent: fn(&RequestRecord) -> f64 = |r| r.end_ms - r.sent_ms.unwrap();
     let first: fn(&RequestRecord) -> f64 = |r| r.first_ms.unwrap() - r.sent_ms.unwrap();
@@ -151,7 +151,11 @@ fn all_requests_due_during_a_freeze_are_delayed() {
     // 200 requests were due during the freeze; the first half of them waited for more than half of it.
     assert!(from_due >= 95, "{from_due}");
     assert_eq!(from_sent, 1, "one request alone was under way");
-    assert!(run.total().late >= 190, "{}", run.total().late);
+    assert!(
+        run.merged_stats().late >= 190,
+        "{}",
+        run.merged_stats().late
+    );
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn failures_are_counted_by_kind_and_the_run_ends() {
         ..ClientSettings::default()
     };
     let run = run_to_end(plan("90", 0.5, targets, settings));
-    let total = run.total();
+    let total = run.merged_stats();
     let expected = [
         (FailureKind::Dns, 5),
         (FailureKind::Refused, 5),
@@ -246,7 +250,7 @@ fn an_unresponsive_host_times_out() {
     };
     let run = run_to_end(plan("20", 0.5, vec![RequestTarget::get(url)], settings));
     assert_eq!(
-        run.total().faults,
+        run.merged_stats().faults,
         [(FailureKind::ConnectTimeout, 10)].into()
     );
 }
@@ -263,7 +267,7 @@ fn unsent_requests_are_counted() {
     (plan.connections, plan.connections_max) = (2, 2);
     plan.drain = Duration::from_millis(200);
     let run = run_to_end(plan);
-    assert_eq!((run.due(), run.total().requests), (50, 0));
+    assert_eq!((run.due(), run.merged_stats().requests), (50, 0));
     assert_eq!((run.abandoned, run.unsent), (2, 48));
 }
 
@@ -279,7 +283,7 @@ fn a_closed_loop_reuses_its_connections() {
     plan.threads = 2;
     (plan.connections, plan.connections_max) = (4, 4);
     let run = run_to_end(plan);
-    let total = run.total();
+    let total = run.merged_stats();
     assert!(total.requests > 100, "{}", total.requests);
     assert_eq!((total.error_count(), run.connections), (0, 4));
 }

@@ -96,7 +96,10 @@ fn all_parts_of_a_manifest_are_requested_and_counted_by_kind() {
         [30, 20, 80]
     );
     assert_eq!(
-        (run.total().error_count(), &run.total().statuses),
+        (
+            run.merged_stats().error_count(),
+            &run.merged_stats().statuses
+        ),
         (0, &[(200, 130)].into())
     );
     let start = runtime
@@ -155,7 +158,7 @@ fn all_files_of_an_mpd_are_requested() {
         (requests(RequestKind::Manifest), requests(RequestKind::Init)),
         (1, 3)
     );
-    assert_eq!(run.total().statuses, [(200, count)].into());
+    assert_eq!(run.merged_stats().statuses, [(200, count)].into());
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn connections_use_the_given_source_addresses() {
         ..ClientSettings::default()
     };
     let run = run_to_end(plan("40", 0.5, vec![target], settings));
-    assert_eq!(run.total().statuses, [(200, 20)].into());
+    assert_eq!(run.merged_stats().statuses, [(200, 20)].into());
     drop(nginx);
     let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
     let from = |address: &str| log.lines().filter(|line| line.starts_with(address)).count();
@@ -199,7 +202,7 @@ fn random_ranges_are_received_completely() {
         ..RequestTarget::get(url)
     };
     let (run, records) = run_recorded(plan("100", 0.5, vec![target], ClientSettings::default()));
-    assert_eq!(run.total().statuses, [(206, 50)].into());
+    assert_eq!(run.merged_stats().statuses, [(206, 50)].into());
     assert!(records.iter().all(|record| record.bytes == 70_000));
 }
 
@@ -248,7 +251,7 @@ fn certificates_are_verified_and_http2_shares_connections() {
         let mut plan = plan("100", 0.3, vec![RequestTarget::get(url.clone())], settings);
         (plan.connections, plan.connections_max, plan.streams) = (2, 2, 10);
         let run = run_to_end(plan);
-        let total = run.total();
+        let total = run.merged_stats();
         let expected = match fault {
             Some(fault) => ([(fault, 30)].into(), [].into()),
             None => ([].into(), [(200, 30)].into()),

@@ -63,7 +63,7 @@ pub fn plan(
 pub fn run_to_end(plan: RateRunPlan) -> RunResult {
     let stop = AtomicBool::new(false);
     let run = run(Arc::new(plan), &stop, RunOutputs::default(), |_| {}).unwrap();
-    let accounted = run.total().requests + run.unsent + run.abandoned;
+    let accounted = run.merged_stats().requests + run.unsent + run.abandoned;
     assert!(
         run.due() == 0 || run.due() == accounted,
         "{accounted} of {}",

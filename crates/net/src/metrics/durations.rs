@@ -121,17 +121,17 @@ const FIRST_BYTE: MetricSpec = MetricSpec {
 
 /// Histograms of the time that requests take, per value of one label. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct RequestTimings {
+pub struct RequestHistograms {
     histograms: Arc<[TimingHistograms]>,
 }
 
-impl RequestTimings {
+impl RequestHistograms {
     /// Registers both histograms, with a label that has these values.
     pub fn new(
         metrics: &Metrics,
         label: &'static str,
         values: &'static [&'static str],
-    ) -> RequestTimings {
+    ) -> RequestHistograms {
         let histograms: Arc<[_]> = values.iter().map(|_| Default::default()).collect();
         let family = |select| TimingFamily {
             label,
@@ -141,7 +141,7 @@ impl RequestTimings {
         };
         metrics.register_metric(&DURATION, family(|all| &all.duration));
         metrics.register_metric(&FIRST_BYTE, family(|all| &all.first_byte));
-        RequestTimings { histograms }
+        RequestHistograms { histograms }
     }
 
     /// Records a request that arrived at `began`, and whose body was timed; `index` is that of the
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_duration_is_counted_in_every_bucket_that_contains_it() {
         let metrics = Metrics::new();
-        let timings = RequestTimings::new(&metrics, "kind", &["segment", "page"]);
+        let timings = RequestHistograms::new(&metrics, "kind", &["segment", "page"]);
         let began = Instant::now();
         let end_after = |us| BodyCompletion {
             bytes: 1,

@@ -70,10 +70,10 @@ impl ConnectionLimits {
             state: Arc::new(state),
             opened: metrics.counter(&OPENED),
             refused: metrics
-                .family(&REFUSED, &["limit"])
+                .counter_family(&REFUSED, &["limit"])
                 .with_values(&["total", "address"]),
             cut: metrics
-                .family(&CUT, &["reason"])
+                .counter_family(&CUT, &["reason"])
                 .with_values(&["header", "idle", "linger", "slow", "stalled"]),
         }
     }

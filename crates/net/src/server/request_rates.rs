@@ -38,7 +38,7 @@ impl RequestRates {
             addresses: table(limits.requests_per_address_max),
             networks: table(limits.requests_per_network_max),
             refused: metrics
-                .family(&REFUSED, &["limit"])
+                .counter_family(&REFUSED, &["limit"])
                 .with_values(&["address", "network"]),
         }
     }

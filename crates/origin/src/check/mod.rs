@@ -8,7 +8,7 @@ mod report;
 mod summary;
 
 use crate::config::parse_segment_ms;
-use crate::config::storage::{STORAGE, read_storage_options};
+use crate::config::remote_libraries::{STORAGE, read_storage_options};
 use crate::index_command::read_storage_settings;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use report::CheckReport;

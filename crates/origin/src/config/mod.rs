@@ -5,8 +5,8 @@
 
 mod help_groups;
 mod manifest_settings;
+pub(crate) mod remote_libraries;
 mod settings_table;
-pub(crate) mod storage;
 
 pub use net::config::{SettingLayers, SettingSources, UsageError, unknown_variables};
 pub use settings_table::{SETTINGS, serve_command, shorten_serve_help};
@@ -101,11 +101,9 @@ impl ServeSettings {
             recheck: layers.with("recheck", duration)?,
             storage: store::Options {
                 follow_links: layers.with("follow-links", switch)?.unwrap_or(false),
-                ..storage::read_storage_options(layers)?
+                ..remote_libraries::read_storage_options(layers)?
             },
-            read_ahead: layers
-                .with("storage-read-ahead", storage::parse_switch)?
-                .unwrap_or(false),
+            read_ahead: layers.with("storage-read-ahead", switch)?.unwrap_or(false),
             aes_secret: layers.path("aes-secret"),
             aes_key_url: parse_key_url(layers)?,
             manifest_rules: manifest_settings::read_manifest_rules(layers)?,

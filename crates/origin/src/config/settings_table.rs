@@ -1,7 +1,7 @@
 //! The origin's settings, each declared once.
 
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
-use super::storage::STORAGE;
+use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
 use net::config::{COMMON, Setting, flags, group_flags, shorten_help};

@@ -1,6 +1,6 @@
 //! Common Encryption of titles: settings, content keys, and the protection of each rendition.
 //!
-//! [`DrmRules`] are those of the library. For each title version, a [`key_source`] provides a
+//! [`LibraryDrm`] are those of the library. For each title version, a [`key_source`] provides a
 //! [`KeySet`], and [`TitleDrm`] maps its keys to the renditions. `media::protection` contains the
 //! bytes and the signaling.
 
@@ -20,4 +20,4 @@ mod udrm;
 pub(crate) use key_cache::KeyCache;
 pub(crate) use key_client::KeyClient;
 pub(crate) use key_source::KeySource;
-pub(crate) use title_drm::{DrmRules, TitleDrm};
+pub(crate) use title_drm::{LibraryDrm, TitleDrm};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use store::Key;
 
 /// Protection of all titles of a library.
-pub(crate) struct DrmRules {
+pub(crate) struct LibraryDrm {
     pub(crate) settings: DrmSettings,
     pub(crate) source: KeySource,
 }
@@ -31,7 +31,7 @@ pub(crate) struct TitleDrm {
     version: u64,
 }
 
-impl DrmRules {
+impl LibraryDrm {
     /// Loads the keys of a title and maps them to its renditions. Blocks.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl TitleDrm {
     }
 
     /// Returns the cipher of a rendition, if it is encrypted.
-    pub(crate) fn cipher(&self, rendition: usize) -> Option<Arc<ContentCipher>> {
+    pub(crate) fn cipher_of(&self, rendition: usize) -> Option<Arc<ContentCipher>> {
         self.ciphers.get(rendition)?.clone()
     }
 

@@ -4,7 +4,7 @@ pub(crate) mod media_files;
 mod relative_path;
 mod write_index;
 
-use crate::config::storage::{STORAGE, read_storage_options};
+use crate::config::remote_libraries::{STORAGE, read_storage_options};
 use crate::config::{SettingLayers, SettingSources, UsageError};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::io::Write;

@@ -3,8 +3,8 @@
 mod remote_listing;
 
 use crate::library_status::describe_failure;
+use crate::response::encoded_variants::EncodedVariants;
 use crate::response::responder::ClientRequest;
-use crate::response::text::TextResource;
 use crate::title::catalog::Catalog;
 use crate::title::file_names;
 use crate::title::file_names::is_server_manifest;
@@ -41,7 +41,7 @@ pub(crate) struct LibraryList {
 
 #[derive(Default)]
 struct ListState {
-    list: Option<(Instant, Arc<TextResource>)>,
+    list: Option<(Instant, Arc<EncodedVariants>)>,
     cards: HashMap<Key, (u64, Arc<TitleCard>)>,
 }
 
@@ -139,7 +139,7 @@ impl LibraryList {
         Ok(text.respond(request).await)
     }
 
-    async fn build_list(&self, state: &mut ListState) -> Result<Arc<TextResource>, Error> {
+    async fn build_list(&self, state: &mut ListState) -> Result<Arc<EncodedVariants>, Error> {
         let store = self.catalog.library().clone();
         if store.is_remote() {
             let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
@@ -319,7 +319,7 @@ fn write_list(
     titles: Vec<&TitleCard>,
     truncated: bool,
     source: LibrarySource,
-) -> Result<Arc<TextResource>, Error> {
+) -> Result<Arc<EncodedVariants>, Error> {
     let text = serde_json::to_string(&LibraryDocument {
         titles,
         truncated,
@@ -329,7 +329,12 @@ fn write_list(
         text.map_err(|e| Error::internal(format_args!("cannot write the list of titles: {e}")))?;
     const SOON: HeaderValue = HeaderValue::from_static("no-cache");
     let json = HeaderValue::from_static("application/json");
-    Ok(Arc::new(TextResource::new(json, SOON, None, text.into())))
+    Ok(Arc::new(EncodedVariants::new(
+        json,
+        SOON,
+        None,
+        text.into(),
+    )))
 }
 
 /// Returns whether files of equal length are several films instead of renditions of one. Two videos

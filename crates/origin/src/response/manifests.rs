@@ -1,7 +1,7 @@
 //! Manifests: playlists, MPDs and the JSON description, written once per title version.
 
 use crate::error;
-use crate::response::text::TextResource;
+use crate::response::encoded_variants::EncodedVariants;
 use crate::response::{title_json, title_text};
 use crate::route::{DashAddressing, HlsContainer, ManifestKind, TextVersion};
 use crate::segment::encryption::{self, TitleEncryption};
@@ -23,7 +23,7 @@ const SOON: HeaderValue =
 /// Result of looking up a manifest URL.
 pub(crate) enum ManifestLookup {
     /// The manifest, and the title version that it describes.
-    Current(Arc<Title>, Arc<TextResource>),
+    Current(Arc<Title>, Arc<EncodedVariants>),
     /// The film or its segmentation has changed: the playlist moved to another set of segments. A
     /// player that has read only the multivariant playlist of the old version can continue with the
     /// new one.
@@ -71,7 +71,7 @@ pub(crate) fn redirect_to_current(place: HeaderValue) -> Response<Body> {
     response
 }
 
-fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource, Error> {
+fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<EncodedVariants, Error> {
     const HLS: &str = "application/vnd.apple.mpegurl";
     let (content_type, text) = match manifest {
         ManifestKind::Multivariant(HlsContainer::Ts)
@@ -128,7 +128,7 @@ fn write_manifest(title: &Title, manifest: &ManifestKind) -> Result<TextResource
         ManifestKind::Description => ("application/json", title_json::write_description(title)?),
     };
     let content_type = HeaderValue::from_static(content_type);
-    Ok(TextResource::new(
+    Ok(EncodedVariants::new(
         content_type,
         SOON,
         // Keys and their URLs may change while the film does not.

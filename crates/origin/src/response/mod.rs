@@ -2,14 +2,14 @@
 
 pub(crate) mod content_key;
 pub(crate) mod content_types;
+pub(crate) mod encoded_variants;
 pub(crate) mod library_list;
 pub(crate) mod license;
 pub(crate) mod manifests;
 pub(crate) mod progressive;
 pub(crate) mod responder;
 pub(crate) mod response_cache;
-pub(crate) mod static_file;
-pub(crate) mod text;
+pub(crate) mod static_files;
 pub(crate) mod title_json;
 pub(crate) mod title_text;
 pub(crate) mod web_page;

@@ -1,9 +1,9 @@
 //! Text of a title: segments of WebVTT or CMAF, written from the cues in memory.
 
 use crate::error;
+use crate::response::encoded_variants::EncodedVariants;
 use crate::response::manifests::segment_format;
 use crate::response::responder::ClientRequest;
-use crate::response::text::TextResource;
 use crate::route::{TextPart, TextUrl};
 use crate::title::catalog::Catalog;
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub(crate) async fn respond_with_text(
         .ok_or_else(error::no_such_segment)?;
     let (content_type, bytes) = write_part(&grid, rendition, url.part)?;
     let content_type = HeaderValue::from_static(content_type);
-    let text = TextResource::new(content_type, IMMUTABLE, title.modified.clone(), bytes);
+    let text = EncodedVariants::new(content_type, IMMUTABLE, title.modified.clone(), bytes);
     Ok(Arc::new(text).respond(request).await)
 }
 

@@ -1,7 +1,7 @@
 //! The player page and its assets, embedded in the program.
 
+use crate::response::encoded_variants::EncodedVariants;
 use crate::response::responder::ClientRequest;
-use crate::response::text::TextResource;
 use http::Response;
 use http::header::{self, HeaderValue};
 use net::{Body, Error};
@@ -43,7 +43,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// The embedded assets by name.
 pub(crate) struct WebPage {
-    assets: HashMap<String, Arc<TextResource>>,
+    assets: HashMap<String, Arc<EncodedVariants>>,
 }
 
 impl WebPage {
@@ -55,7 +55,7 @@ impl WebPage {
                 .find(|(suffix, _)| name.ends_with(suffix));
             let content_type = HeaderValue::from_static(known.map_or("text/plain", |(_, t)| t));
             let bytes = bytes::Bytes::from(file.data.into_owned());
-            let text = TextResource::new(content_type, REVALIDATE, None, bytes);
+            let text = EncodedVariants::new(content_type, REVALIDATE, None, bytes);
             Some((name.into_owned(), Arc::new(text)))
         };
         WebPage {

@@ -124,7 +124,7 @@ impl LocatedSegment<'_> {
 
     /// Returns how a fragment is protected, if its rendition is.
     fn protect_job(&self, fragment: ProtectedFragment) -> Option<ProtectJob> {
-        let cipher = self.title.drm.as_ref()?.cipher(self.rendition_index)?;
+        let cipher = self.title.drm.as_ref()?.cipher_of(self.rendition_index)?;
         let presentation = self.presentation.clone();
         let rendition = self.rendition_index;
         Some(ProtectJob::new(presentation, rendition, fragment, cipher))

@@ -154,8 +154,8 @@ impl Catalog {
         self.entries.weight()
     }
 
-    /// Returns the number of cached titles.
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of cached entries, including titles that cannot be served.
+    pub(crate) fn cached_count(&self) -> usize {
         self.entries.len()
     }
 

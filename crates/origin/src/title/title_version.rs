@@ -1,8 +1,8 @@
 //! A title version: open files, their indexes, and the segment grid.
 
-use crate::drm::{DrmRules, TitleDrm};
+use crate::drm::{LibraryDrm, TitleDrm};
 use crate::error;
-use crate::response::text::ManifestTexts;
+use crate::response::encoded_variants::ManifestTexts;
 use crate::route::SegmentSet;
 use crate::segment::encryption::{MasterSecret, TitleEncryption};
 use crate::title::caption_channels::find_captions;
@@ -36,7 +36,7 @@ pub(crate) struct TitleRules {
     pub(crate) master_secret: Option<MasterSecret>,
     pub(crate) manifest_rules: ManifestRules,
     /// Common Encryption, if segments are protected with it.
-    pub(crate) drm: Option<DrmRules>,
+    pub(crate) drm: Option<LibraryDrm>,
 }
 
 /// One version of a title. It is immutable: when a file changes, a new version replaces it.

@@ -21,7 +21,7 @@ use super::qoe::{PlaybackJournal, QualityFactors, SessionSummary};
 use super::title_ladder::TitleLadder;
 use media_clock::MediaClock;
 use std::sync::Arc;
-use track_buffer::{TrackBuffer, TrackRole};
+use track_buffer::{TrackRole, TrackState};
 
 /// A viewer.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Viewer {
     abr: Option<Box<dyn AbrRule>>,
     estimator: Box<EwmaEstimator>,
     manifest: track_buffer::FetchSlot,
-    tracks: Vec<TrackBuffer>,
+    tracks: Vec<TrackState>,
     clock: MediaClock,
     journal: Box<PlaybackJournal>,
     next_seek: usize,
@@ -126,7 +126,7 @@ impl Viewer {
             + self
                 .tracks
                 .iter()
-                .map(TrackBuffer::memory_bytes)
+                .map(TrackState::memory_bytes)
                 .sum::<usize>()
             + size_of::<PlaybackJournal>()
             + self.journal.memory_bytes()
@@ -156,10 +156,10 @@ impl Viewer {
         self.levels = self.plan.device.allowed_levels(&stream).into();
         let bps = |n: &u16| stream.levels[usize::from(*n)].bps;
         self.bitrates = self.levels.iter().map(bps).collect();
-        self.tracks = vec![TrackBuffer::new(TrackRole::Main, stream.levels.len())];
+        self.tracks = vec![TrackState::new(TrackRole::Main, stream.levels.len())];
         if stream.levels.iter().any(|level| level.audio.is_some()) {
             self.tracks
-                .push(TrackBuffer::new(TrackRole::Audio, stream.audios.len()));
+                .push(TrackState::new(TrackRole::Audio, stream.audios.len()));
         }
         self.stream = Some(stream);
     }

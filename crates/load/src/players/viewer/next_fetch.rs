@@ -89,7 +89,7 @@ impl Viewer {
         let end_us = micros(segments.start_time(segment)).saturating_add(duration_us);
         if segments.is_gap(segment) || duration_us <= 0 {
             let past_us = end_us.max(self.tracks[n].end_us.saturating_add(1));
-            self.tracks[n].skip_gap(past_us);
+            self.tracks[n].skip_missing_segment(past_us);
             return TrackDecision::Again;
         }
         let mut pending = PendingFetch {

@@ -80,7 +80,7 @@ struct BufferedSegment {
 }
 
 #[derive(Debug)]
-pub(super) struct TrackBuffer {
+pub(super) struct TrackState {
     pub(super) role: TrackRole,
     /// Known segments of each source.
     sources: Vec<Option<Arc<SegmentList>>>,
@@ -108,9 +108,9 @@ pub(super) struct TrackBuffer {
     pub(super) done: bool,
 }
 
-impl TrackBuffer {
-    pub(super) fn new(role: TrackRole, sources: usize) -> TrackBuffer {
-        TrackBuffer {
+impl TrackState {
+    pub(super) fn new(role: TrackRole, sources: usize) -> TrackState {
+        TrackState {
             role,
             sources: vec![None; sources],
             documents_parsed: vec![0; sources],
@@ -129,7 +129,7 @@ impl TrackBuffer {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<TrackBuffer>()
+        size_of::<TrackState>()
             + self.sources.capacity() * size_of::<Option<Arc<SegmentList>>>()
             + self.documents_parsed.capacity() * 2
             + self.inits.capacity() * 4
@@ -210,7 +210,7 @@ impl TrackBuffer {
     }
 
     /// Skips a segment that the manifest marks as missing.
-    pub(super) fn skip_gap(&mut self, end_us: i64) {
+    pub(super) fn skip_missing_segment(&mut self, end_us: i64) {
         self.end_us = self.end_us.max(end_us);
     }
 

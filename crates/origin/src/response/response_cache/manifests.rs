@@ -5,7 +5,7 @@
 //! is served only while the catalog holds the same title version.
 
 use crate::resource_kind::ResourceKind;
-use crate::response::text::TextResource;
+use crate::response::encoded_variants::EncodedVariants;
 use crate::route::OriginRequest;
 use crate::title::catalog::Catalog;
 use crate::title::title_version::Title;
@@ -28,7 +28,7 @@ struct CachedManifest {
     kind: ResourceKind,
     title_key: Key,
     title: Weak<Title>,
-    text: Weak<TextResource>,
+    text: Weak<EncodedVariants>,
 }
 
 impl ManifestCache {
@@ -50,7 +50,7 @@ impl ManifestCache {
         &self,
         uri: &Uri,
         catalog: &Arc<Catalog>,
-    ) -> Option<(ResourceKind, Arc<TextResource>)> {
+    ) -> Option<(ResourceKind, Arc<EncodedVariants>)> {
         let cached = self.entries.get(uri.path_and_query()?.as_str())?;
         let title = catalog.load_title(&cached.title_key).await.ok()?;
         let same = std::ptr::eq(cached.title.as_ptr(), Arc::as_ptr(&title));
@@ -64,7 +64,7 @@ impl ManifestCache {
         &self,
         uri: &Uri,
         request: &OriginRequest,
-        (title, text): (&Arc<Title>, &Arc<TextResource>),
+        (title, text): (&Arc<Title>, &Arc<EncodedVariants>),
     ) {
         let Some(url) = uri.path_and_query().filter(|_| self.is_enabled) else {
             return;

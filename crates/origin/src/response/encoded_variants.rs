@@ -26,11 +26,11 @@ const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 /// Manifests of a title written so far. Their number is bounded by the number of renditions.
 #[derive(Default)]
 pub(crate) struct ManifestTexts {
-    by_kind: RwLock<HashMap<ManifestKind, Arc<TextResource>>>,
+    by_kind: RwLock<HashMap<ManifestKind, Arc<EncodedVariants>>>,
 }
 
 /// A text in memory, in all content codings requested so far.
-pub(crate) struct TextResource {
+pub(crate) struct EncodedVariants {
     identity: EncodedText,
     encodings: [OnceLock<Option<EncodedText>>; 3],
 }
@@ -46,7 +46,7 @@ struct EncodedText {
 }
 
 impl ManifestTexts {
-    pub(crate) fn get(&self, manifest: &ManifestKind) -> Option<Arc<TextResource>> {
+    pub(crate) fn get(&self, manifest: &ManifestKind) -> Option<Arc<EncodedVariants>> {
         let made = self.by_kind.read().unwrap_or_else(PoisonError::into_inner);
         made.get(manifest).cloned()
     }
@@ -54,20 +54,20 @@ impl ManifestTexts {
     pub(crate) fn insert(
         &self,
         manifest: &ManifestKind,
-        text: Arc<TextResource>,
-    ) -> Arc<TextResource> {
+        text: Arc<EncodedVariants>,
+    ) -> Arc<EncodedVariants> {
         let mut made = self.by_kind.write().unwrap_or_else(PoisonError::into_inner);
         made.entry(manifest.clone()).or_insert(text).clone()
     }
 }
 
-impl TextResource {
+impl EncodedVariants {
     pub(crate) fn new(
         content_type: HeaderValue,
         cache: HeaderValue,
         modified: Option<LastModified>,
         bytes: Bytes,
-    ) -> TextResource {
+    ) -> EncodedVariants {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         let validators = Validators {
@@ -80,14 +80,14 @@ impl TextResource {
             validators,
             content_coding: Some(ContentCoding::Identity),
         };
-        TextResource {
+        EncodedVariants {
             identity: EncodedText::new(facts, bytes),
             encodings: Default::default(),
         }
     }
 
     /// Moves a long text into the arena, from which the kernel sends it without a copy.
-    pub(crate) fn move_into_arena(mut self, arena: Option<&Arena>) -> TextResource {
+    pub(crate) fn move_into_arena(mut self, arena: Option<&Arena>) -> EncodedVariants {
         let long = self.identity.bytes.len() >= UNCOPIED_BYTES_MIN;
         let bytes = std::iter::once(&*self.identity.bytes);
         // If the arena is full, the text is copied when it is sent.
@@ -101,7 +101,7 @@ impl TextResource {
 
     /// Responds in the content coding that the client prefers.
     pub(crate) async fn respond(
-        self: &Arc<TextResource>,
+        self: &Arc<EncodedVariants>,
         request: &ClientRequest<'_>,
     ) -> Response<Body> {
         let text = self.preferred_coding(request.headers).await;
@@ -110,7 +110,7 @@ impl TextResource {
 
     /// Returns the text in the preferred coding, or uncompressed if compression failed or made it
     /// longer.
-    async fn preferred_coding(self: &Arc<TextResource>, headers: &HeaderMap) -> &EncodedText {
+    async fn preferred_coding(self: &Arc<EncodedVariants>, headers: &HeaderMap) -> &EncodedText {
         if self.identity.bytes.len() < COMPRESS_BYTES_MIN {
             return &self.identity;
         }

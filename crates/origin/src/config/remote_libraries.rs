@@ -152,15 +152,6 @@ pub(crate) fn read_storage_options(layers: &SettingLayers) -> Result<Options, Us
     })
 }
 
-/// `on` or `off`.
-pub(super) fn parse_switch(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("expected on or off".into()),
-    }
-}
-
 fn parse_each<T>(
     layers: &SettingLayers,
     name: &str,
