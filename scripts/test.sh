@@ -77,12 +77,12 @@ section downloads 20 tail --pid="$downloads" -f /dev/null
 wait "$downloads" || failed+=(downloads)
 downloads=
 section tests 40 scripts/rust_tests.sh --no-fail-fast
-section judges 25 scripts/judge.sh
+section judges 40 scripts/judge.sh
 section faults 25 scripts/faults.sh
 section instructions 15 scripts/callgrind.sh
 section packages 15 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
-section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-20}"
+section fuzz 25 scripts/fuzz.sh "${FUZZ_SECONDS:-10}"
 
 rust=$(awk '/^test result:/ {n += $4; f += $6} END {print n + 0 " Rust tests passed, " f + 0 " failed"}' "$logs/tests.log")
 node=$(awk '/^# pass/ {p += $3} /^# fail/ {f += $3} END {print p + 0 " judge tests passed, " f + 0 " failed"}' "$logs/judges.log")

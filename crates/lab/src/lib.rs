@@ -3,7 +3,7 @@
 //! [`link`] emulates networks: namespaces joined by links with a rate, a delay, a queue and losses.
 //! [`experiment`] runs documents over them, and [`report`] presents their records. `nbmp` (a
 //! feature) is the second document format, `serve` its Workflow Manager, `agent` (the feature
-//! `nats`) runs experiments on several hosts. [`config`] defines the commands.
+//! `nats`) runs experiments on several hosts. [`commands`] defines the commands.
 //!
 //! This crate contains no server or client of Headwater. A function of an experiment is a command
 //! line, so that any server can be one.
