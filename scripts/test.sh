@@ -78,7 +78,6 @@ wait "$downloads" || failed+=(downloads)
 downloads=
 section tests 40 scripts/rust_tests.sh --no-fail-fast
 section judges 40 scripts/judge.sh
-section faults 25 scripts/faults.sh
 section instructions 15 scripts/callgrind.sh
 section packages 15 scripts/packages/check.sh
 section licences 10 scripts/deny.sh
