@@ -136,7 +136,10 @@ impl Title {
         let objects = || files.iter().map(|file| &*file.object);
         let mut text = read_embedded_text(&hls, objects());
         text.extend(found.read_text(stores.library(), key));
-        let captions = find_captions(&hls, objects());
+        let captions = match rules.manifest_rules.has_no_captions {
+            true => Vec::new(),
+            false => find_captions(&hls, objects()),
+        };
         let text = Arc::new(TextSet::new(text).with_caption_channels(captions));
         let hls = Arc::new(hls.with_text(text.clone()));
         // With encryption, each segment number (the IV) may be used only once, in HLS.
