@@ -1,4 +1,4 @@
-//! What the programs tell the service manager that started them (`sd_notify(3)`).
+//! Messages of the programs to the service manager that started them (`sd_notify(3)`).
 
 use crate::support::{HeadwaterServer, TempFolder};
 use std::os::linux::net::SocketAddrExt;

@@ -32,7 +32,7 @@ fn requests_are_timed_by_their_cache_result() {
     for (result, count) in [("miss", 2), ("hit", 2), ("pass", 1), ("stale", 0)] {
         assert_eq!(timed_requests(&edge, result), count, "{result}");
     }
-    // Of these, both misses and the POST needed the origin.
+    // Both misses and the POST needed the origin.
     let from_origin = "headwater_upstream_response_seconds_count";
     assert_eq!(edge.read_metric(from_origin), 3);
     // Reading the metrics is counted, too.

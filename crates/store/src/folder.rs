@@ -117,7 +117,7 @@ impl Folder {
     /// are not looked up. Blocks.
     ///
     /// # Errors
-    /// As [`Folder::list`].
+    /// The errors of [`Folder::list`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         if let (Some(only), true) = (&self.only, key.is_root()) {
             let file = self.look(only)?;

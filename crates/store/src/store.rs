@@ -134,7 +134,7 @@ impl Store {
     /// them. Blocks.
     ///
     /// # Errors
-    /// As [`Store::list`].
+    /// The errors of [`Store::list`].
     pub fn list_prefixed(&self, key: &Key, prefix: &str) -> Result<Vec<FolderEntry>, Error> {
         match self {
             Store::Folder(folder) => folder.list_prefixed(key, prefix),

@@ -96,9 +96,9 @@ type SecondQuantile = fn(&SecondStats) -> f64;
 /// The latency quantile that every point supports.
 #[derive(Debug, Clone, Copy)]
 enum TailQuantile {
-    /// Of all requests of a step, with this share.
+    /// The quantile with this share, of all requests of a step.
     OfStep(f64),
-    /// Of the worst second of a period.
+    /// The quantile of the worst second of a period.
     OfSecond(SecondQuantile),
     /// There are too few requests for any.
     Unsupported,

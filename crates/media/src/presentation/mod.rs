@@ -57,7 +57,7 @@ pub struct Presentation {
     pub segment_duration_ms: u32,
     /// Identifies this set of segments: a hash of the files' fingerprints and the rules.
     pub version_hash: u64,
-    /// What is not served, each with an index into [`Presentation::files`].
+    /// Parts that are not served, each with an index into [`Presentation::files`].
     pub left_out: Vec<(usize, LeftOutTrack)>,
     /// Declarations for manifests. The caller sets them; they do not change segments.
     pub manifest_rules: ManifestRules,

@@ -67,7 +67,7 @@ impl SubsampleParser {
     /// Checks that a track can be protected, with either scheme.
     ///
     /// # Errors
-    /// As [`SubsampleParser::new`].
+    /// The errors of [`SubsampleParser::new`].
     pub fn check(codec: &Codec) -> Result<()> {
         let any = TrackProtection {
             scheme: ProtectionScheme::Cbcs,

@@ -279,7 +279,7 @@ impl CommonSettings {
     /// Returns the options of the port for clients. Reads the certificate and its key.
     ///
     /// # Errors
-    /// As [`CommonSettings::read_tls`].
+    /// The errors of [`CommonSettings::read_tls`].
     pub fn listen_options(&self) -> io::Result<ListenOptions> {
         Ok(ListenOptions {
             tls: self.read_tls()?,

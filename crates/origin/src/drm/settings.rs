@@ -125,7 +125,7 @@ pub struct DrmSettings {
     pub stale_if_error: Duration,
 }
 
-/// Where keys are read.
+/// The place from which keys are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyLocation {
     /// A file with a secret from which they are derived.
