@@ -126,7 +126,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         serve_admin_port(&mut running, &origin, bound)?;
     }
     // After the port is bound, so that no request is sent if the start fails anyway.
-    let library = origin.catalog.library();
+    let library = origin.catalog.film_store();
     let line = origin.library_status.watch(library, &shutdown);
     if let Some(line) = line.map_err(ProgramError::cannot("the library"))? {
         running.add_notice(line);
@@ -198,7 +198,7 @@ fn build_request_handler(
     shutdown: &Shutdown,
     overload: &OverloadManager,
 ) -> Result<RequestHandler, ProgramError> {
-    let store = stores.library().clone();
+    let store = stores.film_store().clone();
     let suits = if store.is_remote() {
         RECHECK_AFTER_REMOTE
     } else {

@@ -217,14 +217,14 @@ impl Telemetry {
 
     /// Updates the metrics that other modules count, before they are shown.
     pub(crate) fn refresh_gauges(&self, catalog: &Catalog, segments: &SegmentCache) {
-        let meter = catalog.library().meter();
+        let meter = catalog.film_store().meter();
         for reason in Reason::ALL {
             let label = &[reason.label()];
             raise_counter(&self.requests.with_labels(label), meter.requests(reason));
             raise_counter(&self.bytes.with_labels(label), meter.bytes(reason));
             raise_counter(&self.waits.with_labels(label), meter.waits(reason));
         }
-        if let Some(remote) = catalog.library().remote() {
+        if let Some(remote) = catalog.film_store().remote() {
             self.remote.refresh_remote(remote);
         }
         raise_counter(&self.builds, catalog.builds());

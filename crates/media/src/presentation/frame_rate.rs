@@ -25,7 +25,7 @@ const FRAMES_MAX: u32 = 1 << 18;
 /// broken time stamps.
 const RATE_MAX: i64 = 500;
 
-/// Of this many intervals between frames, the shortest one is ignored. Splices and repaired time
+/// The shortest of this many intervals between frames is ignored. Splices and repaired time
 /// stamps leave single intervals that are much too short.
 const INTERVALS_PER_OUTLIER: usize = 256;
 

@@ -112,7 +112,7 @@ impl TitleSearch {
     /// Adds the titles of a folder, then those of the folders in it.
     fn search(&mut self, key: &Key, depth: usize) -> Result<(), String> {
         let at = |error| format!("{}: {error}", self.place);
-        let entries = self.stores.library().list(key).map_err(at)?;
+        let entries = self.stores.film_store().list(key).map_err(at)?;
         let (files, folders): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.file.is_some());
         let keys = |wanted: fn(&str) -> bool| -> Vec<Key> {
@@ -159,7 +159,7 @@ impl TitleSearch {
         let media = sources.media.iter();
         let names: Vec<&str> = media.map(|(place, ..)| place.key.name()).collect();
         let mut left_out = list_tracks(&presentation, &names);
-        left_out.extend(list_sidecars(self.stores.library(), key));
+        left_out.extend(list_sidecars(self.stores.film_store(), key));
         Ok(OpenedTitle {
             presentation,
             left_out,
@@ -179,7 +179,7 @@ impl TitleSearch {
         let presentation = Presentation::new(files.collect(), &rules).map_err(|e| e.to_string())?;
         let objects = sources.media.iter().map(|(_, object, _)| &**object);
         let mut text = read_embedded_text(&presentation, objects);
-        let store = self.stores.library();
+        let store = self.stores.film_store();
         let files = TitleFiles::find_media(store, key);
         // A library that cannot be listed has no text beside its films.
         if let Ok(files) = files {
@@ -202,7 +202,7 @@ impl TitleSearch {
     }
 
     fn first_bytes(&self, key: &Key) -> Option<Bytes> {
-        let object = self.stores.library().open_for(key, Reason::Index).ok()?;
+        let object = self.stores.film_store().open_for(key, Reason::Index).ok()?;
         let end = object.len().min(SIGNATURE_BYTES);
         object.read(0..end, Reason::Index).ok()
     }

@@ -123,7 +123,7 @@ impl LibraryList {
     ) -> Result<Response<Body>, Error> {
         // One scan at a time. Concurrent requests get its result.
         let mut state = self.state.lock().await;
-        let reuse_time = match self.catalog.library().is_remote() {
+        let reuse_time = match self.catalog.film_store().is_remote() {
             true => LIST_MAX_AGE_REMOTE,
             false => LIST_MAX_AGE,
         };
@@ -140,7 +140,7 @@ impl LibraryList {
     }
 
     async fn build_list(&self, state: &mut ListState) -> Result<Arc<EncodedVariants>, Error> {
-        let store = self.catalog.library().clone();
+        let store = self.catalog.film_store().clone();
         if store.is_remote() {
             let walk = tokio::task::spawn_blocking(move || remote_listing::list_titles(&store));
             let listed = walk.await.map_err(|e| crate::error::from_task(&e))?;

@@ -110,7 +110,7 @@ impl Catalog {
         };
         let hash = DefaultHashBuilder::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let builds = match stores.library().is_remote() {
+        let builds = match stores.film_store().is_remote() {
             true => BUILDS_REMOTE_MAX,
             false => cores.clamp(BUILDS_MIN_MAX.0, BUILDS_MIN_MAX.1),
         };
@@ -130,8 +130,8 @@ impl Catalog {
     }
 
     /// Returns the library that contains the titles.
-    pub(crate) fn library(&self) -> &Arc<Store> {
-        self.stores.library()
+    pub(crate) fn film_store(&self) -> &Arc<Store> {
+        self.stores.film_store()
     }
 
     /// Returns the arena for long manifests, if manifests are cached.
@@ -200,7 +200,7 @@ impl Catalog {
     /// Returns whether static files may exist below a title. Below a remote title that is named
     /// like a film, none are looked up: each look-up would be a request.
     pub(crate) fn may_contain_files(&self, key: &Key) -> bool {
-        !(self.library().is_remote() && file_names::is_media(key.name()))
+        !(self.film_store().is_remote() && file_names::is_media(key.name()))
     }
 
     /// Loads a title again after one of its files was found overwritten.

@@ -50,7 +50,7 @@ impl MediaStores {
     }
 
     /// Returns the library.
-    pub(crate) fn library(&self) -> &Arc<Store> {
+    pub(crate) fn film_store(&self) -> &Arc<Store> {
         // The constructor stores at least one.
         &self.stores[0]
     }

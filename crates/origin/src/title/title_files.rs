@@ -121,7 +121,7 @@ pub(crate) fn open_title(
     let name = title.name();
     // Opening a remote file also checks that it exists, so a film's own name needs no separate
     // look-up.
-    if stores.library().is_remote() && (is_media(name) || is_server_manifest(name)) {
+    if stores.film_store().is_remote() && (is_media(name) || is_server_manifest(name)) {
         match TitleSources::open_sources(stores, index_cache, [title].into_iter()) {
             Err(error) if error.status == StatusCode::NOT_FOUND => {}
             sources => {
@@ -131,15 +131,15 @@ pub(crate) fn open_title(
                 let files = TitleFiles::single_file(title, identity);
                 let none = files.clone();
                 return Ok((
-                    files.with_text_beside(stores.library(), title, &none),
+                    files.with_text_beside(stores.film_store(), title, &none),
                     sources,
                 ));
             }
         }
     }
-    let found = TitleFiles::find_media(stores.library(), title)?;
+    let found = TitleFiles::find_media(stores.film_store(), title)?;
     let none = found.clone();
-    let found = found.with_text_beside(stores.library(), title, &none);
+    let found = found.with_text_beside(stores.film_store(), title, &none);
     let sources = TitleSources::open_sources(stores, index_cache, found.keys())?;
     Ok((found, sources))
 }

@@ -135,7 +135,7 @@ impl Title {
         let (hls, drm) = cut(lengths.hls_ms)?;
         let objects = || files.iter().map(|file| &*file.object);
         let mut text = read_embedded_text(&hls, objects());
-        text.extend(found.read_text(stores.library(), key));
+        text.extend(found.read_text(stores.film_store(), key));
         let captions = match rules.manifest_rules.has_no_captions {
             true => Vec::new(),
             false => find_captions(&hls, objects()),
@@ -156,7 +156,7 @@ impl Title {
             .max();
         let names: Vec<&str> = files.iter().map(|file| file.location.key.name()).collect();
         let mut left_out = list_tracks(&hls, &names);
-        left_out.extend(list_sidecars(stores.library(), key));
+        left_out.extend(list_sidecars(stores.film_store(), key));
         Ok(Title {
             key: key.clone(),
             left_out,
@@ -188,7 +188,7 @@ impl Title {
         let naming = |(place, then): &(FileLocation, ObjectVersion)| {
             found(place) || now(place) == Some(*then)
         };
-        TitleFiles::find(stores.library(), &self.key, &self.title_files)
+        TitleFiles::find(stores.film_store(), &self.key, &self.title_files)
             .is_ok_and(|now| now == self.title_files)
             && self.files.iter().all(media)
             && self.naming_files.iter().all(naming)
