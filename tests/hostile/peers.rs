@@ -122,7 +122,7 @@ fn list_flood_rows() -> impl Iterator<Item = ComparedRow> {
         .iter()
         .filter(|flood| flood.expected == FloodEnd::Closed);
     closing.map(|flood| ComparedRow {
-        input: format!("HTTP/2 flood: {}", flood.name),
+        input: format!("{FLOOD}{}", flood.name),
         serve: describe_flood(flood.expected),
         edge: describe_flood(flood.expected),
         probe: Box::new(|_, http2| {
@@ -194,11 +194,22 @@ fn compare_all(peers: &PeerServers, listed: &str) -> Vec<String> {
     unique
 }
 
+/// Start of the lines of floods. Whether a peer closes depends on how fast it reads them, so that a
+/// difference is printed and does not fail.
+const FLOOD: &str = "HTTP/2 flood: ";
+
+/// Returns the lines of one text that the other lacks, floods last.
+fn list_missing<'a>(from: &'a str, other: &str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let missing = from.lines().filter(|line| !other.contains(line));
+    missing.partition(|line| !line.contains(FLOOD))
+}
+
 const INTRODUCTION: &str = "# Differences from nginx and Varnish under attack
 
 `tests/hostile` sends its tables to nginx 1.22 (files, and as a cache) and Varnish 7.1 with their packages' defaults
 and short timeouts. This list contains the rows whose results differ from those of `headwater serve` and `headwater
-edge`. `refused` is a closed connection or a reset stream without a status. `make judge` fails if a result changes;
+edge`. `refused` is a closed connection or a reset stream without a status. `make judge` fails if a result changes,
+except those of floods, which depend on how fast the peer reads;
 `UPDATE_DOCUMENTS=1 cargo test --test hostile -- --ignored` rewrites the list.
 
 | input | serve | nginx, files | edge | nginx, cache | Varnish |
@@ -224,8 +235,9 @@ fn every_difference_from_nginx_and_varnish_is_listed() {
         std::fs::write(path, &text).unwrap();
         return;
     }
-    let new: Vec<&str> = text.lines().filter(|line| !listed.contains(line)).collect();
-    let gone: Vec<&str> = listed.lines().filter(|line| !text.contains(line)).collect();
+    let (new, new_floods) = list_missing(&text, &listed);
+    let (gone, gone_floods) = list_missing(&listed, &text);
+    println!("floods with other results than listed: {new_floods:?} instead of {gone_floods:?}");
     assert!(
         new.is_empty() && gone.is_empty(),
         "tests/hostile/peers.md lacks:\n{}\nand lists what is no longer so:\n{}",
