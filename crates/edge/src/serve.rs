@@ -84,6 +84,7 @@ pub fn start_edge(
         given => given,
     };
     let metrics = Metrics::of_process(PROGRAM);
+    shutdown.register_metrics(&metrics);
     let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let listen = ListenOptions {
@@ -105,8 +106,7 @@ pub fn start_edge(
     let mut inherited = InheritedPorts::take(PROGRAM, handover_socket.as_deref())?;
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
-    let limits = &settings.common.limits;
-    let admin = bind_admin_port(settings.admin.as_ref(), limits, inherited.take_port(ADMIN))?;
+    let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
     running.follow_tls(&settings.common, server.certificates())?;

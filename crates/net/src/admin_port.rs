@@ -19,14 +19,12 @@ const CONNECTIONS_MAX: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Reads the token and binds the port of these settings: its address and the file with the token.
-/// `main_limits` are those of the main port: while that one drains, `/readyz` of this one has to
-/// report it.
+/// The port stays open while the main port drains, and reports that.
 ///
 /// # Errors
 /// [`ProgramError`] when the token or the address cannot be used.
 pub fn bind_admin_port(
     settings: Option<&(String, PathBuf)>,
-    main_limits: &Limits,
     inherited: Vec<InheritedListener>,
 ) -> Result<Option<(Server, Arc<str>)>, ProgramError> {
     let Some((listen, token_file)) = settings else {
@@ -40,8 +38,6 @@ pub fn bind_admin_port(
         limits: Limits {
             connections_max: CONNECTIONS_MAX,
             idle_timeout: IDLE_TIMEOUT,
-            announce: main_limits.announce,
-            drain_timeout: main_limits.drain_timeout,
             ..Limits::default()
         },
         ..ListenOptions::default()

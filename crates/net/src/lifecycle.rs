@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use http::{Request, Response};
 
+use crate::admin_port::ADMIN;
 use crate::body::Incoming;
 use crate::config::{CommonSettings, UsageError};
 use crate::record::Recorder;
@@ -73,6 +74,8 @@ impl From<UsageError> for ProgramError {
 #[derive(Debug)]
 pub struct RunningProgram {
     shutdown: Shutdown,
+    /// Ends the admin port, which reports the drain until the main port is done.
+    admin_shutdown: Shutdown,
     ports: Vec<ServedPort>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     records: Option<Recorder>,
@@ -103,6 +106,7 @@ impl RunningProgram {
     pub fn new(shutdown: Shutdown) -> RunningProgram {
         RunningProgram {
             shutdown,
+            admin_shutdown: Shutdown::new(),
             ports: Vec::new(),
             threads: Vec::new(),
             records: None,
@@ -156,8 +160,31 @@ impl RunningProgram {
             let copies = copies.map_err(ProgramError::cannot("cannot copy a listener"))?;
             self.copies.push((name, copies));
         }
+        let (shutdown, admin_shutdown) = (self.shutdown.clone(), self.admin_shutdown.clone());
+        if name == ADMIN {
+            self.hand_over_with_main(admin_shutdown.clone())?;
+            return self.spawn_thread(name, move || {
+                let result = server.run(factory, admin_shutdown);
+                result.inspect_err(|_| shutdown.stop())
+            });
+        }
+        self.spawn_thread(name, move || {
+            let result = server.run(factory, shutdown);
+            admin_shutdown.stop();
+            result
+        })
+    }
+
+    /// Drains the admin port together with the main port after a hand-over: both then belong to the
+    /// successor.
+    fn hand_over_with_main(&mut self, admin_shutdown: Shutdown) -> Result<(), ProgramError> {
         let shutdown = self.shutdown.clone();
-        self.spawn_thread(name, move || server.run(factory, shutdown))
+        self.until_drained("admin-hand-over", move || async move {
+            shutdown.wait_until_draining().await;
+            if shutdown.is_handed_over() {
+                admin_shutdown.hand_over();
+            }
+        })
     }
 
     /// Runs other work on a new thread. The work must return when the program drains.

@@ -121,11 +121,12 @@ impl Metrics {
         histogram
     }
 
-    /// Registers a number that `read` returns whenever the metrics are requested.
+    /// Registers a number that `read` returns whenever the metrics are requested. With `None`, the
+    /// metric has no sample.
     pub(crate) fn gauge_of(
         &self,
         row: &MetricSpec,
-        read: impl Fn() -> u64 + Send + Sync + 'static,
+        read: impl Fn() -> Option<u64> + Send + Sync + 'static,
     ) {
         self.register_metric(row, ScrapeGauge(Box::new(read)));
     }

@@ -30,6 +30,7 @@ use crate::send_memory::SendMemory;
 use crate::{Body, Conn, OverloadManager, TrustedNetworks};
 
 mod bind;
+mod certificate_expiry;
 mod connection_limits;
 mod connection_registry;
 mod http1_fast_path;
@@ -102,6 +103,18 @@ const WORKER_DELAY: MetricSpec = MetricSpec {
     help: "Delay until a worker runs what is due, sampled up to once a second: queue time of requests, and up to 2 ms of the timer",
 };
 
+const CERTIFICATE_EXPIRY: MetricSpec = MetricSpec {
+    name: "certificate_expiry",
+    unit: "seconds",
+    help: "Earliest end of validity in the certificate chain, in seconds since 1970; none without TLS",
+};
+
+const DRAIN_LIMIT: MetricSpec = MetricSpec {
+    name: "drain_limit",
+    unit: "seconds",
+    help: "Longest time that a drain may take (settings announce and drain-timeout)",
+};
+
 /// State that all workers share.
 struct ServerState {
     limits: Limits,
@@ -167,7 +180,15 @@ impl Server {
         let open = OpenConnections(registries.clone());
         listen
             .metrics
-            .gauge_of(&IN_FLIGHT, move || open.count_requests_in_flight());
+            .gauge_of(&IN_FLIGHT, move || Some(open.count_requests_in_flight()));
+        let drain_limit = (listen.limits.announce + listen.limits.drain_timeout).as_secs();
+        listen
+            .metrics
+            .gauge_of(&DRAIN_LIMIT, move || Some(drain_limit));
+        let certificates = tls.clone();
+        listen
+            .metrics
+            .gauge_of(&CERTIFICATE_EXPIRY, move || certificates.as_ref()?.expiry());
         let common = Arc::new(ServerState {
             limits: listen.limits,
             trust: listen.trust,

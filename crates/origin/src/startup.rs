@@ -5,7 +5,7 @@ use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, Sett
 use crate::demo_film::DemoFilm;
 use crate::drm::secret_keys::SecretKeys;
 use crate::drm::settings::KeyLocation;
-use crate::drm::{KeyCache, KeyClient, KeySource, LibraryDrm};
+use crate::drm::{KeyCache, KeyClient, KeyMetrics, KeySource, LibraryDrm};
 use crate::request_handler::RequestHandler;
 use crate::response::library_list::LibraryList;
 use crate::response::response_cache::manifests::ManifestCache;
@@ -88,6 +88,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
         ))?),
     };
     let metrics = Metrics::of_process(PROGRAM);
+    shutdown.register_metrics(&metrics);
     let overload = OverloadManager::start(settings.common.memory_limit(), &metrics)
         .map_err(ProgramError::cannot("cannot watch the memory"))?;
     let recorder = settings.common.open_recorder(&metrics);
@@ -120,8 +121,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let server = Server::bind_inherited(listen, inherited.take_port(MAIN));
     let server = server.map_err(ProgramError::cannot("--listen"))?;
     running.follow_tls(&settings.common, server.certificates())?;
-    let limits = &settings.common.limits;
-    let admin = bind_admin_port(settings.admin.as_ref(), limits, inherited.take_port(ADMIN))?;
+    let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     if let Some(bound) = admin {
         serve_admin_port(&mut running, &origin, bound)?;
     }
@@ -217,7 +217,7 @@ fn build_request_handler(
         segment_lengths: lengths,
         master_secret: read_master_secret(settings)?,
         manifest_rules: settings.manifest_rules.clone(),
-        drm: open_drm(settings)?,
+        drm: open_drm(settings, metrics)?,
     };
     let catalog = Catalog::new(
         Arc::new(stores),
@@ -259,7 +259,11 @@ fn read_master_secret(settings: &ServeSettings) -> Result<Option<MasterSecret>, 
     Ok(Some(MasterSecret::new(&secret, url)))
 }
 
-fn open_drm(settings: &ServeSettings) -> Result<Option<LibraryDrm>, ProgramError> {
+fn open_drm(
+    settings: &ServeSettings,
+    metrics: &Metrics,
+) -> Result<Option<LibraryDrm>, ProgramError> {
+    let key_metrics = KeyMetrics::new(metrics);
     let Some(drm) = settings.drm.clone() else {
         return Ok(None);
     };
@@ -270,7 +274,7 @@ fn open_drm(settings: &ServeSettings) -> Result<Option<LibraryDrm>, ProgramError
         }
         _ => KeySource::Documents {
             client: open_key_client(drm.headers_file.as_deref())?,
-            cache: KeyCache::new(drm.cache, drm.stale_if_error),
+            cache: KeyCache::new(drm.cache, drm.stale_if_error, key_metrics),
         },
     };
     Ok(Some(LibraryDrm {

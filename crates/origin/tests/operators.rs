@@ -24,18 +24,51 @@ fn request(address: SocketAddr, method: &str, target: &str, headers: &str) -> (S
     (head.to_owned(), body.to_owned())
 }
 
-#[test]
-fn metrics_move_to_the_admin_port() {
-    let folder = tempfile::tempdir().unwrap();
-    let token = folder.path().join("token");
+/// Starts a server with an admin port, and returns the address of that.
+fn start_with_admin_port(folder: &Path) -> (TestServer, SocketAddr) {
+    let token = folder.join("token");
     std::fs::write(&token, TOKEN).unwrap();
     let token = token.to_str().unwrap();
     let server = TestServer::new(&["--admin", "127.0.0.1:0", "--admin-token-file", token]);
+    let admin = server.running().port_address("admin").unwrap();
+    (server, admin)
+}
+
+#[test]
+fn the_admin_port_reports_the_drain_until_the_main_port_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin) = start_with_admin_port(folder.path());
+    let authorized = format!("Authorization: Bearer {TOKEN}\r\n");
+    let is_draining = |text: &str| !text.contains("\nheadwater_drain_seconds 0\n");
+    assert!(!is_draining(
+        &request(admin, "GET", "/metrics", &authorized).1
+    ));
+    let shutdown = server.running().shutdown();
+    let unfinished_work = shutdown.hold();
+    shutdown.drain();
+    let main = server.running().addresses()[0];
+    while TcpStream::connect(main).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let (head, _) = request(admin, "GET", "/readyz", "");
+    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+    assert!(is_draining(
+        &request(admin, "GET", "/metrics", &authorized).1
+    ));
+    drop(unfinished_work);
+    while TcpStream::connect(admin).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn metrics_move_to_the_admin_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin) = start_with_admin_port(folder.path());
     assert_eq!(server.get("/metrics").status, 404);
     for path in ["/healthz", "/readyz", "/film.mp4/.m3u8"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
-    let admin = server.running().port_address("admin").unwrap();
     let authorized = format!("Authorization: Bearer {TOKEN}\r\n");
     for (method, target, headers, status) in [
         ("GET", "/healthz", "", 200),

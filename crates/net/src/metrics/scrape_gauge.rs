@@ -3,12 +3,15 @@
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 
-/// A gauge with the value that its function returns.
-pub(super) struct ScrapeGauge(pub(super) Box<dyn Fn() -> u64 + Send + Sync>);
+/// A gauge with the value that its function returns, and without a sample if that is `None`.
+pub(super) struct ScrapeGauge(pub(super) Box<dyn Fn() -> Option<u64> + Send + Sync>);
 
 impl EncodeMetric for ScrapeGauge {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
-        encoder.encode_gauge(&(self.0)())
+        match (self.0)() {
+            Some(value) => encoder.encode_gauge(&value),
+            None => Ok(()),
+        }
     }
 
     fn metric_type(&self) -> MetricType {

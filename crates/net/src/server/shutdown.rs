@@ -1,10 +1,19 @@
 //! Shutting down a server.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use tokio::sync::watch;
+
+use crate::metrics::{MetricSpec, Metrics};
+
+const DRAIN: MetricSpec = MetricSpec {
+    name: "drain",
+    unit: "seconds",
+    help: "Time since the process started to drain; 0 while it serves",
+};
 
 /// The phase of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +29,7 @@ pub struct Shutdown {
     phase: Arc<watch::Sender<ShutdownPhase>>,
     held: Arc<AtomicUsize>,
     handed_over: Arc<AtomicBool>,
+    draining_since: Arc<OnceLock<Instant>>,
 }
 
 /// Background work that requests wait for. While it is held, no worker exits, so the task is not
@@ -42,7 +52,17 @@ impl Shutdown {
             phase: Arc::new(watch::Sender::new(ShutdownPhase::Serving)),
             held: Arc::default(),
             handed_over: Arc::default(),
+            draining_since: Arc::default(),
         }
+    }
+
+    /// Registers the time that the drain has taken so far.
+    pub fn register_metrics(&self, metrics: &Metrics) {
+        let since = self.draining_since.clone();
+        metrics.gauge_of(&DRAIN, move || {
+            // Rounded up, so that a drain never looks like service.
+            Some(since.get().map_or(0, |since| since.elapsed().as_secs() + 1))
+        });
     }
 
     /// Drains on the first SIGTERM or SIGINT and stops on the second. A separate thread waits for
@@ -135,6 +155,7 @@ impl Shutdown {
     }
 
     fn at_least(&self, wanted: ShutdownPhase) {
+        self.draining_since.get_or_init(Instant::now);
         self.phase.send_if_modified(|phase| {
             let later = *phase < wanted;
             *phase = wanted.max(*phase);

@@ -9,6 +9,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use super::certificate_expiry::find_earliest_expiry;
+
 /// A certificate chain and its key, in PEM.
 #[derive(Clone)]
 pub struct TlsIdentity {
@@ -26,13 +28,18 @@ impl std::fmt::Debug for TlsIdentity {
 
 /// The current certificate. Cheap to clone; all clones share it.
 #[derive(Clone)]
-pub struct CurrentCertificates(Arc<RwLock<TlsAcceptor>>);
+pub struct CurrentCertificates(Arc<RwLock<LoadedCertificates>>);
+
+struct LoadedCertificates {
+    acceptor: TlsAcceptor,
+    /// The earliest end of validity in the chain, in seconds since 1970.
+    expiry: Option<u64>,
+}
 
 impl CurrentCertificates {
     pub(super) fn new(tls: &TlsIdentity) -> io::Result<CurrentCertificates> {
-        Ok(CurrentCertificates(Arc::new(RwLock::new(build_acceptor(
-            tls,
-        )?))))
+        let loaded = load_certificates(tls)?;
+        Ok(CurrentCertificates(Arc::new(RwLock::new(loaded))))
     }
 
     /// Replaces the certificate for new connections; open ones continue with theirs.
@@ -40,7 +47,7 @@ impl CurrentCertificates {
     /// # Errors
     /// When the chain or the key is invalid, or they do not match. The old certificate then stays.
     pub fn replace(&self, tls: &TlsIdentity) -> io::Result<()> {
-        let new = build_acceptor(tls)?;
+        let new = load_certificates(tls)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }
@@ -49,11 +56,18 @@ impl CurrentCertificates {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
+            .acceptor
             .clone()
+    }
+
+    /// Returns the earliest end of validity in the chain, in seconds since 1970.
+    pub(super) fn expiry(&self) -> Option<u64> {
+        let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        loaded.expiry
     }
 }
 
-fn build_acceptor(tls: &TlsIdentity) -> io::Result<TlsAcceptor> {
+fn load_certificates(tls: &TlsIdentity) -> io::Result<LoadedCertificates> {
     let wrong = |what: &str, error: &dyn std::fmt::Display| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -64,6 +78,7 @@ fn build_acceptor(tls: &TlsIdentity) -> io::Result<TlsAcceptor> {
         .collect::<Result<_, _>>()
         .map_err(|error| wrong("certificate", &error))?;
     let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| wrong("key", &error))?;
+    let expiry = find_earliest_expiry(&chain);
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
@@ -71,7 +86,10 @@ fn build_acceptor(tls: &TlsIdentity) -> io::Result<TlsAcceptor> {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     // Tickets let clients resume without a session stored here for each.
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| wrong("tickets", &error))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(LoadedCertificates {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        expiry,
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +102,7 @@ mod tests {
             cert: b"no PEM".to_vec(),
             key: b"nor here".to_vec(),
         };
-        let error = build_acceptor(&tls).err().unwrap().to_string();
+        let error = load_certificates(&tls).err().unwrap().to_string();
         assert!(error.starts_with("TLS key"), "{error}");
     }
 
@@ -96,6 +114,6 @@ mod tests {
             cert: one.cert.pem().into_bytes(),
             key: other.signing_key.serialize_pem().into_bytes(),
         };
-        assert!(build_acceptor(&tls).is_err());
+        assert!(load_certificates(&tls).is_err());
     }
 }

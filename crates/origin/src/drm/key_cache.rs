@@ -1,6 +1,7 @@
 //! Keys in memory, so that a key server is requested rarely and may fail for a while. They are never
 //! written to disk.
 
+use super::key_metrics::KeyMetrics;
 use super::key_set::KeySet;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub(crate) struct KeyCache {
     max_age: Duration,
     /// Additional time for which they are used while the key server fails.
     stale_if_error: Duration,
+    metrics: KeyMetrics,
 }
 
 #[derive(Clone)]
@@ -31,11 +33,16 @@ struct CachedKeys {
 
 impl KeyCache {
     /// Creates an empty cache.
-    pub(crate) fn new(max_age: Duration, stale_if_error: Duration) -> KeyCache {
+    pub(crate) fn new(
+        max_age: Duration,
+        stale_if_error: Duration,
+        metrics: KeyMetrics,
+    ) -> KeyCache {
         KeyCache {
             entries: Cache::new(TITLES_MAX),
             max_age,
             stale_if_error,
+            metrics,
         }
     }
 
@@ -54,6 +61,7 @@ impl KeyCache {
         }
         match (load(), cached) {
             (Ok(keys), _) => {
+                self.metrics.loaded.inc();
                 let keys = Arc::new(keys);
                 self.insert(title, keys.clone(), Instant::now(), None);
                 Ok(keys)
@@ -62,11 +70,15 @@ impl KeyCache {
                 if cached.loaded.elapsed() < self.max_age + self.stale_if_error =>
             {
                 tracing::warn!(title = title.as_str(), error, "cached keys are used");
+                self.metrics.stale.inc();
                 let failed = Some(Instant::now());
                 self.insert(title, cached.keys.clone(), cached.loaded, failed);
                 Ok(cached.keys)
             }
-            (Err(error), _) => Err(error),
+            (Err(error), _) => {
+                self.metrics.failed.inc();
+                Err(error)
+            }
         }
     }
 
@@ -110,12 +122,14 @@ mod tests {
     #[test]
     fn keys_are_loaded_once_and_survive_a_failure() {
         let title = Key::parse("a").unwrap();
-        let fresh = KeyCache::new(Duration::MAX / 4, Duration::ZERO);
+        let metrics = net::metrics::Metrics::new();
+        let counts = KeyMetrics::new(&metrics);
+        let fresh = KeyCache::new(Duration::MAX / 4, Duration::ZERO, counts.clone());
         assert!(fresh.get_or_load(&title, || Err("down".into())).is_err());
         assert_eq!(*fresh.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
         let unused = || -> Result<KeySet, String> { unreachable!("the keys are cached") };
         assert_eq!(*fresh.get_or_load(&title, unused).unwrap(), keys(1));
-        let old = KeyCache::new(Duration::ZERO, Duration::MAX / 4);
+        let old = KeyCache::new(Duration::ZERO, Duration::MAX / 4, counts.clone());
         assert_eq!(*old.get_or_load(&title, || Ok(keys(1))).unwrap(), keys(1));
         assert_eq!(*old.get_or_load(&title, || Ok(keys(2))).unwrap(), keys(2));
         assert_eq!(
@@ -124,8 +138,10 @@ mod tests {
         );
         // Within the pause, the failing server is not requested again.
         assert_eq!(*old.get_or_load(&title, unused).unwrap(), keys(2));
-        let strict = KeyCache::new(Duration::ZERO, Duration::ZERO);
+        let strict = KeyCache::new(Duration::ZERO, Duration::ZERO, counts.clone());
         assert!(strict.get_or_load(&title, || Ok(keys(1))).is_ok());
         assert!(strict.get_or_load(&title, || Err("down".into())).is_err());
+        let counts = [&counts.loaded, &counts.stale, &counts.failed].map(|count| count.get());
+        assert_eq!(counts, [4, 1, 2]);
     }
 }

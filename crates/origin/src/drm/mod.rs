@@ -9,6 +9,7 @@ pub(crate) mod content_key;
 mod key_cache;
 mod key_client;
 mod key_document;
+mod key_metrics;
 pub(crate) mod key_set;
 pub(crate) mod key_source;
 pub(crate) mod secret_keys;
@@ -19,5 +20,6 @@ mod udrm;
 
 pub(crate) use key_cache::KeyCache;
 pub(crate) use key_client::KeyClient;
+pub(crate) use key_metrics::KeyMetrics;
 pub(crate) use key_source::KeySource;
 pub(crate) use title_drm::{LibraryDrm, TitleDrm};
