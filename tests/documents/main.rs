@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod commands;
+mod dashboards;
 mod links;
 mod metrics;
 mod process;
@@ -23,14 +24,19 @@ fn project_root() -> PathBuf {
 
 /// Compares a generated page with the committed one, or writes it when `UPDATE_DOCUMENTS` is set.
 fn assert_page_is_current(page: &str, generated: &str) {
-    let path = project_root().join("docs/reference").join(page);
+    assert_file_is_current(&format!("docs/reference/{page}"), generated);
+}
+
+/// The same for any file of the repository.
+fn assert_file_is_current(file: &str, generated: &str) {
+    let path = project_root().join(file);
     if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
         std::fs::write(&path, generated).unwrap();
     }
     let committed = read_text(&path);
     assert!(
         committed == generated,
-        "docs/reference/{page} is out of date; run UPDATE_DOCUMENTS=1 cargo test --test documents, \
+        "{file} is out of date; run UPDATE_DOCUMENTS=1 cargo test --test documents, \
          and commit the result"
     );
 }

@@ -4,12 +4,13 @@ use crate::process::{RunningServer, get, start_server};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// One metric family of the text format.
-#[derive(Default)]
-struct MetricFamily {
-    help: String,
-    kind: String,
+#[derive(Clone, Default)]
+pub struct MetricFamily {
+    pub help: String,
+    pub kind: String,
     unit: String,
     labels: Vec<String>,
 }
@@ -31,11 +32,40 @@ Metrics of a remote library stay at zero when the library is a local folder. A m
 Histograms of time have buckets from 100 µs to 30 s.
 ";
 
+/// The families of both servers.
+pub struct ExportedFamilies {
+    origin: BTreeMap<String, MetricFamily>,
+    edge: BTreeMap<String, MetricFamily>,
+}
+
+impl ExportedFamilies {
+    /// Returns the families of either server. Those of both have the same declaration.
+    pub fn merge(&self) -> BTreeMap<String, MetricFamily> {
+        let mut merged = self.edge.clone();
+        merged.extend(self.origin.clone());
+        merged
+    }
+}
+
 #[test]
 fn the_page_of_metrics_matches_running_servers() {
+    let families = exported_families();
+    let mut page = INTRODUCTION.to_owned();
+    append_families(&mut page, "headwater serve", &families.origin);
+    append_families(&mut page, "headwater edge", &families.edge);
+    assert_every_declaration_is_on(&page);
+    crate::assert_page_is_current("metrics.md", &page);
+}
+
+/// Returns the families of an origin and of an edge in front of it.
+pub fn exported_families() -> &'static ExportedFamilies {
+    static READ: OnceLock<ExportedFamilies> = OnceLock::new();
+    READ.get_or_init(read_families)
+}
+
+fn read_families() -> ExportedFamilies {
     let folder = tempfile::tempdir().unwrap();
     let in_folder = |name: &str| folder.path().join(name).display().to_string();
-    let mut page = INTRODUCTION.to_owned();
     let origin = start_server(&[
         "serve",
         "--records",
@@ -46,8 +76,7 @@ fn the_page_of_metrics_matches_running_servers() {
         &in_folder("index"),
     ]);
     request_some_paths(origin.address);
-    let exported = get(origin.address, "/metrics", ACCEPT).1;
-    append_families(&mut page, "headwater serve", &parse_families(&exported));
+    let of_origin = get(origin.address, "/metrics", ACCEPT).1;
     std::fs::write(in_folder("edge.toml"), "[[rule]]\nwhen = 'true'\n").unwrap();
     let config = ["--config", &in_folder("edge.toml")];
     let (edge, admin, token) = start_edge(&origin, &config, &in_folder("edge"));
@@ -58,10 +87,11 @@ fn the_page_of_metrics_matches_running_servers() {
         get(edge.address, path, "");
     }
     let fields = format!("{ACCEPT}Authorization: Bearer {token}\r\n");
-    let exported = get(admin, "/metrics", &fields).1;
-    append_families(&mut page, "headwater edge", &parse_families(&exported));
-    assert_every_declaration_is_on(&page);
-    crate::assert_page_is_current("metrics.md", &page);
+    let of_edge = get(admin, "/metrics", &fields).1;
+    ExportedFamilies {
+        origin: parse_families(&of_origin),
+        edge: parse_families(&of_edge),
+    }
 }
 
 /// Checks that no declared metric is missing because no event of this test has created it.

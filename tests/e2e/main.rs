@@ -27,6 +27,7 @@ mod load_players;
 mod metrics;
 mod overload;
 mod packaging;
+mod prometheus;
 mod remote_index;
 mod restarts;
 mod service_manager;

@@ -121,24 +121,12 @@ impl HeadwaterServer {
     }
 
     pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> HttpResponse {
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.addr);
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += "\r\n";
-        let mut stream = self.connect();
-        stream.write_all(head.as_bytes()).unwrap();
-        let bytes = read_one_response(&mut stream, method == "HEAD");
-        HttpResponse::parse(&bytes, method == "HEAD")
-            .unwrap_or_else(|| panic!("{method} {target:.60}: no response"))
+        send_request(self.addr, method, target, headers)
     }
 
     /// Opens a connection for several requests.
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.addr).unwrap();
-        let timeout = Some(Duration::from_secs(30));
-        stream.set_read_timeout(timeout).unwrap();
-        stream
+        connect_to(self.addr)
     }
 
     /// Sends raw bytes. Returns None when the connection closes without a response.
@@ -213,6 +201,32 @@ impl HttpResponse {
         let reason = self.header("headwater-error").map(str::to_owned);
         format!("{} {}", self.status, reason.unwrap_or(body))
     }
+}
+
+/// Sends a request without a body to any local server.
+pub fn send_request(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> HttpResponse {
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += "\r\n";
+    let mut stream = connect_to(address);
+    stream.write_all(head.as_bytes()).unwrap();
+    let bytes = read_one_response(&mut stream, method == "HEAD");
+    HttpResponse::parse(&bytes, method == "HEAD")
+        .unwrap_or_else(|| panic!("{method} {target:.60}: no response"))
+}
+
+fn connect_to(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    let timeout = Some(Duration::from_secs(30));
+    stream.set_read_timeout(timeout).unwrap();
+    stream
 }
 
 /// Reads until the response is complete, or the connection is closed. The connection stays open
