@@ -4,9 +4,11 @@
 //! [`CmcdData`] parses the data of a client; [`CmcdReport`] writes the data of an emulated player.
 
 mod parse;
+mod value;
 mod write;
 
-pub use parse::{CmcdData, CmcdValue};
+pub use parse::CmcdData;
+pub use value::{CmcdItem, CmcdValue};
 pub use write::{CmcdFormat, CmcdObject, CmcdPlayerState, CmcdReport, format_uuid};
 
 /// The header fields, in the order Object, Request, Session, Status.

@@ -3,28 +3,21 @@
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
+use serde_json::Value as Json;
 
 use super::HEADERS;
+use super::value::{CmcdItem, CmcdMember, CmcdValue, is_key_character, parse_member};
 
 /// Bytes that are parsed of a header field or of the query argument.
 const BYTES_MAX: usize = 4096;
 /// Keys that are returned.
 const KEYS_MAX: usize = 64;
-
-/// The value of a key.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CmcdValue {
-    /// A number. A list of numbers (version 2) becomes the greatest of them.
-    Number(f64),
-    /// A string or a token.
-    Text(String),
-    /// A Boolean. The key alone means `true`.
-    Flag(bool),
-}
+/// Limit on the length of a key.
+const KEY_BYTES_MAX: usize = 64;
 
 /// Keys and values that a player sent.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct CmcdData(BTreeMap<String, CmcdValue>);
+pub struct CmcdData(BTreeMap<String, CmcdMember>);
 
 impl CmcdData {
     /// Parses the query's `CMCD` argument and the header fields. The first value of a key counts.
@@ -46,31 +39,80 @@ impl CmcdData {
         found
     }
 
+    /// Parses one line of an event report (version 2, CTA-5004-B section 3).
+    ///
+    /// Returns `None` when the line is longer than 4 KiB, when a member is malformed, or when it lacks
+    /// the version or the event (`v=2`, `e`).
+    pub fn parse_event(line: &str) -> Option<CmcdData> {
+        let mut found = CmcdData::default();
+        let is_valid = line.len() <= BYTES_MAX && found.parse_dictionary(line.trim());
+        let is_version_2 = found.number("v") == Some(2.0);
+        (is_valid && is_version_2 && found.text("e").is_some()).then_some(found)
+    }
+
     /// Returns whether the player sent nothing valid.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Keys and values in order.
+    /// Keys and values in order. A list is represented by its greatest number, or by its first item.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CmcdValue)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        let pairs = self.0.iter();
+        pairs.map(|(key, member)| (key.as_str(), member.main_value()))
+    }
+
+    /// Returns the number of a key, or the greatest number of its list.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        match self.0.get(key)?.main_value() {
+            CmcdValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns the string or token of a key.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.0.get(key)?.main_value() {
+            CmcdValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a key is present and not `?0`.
+    pub fn has_flag(&self, key: &str) -> bool {
+        let value = self.0.get(key).map(CmcdMember::main_value);
+        matches!(value, Some(CmcdValue::Flag(true)))
+    }
+
+    /// Returns the members of a list (version 2). Other values have none.
+    pub fn items(&self, key: &str) -> &[CmcdItem] {
+        match self.0.get(key) {
+            Some(CmcdMember::List(_, items)) => items,
+            _ => &[],
+        }
     }
 
     /// The form for the access record, with texts of up to 256 characters.
-    pub fn to_record(&self) -> Option<BTreeMap<String, serde_json::Value>> {
-        use serde_json::Value as Json;
-        let pairs = self.0.iter().map(|(key, value)| {
-            let value = match value {
-                CmcdValue::Number(number) => Json::from(*number),
-                CmcdValue::Text(text) => Json::from(text.chars().take(256).collect::<String>()),
-                CmcdValue::Flag(flag) => Json::from(*flag),
+    pub fn to_record(&self) -> Option<BTreeMap<String, Json>> {
+        let pairs = self.iter();
+        let record = pairs.map(|(key, value)| (key.to_owned(), value_to_json(value)));
+        (!self.is_empty()).then(|| record.collect())
+    }
+
+    /// The form for the collector's record. Lists remain lists, and an item with parameters is an
+    /// object: `{"value":3000,"v":true}`.
+    pub fn to_full_record(&self) -> BTreeMap<String, Json> {
+        let pairs = self.0.iter().map(|(key, member)| {
+            let value = match member {
+                CmcdMember::Single(value) => value_to_json(value),
+                CmcdMember::List(_, items) => items.iter().map(item_to_json).collect(),
             };
             (key.clone(), value)
         });
-        (!self.is_empty()).then(|| pairs.collect())
+        pairs.collect()
     }
 
-    fn parse_dictionary(&mut self, text: &str) {
+    /// Returns whether the whole text is valid.
+    fn parse_dictionary(&mut self, text: &str) -> bool {
         let mut rest = text
             .get(..text.floor_char_boundary(BYTES_MAX))
             .unwrap_or("");
@@ -78,25 +120,48 @@ impl CmcdData {
             // A cut value could be mistaken for a whole one.
             rest = rest.rsplit_once(',').map_or("", |(whole, _)| whole);
         }
+        let mut is_valid = text.len() <= BYTES_MAX;
         while !rest.is_empty() {
             let (member, after) = split_member(rest);
             rest = after;
-            let (key, value) = match member.split_once('=') {
-                Some((key, text)) => (key, parse_item(text.trim())),
-                None => (member, Some(CmcdValue::Flag(true))),
+            let (key, member) = match member.split_once('=') {
+                Some((key, text)) => (key, parse_member(text.trim())),
+                None => (member, Some(CmcdMember::Single(CmcdValue::Flag(true)))),
             };
             let key = key.trim();
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.*".contains(&byte);
-            if let Some(value) = value
-                && !key.is_empty()
-                && key.len() <= 64
-                && key.bytes().all(plain)
-                && self.0.len() < KEYS_MAX
-            {
-                self.0.entry(key.to_owned()).or_insert(value);
+            match member {
+                Some(member) if is_key(key) => {
+                    if self.0.len() < KEYS_MAX {
+                        self.0.entry(key.to_owned()).or_insert(member);
+                    }
+                }
+                _ => is_valid = false,
             }
         }
+        is_valid
     }
+}
+
+fn is_key(key: &str) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&key.len()) && key.chars().all(is_key_character)
+}
+
+fn value_to_json(value: &CmcdValue) -> Json {
+    match value {
+        CmcdValue::Number(number) => Json::from(*number),
+        CmcdValue::Text(text) => Json::from(text.chars().take(256).collect::<String>()),
+        CmcdValue::Flag(flag) => Json::from(*flag),
+    }
+}
+
+fn item_to_json(item: &CmcdItem) -> Json {
+    if item.parameters.is_empty() {
+        return value_to_json(&item.value);
+    }
+    let value = ("value".to_owned(), value_to_json(&item.value));
+    let parameters = item.parameters.iter();
+    let parameters = parameters.map(|(name, value)| (name.clone(), value_to_json(value)));
+    Json::Object([value].into_iter().chain(parameters).collect())
 }
 
 /// Splits at the next comma outside strings and lists.
@@ -119,64 +184,6 @@ fn split_member(text: &str) -> (&str, &str) {
         }
     }
     (text, "")
-}
-
-fn parse_item(text: &str) -> Option<CmcdValue> {
-    if let Some(list) = text.strip_prefix('(') {
-        return parse_list(list.split_once(')')?.0);
-    }
-    if let Some(quoted) = text.strip_prefix('"') {
-        return Some(CmcdValue::Text(unescape_string(quoted)?));
-    }
-    // Parameters of a single value have no meaning.
-    let bare = text.split(';').next().unwrap_or_default().trim();
-    match bare {
-        "" => None,
-        "?1" | "true" => Some(CmcdValue::Flag(true)),
-        "?0" | "false" => Some(CmcdValue::Flag(false)),
-        bare => Some(match parse_number(bare) {
-            Some(number) => CmcdValue::Number(number),
-            None => CmcdValue::Text(bare.to_owned()),
-        }),
-    }
-}
-
-/// Version 2: `(5000;v 128;a)`, one item per kind of media. Returns the greatest number, which
-/// belongs to the main media; without numbers, the first item.
-fn parse_list(list: &str) -> Option<CmcdValue> {
-    let items = list.split_ascii_whitespace();
-    let bare = |item: &str| item.split(';').next().unwrap_or_default().to_owned();
-    let items: Vec<String> = items.map(bare).collect();
-    let greatest = items.iter().filter_map(|item| parse_number(item));
-    if let Some(greatest) = greatest.reduce(f64::max) {
-        return Some(CmcdValue::Number(greatest));
-    }
-    let first = items.first()?;
-    Some(CmcdValue::Text(first.trim_matches('"').to_owned()))
-}
-
-/// Parses digits with an optional sign and fraction, within the range of `f64`.
-fn parse_number(text: &str) -> Option<f64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    let short = digits.len() <= 18 && digits.starts_with(|c: char| c.is_ascii_digit());
-    (short && digits.bytes().all(plain)).then(|| text.parse().ok())?
-}
-
-fn unescape_string(text: &str) -> Option<String> {
-    let (mut out, mut escaped) = (String::new(), false);
-    for c in text.chars() {
-        match c {
-            _ if escaped => {
-                out.push(c);
-                escaped = false;
-            }
-            '\\' => escaped = true,
-            '"' => return Some(out),
-            _ => out.push(c),
-        }
-    }
-    None
 }
 
 /// Returns `None` when the bytes are not UTF-8.
@@ -270,7 +277,58 @@ mod tests {
         );
     }
 
+    #[test]
+    fn parses_an_event_with_inner_lists_by_object_type() {
+        let line = "br=(3000;v 128;a),cid=\"a, b\",e=ps,ec=(\"E)1\" \"E 2\"),msd=421,nr,sid=\"s\\\"1\",sta=p,ts=1790000000123,v=2,com.example-key=7";
+        let found = CmcdData::parse_event(line).unwrap();
+        let [video, audio] = found.items("br") else {
+            panic!("{found:?}");
+        };
+        assert!(video.has_parameter("v") && !video.has_parameter("a") && audio.has_parameter("a"));
+        assert_eq!(audio.value, CmcdValue::Number(128.0));
+        assert_eq!(found.number("br"), Some(3000.0));
+        assert_eq!(found.number("ts"), Some(1_790_000_000_123.0));
+        assert_eq!(found.text("sid"), Some("s\"1"));
+        assert!(found.has_flag("nr") && !found.has_flag("bs"));
+        let record = serde_json::to_string(&found.to_full_record()).unwrap();
+        assert!(
+            record.contains(r#""br":[{"v":true,"value":3000.0},{"a":true,"value":128.0}]"#),
+            "{record}"
+        );
+        assert!(record.contains(r#""ec":["E)1","E 2"]"#), "{record}");
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_of_version_2_is_refused() {
+        let long = format!("e=t,v=2,x=\"{}\"", "x".repeat(BYTES_MAX));
+        for line in [
+            "",
+            "e=ps",
+            "v=2",
+            "e=ps,v=1",
+            "e=,v=2",
+            "e=ps,v=2,br=(1",
+            "e=ps,v=2,br=(1;v2;=)",
+            "e=ps,v=2,sid=\"a",
+            "e=ps,v=2,sid=\"a\"b",
+            "e=ps,v=2,\u{e4}=1",
+            "<script>",
+            &long,
+        ] {
+            assert_eq!(CmcdData::parse_event(line), None, "{line}");
+        }
+        assert!(CmcdData::parse_event(" e=t, v=2 ").is_some());
+    }
+
     proptest::proptest! {
+        #[test]
+        fn arbitrary_lines_of_events_are_bounded(line in "e=t,v=2,[a-z=(),;\"0-9.%\\\\ -]{0,200}") {
+            if let Some(found) = CmcdData::parse_event(&line) {
+                proptest::prop_assert!(found.iter().count() <= KEYS_MAX);
+                proptest::prop_assert!(found.text("e").is_some());
+            }
+        }
+
         #[test]
         fn arbitrary_text_is_parsed_within_bounds(text in "\\PC{0,200}", list in "[a-z=(),;\"0-9.%\\\\ -]{0,200}") {
             for query in [format!("CMCD={text}"), format!("CMCD={list}")] {
