@@ -197,6 +197,7 @@ fresh = {
 cmcd = {
     "query": b"CMCD=bl%3D21300%2Csid%3D%226e2f%22%2Cbr%3D3200%2Csu%2Cnor%3D%22..%252F2%22",
     "header": b"\nbl=21300,mtp=48100,su,ot=v,tb=(3200;v 1200;a)",
+    "event": b"br=(3000;v 128;a),cid=\"a, b\",e=ps,ec=(\"E)1\" \"E 2\"),msd=421,nr,sid=\"s\\\"1\",sta=p,ts=1790000000123,v=2\ne=e,v=2,nor=(\"../2\";r=\"0-9\"),bg=?0",
     "broken": b"CMCD=%3D%2C%22%5C%22%zz&CMCD=x\n=,a=\"b,c=1e999,d=-0,e=(",
 }
 shelved = {

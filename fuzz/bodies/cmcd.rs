@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue};
 
 use net::cmcd::CmcdData;
 
-/// `data` contains the query, a line break, and a header value.
+/// `data` contains the query, a line break, and a header value. Each line is an event, too.
 pub fn run(data: &[u8]) {
     let mut halves = data.splitn(2, |byte| *byte == b'\n');
     let query = String::from_utf8_lossy(halves.next().unwrap_or_default());
@@ -16,4 +16,23 @@ pub fn run(data: &[u8]) {
     assert!(cmcd.iter().count() <= 64);
     assert_eq!(cmcd.is_empty(), cmcd.iter().next().is_none());
     assert!(cmcd.iter().all(|(key, _)| !key.is_empty()));
+    for line in data.split(|byte| *byte == b'\n') {
+        check_event(&String::from_utf8_lossy(line));
+    }
+}
+
+/// An accepted event has a version and a name, and its record contains all of its keys.
+fn check_event(line: &str) {
+    let Some(event) = CmcdData::parse_event(line) else {
+        return;
+    };
+    assert_eq!(event.number("v"), Some(2.0));
+    assert!(event.text("e").is_some());
+    let record = event.to_full_record();
+    assert_eq!(record.len(), event.iter().count());
+    for (key, value) in &record {
+        let items = event.items(key).len();
+        assert_eq!(value.as_array().map_or(0, Vec::len), items, "{key}");
+        assert!(items <= 32);
+    }
 }

@@ -27,8 +27,8 @@ const INTRODUCTION: &str = "\
 to the admin port, which requires the token. The format follows `Accept`: OpenMetrics 1.0 for collectors that prefer
 it, else the Prometheus text format 0.0.4.
 
-Metrics of a remote library stay at zero when the library is a local folder. A metric of records exists with
-`--records` only, and one of a label without known values, such as the name of a rule, from its first event on.
+Metrics of a remote library stay at zero when the library is a local folder. Metrics of sessions and of CMCD exist with
+`--cmcd-collector` only. A metric of records exists with `--records` or `--cmcd-records` only, and one of a label without known values, such as the name of a rule, from its first event on.
 Histograms of time have buckets from 100 µs to 30 s.
 ";
 
@@ -68,6 +68,7 @@ fn read_families() -> ExportedFamilies {
     let in_folder = |name: &str| folder.path().join(name).display().to_string();
     let origin = start_server(&[
         "serve",
+        "--cmcd-collector",
         "--records",
         &in_folder("origin"),
         "--index-cache",
@@ -101,7 +102,7 @@ fn assert_every_declaration_is_on(page: &str) {
         let text = crate::read_text(&file);
         for declaration in text.split("MetricSpec = MetricSpec {").skip(1) {
             let name = declaration.split('"').nth(1).unwrap();
-            let rows = ["`", "_bytes", "_seconds", "_total", "_info"];
+            let rows = ["`", "_bytes", "_seconds", "_kbps", "_total", "_info"];
             let is_on_page = |end| page.contains(&format!("{name}{end}"));
             assert!(
                 rows.into_iter().any(is_on_page),
@@ -154,6 +155,7 @@ fn start_edge(
     let admin_flags = ["--admin", &admin_text, "--admin-token-file"];
     arguments.extend(admin_flags);
     arguments.extend([file.to_str().unwrap(), "--records", records]);
+    arguments.push("--cmcd-collector");
     arguments.extend(config);
     (start_server(&arguments), admin, token)
 }

@@ -8,11 +8,13 @@ use std::path::Path;
 #[test]
 fn every_field_of_a_record_is_documented() {
     let folder = tempfile::tempdir().unwrap();
-    let [of_origin, of_edge, of_load] =
-        ["origin", "edge", "load"].map(|name| folder.path().join(name).display().to_string());
+    let [of_origin, of_edge, of_cmcd, of_load] = ["origin", "edge", "cmcd", "load"]
+        .map(|name| folder.path().join(name).display().to_string());
     let origin = start_server(&["serve", "--records", &of_origin]);
     let url = format!("http://{}", origin.address);
-    let edge = start_server(&["edge", "--origin", &url, "--records", &of_edge]);
+    let collector = ["--cmcd-collector", "--cmcd-records", &of_cmcd];
+    let edge = ["edge", "--origin", &url, "--records", &of_edge];
+    let edge = start_server(&[&edge[..], &collector].concat());
     get(edge.address, "/Headwater/.m3u8?CMCD=bl%3D9000", "");
     let manifest = format!("http://{}/Headwater/.m3u8", edge.address);
     run_to_end(&[
@@ -29,7 +31,7 @@ fn every_field_of_a_record_is_documented() {
     // All records are in the files once the servers have exited.
     edge.stop();
     origin.stop();
-    let fields: BTreeSet<_> = [of_origin, of_edge, of_load]
+    let fields: BTreeSet<_> = [of_origin, of_edge, of_cmcd, of_load]
         .iter()
         .flat_map(|path| written_fields(&read_text(Path::new(path))))
         .collect();

@@ -6,14 +6,13 @@ mod status;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
-use net::admin_port::find_refusal;
+use net::admin_port::{find_refusal, json_response, page_response};
 use net::body::Incoming;
 use net::server::OpenConnections;
-use net::{Body, Conn, Error};
-use serde_json::{Value, json};
+use net::{Body, Conn, Error, viewers};
+use serde_json::json;
 
 use crate::cache_key::unescape_unreserved;
 use crate::purge::PurgeTarget;
@@ -34,10 +33,6 @@ pub struct AdminPort {
     /// Start of the process.
     pub started_at: Instant,
 }
-
-/// The status page is self-contained and loads nothing from other sites.
-const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
-                      script-src 'unsafe-inline'";
 
 /// Handles one request to the admin port.
 pub async fn handle_admin_request(
@@ -61,18 +56,13 @@ pub async fn handle_admin_request(
         let what = "requests from pages of other sites are not allowed";
         return Error::client(StatusCode::FORBIDDEN, what).response();
     }
+    let collector = edge.collector.as_deref();
+    if let Some(response) = viewers::admin_response(collector, method, uri.path()) {
+        return response;
+    }
     let query = uri.query().unwrap_or_default();
     match (method, uri.path()) {
-        (&Method::GET, "/") => {
-            let page = Bytes::from_static(include_bytes!("admin/status.html"));
-            let mut response = Response::new(Body::full(page));
-            let headers = response.headers_mut();
-            let kind = HeaderValue::from_static("text/html; charset=utf-8");
-            headers.insert(header::CONTENT_TYPE, kind);
-            let policy = HeaderValue::from_static(POLICY);
-            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-            response
-        }
+        (&Method::GET, "/") => page_response(include_str!("admin/status.html")),
         (&Method::GET, "/status") => json_response(&status::build_status(&admin, &edge)),
         (&Method::GET, "/metrics") => edge.metrics_response(&head.headers),
         (&Method::POST, "/purge") => match parse_purge_query(query) {
@@ -99,7 +89,8 @@ pub async fn handle_admin_request(
             }
         }
         _ => {
-            let what = "not found; use GET /, /status, /metrics, or POST /purge, /warm, /reload";
+            let what =
+                "not found; use GET /, /status, /metrics, /viewers, or POST /purge, /warm, /reload";
             Error::client(StatusCode::NOT_FOUND, what).response()
         }
     }
@@ -139,13 +130,6 @@ fn parse_purge_query(query: &str) -> Result<(PurgeTarget, bool), &'static str> {
         }
     }
     Ok((what.ok_or("one of url, prefix and tag is required")?, soft))
-}
-
-fn json_response(value: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::full(format!("{value}\n")));
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ const REFUSED: MetricSpec = MetricSpec {
 
 /// Throughput and round-trip time that the edge measured, for the player (CTA-5006).
 const CMSD_DYNAMIC: HeaderName = HeaderName::from_static("cmsd-dynamic");
-/// Data of the player about one request (CTA-5004 section 2).
-const CMCD_REQUEST: HeaderName = HeaderName::from_static("cmcd-request");
+/// Start of the names of the player's four headers (CTA-5004 section 2).
+const CMCD_PREFIX: &str = "cmcd-";
 
 /// The rules, and the counters of their effects.
 #[derive(Clone)]
@@ -177,7 +177,8 @@ fn rule_variables<'a>(
 }
 
 fn has_cmcd(facts: &RequestFacts<'_>) -> bool {
-    facts.query.contains("CMCD=") || facts.headers.keys().any(|name| *name == CMCD_REQUEST)
+    let mut names = facts.headers.keys().map(HeaderName::as_str);
+    facts.query.contains("CMCD=") || names.any(|name| name.starts_with(CMCD_PREFIX))
 }
 
 /// Formats the value, such as `"headwater";etp=9600;rtt=23`, from the known figures.

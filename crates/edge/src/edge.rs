@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
+use net::viewers::CmcdCollector;
 use net::{Body, Error, OverloadManager, Shutdown};
 use store::Arena;
 use store::cache::{FetchTable, MemoryCache};
@@ -31,6 +32,8 @@ pub(crate) struct Edge {
     pub(crate) origins: OriginClient,
     pub(crate) telemetry: Arc<RequestTelemetry>,
     pub(crate) rules: RuleApplier,
+    /// The CMCD collector, if it is enabled.
+    pub(crate) collector: Option<Arc<CmcdCollector>>,
     pub(crate) shutdown: Shutdown,
     pub(crate) overload: OverloadManager,
     /// Name of this process in `CDN-Loop`.

@@ -46,7 +46,7 @@ impl ReloadableEdge {
             .reload_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.current().telemetry.reopen_records();
+        self.current().reopen_records();
         let result = (self.read)().and_then(|settings| self.replace_settings(settings));
         match &result {
             Ok(fixed) if fixed.is_empty() => tracing::info!("settings reloaded"),
@@ -72,6 +72,14 @@ impl ReloadableEdge {
 }
 
 impl Edge {
+    /// Reopens the files of records, which may have been moved away (logrotate).
+    fn reopen_records(&self) {
+        self.telemetry.reopen_records();
+        if let Some(recorder) = self.collector.as_ref().and_then(|c| c.recorder()) {
+            recorder.reopen();
+        }
+    }
+
     /// Builds an edge with other settings around the same state.
     fn with_settings(&self, settings: EdgeSettings) -> Result<Edge, UsageError> {
         let origins = self
@@ -87,6 +95,7 @@ impl Edge {
             origins,
             telemetry: self.telemetry.clone(),
             rules: self.rules.with_rules(settings.rules.clone()),
+            collector: self.collector.clone(),
             shutdown: self.shutdown.clone(),
             overload: self.overload.clone(),
             loop_token: self.loop_token.clone(),

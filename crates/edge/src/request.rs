@@ -14,6 +14,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{Request, Response};
 use net::body::Incoming;
+use net::viewers::discovery_response;
 use net::{Body, Conn, Error};
 
 use crate::Edge;
@@ -58,6 +59,9 @@ impl Edge {
             Err(LocalReply::Health) => local_response(request_facts::text_response("ok\n")),
             Err(LocalReply::Ready) => local_response(self.ready_response()),
             Err(LocalReply::Metrics) => local_response(self.metrics_response(&parts.headers)),
+            Err(LocalReply::Collector) => {
+                Box::pin(self.collect_cmcd(parts, std::mem::take(body), conn)).await
+            }
             Err(LocalReply::Rejected(response)) => local_response(std::mem::take(response)),
         };
         let (mut response, mut summary) = (response, summary);
@@ -72,6 +76,23 @@ impl Edge {
         self.telemetry.finish_request(pending, response, summary)
     }
 
+    /// Responds to a request for the CMCD collector.
+    async fn collect_cmcd(&self, parts: &Parts, body: Incoming, conn: &Conn) -> ServedResponse {
+        let Some(collector) = &self.collector else {
+            return local_response(discovery_response(false));
+        };
+        let result = collector
+            .respond(&parts.method, &parts.headers, body, conn)
+            .await;
+        match result {
+            Ok(response) => local_response(response),
+            Err(error) => {
+                let response = deliver::error_response(&error, CacheOutcome::Local);
+                (response, summarize(CacheOutcome::Local, None, Some(error)))
+            }
+        }
+    }
+
     /// Evaluates the rules for requests, serves the request, and applies the rule for the response.
     async fn serve(
         self: &Arc<Edge>,
@@ -82,6 +103,10 @@ impl Edge {
         conn: &Conn,
     ) -> ServedResponse {
         let cmcd = self.rules.parse_cmcd(facts);
+        if let Some(collector) = &self.collector {
+            let path = facts.target.split('?').next().unwrap_or_default();
+            collector.collect_request(&cmcd, path, conn);
+        }
         let actions = self.rules.request_actions(facts, &cmcd, conn);
         if let Some(delay) = actions.delay {
             Box::pin(tokio::time::sleep(delay)).await;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
+use net::viewers::CmcdCollector;
 use net::{Body, Conn, Error};
 use store::planted::is_planted;
 use upstream::InterimHandler;
@@ -53,6 +54,8 @@ pub enum LocalReply {
     Health,
     Ready,
     Metrics,
+    /// A request for the CMCD collector.
+    Collector,
     Rejected(Box<Response<Body>>),
 }
 
@@ -83,6 +86,11 @@ impl<'a> RequestFacts<'a> {
             "/healthz" if settings.admin.is_none() => return Err(LocalReply::Health),
             "/readyz" if settings.admin.is_none() => return Err(LocalReply::Ready),
             "/metrics" if settings.admin.is_none() => return Err(LocalReply::Metrics),
+            path if settings.common.collector.is_enabled
+                && CmcdCollector::takes_request(&parts.method, path) =>
+            {
+                return Err(LocalReply::Collector);
+            }
             _ => {}
         }
         if REFUSED_METHODS.contains(&parts.method) {

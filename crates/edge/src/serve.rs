@@ -113,6 +113,7 @@ pub fn start_edge(
     let replaces = inherited.has_predecessor();
     let edge = build_edge(settings, workers, &metrics, &shutdown, overload, replaces)?;
     running.close_on_exit(edge.telemetry.recorder());
+    running.close_on_exit(edge.collector.as_ref().and_then(|c| c.recorder()));
     let disk = edge.disk.clone();
     let live = Arc::new(ReloadableEdge::new(edge, Box::new(read)));
     if let Some((port, token)) = admin {
@@ -207,6 +208,8 @@ fn build_edge(
     let origins = origins.map_err(|e| ProgramError::Usage(UsageError(format!("origin: {e}"))))?;
     let recorder = settings.common.open_recorder(metrics);
     let recorder = recorder.map_err(ProgramError::cannot("--records"))?;
+    let collector = settings.common.open_collector(metrics, recorder.as_ref());
+    let collector = collector.map_err(ProgramError::cannot("--cmcd-records"))?;
     let instance = format!("{NAME}-{:016x}", RandomState::new().build_hasher().finish());
     let (memory, disk) = disk::open_tiers(&settings, metrics, replaces)?;
     let shrinking = Arc::downgrade(&memory);
@@ -224,6 +227,7 @@ fn build_edge(
         origins,
         rules: RuleApplier::new(&settings, metrics, recorder.clone()),
         telemetry: Arc::new(RequestTelemetry::new(metrics.clone(), recorder)),
+        collector,
         shutdown: shutdown.clone(),
         overload,
         loop_token: HeaderValue::try_from(instance)

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+};
 use http::{Response, StatusCode};
 
 use crate::config::UsageError;
@@ -59,4 +61,27 @@ pub fn find_refusal(headers: &HeaderMap, token: &str, realm: &str) -> Option<Res
         response.headers_mut().insert(WWW_AUTHENTICATE, ask);
     }
     Some(response)
+}
+
+/// Status pages are self-contained and load nothing from other sites.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+);
+
+/// Returns a status page, which is part of the program.
+pub fn page_response(page: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::full(page));
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    response
+}
+
+/// Returns a JSON document.
+pub fn json_response(value: &serde_json::Value) -> Response<Body> {
+    let mut response = Response::new(Body::full(format!("{value}\n")));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod closest_name;
+mod collector;
 mod common;
 mod environment;
 mod help;
@@ -15,10 +16,13 @@ mod setting;
 mod units;
 
 pub use address::listen_address;
+pub use collector::{COLLECTOR, CollectorSettings};
 pub(crate) use common::SEND_MEMORY;
 pub use common::{COMMON, CommonSettings, LogFormat, read_admin_port};
 pub use environment::unknown_variables;
-pub use help::{CLIENT_OPTIONS, HelpGroup, PROXY_OPTIONS, group_flags, shorten_help};
+pub use help::{
+    CLIENT_OPTIONS, COLLECTOR_OPTIONS, HelpGroup, PROXY_OPTIONS, group_flags, shorten_help,
+};
 pub use layers::{SettingLayers, SettingSources};
 pub use masked::mask_secrets;
 pub use setting::{CONFIG, PRINT, Setting, flags, table_flags};

@@ -35,6 +35,7 @@ pub mod resources;
 mod send_memory;
 pub mod server;
 pub mod token;
+pub mod viewers;
 
 pub use body::{Body, BodyFile, BodyPart, Chunk};
 pub use conn::{Conn, ConnectionWatch, TcpInfo, TransportOptions};

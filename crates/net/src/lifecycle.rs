@@ -78,7 +78,7 @@ pub struct RunningProgram {
     admin_shutdown: Shutdown,
     ports: Vec<ServedPort>,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    records: Option<Recorder>,
+    records: Vec<Recorder>,
     /// Copies of the listeners of each port, for a successor.
     copies: Vec<(&'static str, ListenerCopies)>,
     offers_ports: bool,
@@ -109,7 +109,7 @@ impl RunningProgram {
             admin_shutdown: Shutdown::new(),
             ports: Vec::new(),
             threads: Vec::new(),
-            records: None,
+            records: Vec::new(),
             copies: Vec::new(),
             offers_ports: false,
             notices: Vec::new(),
@@ -126,10 +126,10 @@ impl RunningProgram {
         self.offers_ports = common.handover_socket.is_some();
     }
 
-    /// Sets the recorder that [`RunningProgram::join`] closes, so that all records are written
+    /// Adds a recorder that [`RunningProgram::join`] closes, so that all records are written
     /// before it returns.
     pub fn close_on_exit(&mut self, recorder: Option<&Recorder>) {
-        self.records = recorder.cloned();
+        self.records.extend(recorder.cloned());
     }
 
     /// Starts a server on a new thread; see [`Server::run`].
@@ -308,7 +308,7 @@ impl RunningProgram {
             let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
             result = result.and(ended);
         }
-        if let Some(records) = self.records {
+        for records in self.records {
             records.close();
         }
         result.map_err(ProgramError::cannot("the server failed"))

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family as Inner, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
+pub use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -112,6 +112,13 @@ impl Metrics {
         let inner = LabeledHistograms::new_with_constructor(BucketBounds(buckets));
         self.register_metric(row, inner.clone());
         HistogramFamily { label, inner }
+    }
+
+    /// Registers a histogram without labels; `buckets` are upper bounds.
+    pub fn histogram(&self, row: &MetricSpec, buckets: &'static [f64]) -> Histogram {
+        let histogram = Histogram::new(buckets.iter().copied());
+        self.register_metric(row, histogram.clone());
+        histogram
     }
 
     /// Registers a histogram of durations.

@@ -107,6 +107,27 @@ pub struct TcpRecord {
     pub info: TcpInfo,
 }
 
+/// One report of a player that the collector received. The fields and their units are a public
+/// format.
+#[derive(Debug, Clone, Serialize)]
+pub struct CmcdRecord {
+    /// Time of arrival, RFC 3339 in UTC.
+    #[serde(serialize_with = "time::rfc3339")]
+    pub time: SystemTime,
+    /// `cmcd`.
+    pub record: &'static str,
+    /// `request` or `event`.
+    pub mode: &'static str,
+    /// The connection's number in its process, as in access records.
+    pub connection: u64,
+    /// The client's network, without its address.
+    pub network: String,
+    /// Path of the requested object; null for events.
+    pub path: Option<BoundedText>,
+    /// Keys and values. A list contains an object for each item with parameters.
+    pub cmcd: BTreeMap<String, serde_json::Value>,
+}
+
 /// The header that identifies a request on all its hops.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -296,12 +317,25 @@ mod tests {
         }
     }
 
+    fn sample_cmcd() -> CmcdRecord {
+        CmcdRecord {
+            time: SystemTime::UNIX_EPOCH,
+            record: "cmcd",
+            mode: "event",
+            connection: 7,
+            network: "192.0.2.0/24".into(),
+            path: None,
+            cmcd: [("e".to_owned(), "ps".into())].into(),
+        }
+    }
+
     #[test]
     fn every_field_is_explained() {
         let page = include_str!("../../../docs/records.md");
         let records = [
             serde_json::to_value(sample_access()).unwrap(),
             serde_json::to_value(sample_storage()).unwrap(),
+            serde_json::to_value(sample_cmcd()).unwrap(),
         ];
         for record in records {
             let name = record["record"].as_str().unwrap();

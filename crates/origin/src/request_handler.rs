@@ -11,13 +11,16 @@ use crate::response::web_page::WebPage;
 use crate::response::{content_key, license, manifests, title_text};
 use crate::route::{self, OriginRequest};
 use crate::segment::encryption;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{RequestInProgress, Telemetry};
 use crate::title::catalog::Catalog;
 use crate::{error, segment};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
+use net::body::Incoming;
+use net::cmcd::CmcdData;
+use net::viewers::{CmcdCollector, DISCOVERY_PATH, discovery_response};
 use net::{Body, Conn, Error, Shutdown, headers};
 use std::sync::Arc;
 
@@ -33,6 +36,8 @@ pub(crate) struct RequestHandler {
     pub(crate) library_status: Arc<LibraryStatus>,
     pub(crate) web_page: WebPage,
     pub(crate) telemetry: Telemetry,
+    /// The CMCD collector, if it is enabled.
+    pub(crate) collector: Option<Arc<CmcdCollector>>,
     pub(crate) shutdown: Shutdown,
     /// Whether `/metrics` is served on the admin port only.
     pub(crate) has_admin_port: bool,
@@ -40,34 +45,72 @@ pub(crate) struct RequestHandler {
 
 impl RequestHandler {
     /// Responds to one request and records it.
-    pub(crate) fn handle_request<B>(
+    pub(crate) fn handle_request(
         self: Arc<RequestHandler>,
-        request: http::Request<B>,
+        request: http::Request<Incoming>,
         conn: Conn,
-    ) -> impl Future<Output = Response<Body>> + use<B> {
+    ) -> impl Future<Output = Response<Body>> {
         // Drops the request body before the future is created, so that the future has no room for
-        // it. Request bodies are never read.
-        let (parts, _) = request.into_parts();
+        // it. Only the collector reads bodies, which are boxed for the same reason.
+        let (parts, body) = request.into_parts();
+        let reports = self.is_for_collector(&parts).then(|| Box::new(body));
         async move {
-            let response = self.respond(&parts, &conn).await;
+            let response = self.respond(&parts, reports, &conn).await;
             headers::recycle_map(parts.headers);
             response
         }
     }
 
-    async fn respond(&self, parts: &Parts, conn: &Conn) -> Response<Body> {
+    fn is_for_collector(&self, parts: &Parts) -> bool {
+        self.collector.is_some() && CmcdCollector::takes_request(&parts.method, parts.uri.path())
+    }
+
+    async fn respond(
+        &self,
+        parts: &Parts,
+        reports: Option<Box<Incoming>>,
+        conn: &Conn,
+    ) -> Response<Body> {
         let in_progress = self.telemetry.start_request(parts, conn);
+        if let Some(body) = reports {
+            let result = Box::pin(self.collect_events(parts, *body, conn)).await;
+            return self.finish_request(in_progress, (ResourceKind::Other, result), conn);
+        }
+        if let Some(collector) = &self.collector {
+            let data = CmcdData::parse(parts.uri.query(), &parts.headers);
+            collector.collect_request(&data, parts.uri.path(), conn);
+        }
         let client_request = ClientRequest {
             method: &parts.method,
             headers: &parts.headers,
             is_copied: conn.copies_bodies(),
         };
-        let (kind, mut result) = match self.respond_from_cache(&parts.uri, &client_request).await {
+        let responded = match self.respond_from_cache(&parts.uri, &client_request).await {
             Some(cached) => cached,
             // Boxed: a future is as large as its longest path and is moved as a whole. Responses
             // from a cache do not take this path.
             None => Box::pin(self.respond_uncached(&parts.uri, &client_request)).await,
         };
+        self.finish_request(in_progress, responded, conn)
+    }
+
+    /// Responds to a request for the CMCD collector.
+    async fn collect_events(&self, parts: &Parts, body: Incoming, conn: &Conn) -> ResponseResult {
+        match &self.collector {
+            Some(collector) => {
+                let responded = collector.respond(&parts.method, &parts.headers, body, conn);
+                responded.await
+            }
+            None => Ok(discovery_response(false)),
+        }
+    }
+
+    fn finish_request(
+        &self,
+        in_progress: RequestInProgress,
+        (kind, mut result): (ResourceKind, ResponseResult),
+        conn: &Conn,
+    ) -> Response<Body> {
         if let Ok(response) = &mut result
             && let Err(error) = conn.admit(response)
         {
@@ -190,6 +233,10 @@ impl RequestHandler {
                 self.static_files
                     .respond(&self.catalog, key, client_request)
                     .await
+            }
+            // With the collector, `respond` has responded.
+            OriginRequest::Asset(name) if DISCOVERY_PATH.strip_prefix("/-/") == Some(name) => {
+                Ok(discovery_response(false))
             }
             OriginRequest::Page => self.web_page.respond("index.html", client_request).await,
             OriginRequest::Asset(name) => self.web_page.respond(name, client_request).await,

@@ -1,6 +1,6 @@
 //! Starts `headwater serve`: from arguments to a running server.
 
-use crate::admin;
+use crate::admin::{self, AdminPort};
 use crate::config::{IndexCacheMode, SETTINGS, ServeSettings, SettingLayers, SettingSources};
 use crate::demo_film::DemoFilm;
 use crate::drm::secret_keys::SecretKeys;
@@ -23,6 +23,7 @@ use net::admin_port::{ADMIN, bind_admin_port};
 use net::lifecycle::{InheritedPorts, MAIN};
 use net::metrics::Metrics;
 use net::record::Recorder;
+use net::server::OpenConnections;
 use net::{
     ListenOptions, OverloadLevel, OverloadManager, ProgramError, RunningProgram, Server, Shutdown,
 };
@@ -31,7 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::Store;
 use zeroize::Zeroizing;
 
@@ -99,12 +100,18 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     let mut running = RunningProgram::new(shutdown.clone());
     running.offer_ports_of(&settings.common);
     running.close_on_exit(recorder.as_ref());
-    if let Some(recorder) = recorder.clone() {
-        running.on_hangup(move || recorder.reopen())?;
+    let collector = settings.common.open_collector(&metrics, recorder.as_ref());
+    let collector = collector.map_err(ProgramError::cannot("--cmcd-records"))?;
+    let reports = collector.as_ref().and_then(|c| c.recorder());
+    running.close_on_exit(reports);
+    let recorders: Vec<_> = recorder.iter().chain(reports).cloned().collect();
+    if !recorders.is_empty() {
+        running.on_hangup(move || recorders.iter().for_each(Recorder::reopen))?;
     }
-    let origin = Arc::new(build_request_handler(
-        settings, stores, &metrics, recorder, &shutdown, &overload,
-    )?);
+    let telemetry = Telemetry::new(metrics.clone(), recorder);
+    let mut origin = build_request_handler(settings, stores, telemetry, &shutdown, &overload)?;
+    origin.collector = collector;
+    let origin = Arc::new(origin);
     let listen = ListenOptions {
         addresses: settings.listen.clone(),
         overload,
@@ -123,7 +130,7 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
     running.follow_tls(&settings.common, server.certificates())?;
     let admin = bind_admin_port(settings.admin.as_ref(), inherited.take_port(ADMIN))?;
     if let Some(bound) = admin {
-        serve_admin_port(&mut running, &origin, bound)?;
+        serve_admin_port(&mut running, &origin, server.connections(), bound)?;
     }
     // After the port is bound, so that no request is sent if the start fails anyway.
     let library = origin.catalog.film_store();
@@ -144,12 +151,18 @@ pub fn start(settings: &ServeSettings, shutdown: Shutdown) -> Result<RunningProg
 fn serve_admin_port(
     running: &mut RunningProgram,
     origin: &Arc<RequestHandler>,
+    connections: OpenConnections,
     (server, token): (Server, Arc<str>),
 ) -> Result<(), ProgramError> {
-    let origin = origin.clone();
+    let admin = Arc::new(AdminPort {
+        origin: origin.clone(),
+        token,
+        connections,
+        started_at: Instant::now(),
+    });
     running.serve(ADMIN, server, move |_| {
-        let (origin, token) = (origin.clone(), token.clone());
-        move |request, _| admin::handle_admin_request(origin.clone(), token.clone(), request)
+        let admin = admin.clone();
+        move |request, _| admin::handle_admin_request(admin.clone(), request)
     })
 }
 
@@ -193,8 +206,7 @@ fn open_stores(
 fn build_request_handler(
     settings: &ServeSettings,
     stores: MediaStores,
-    metrics: &Metrics,
-    recorder: Option<Recorder>,
+    telemetry: Telemetry,
     shutdown: &Shutdown,
     overload: &OverloadManager,
 ) -> Result<RequestHandler, ProgramError> {
@@ -243,7 +255,8 @@ fn build_request_handler(
         library_list: LibraryList::new(catalog.clone()),
         library_status: Arc::default(),
         web_page: WebPage::new(),
-        telemetry: Telemetry::new(metrics.clone(), recorder),
+        telemetry,
+        collector: None,
         has_admin_port: settings.admin.is_some(),
         shutdown: shutdown.clone(),
         catalog,

@@ -43,6 +43,7 @@ pub fn build_status(admin: &AdminPort, edge: &Edge) -> Value {
         "origins": edge.origins.origin_statuses(),
         "connections": summarize_connections(admin),
         "draining": edge.shutdown.is_draining(),
+        "viewers": edge.collector.as_ref().map(|collector| collector.session_count()),
         "top": top.collect::<Vec<_>>(),
     })
 }

@@ -2,10 +2,10 @@
 
 use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use clap::Command;
-use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, flags, group_flags, shorten_help};
 
 /// All tables of settings of `headwater edge`.
-pub const SETTINGS: &[&[Setting]] = &[OWN, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[OWN, COLLECTOR, COMMON];
 
 const OWN: &[Setting] = &[
     Setting::new(

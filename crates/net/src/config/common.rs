@@ -2,13 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Setting, SettingLayers, UsageError, listen_address, units};
+use super::{CollectorSettings, Setting, SettingLayers, UsageError, listen_address, units};
 use crate::metrics::Metrics;
 use crate::record::{RecordFormat, Recorder};
 use crate::resources::MemoryLimit;
 use crate::server::TlsIdentity;
+use crate::viewers::CmcdCollector;
 use crate::{Cidr, Limits, ListenOptions, MinRate, TrustedNetworks};
 
 /// Default of `send-memory`.
@@ -221,6 +223,8 @@ pub struct CommonSettings {
     /// The most copied response bytes that may wait to be sent; for `None` see
     /// [`crate::ListenOptions`].
     pub send_memory_bytes: Option<u64>,
+    /// The CMCD collector.
+    pub collector: CollectorSettings,
 }
 
 /// Format of the log on standard error.
@@ -267,6 +271,7 @@ impl CommonSettings {
                 .unwrap_or(NEAR_RTT),
             memory_limit_bytes: layers.memory_limit_bytes()?,
             send_memory_bytes: layers.memory_bytes("send-memory")?,
+            collector: CollectorSettings::new(layers)?,
         })
     }
 
@@ -327,6 +332,18 @@ impl CommonSettings {
         };
         let recorder = Recorder::open(path, self.records_format, metrics);
         recorder.map(Some).map_err(named)
+    }
+
+    /// Opens the CMCD collector, if it is enabled. `recorder` is the one of [`Self::open_recorder`].
+    ///
+    /// # Errors
+    /// An error with the name of the records file that cannot be opened.
+    pub fn open_collector(
+        &self,
+        metrics: &Metrics,
+        recorder: Option<&Recorder>,
+    ) -> io::Result<Option<Arc<CmcdCollector>>> {
+        CmcdCollector::open(&self.collector, metrics, recorder)
     }
 
     /// Starts the log on standard error. If the process already has a log, that log stays in use.

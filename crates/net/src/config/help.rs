@@ -48,6 +48,18 @@ pub const PROXY_OPTIONS: HelpGroup = HelpGroup {
     ],
 };
 
+/// The options of the CMCD collector, which every server has.
+pub const COLLECTOR_OPTIONS: HelpGroup = HelpGroup {
+    heading: "Viewers (CMCD)",
+    options: &[
+        "cmcd-collector",
+        "cmcd-sessions-max",
+        "cmcd-session-idle",
+        "cmcd-records",
+        "cmcd-sample",
+    ],
+};
+
 /// The heading of options that are in no group.
 const OTHERS: &str = "Other options";
 

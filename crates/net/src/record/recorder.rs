@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{AccessRecord, RecordFormat, StorageRecord, TcpRecord};
+use super::{AccessRecord, CmcdRecord, RecordFormat, StorageRecord, TcpRecord};
 use crate::metrics::{Counter, MetricSpec, Metrics};
 
 /// The most records in the queue, about 30 MB; more are dropped and counted.
 const WAITING_MAX: usize = 65_536;
+/// The same for reports of players, which are larger: about 60 MB.
+const REPORTS_WAITING_MAX: usize = 8192;
 /// Approximate size of a write.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Longest time that a record waits in the queue.
@@ -48,10 +50,27 @@ pub struct Recorder {
 struct RecorderState {
     format: RecordFormat,
     queue: Mutex<RecordQueue>,
+    waiting_max: usize,
     wake: Condvar,
+    counters: RecorderCounters,
+}
+
+/// The counters of all recorders of a process.
+#[derive(Debug, Clone)]
+struct RecorderCounters {
     written: Counter,
     dropped: Counter,
     reopened: Counter,
+}
+
+impl RecorderCounters {
+    fn new(metrics: &Metrics) -> RecorderCounters {
+        RecorderCounters {
+            written: metrics.counter(&WRITTEN),
+            dropped: metrics.counter(&DROPPED),
+            reopened: metrics.counter(&REOPENED),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -60,6 +79,7 @@ enum RecordLine {
     Access(Box<AccessRecord>),
     Storage(Box<StorageRecord>),
     Tcp(Box<TcpRecord>),
+    Cmcd(Box<CmcdRecord>),
 }
 
 #[derive(Debug, Default)]
@@ -74,22 +94,51 @@ struct RecordQueue {
 impl Recorder {
     /// Appends to a file, and creates it if it does not exist.
     pub fn open(path: &Path, format: RecordFormat, metrics: &Metrics) -> io::Result<Recorder> {
-        Recorder::with_file(open_for_append(path)?, path, format, metrics)
+        let counters = RecorderCounters::new(metrics);
+        Recorder::with_file(open_for_append(path)?, path, format, counters, WAITING_MAX)
+    }
+
+    /// Opens a file for the reports of players, in JSON. The recorder shares the counters of the
+    /// process's `main` recorder, if there is one.
+    ///
+    /// # Errors
+    /// An error with the name of the file that cannot be opened.
+    pub fn open_for_cmcd(
+        path: &Path,
+        main: Option<&Recorder>,
+        metrics: &Metrics,
+    ) -> io::Result<Recorder> {
+        let named = |e: io::Error| {
+            let cause = crate::describe_io_error(&e);
+            io::Error::new(e.kind(), format!("cannot open {}: {cause}", path.display()))
+        };
+        let file = open_for_append(path).map_err(named)?;
+        let counters = match main {
+            Some(main) => main.shared.counters.clone(),
+            None => RecorderCounters::new(metrics),
+        };
+        Recorder::with_file(
+            file,
+            path,
+            RecordFormat::Json,
+            counters,
+            REPORTS_WAITING_MAX,
+        )
     }
 
     fn with_file(
         file: File,
         path: &Path,
         format: RecordFormat,
-        metrics: &Metrics,
+        counters: RecorderCounters,
+        waiting_max: usize,
     ) -> io::Result<Recorder> {
         let shared = Arc::new(RecorderState {
             format,
             queue: Mutex::default(),
+            waiting_max,
             wake: Condvar::new(),
-            written: metrics.counter(&WRITTEN),
-            dropped: metrics.counter(&DROPPED),
-            reopened: metrics.counter(&REOPENED),
+            counters,
         });
         let (theirs, path) = (Arc::clone(&shared), path.to_owned());
         let run = move || theirs.write_all(BufWriter::with_capacity(BUFFER_BYTES, file), &path);
@@ -132,6 +181,11 @@ impl Recorder {
         }
     }
 
+    /// Queues the record of a player's report.
+    pub fn record_cmcd(&self, record: CmcdRecord) {
+        self.push_line(RecordLine::Cmcd(Box::new(record)));
+    }
+
     /// Returns whether the format has records of storage requests and of TCP, and CMCD. An access log
     /// has none of these.
     pub fn records_all(&self) -> bool {
@@ -147,14 +201,14 @@ impl Recorder {
 
     fn push_line(&self, record: RecordLine) {
         let mut queue = self.shared.lock();
-        if queue.closed || queue.waiting.len() >= WAITING_MAX {
+        if queue.closed || queue.waiting.len() >= self.shared.waiting_max {
             drop(queue);
-            self.shared.dropped.inc();
+            self.shared.counters.dropped.inc();
             return;
         }
         queue.waiting.push(record);
         // The writer polls the queue: waking it for each record would cost more than the write.
-        if queue.waiting.len() == WAITING_MAX / 4 {
+        if queue.waiting.len() == self.shared.waiting_max / 4 {
             self.shared.wake.notify_one();
         }
     }
@@ -173,10 +227,10 @@ impl RecorderState {
             let (closed, reopen) = self.next_batch(&mut batch);
             let count = batch.len() as u64;
             match write_batch(&mut to, self.format, &batch) {
-                Ok(()) => self.written.inc_by(count),
+                Ok(()) => self.counters.written.inc_by(count),
                 Err(error) => {
                     tracing::warn!(%error, count, "cannot write records");
-                    self.dropped.inc_by(count)
+                    self.counters.dropped.inc_by(count)
                 }
             };
             batch.clear();
@@ -185,7 +239,7 @@ impl RecorderState {
                     Ok(file) => {
                         to = BufWriter::with_capacity(BUFFER_BYTES, file);
                         self.write_head(&mut to);
-                        self.reopened.inc();
+                        self.counters.reopened.inc();
                     }
                     Err(error) => {
                         tracing::warn!(%error, path = %path.display(), "cannot reopen the records file; records go to the old one")
@@ -210,7 +264,7 @@ impl RecorderState {
     /// file.
     fn next_batch(&self, batch: &mut Vec<RecordLine>) -> (bool, bool) {
         let idle = |queue: &mut RecordQueue| {
-            !queue.closed && !queue.reopen && queue.waiting.len() < WAITING_MAX / 4
+            !queue.closed && !queue.reopen && queue.waiting.len() < self.waiting_max / 4
         };
         let waited = self.wake.wait_timeout_while(self.lock(), DELAY_MAX, idle);
         let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +336,7 @@ mod tests {
         other.record_access(sample_access());
         let lines = || std::fs::read_to_string(&path).unwrap().lines().count();
         assert_eq!(lines(), 1);
-        assert_eq!(other.shared.dropped.get(), 1);
+        assert_eq!(other.shared.counters.dropped.get(), 1);
         drop((recorder, other));
         assert_eq!(lines(), 1);
     }
@@ -408,9 +462,14 @@ mod tests {
             return;
         };
         let metrics = Metrics::new();
-        let recorder =
-            Recorder::with_file(full, Path::new("/dev/full"), RecordFormat::Json, &metrics)
-                .unwrap();
+        let recorder = Recorder::with_file(
+            full,
+            Path::new("/dev/full"),
+            RecordFormat::Json,
+            RecorderCounters::new(&metrics),
+            WAITING_MAX,
+        )
+        .unwrap();
         recorder.record_access(sample_access());
         drop(recorder);
         assert!(

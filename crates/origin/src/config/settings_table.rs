@@ -4,13 +4,13 @@ use super::help_groups::{FIRST_OPTIONS, GROUPS};
 use super::remote_libraries::STORAGE;
 use crate::drm::settings::DRM;
 use clap::{Arg, Command};
-use net::config::{COMMON, Setting, flags, group_flags, shorten_help};
+use net::config::{COLLECTOR, COMMON, Setting, flags, group_flags, shorten_help};
 
 /// The library is the only setting without dashes on the command line.
 const SOURCE: &str = "source";
 
 /// All settings of `headwater serve`.
-pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, DRM, STORAGE, COMMON];
+pub const SETTINGS: &[&[Setting]] = &[&[PLACE], OWN, DRM, STORAGE, COLLECTOR, COMMON];
 
 const PLACE: Setting = Setting::new(
     SOURCE,
@@ -155,7 +155,10 @@ pub fn serve_command() -> Command {
         .about("Serve films as HLS and DASH, packaged on request")
         .after_help(AFTER)
         .arg(source)
-        .args(group_flags(flags(&[OWN, DRM, STORAGE, COMMON]), GROUPS))
+        .args(group_flags(
+            flags(&[OWN, DRM, STORAGE, COLLECTOR, COMMON]),
+            GROUPS,
+        ))
 }
 
 /// Reduces the help of `headwater serve` to the options that most users need, for `-h`.

@@ -1,0 +1,36 @@
+//! The paths of the admin port that show the viewers.
+
+use std::time::Instant;
+
+use http::{Method, Response, StatusCode};
+
+use crate::{Body, Error};
+
+use super::collector::CmcdCollector;
+use super::{page, summary};
+
+const PATHS: [&str; 3] = ["/viewers", "/viewers.json", "/viewers.js"];
+
+/// Responds to a request of an operator, if it is for the viewers. Without a collector, the response is
+/// an error that names the setting.
+pub fn admin_response(
+    collector: Option<&CmcdCollector>,
+    method: &Method,
+    path: &str,
+) -> Option<Response<Body>> {
+    if !PATHS.contains(&path) || !matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    let Some(collector) = collector else {
+        let what = "viewers are not collected; start the server with --cmcd-collector";
+        return Some(Error::client(StatusCode::NOT_FOUND, what).response());
+    };
+    if path == "/viewers.js" {
+        return Some(page::script_response());
+    }
+    let summary = summary::summarize_sessions(&collector.table, Instant::now());
+    Some(match path {
+        "/viewers" => page::page_response(&summary),
+        _ => page::json_response(&summary),
+    })
+}

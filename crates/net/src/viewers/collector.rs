@@ -1,0 +1,143 @@
+//! The collector: takes reports, and shows them to operators.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use crate::Conn;
+use crate::cmcd::CmcdData;
+use crate::config::CollectorSettings;
+use crate::metrics::Metrics;
+use crate::record::{CmcdRecord, Recorder};
+
+use super::client_network::ClientNetwork;
+use super::collector_metrics::CollectorMetrics;
+use super::session::{ReportMode, ViewerReport};
+use super::session_table::SessionTable;
+
+/// The path of event reports on the port for viewers.
+pub const CMCD_PATH: &str = "/cmcd";
+/// The path of a JSON object from which our page learns that events are collected.
+pub const DISCOVERY_PATH: &str = "/-/collector.json";
+
+/// Collects the reports of players. One instance serves the whole process.
+#[derive(Debug)]
+pub struct CmcdCollector {
+    pub(super) table: Arc<SessionTable>,
+    pub(super) metrics: CollectorMetrics,
+    recorder: Option<Recorder>,
+    sample_percent: u8,
+}
+
+impl CmcdCollector {
+    /// Creates the collector of these settings; `None` if it is disabled. `main` is the recorder of
+    /// the process, if it has one.
+    ///
+    /// # Errors
+    /// When the file for records cannot be opened.
+    pub fn open(
+        settings: &CollectorSettings,
+        metrics: &Metrics,
+        main: Option<&Recorder>,
+    ) -> io::Result<Option<Arc<CmcdCollector>>> {
+        if !settings.is_enabled {
+            return Ok(None);
+        }
+        let recorder = match &settings.records {
+            Some(path) => Some(Recorder::open_for_cmcd(path, main, metrics)?),
+            None => None,
+        };
+        let table = SessionTable::new(settings.sessions_max, settings.idle_timeout);
+        let table = Arc::new(table);
+        Ok(Some(Arc::new(CmcdCollector {
+            metrics: CollectorMetrics::new(metrics, &table),
+            table,
+            recorder,
+            sample_percent: settings.sample_percent,
+        })))
+    }
+
+    /// Returns the writer of the collector's records.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Collects the data of a request for an object. Requests without data change nothing.
+    pub fn collect_request(&self, data: &CmcdData, path: &str, conn: &Conn) {
+        if !data.is_empty() {
+            self.collect_report(data, ReportMode::Request, path, conn);
+        }
+    }
+
+    pub(super) fn collect_report(
+        &self,
+        data: &CmcdData,
+        mode: ReportMode,
+        path: &str,
+        conn: &Conn,
+    ) {
+        let report = ViewerReport {
+            data,
+            mode,
+            path,
+            client: conn.client(),
+            connection: conn.watch(),
+            now: Instant::now(),
+        };
+        let change = self.table.apply(&report);
+        self.metrics.count_report(mode, data, &change);
+        self.record_report(data, mode, path, conn);
+    }
+
+    fn record_report(&self, data: &CmcdData, mode: ReportMode, path: &str, conn: &Conn) {
+        let id = data.text("sid").unwrap_or_default();
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        if !is_sampled(id, self.sample_percent) {
+            return;
+        }
+        recorder.record_cmcd(CmcdRecord {
+            time: SystemTime::now(),
+            record: "cmcd",
+            mode: match mode {
+                ReportMode::Request => "request",
+                ReportMode::Event => "event",
+            },
+            connection: conn.id(),
+            network: ClientNetwork::from(conn.client()).to_string(),
+            path: (mode == ReportMode::Request).then(|| path.into()),
+            cmcd: data.to_full_record(),
+        });
+    }
+
+    /// Returns the number of sessions.
+    pub fn session_count(&self) -> usize {
+        self.table.count(Instant::now())
+    }
+}
+
+/// Returns whether reports of this session are recorded. All servers choose the same sessions, so
+/// that the records of a session are complete.
+fn is_sampled(id: &str, percent: u8) -> bool {
+    // FNV-1a: fast and equal everywhere. A viewer who chooses its own id only changes its own chance.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) % 100 < u64::from(percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_contains_its_share_of_the_sessions() {
+        let count = |percent| {
+            let ids = (0..10_000).map(|n| format!("6e2fb550-c457-11e9-bb97-{n:012x}"));
+            ids.filter(|id| is_sampled(id, percent)).count()
+        };
+        assert_eq!((count(0), count(100)), (0, 10_000));
+        assert!((800..1200).contains(&count(10)), "{}", count(10));
+    }
+}

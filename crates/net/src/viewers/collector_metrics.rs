@@ -1,0 +1,157 @@
+//! Metrics of the collector. No label contains a session, a title or a network, because each value of
+//! these would be a series of its own.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cmcd::CmcdData;
+use crate::metrics::{Counter, CounterFamily, Histogram, MetricSpec, Metrics};
+
+use super::session::ReportMode;
+use super::session_table::{SessionTable, TableChange};
+
+const SESSIONS: MetricSpec = MetricSpec {
+    name: "sessions",
+    unit: "",
+    help: "Sessions of viewers whose players sent CMCD within cmcd-session-idle",
+};
+const EVICTED: MetricSpec = MetricSpec {
+    name: "sessions_evicted",
+    unit: "",
+    help: "Sessions evicted because cmcd-sessions-max was reached",
+};
+const REPORTS: MetricSpec = MetricSpec {
+    name: "cmcd_reports",
+    unit: "",
+    help: "CMCD reports received, by event of CTA-5004-B; request: sent with a request",
+};
+const MALFORMED: MetricSpec = MetricSpec {
+    name: "cmcd_malformed",
+    unit: "",
+    help: "Lines of POST /cmcd that were dropped: malformed, or too many",
+};
+const REBUFFERS: MetricSpec = MetricSpec {
+    name: "cmcd_rebuffers",
+    unit: "",
+    help: "Stalls that players reported",
+};
+const ERRORS: MetricSpec = MetricSpec {
+    name: "cmcd_errors",
+    unit: "",
+    help: "Errors that players reported",
+};
+const BITRATE: MetricSpec = MetricSpec {
+    name: "cmcd_bitrate",
+    unit: "kbps",
+    help: "Bitrate of requested video segments; of intervals, if a player sends events only",
+};
+const BUFFER: MetricSpec = MetricSpec {
+    name: "cmcd_buffer",
+    unit: "seconds",
+    help: "Length of the buffer in reports",
+};
+const START_UP: MetricSpec = MetricSpec {
+    name: "cmcd_startup",
+    unit: "seconds",
+    help: "Time from the decision to play to the first frame, once per session",
+};
+
+const BITRATE_KBPS: &[f64] = &[
+    150.0, 300.0, 600.0, 1000.0, 1500.0, 2500.0, 4000.0, 6000.0, 9000.0, 14_000.0, 20_000.0,
+    40_000.0,
+];
+const BUFFER_S: &[f64] = &[0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
+const START_UP_S: &[f64] = &[
+    0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0,
+];
+
+/// Values of the label `event`: requests, the events of CTA-5004-B, and all others.
+const EVENTS: &[&str] = &[
+    "request",
+    "ps",
+    "bc",
+    "pr",
+    "e",
+    "t",
+    "c",
+    "b",
+    "m",
+    "um",
+    "pe",
+    "pc",
+    "rr",
+    "h",
+    "as",
+    "ae",
+    "abs",
+    "abe",
+    "sk",
+    "ce",
+    OTHER_EVENT,
+];
+const OTHER_EVENT: &str = "other";
+
+/// Limit on the stalls that one report adds: a false report must not distort the total.
+const STALLS_MAX: u64 = 100;
+
+/// The collector's metrics.
+#[derive(Debug)]
+pub(super) struct CollectorMetrics {
+    reports: Vec<(&'static str, Counter)>,
+    malformed: Counter,
+    evicted: Counter,
+    rebuffers: Counter,
+    errors: Counter,
+    bitrate: Histogram,
+    buffer: Histogram,
+    start_up: Histogram,
+}
+
+impl CollectorMetrics {
+    /// Registers the metrics; the number of sessions is read from `table` at each request.
+    pub(super) fn new(metrics: &Metrics, table: &Arc<SessionTable>) -> CollectorMetrics {
+        let counted = Arc::clone(table);
+        metrics.gauge_of(&SESSIONS, move || counted.count(Instant::now()) as u64);
+        let reports: CounterFamily = metrics.counter_family(&REPORTS, &["event"]);
+        let by_event = EVENTS.iter();
+        CollectorMetrics {
+            reports: by_event
+                .map(|event| (*event, reports.with_labels(&[event])))
+                .collect(),
+            malformed: metrics.counter(&MALFORMED),
+            evicted: metrics.counter(&EVICTED),
+            rebuffers: metrics.counter(&REBUFFERS),
+            errors: metrics.counter(&ERRORS),
+            bitrate: metrics.histogram(&BITRATE, BITRATE_KBPS),
+            buffer: metrics.histogram(&BUFFER, BUFFER_S),
+            start_up: metrics.histogram(&START_UP, START_UP_S),
+        }
+    }
+
+    /// Counts a report and its effect.
+    pub(super) fn count_report(&self, mode: ReportMode, data: &CmcdData, change: &TableChange) {
+        let event = match mode {
+            ReportMode::Request => "request",
+            ReportMode::Event => data.text("e").unwrap_or(OTHER_EVENT),
+        };
+        let known = self.reports.iter().find(|(name, _)| *name == event);
+        if let Some((_, counter)) = known.or(self.reports.last()) {
+            counter.inc();
+        }
+        self.evicted.inc_by(change.evicted);
+        let report = &change.report;
+        self.rebuffers.inc_by(report.stalls.min(STALLS_MAX));
+        self.errors.inc_by(report.errors);
+        let observe = |histogram: &Histogram, value: Option<f64>| {
+            value.into_iter().for_each(|value| histogram.observe(value));
+        };
+        observe(&self.bitrate, report.bitrate_kbps);
+        observe(&self.buffer, report.buffer_ms.map(|ms| ms / 1000.0));
+        observe(&self.start_up, report.start_up_ms.map(|ms| ms / 1000.0));
+    }
+
+    /// Counts lines that were dropped.
+    pub(super) fn count_malformed(&self, lines: u64) {
+        self.malformed.inc_by(lines);
+    }
+}

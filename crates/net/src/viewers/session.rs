@@ -1,0 +1,297 @@
+//! The session of one viewer: the latest values that its player reported.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use crate::ConnectionWatch;
+use crate::cmcd::{CmcdData, CmcdItem, CmcdValue};
+
+use super::client_network::ClientNetwork;
+use super::stall_count::StallCount;
+use super::title_name::{bound_text, find_title};
+
+/// Limit on a text of a report, such as the pathway and an error.
+const TEXT_CHARS_MAX: usize = 64;
+/// Limit on a number of a report. Greater ones are no bitrate, buffer or delay.
+const NUMBER_MAX: f64 = 1e9;
+/// Limit on a start-up time in milliseconds: ten minutes.
+const START_UP_MS_MAX: f64 = 600_000.0;
+
+/// Transmission of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReportMode {
+    /// With a request for media.
+    Request,
+    /// As a line of `POST /cmcd`.
+    Event,
+}
+
+/// A report with the facts of its request.
+pub(super) struct ViewerReport<'a> {
+    pub data: &'a CmcdData,
+    pub mode: ReportMode,
+    /// Path of the requested object; empty for events.
+    pub path: &'a str,
+    pub client: IpAddr,
+    pub connection: ConnectionWatch,
+    pub now: Instant,
+}
+
+/// State of the player (`sta`, CTA-5004-B).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum PlayState {
+    /// The player reports no state, as with version 1.
+    #[default]
+    Unknown,
+    Starting,
+    Playing,
+    Seeking,
+    Rebuffering,
+    Paused,
+    Waiting,
+    Ended,
+    Failed,
+    Quit,
+    Preloading,
+}
+
+/// Figures that a report adds to the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct ReportChange {
+    pub stalls: u64,
+    pub errors: u64,
+    /// The start-up time, when it becomes known.
+    pub start_up_ms: Option<f64>,
+    /// The bitrate of a video segment or of an interval.
+    pub bitrate_kbps: Option<f64>,
+    pub buffer_ms: Option<f64>,
+}
+
+/// A session in the table: at most about 1.5 KiB.
+#[derive(Debug)]
+pub(super) struct ViewerSession {
+    pub title: Option<String>,
+    pub network: ClientNetwork,
+    pub pathway: Option<String>,
+    pub state: PlayState,
+    pub first_seen: Instant,
+    pub last_seen: Instant,
+    pub stalls: StallCount,
+    pub start_up_ms: Option<f64>,
+    pub bitrate_kbps: Option<f64>,
+    pub top_bitrate_kbps: Option<f64>,
+    pub buffer_ms: Option<f64>,
+    pub throughput_kbps: Option<f64>,
+    pub dropped_frames: Option<f64>,
+    pub errors: u64,
+    pub last_error: Option<String>,
+    pub reports: u64,
+    /// The latest connection that carried media, or else an event.
+    pub connection: ConnectionWatch,
+    has_requests: bool,
+    has_event_states: bool,
+    starting_since: Option<f64>,
+    latest_timestamp: f64,
+}
+
+impl ViewerSession {
+    pub(super) fn new(report: &ViewerReport<'_>) -> ViewerSession {
+        ViewerSession {
+            title: None,
+            network: report.client.into(),
+            pathway: None,
+            state: PlayState::default(),
+            first_seen: report.now,
+            last_seen: report.now,
+            stalls: StallCount::default(),
+            start_up_ms: None,
+            bitrate_kbps: None,
+            top_bitrate_kbps: None,
+            buffer_ms: None,
+            throughput_kbps: None,
+            dropped_frames: None,
+            errors: 0,
+            last_error: None,
+            reports: 0,
+            connection: report.connection.clone(),
+            has_requests: false,
+            has_event_states: false,
+            starting_since: None,
+            latest_timestamp: 0.0,
+        }
+    }
+
+    /// Applies a report, and returns what it adds to the metrics.
+    pub(super) fn apply(&mut self, report: &ViewerReport<'_>) -> ReportChange {
+        let before = (self.stalls.count(), self.errors, self.start_up_ms);
+        self.last_seen = report.now;
+        self.reports += 1;
+        self.network = report.client.into();
+        self.update_connection(report);
+        self.update_texts(report);
+        self.update_numbers(report.data);
+        self.update_state(report);
+        self.stalls.count_keys(report);
+        self.count_error(report.data);
+        ReportChange {
+            stalls: self.stalls.count().saturating_sub(before.0),
+            errors: self.errors - before.1,
+            start_up_ms: self.start_up_ms.filter(|_| before.2.is_none()),
+            bitrate_kbps: self.sampled_bitrate(report),
+            buffer_ms: bounded_number(report.data, "bl"),
+        }
+    }
+
+    fn update_connection(&mut self, report: &ViewerReport<'_>) {
+        let is_media = report.mode == ReportMode::Request;
+        self.has_requests |= is_media;
+        if is_media || !self.has_requests {
+            self.connection = report.connection.clone();
+        }
+    }
+
+    fn update_texts(&mut self, report: &ViewerReport<'_>) {
+        let is_new = self.title.is_none() || report.data.text("cid").is_some();
+        if let Some(title) = is_new
+            .then(|| find_title(report.data, report.path))
+            .flatten()
+        {
+            self.title = Some(title);
+        }
+        if let Some(pathway) = report.data.text("cdn") {
+            self.pathway = Some(bound_text(pathway, TEXT_CHARS_MAX));
+        }
+    }
+
+    fn update_numbers(&mut self, data: &CmcdData) {
+        let is_video = is_video(data);
+        let update = |key, to: &mut Option<f64>| *to = bounded_number(data, key).or(*to);
+        update("mtp", &mut self.throughput_kbps);
+        update("dfa", &mut self.dropped_frames);
+        if is_video {
+            update("br", &mut self.bitrate_kbps);
+            update("tb", &mut self.top_bitrate_kbps);
+            update("bl", &mut self.buffer_ms);
+        }
+        let start_up = bounded_number(data, "msd").filter(|ms| *ms <= START_UP_MS_MAX);
+        self.start_up_ms = self.start_up_ms.or(start_up);
+    }
+
+    /// Requests report the state, too, but earlier than batched events. If a player sends events,
+    /// only these change the state.
+    fn update_state(&mut self, report: &ViewerReport<'_>) {
+        let Some(state) = report.data.text("sta").and_then(PlayState::from_token) else {
+            return;
+        };
+        let timestamp = report.data.number("ts").unwrap_or(self.latest_timestamp);
+        match report.mode {
+            ReportMode::Request if self.has_event_states => return,
+            ReportMode::Event if timestamp < self.latest_timestamp => return,
+            ReportMode::Request => {}
+            ReportMode::Event => self.has_event_states = true,
+        }
+        self.latest_timestamp = timestamp;
+        match state {
+            PlayState::Rebuffering => self.stalls.start(report),
+            _ => self.stalls.end(report),
+        }
+        self.measure_start(state, report);
+        self.state = state;
+    }
+
+    /// Derives the start-up time from the states of a player that does not report it.
+    fn measure_start(&mut self, state: PlayState, report: &ViewerReport<'_>) {
+        let Some(timestamp) = report.data.number("ts") else {
+            return;
+        };
+        match (state, self.starting_since) {
+            (PlayState::Starting, None) => self.starting_since = Some(timestamp),
+            (PlayState::Playing, Some(since)) if self.start_up_ms.is_none() => {
+                let ms = timestamp - since;
+                self.start_up_ms = (0.0..=START_UP_MS_MAX).contains(&ms).then_some(ms);
+            }
+            _ => {}
+        }
+    }
+
+    fn count_error(&mut self, data: &CmcdData) {
+        if data.text("e") != Some("e") {
+            return;
+        }
+        self.errors += 1;
+        let code = data.items("ec").first().map(|item| &item.value);
+        self.last_error = Some(match code {
+            Some(CmcdValue::Text(code)) => bound_text(code, TEXT_CHARS_MAX),
+            Some(CmcdValue::Number(code)) => code.to_string(),
+            _ => "unknown".to_owned(),
+        });
+    }
+
+    /// Segments last about equally long, as intervals do. Other reports would distort the
+    /// distribution.
+    fn sampled_bitrate(&self, report: &ViewerReport<'_>) -> Option<f64> {
+        let is_sample = match report.mode {
+            ReportMode::Request => matches!(report.data.text("ot"), Some("v" | "av")),
+            ReportMode::Event => !self.has_requests && report.data.text("e") == Some("t"),
+        };
+        is_sample
+            .then(|| bounded_number(report.data, "br"))
+            .flatten()
+    }
+}
+
+impl PlayState {
+    fn from_token(token: &str) -> Option<PlayState> {
+        Some(match token {
+            "s" => PlayState::Starting,
+            "p" => PlayState::Playing,
+            "k" => PlayState::Seeking,
+            "r" => PlayState::Rebuffering,
+            "a" => PlayState::Paused,
+            "w" => PlayState::Waiting,
+            "e" => PlayState::Ended,
+            "f" => PlayState::Failed,
+            "q" => PlayState::Quit,
+            "d" => PlayState::Preloading,
+            _ => return None,
+        })
+    }
+
+    /// Returns the name of the state in pages and JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            PlayState::Unknown => "unknown",
+            PlayState::Starting => "starting",
+            PlayState::Playing => "playing",
+            PlayState::Seeking => "seeking",
+            PlayState::Rebuffering => "rebuffering",
+            PlayState::Paused => "paused",
+            PlayState::Waiting => "waiting",
+            PlayState::Ended => "ended",
+            PlayState::Failed => "failed",
+            PlayState::Quit => "quit",
+            PlayState::Preloading => "preloading",
+        }
+    }
+
+    /// Returns whether somebody still watches.
+    pub(super) fn is_watching(self) -> bool {
+        !matches!(self, PlayState::Ended | PlayState::Failed | PlayState::Quit)
+    }
+}
+
+/// Returns whether bitrate and buffer of the report are those of the main media.
+fn is_video(data: &CmcdData) -> bool {
+    !matches!(data.text("ot"), Some("a" | "c" | "tt" | "k" | "i" | "o"))
+}
+
+/// Returns a number that is not negative, preferring the item for video in a list.
+fn bounded_number(data: &CmcdData, key: &str) -> Option<f64> {
+    let is_main = |item: &&CmcdItem| item.has_parameter("v") || item.has_parameter("av");
+    let of_video = data.items(key).iter().find(is_main);
+    let number = match of_video.map(|item| &item.value) {
+        Some(CmcdValue::Number(number)) => Some(*number),
+        _ => data.number(key),
+    };
+    number.filter(|number| (0.0..=NUMBER_MAX).contains(number))
+}

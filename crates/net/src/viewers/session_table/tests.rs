@@ -1,0 +1,170 @@
+use super::*;
+use crate::ConnectionWatch;
+use crate::cmcd::CmcdData;
+use crate::viewers::session::ReportMode;
+use http::HeaderMap;
+use std::sync::Weak;
+
+/// Applies reports at times in milliseconds.
+struct TableFixture {
+    table: SessionTable,
+    start: Instant,
+}
+
+impl TableFixture {
+    fn new(sessions_max: usize) -> TableFixture {
+        TableFixture {
+            table: SessionTable::new(sessions_max, Duration::from_secs(60)),
+            start: Instant::now(),
+        }
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    fn event(&self, ms: u64, line: &str) -> TableChange {
+        let data = CmcdData::parse_event(&format!("{line},v=2")).expect("a valid event");
+        self.apply(ms, &data, ReportMode::Event, "")
+    }
+
+    fn request(&self, ms: u64, path: &str, pairs: &str) -> TableChange {
+        let mut headers = HeaderMap::new();
+        headers.insert("cmcd-request", pairs.parse().unwrap());
+        let data = CmcdData::parse(None, &headers);
+        self.apply(ms, &data, ReportMode::Request, path)
+    }
+
+    fn apply(&self, ms: u64, data: &CmcdData, mode: ReportMode, path: &str) -> TableChange {
+        self.table.apply(&ViewerReport {
+            data,
+            mode,
+            path,
+            client: [192, 0, 2, 7].into(),
+            connection: ConnectionWatch(Weak::new()),
+            now: self.at(ms),
+        })
+    }
+
+    /// Returns count and length of the stalls of a session.
+    fn stalls(&self, ms: u64, id: &str) -> (u64, u64) {
+        let now = self.at(ms);
+        let mut found = None;
+        self.table.for_each(now, |other, session| {
+            if other == id {
+                found = Some((session.stalls.count(), session.stalls.total_ms(now)));
+            }
+        });
+        found.expect("the session exists")
+    }
+
+    fn ids(&self, ms: u64) -> Vec<String> {
+        let mut ids = Vec::new();
+        let now = self.at(ms);
+        self.table.for_each(now, |id, _| ids.push(id.to_owned()));
+        ids
+    }
+}
+
+#[test]
+fn states_of_events_become_stalls_with_the_length_of_the_players_clock() {
+    let t = TableFixture::new(10);
+    let first = t.event(0, "e=ps,sid=\"a\",sta=s,ts=1000");
+    assert_eq!(first.report, ReportChange::default());
+    let started = t.event(0, "e=ps,sid=\"a\",sta=p,ts=1400");
+    assert_eq!(started.report.start_up_ms, Some(400.0));
+    assert_eq!(t.event(1, "e=ps,sid=\"a\",sta=r,ts=5000").report.stalls, 1);
+    // An interval in the middle of a stall is no further stall.
+    assert_eq!(t.event(2, "e=t,sid=\"a\",sta=r,ts=5500").report.stalls, 0);
+    // Both arrive at once, but the player's clock counts.
+    t.event(3, "e=ps,sid=\"a\",sta=p,ts=7000");
+    assert_eq!(t.stalls(3, "a"), (1, 2000));
+    // A request that reports an outdated state, and an event out of order, change nothing.
+    t.request(4, "/f/1.m4s", "sid=\"a\",sta=r,v=2");
+    t.event(5, "e=ps,sid=\"a\",sta=r,ts=6000");
+    assert_eq!(t.stalls(9000, "a"), (1, 2000));
+    assert_eq!(
+        t.event(6, "e=e,sid=\"a\",ec=(\"X\"),ts=8000").report.errors,
+        1
+    );
+    // The current stall counts until now.
+    t.event(10, "e=ps,sid=\"a\",sta=r,ts=9000");
+    assert_eq!(t.stalls(510, "a"), (2, 2500));
+}
+
+#[test]
+fn flags_of_version_1_count_once_per_stall_and_not_at_the_start() {
+    let t = TableFixture::new(10);
+    let stalls = |pairs| t.request(0, "/f/v/1.m4s", pairs).report.stalls;
+    assert_eq!(stalls("sid=\"a\",ot=v,su,bs,bl=0"), 0, "part of the start");
+    assert_eq!(stalls("sid=\"a\",ot=v,bl=4000"), 0);
+    assert_eq!(stalls("sid=\"a\",ot=a,bl=4000"), 0);
+    assert_eq!(stalls("sid=\"a\",ot=v,bs,bl=100"), 1);
+    assert_eq!(stalls("sid=\"a\",ot=a,bs,bl=100"), 0, "the same stall");
+    assert_eq!(stalls("sid=\"a\",ot=v,bsa=(3;v),bsda=(2500;v)"), 2);
+    assert_eq!(t.stalls(0, "a"), (3, 2500));
+}
+
+#[test]
+fn bitrates_are_sampled_from_video_segments_or_else_from_intervals() {
+    let t = TableFixture::new(10);
+    let bitrate = |change: TableChange| change.report.bitrate_kbps;
+    assert_eq!(
+        bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v 128;a)")),
+        Some(3000.0)
+    );
+    assert_eq!(bitrate(t.event(0, "e=bc,sid=\"a\",br=(128;a 90;v)")), None);
+    let video = t.request(0, "/f/v/1.m4s", "sid=\"a\",ot=v,br=500");
+    assert_eq!(bitrate(video), Some(500.0));
+    let audio = t.request(0, "/f/a/1.m4s", "sid=\"a\",ot=a,br=128");
+    assert_eq!(bitrate(audio), None);
+    // The segments count from now on.
+    assert_eq!(bitrate(t.event(0, "e=t,sid=\"a\",br=(3000;v)")), None);
+}
+
+#[test]
+fn the_session_idle_for_longest_is_evicted_and_idle_ones_end() {
+    let t = TableFixture::new(2);
+    for (ms, id) in [(0, "a"), (1, "b"), (2, "a")] {
+        assert_eq!(t.event(ms, &format!("e=t,sid=\"{id}\"")).evicted, 0);
+    }
+    assert_eq!(t.event(3, "e=t,sid=\"c\"").evicted, 1);
+    assert_eq!(t.ids(4), ["c", "a"]);
+    assert_eq!(t.table.count(t.at(60_002)), 2);
+    assert_eq!(t.ids(60_003), ["c"]);
+    assert_eq!(t.table.count(t.at(60_004)), 0);
+}
+
+#[test]
+fn hostile_values_are_bounded() {
+    let t = TableFixture::new(10);
+    let long = "x".repeat(65);
+    for line in [
+        format!("e=t,sid=\"{long}\""),
+        "e=t,sid=\"\"".into(),
+        "e=t".into(),
+    ] {
+        t.event(0, &line);
+    }
+    assert_eq!(t.table.count(t.at(0)), 0, "no valid session id");
+    let change = t.event(
+        0,
+        "e=t,sid=\"a\",bsa=(99999999999999),bsda=(-5),br=(-1;v),bl=(99999999999999),msd=99999999999",
+    );
+    let expected = ReportChange {
+        stalls: 1_000_000,
+        ..ReportChange::default()
+    };
+    assert_eq!(change.report, expected);
+    let line = format!(
+        "e=e,sid=\"a\",cdn=\"{0}\",cid=\"{0}\",ec=(\"{0}\")",
+        "\u{e4}".repeat(500)
+    );
+    t.event(0, &line);
+    t.table.for_each(t.at(0), |_, session| {
+        let chars = |text: &Option<String>| text.as_ref().unwrap().chars().count();
+        assert_eq!(chars(&session.pathway), 64);
+        assert_eq!(chars(&session.title), 128);
+        assert_eq!(chars(&session.last_error), 64);
+    });
+}

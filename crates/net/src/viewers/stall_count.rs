@@ -1,0 +1,104 @@
+//! Counting the stalls of a session from what its player reports.
+
+use std::time::Instant;
+
+use crate::cmcd::CmcdData;
+
+use super::session::{ReportMode, ViewerReport};
+
+/// Limit on a count from outside.
+const COUNT_MAX: f64 = 1e6;
+/// Limit on the length of one stall, in milliseconds: an hour.
+const STALL_MS_MAX: f64 = 3.6e6;
+
+/// Stalls of a session. Players report them in up to three forms, which are counted apart, because
+/// most players use two of them for the same stall. The greatest count is that of the session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StallCount {
+    /// Changes of the state to rebuffering (`sta=r`), and their total length.
+    by_state: u64,
+    by_state_ms: f64,
+    since: Option<StallStart>,
+    /// Requests after the buffer had been empty (`bs`): of audio, and of other objects.
+    by_flag: [u64; 2],
+    /// Whether the buffer has contained media: before, an empty one is part of the start.
+    has_buffered: [bool; 2],
+    /// The player's own totals (`bsa`, `bsda`).
+    by_total: u64,
+    by_total_ms: f64,
+}
+
+/// The start of the current stall, by the player's clock if it reports one.
+#[derive(Debug, Clone, Copy)]
+struct StallStart {
+    timestamp_ms: Option<f64>,
+    at: Instant,
+}
+
+impl StallCount {
+    /// Returns the number of stalls.
+    pub(super) fn count(&self) -> u64 {
+        let by_flag = self.by_flag.iter().copied().max().unwrap_or(0);
+        self.by_state.max(by_flag).max(self.by_total)
+    }
+
+    /// Returns the total length in milliseconds, including the current stall.
+    pub(super) fn total_ms(&self, now: Instant) -> u64 {
+        let current = self.since.map_or(0.0, |start| start.length_ms(None, now));
+        (self.by_state_ms + current).max(self.by_total_ms) as u64
+    }
+
+    /// Counts the flags and totals of a report.
+    pub(super) fn count_keys(&mut self, report: &ViewerReport<'_>) {
+        let data = report.data;
+        if let Some(count) = data.number("bsa") {
+            self.by_total = self.by_total.max(count.clamp(0.0, COUNT_MAX) as u64);
+        }
+        if let Some(ms) = data.number("bsda") {
+            self.by_total_ms = self.by_total_ms.max(ms.clamp(0.0, STALL_MS_MAX));
+        }
+        if report.mode == ReportMode::Request {
+            self.count_flag(data);
+        }
+    }
+
+    fn count_flag(&mut self, data: &CmcdData) {
+        let group = usize::from(data.text("ot") != Some("a"));
+        let (Some(count), Some(buffered)) = (
+            self.by_flag.get_mut(group),
+            self.has_buffered.get_mut(group),
+        ) else {
+            return;
+        };
+        *count += u64::from(*buffered && data.has_flag("bs"));
+        *buffered |= data.number("bl").is_some_and(|ms| ms > 0.0);
+    }
+
+    /// Starts a stall.
+    pub(super) fn start(&mut self, report: &ViewerReport<'_>) {
+        if self.since.is_none() {
+            self.by_state += 1;
+            self.since = Some(StallStart {
+                timestamp_ms: report.data.number("ts"),
+                at: report.now,
+            });
+        }
+    }
+
+    /// Ends the current stall, if there is one.
+    pub(super) fn end(&mut self, report: &ViewerReport<'_>) {
+        if let Some(start) = self.since.take() {
+            self.by_state_ms += start.length_ms(report.data.number("ts"), report.now);
+        }
+    }
+}
+
+impl StallStart {
+    /// Reports may arrive in batches, so the player's clock is more exact than the time of arrival.
+    fn length_ms(self, timestamp_ms: Option<f64>, now: Instant) -> f64 {
+        let arrived = now.saturating_duration_since(self.at).as_secs_f64() * 1000.0;
+        let by_player = self.timestamp_ms.zip(timestamp_ms);
+        let length = by_player.map_or(arrived, |(start, end)| end - start);
+        length.clamp(0.0, STALL_MS_MAX)
+    }
+}

@@ -1,0 +1,94 @@
+//! The name of a title, from a report or from a URL.
+
+use crate::cmcd::CmcdData;
+
+/// Limit on a name. CMCD limits `cid` to 64 characters, and encoded ones may be longer.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Returns the title of a report: its content id, or else the part of the requested path that names
+/// the film. An event without a content id has none.
+pub(super) fn find_title(data: &CmcdData, path: &str) -> Option<String> {
+    let id = data.text("cid").filter(|id| !id.is_empty());
+    let name = id.or_else(|| title_path(path))?;
+    Some(bound_text(&percent_decode(name), NAME_CHARS_MAX))
+}
+
+/// Cuts a text from outside, and replaces its control characters.
+pub(super) fn bound_text(text: &str, chars_max: usize) -> String {
+    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(chars_max).map(visible).collect()
+}
+
+/// Returns the folder of a manifest or segment, without the folders of versions and renditions:
+/// `/films/tos.mp4/6000-9f/video=4500000/1.m4s` becomes `films/tos.mp4`.
+fn title_path(path: &str) -> Option<&str> {
+    let (mut folder, _) = path.strip_prefix('/')?.rsplit_once('/')?;
+    let mut rest = folder;
+    while let Some((before, last)) = rest.rsplit_once('/') {
+        if is_generated(last) {
+            folder = before;
+        }
+        rest = before;
+    }
+    (!folder.is_empty()).then_some(folder)
+}
+
+/// Returns whether a packager generated the name of a folder: `video=4500000`, `6000-9f12`.
+fn is_generated(name: &str) -> bool {
+    let starts_with_number = name.starts_with(|c: char| c.is_ascii_digit());
+    name.contains('=') || (starts_with_number && name.contains('-'))
+}
+
+/// Decodes `%xx`. Returns the text as it is if the bytes are not UTF-8.
+fn percent_decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        let escaped = (*first == b'%').then(|| Some(digit(0)? * 16 + digit(1)?));
+        let escaped = escaped.flatten().and_then(|code| u8::try_from(code).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = after
+            .get(if escaped.is_some() { 2 } else { 0 }..)
+            .unwrap_or_default();
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+
+    fn title_of(query: &str, path: &str) -> Option<String> {
+        find_title(&CmcdData::parse(Some(query), &HeaderMap::new()), path)
+    }
+
+    #[test]
+    fn the_content_id_names_the_title_before_the_path_does() {
+        let id = "CMCD=cid%3D%22films%252Ftos.mp4%22";
+        assert_eq!(title_of(id, "/a/b.m4s"), Some("films/tos.mp4".into()));
+        for (path, title) in [
+            ("/films/tos.mp4/.m3u8", Some("films/tos.mp4")),
+            (
+                "/films/tos.mp4/6000-9f/video=4500000/45.m4s",
+                Some("films/tos.mp4"),
+            ),
+            ("/2001-a/film/1.m4s", Some("2001-a/film")),
+            ("/%C3%84/.mpd", Some("\u{c4}")),
+            ("/%ff/%zz/.mpd", Some("%ff/%zz")),
+            ("/a.mp4", None),
+            ("", None),
+        ] {
+            assert_eq!(title_of("", path).as_deref(), title, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_long_or_hostile_name_is_bounded() {
+        let long = format!("CMCD=cid%3D%22{}%22", "\u{e4}".repeat(500));
+        assert_eq!(title_of(&long, "").unwrap().chars().count(), NAME_CHARS_MAX);
+        let name = title_of("CMCD=cid%3D%22a%2500%250Ab%22", "").unwrap();
+        assert_eq!(name, "a\u{fffd}\u{fffd}b");
+    }
+}

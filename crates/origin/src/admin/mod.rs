@@ -1,0 +1,56 @@
+//! The admin port for operators: status, metrics, viewers, and the probes of the main port.
+
+mod status;
+
+use crate::request_handler::{RequestHandler, health_response};
+use http::{Method, Request, Response, StatusCode};
+use net::admin_port::{find_refusal, json_response, page_response};
+use net::server::OpenConnections;
+use net::{Body, Error, viewers};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The state of the admin port.
+pub(crate) struct AdminPort {
+    pub(crate) origin: Arc<RequestHandler>,
+    pub(crate) token: Arc<str>,
+    /// Connections of the main port.
+    pub(crate) connections: OpenConnections,
+    /// Start of the process.
+    pub(crate) started_at: Instant,
+}
+
+/// Handles one request to the admin port.
+pub(crate) async fn handle_admin_request<B>(
+    admin: Arc<AdminPort>,
+    request: Request<B>,
+) -> Response<Body> {
+    let origin = &admin.origin;
+    let (parts, _) = request.into_parts();
+    let path = match parts.method {
+        Method::GET | Method::HEAD => parts.uri.path(),
+        _ => "",
+    };
+    match path {
+        // Balancers have no token.
+        "/healthz" => return health_response(),
+        "/readyz" => return origin.ready_response().unwrap_or_else(|e| e.response()),
+        _ => {}
+    }
+    if let Some(refusal) = find_refusal(&parts.headers, &admin.token, "headwater serve") {
+        return refusal;
+    }
+    let collector = origin.collector.as_deref();
+    if let Some(response) = viewers::admin_response(collector, &parts.method, path) {
+        return response;
+    }
+    match path {
+        "/" => page_response(include_str!("status.html")),
+        "/status" => json_response(&status::build_status(&admin)),
+        "/metrics" => origin.metrics_response(&parts.headers),
+        _ => {
+            let what = "not found; use GET /, /status, /metrics, /viewers, /healthz or /readyz";
+            Error::client(StatusCode::NOT_FOUND, what).response()
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The state of the origin as JSON, for programs and for the status page.
+
+use super::AdminPort;
+use serde_json::{Value, json};
+use store::Reason;
+
+/// Sampling none of the connections is enough for their number.
+const SAMPLED_MAX: usize = 0;
+
+pub(super) fn build_status(admin: &AdminPort) -> Value {
+    let origin = &admin.origin;
+    let (catalog, store) = (&origin.catalog, origin.catalog.film_store());
+    let (open, _) = admin.connections.list_connections(SAMPLED_MAX);
+    let meter = store.meter();
+    let requests: u64 = Reason::ALL
+        .into_iter()
+        .map(|reason| meter.requests(reason))
+        .sum();
+    json!({
+        "up_s": admin.started_at.elapsed().as_secs(),
+        "draining": origin.shutdown.is_draining(),
+        "connections": open,
+        "titles": catalog.cached_count(),
+        "index_builds": catalog.builds(),
+        "index_memory_bytes": catalog.memory_bytes(),
+        "segment_memory_bytes": origin.segment_cache.memory_bytes(),
+        "library": {
+            "remote": store.is_remote(),
+            "failure": origin.library_status.failure(),
+            "requests": requests,
+        },
+        "viewers": origin.collector.as_ref().map(|collector| collector.session_count()),
+    })
+}
